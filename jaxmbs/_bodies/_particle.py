@@ -1,0 +1,159 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Matrix3, Numbers, Scalar
+from .._geometry import (
+    AbstractCoordinates,
+    PlanarFrame,
+    PlanarPoint,
+    SpatialFrame,
+    SpatialPoint,
+)
+from .base import AbstractBody, AbstractInertia, AbstractMarker
+
+
+class PlanarPointMarker(AbstractMarker):
+    """The frame of a planar particle: at the particle, with axes that never turn."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPoint
+    angle: Scalar
+
+    def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
+        return PlanarFrame(q, self.angle)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "PlanarPointMarker":
+        return PlanarPointMarker(self.angle + turn)
+
+    def arm(self) -> Float[Array, ""]:
+        return jnp.zeros_like(self.angle)
+
+
+class SpatialPointMarker(AbstractMarker):
+    """The frame of a spatial particle: at the particle, with axes that never turn."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPoint
+    rotation: Matrix3
+
+    def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
+        return SpatialFrame(q, self.rotation)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "SpatialPointMarker":
+        return SpatialPointMarker(self.rotation @ turn)
+
+    def arm(self) -> Float[Array, ""]:
+        return jnp.zeros_like(self.rotation[0, 0])
+
+
+class AbstractPointInertia(AbstractInertia):
+    """A mass without extent, in the plane or in space."""
+
+    mass: eqx.AbstractVar[Scalar]
+
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        return self.mass * jnp.eye(q.shape[0], dtype=q.dtype)
+
+    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        del q
+        return jnp.zeros_like(v)
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        del q
+        return self.mass * gravity
+
+
+class PlanarPointInertia(AbstractPointInertia):
+    """Mass (kg) of a planar particle."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPoint
+    mass: Scalar
+
+
+class SpatialPointInertia(AbstractPointInertia):
+    """Mass (kg) of a spatial particle."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPoint
+    mass: Scalar
+
+
+class PlanarParticle(AbstractBody):
+    """A point mass in the plane: `mass` (kg), `position` (m), `velocity` (m/s), world axes.
+
+    Joints hold a particle at its own position; it has no axes that turn.
+    """
+
+    name: str = eqx.field(static=True)
+    mass: Scalar
+    position: Float[Array, "2"]
+    velocity: Float[Array, "2"]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mass: Numbers,
+        position: Numbers,
+        velocity: Numbers = (0.0, 0.0),
+    ):
+        self.name = _checks.name(name, "a particle")
+        self.mass = _checks.positive(mass, "mass")
+        self.position = _checks.real(position, (2,), "position")
+        self.velocity = _checks.real(velocity, (2,), "velocity")
+
+    def inertia_properties(self) -> PlanarPointInertia:
+        return PlanarPointInertia(self.mass)
+
+    def coordinates(self) -> Float[Array, " nq"]:
+        return self.position
+
+    def reference(self) -> PlanarFrame:
+        return PlanarFrame(self.position, jnp.asarray(0.0))
+
+    def velocities(self) -> Float[Array, " nv"]:
+        return self.velocity
+
+    def marker(self, placement: PlanarFrame) -> PlanarPointMarker:
+        return PlanarPointMarker(placement.angle)
+
+
+class SpatialParticle(AbstractBody):
+    """A point mass in space: `mass` (kg), `position` (m), `velocity` (m/s), world axes.
+
+    Joints hold a particle at its own position; it has no axes that turn.
+    """
+
+    name: str = eqx.field(static=True)
+    mass: Scalar
+    position: Float[Array, "3"]
+    velocity: Float[Array, "3"]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mass: Numbers,
+        position: Numbers,
+        velocity: Numbers = (0.0, 0.0, 0.0),
+    ):
+        self.name = _checks.name(name, "a particle")
+        self.mass = _checks.positive(mass, "mass")
+        self.position = _checks.real(position, (3,), "position")
+        self.velocity = _checks.real(velocity, (3,), "velocity")
+
+    def inertia_properties(self) -> SpatialPointInertia:
+        return SpatialPointInertia(self.mass)
+
+    def coordinates(self) -> Float[Array, " nq"]:
+        return self.position
+
+    def reference(self) -> SpatialFrame:
+        return SpatialFrame(self.position, jnp.eye(3))
+
+    def velocities(self) -> Float[Array, " nv"]:
+        return self.velocity
+
+    def marker(self, placement: SpatialFrame) -> SpatialPointMarker:
+        return SpatialPointMarker(placement.rotation)

@@ -1,0 +1,103 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers, Scalar, Vector2
+from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
+from .base import AbstractBody, AbstractInertia, AbstractMarker
+
+
+class PlanarMarker(AbstractMarker):
+    """A frame at a constant offset from a rigid planar body's centre of mass."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPose
+    offset: PlanarFrame
+
+    def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
+        return PlanarFrame(q[:2], q[2]).after(self.offset)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "PlanarMarker":
+        return PlanarMarker(PlanarFrame(self.offset.origin, self.offset.angle + turn))
+
+    def arm(self) -> Float[Array, ""]:
+        return jnp.linalg.norm(self.offset.origin)
+
+
+class PlanarInertia(AbstractInertia):
+    """Mass (kg) and moment of inertia about the centre of mass (kg m^2)."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPose
+    mass: Scalar
+    inertia: Scalar
+
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        del q
+        return jnp.diag(jnp.stack([self.mass, self.mass, self.inertia]))
+
+    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        del q
+        return jnp.zeros_like(v)
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        del q
+        return jnp.concatenate([self.mass * gravity, jnp.zeros_like(gravity[:1])])
+
+
+class PlanarBody(AbstractBody):
+    """A rigid body in the plane.
+
+    **Arguments:**
+
+    - `name`: unique among the bodies; "ground" is the fixed frame.
+    - `mass`: kg, > 0. `inertia`: about the centre of mass, kg m^2, > 0.
+    - `position`: centre of mass in the world (m) and `angle` (rad), reference configuration.
+    - `velocity` (m/s, world) and `angular_velocity` (rad/s): initial.
+
+    **Raises:** `ValueError` for a mass or inertia that is not positive, a wrong shape, or a
+    number that is not finite.
+    """
+
+    name: str = eqx.field(static=True)
+    mass: Scalar
+    inertia: Scalar
+    position: Vector2
+    angle: Scalar
+    velocity: Vector2
+    angular_velocity: Scalar
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mass: Numbers,
+        inertia: Numbers,
+        position: Numbers,
+        angle: Numbers = 0.0,
+        velocity: Numbers = (0.0, 0.0),
+        angular_velocity: Numbers = 0.0,
+    ):
+        self.name = _checks.name(name, "a body")
+        self.mass = _checks.positive(mass, "mass")
+        self.inertia = _checks.positive(inertia, "inertia")
+        self.position = _checks.real(position, (2,), "position")
+        self.angle = _checks.real(angle, (), "angle")
+        self.velocity = _checks.real(velocity, (2,), "velocity")
+        self.angular_velocity = _checks.real(angular_velocity, (), "angular_velocity")
+
+    def inertia_properties(self) -> PlanarInertia:
+        return PlanarInertia(self.mass, self.inertia)
+
+    def coordinates(self) -> Float[Array, " nq"]:
+        return jnp.append(self.position, self.angle)
+
+    def reference(self) -> PlanarFrame:
+        return PlanarFrame(self.position, self.angle)
+
+    def velocities(self) -> Float[Array, " nv"]:
+        return jnp.append(self.velocity, self.angular_velocity)
+
+    def marker(self, placement: PlanarFrame) -> PlanarMarker:
+        return PlanarMarker(placement.relative(self.reference()))

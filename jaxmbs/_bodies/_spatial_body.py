@@ -1,0 +1,176 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Matrix3, Numbers, Quaternion, Scalar, Vector3
+from .._geometry import (
+    AbstractCoordinates,
+    quaternion_from_rotation,
+    rotation_from_quaternion,
+    SpatialFrame,
+    SpatialPose,
+)
+from .base import AbstractBody, AbstractInertia, AbstractMarker
+
+
+class SpatialMarker(AbstractMarker):
+    """A frame at a constant offset from a rigid spatial body's centre of mass."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPose
+    offset: SpatialFrame
+
+    def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
+        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:])).after(self.offset)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "SpatialMarker":
+        return SpatialMarker(SpatialFrame(self.offset.origin, self.offset.rotation @ turn))
+
+    def arm(self) -> Float[Array, ""]:
+        return jnp.linalg.norm(self.offset.origin)
+
+
+class SpatialInertia(AbstractInertia):
+    """Mass (kg) and inertia matrix about the centre of mass in body axes (kg m^2)."""
+
+    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPose
+    mass: Scalar
+    inertia: Matrix3
+
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        del q
+        zero = jnp.zeros_like(self.inertia)
+        linear = self.mass * jnp.eye(3, dtype=self.inertia.dtype)
+        return jnp.block([[linear, zero], [zero, self.inertia]])
+
+    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        del q
+        w = v[3:]
+        return jnp.concatenate([jnp.zeros_like(w), -jnp.cross(w, self.inertia @ w)])
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        del q
+        return jnp.concatenate([self.mass * gravity, jnp.zeros_like(gravity)])
+
+
+class SpatialBody(AbstractBody):
+    """A rigid body in space.
+
+    **Arguments:**
+
+    - `name`: unique among the bodies; "ground" is the fixed frame.
+    - `mass`: kg, > 0. `inertia`: three principal moments or a 3 x 3 matrix about the centre of
+      mass in body axes, kg m^2; positive definite, within the triangle inequality.
+    - `position`: centre of mass in the world (m), reference configuration.
+    - `orientation`: quaternion `[w, x, y, z]`, body to world, of any non-zero length; or
+      `rotation`: orthogonal matrix whose columns are the body axes in the world.
+    - `velocity` (m/s) and `angular_velocity` (rad/s): initial, both in WORLD axes.
+
+    **Raises:** `ValueError` for a mass or inertia that no body can have, a rotation that is
+    none, a wrong shape, or a number that is not finite.
+    """
+
+    name: str = eqx.field(static=True)
+    mass: Scalar
+    inertia: Matrix3
+    position: Vector3
+    orientation: Quaternion
+    velocity: Vector3
+    angular_velocity: Vector3
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mass: Numbers,
+        inertia: Numbers,
+        position: Numbers,
+        orientation: Numbers | None = None,
+        rotation: Numbers | None = None,
+        velocity: Numbers = (0.0, 0.0, 0.0),
+        angular_velocity: Numbers = (0.0, 0.0, 0.0),
+    ):
+        self.name = _checks.name(name, "a body")
+        self.mass = _checks.positive(mass, "mass")
+        self.inertia = _inertia(inertia)
+        self.position = _checks.real(position, (3,), "position")
+        self.orientation = _orientation(orientation, rotation)
+        self.velocity = _checks.real(velocity, (3,), "velocity")
+        self.angular_velocity = _checks.real(angular_velocity, (3,), "angular_velocity")
+
+    def inertia_properties(self) -> SpatialInertia:
+        return SpatialInertia(self.mass, self.inertia)
+
+    def coordinates(self) -> Float[Array, " nq"]:
+        unit = self.orientation / jnp.linalg.norm(self.orientation)
+        return jnp.concatenate([self.position, unit])
+
+    def reference(self) -> SpatialFrame:
+        return SpatialFrame(self.position, rotation_from_quaternion(self.orientation))
+
+    def velocities(self) -> Float[Array, " nv"]:
+        rotation = rotation_from_quaternion(self.orientation)
+        return jnp.concatenate([self.velocity, rotation.T @ self.angular_velocity])
+
+    def marker(self, placement: SpatialFrame) -> SpatialMarker:
+        return SpatialMarker(placement.relative(self.reference()))
+
+
+def _inertia(value: Numbers) -> Matrix3:
+    shape = _checks.shape_of(value)
+    if shape not in ((3,), (3, 3)):
+        raise ValueError(
+            "inertia must be three principal moments or a 3 x 3 matrix about the centre of "
+            f"mass in body axes, got an array of shape {list(shape)}."
+        )
+    inertia = _checks.real(value, shape, "inertia")
+    matrix = jnp.diag(inertia) if shape == (3,) else inertia
+    known = _checks.concrete(matrix)
+    if known is None:
+        return matrix
+    size = np.max(np.abs(known))
+    if np.max(np.abs(known - known.T)) > 1e-9 * size:
+        raise ValueError("inertia must be a symmetric matrix; check the products of inertia.")
+    moments = np.linalg.eigvalsh(known)
+    if moments[0] <= 0:
+        raise ValueError(
+            "inertia must be positive definite; its principal moments are "
+            f"{', '.join(f'{m:.6g}' for m in moments)}."
+        )
+    # A thin plate or rod has equality, which rounding must not turn into a refusal.
+    if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
+        raise ValueError(
+            "inertia breaks the triangle inequality (the largest principal moment may not "
+            "exceed the sum of the two others); its principal moments are "
+            f"{', '.join(f'{m:.6g}' for m in moments)}."
+        )
+    return matrix
+
+
+def _orientation(orientation: Numbers | None, rotation: Numbers | None) -> Quaternion:
+    if orientation is not None and rotation is not None:
+        raise ValueError("give either orientation (a quaternion) or rotation (a matrix).")
+    if rotation is not None:
+        matrix = _checks.real(rotation, (3, 3), "rotation")
+        known = _checks.concrete(matrix)
+        if known is not None:
+            defect = np.max(np.abs(known.T @ known - np.eye(3)))
+            if defect > 1e-8 or np.linalg.det(known) < 0:
+                raise ValueError(
+                    "rotation is not orthogonal (its columns must be right-handed unit body "
+                    f"axes in the world; R^T R differs from 1 by {defect:.2g}, determinant "
+                    f"{np.linalg.det(known):.4g})."
+                )
+        return quaternion_from_rotation(matrix)
+    if orientation is None:
+        return jnp.array([1.0, 0.0, 0.0, 0.0])
+    quaternion = _checks.real(orientation, (4,), "orientation")
+    known = _checks.concrete(quaternion)
+    if known is not None and np.linalg.norm(known) == 0:
+        raise ValueError(
+            "orientation has zero length; give a quaternion [w, x, y, z], such as [1, 0, 0, 0]."
+        )
+    return quaternion

@@ -1,0 +1,87 @@
+"""What the fields of a joint accept, and how it is brought to arrays."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers, Scalar
+
+
+def joint_name(value: str) -> str:
+    """A joint's name."""
+    return _checks.name(value, "a joint")
+
+
+def one_body(value: str | Sequence[str]) -> tuple[str, ...]:
+    """The name of the one body that a joint acts on."""
+    return _checks.body_names(value, 1)
+
+
+def two_bodies(value: Sequence[str]) -> tuple[str, ...]:
+    """The names of two different bodies."""
+    return _checks.body_names(value, 2)
+
+
+def planar_pair(value: Numbers) -> Float[Array, "2 2"]:
+    """One world point for both bodies, or one for each."""
+    return _pair(value, 2)
+
+
+def spatial_pair(value: Numbers) -> Float[Array, "2 3"]:
+    """One world point for both bodies, or one for each."""
+    return _pair(value, 3)
+
+
+def planar_point(value: Numbers) -> Float[Array, "2"]:
+    """A world point in the plane."""
+    return _checks.real(value, (2,), "at")
+
+
+def planar_direction(value: Numbers) -> Float[Array, "2"]:
+    """The world direction of an edge."""
+    return _checks.direction(value, 2, "direction")
+
+
+def planar_axis(value: Numbers) -> Float[Array, "2"]:
+    """A world direction in the plane."""
+    return _checks.direction(value, 2, "axis")
+
+
+def spatial_axis(value: Numbers) -> Float[Array, "3"]:
+    """A world direction in space."""
+    return _checks.direction(value, 3, "axis")
+
+
+def two_axes(value: Sequence) -> Float[Array, "2 3"]:
+    """One world direction on each body."""
+    pair = _checks.real(value, (2, 3), "axes")
+    for k in range(2):
+        _checks.direction(pair[k], 3, f"axes, entry {k + 1},")
+    return pair
+
+
+def number(what: str):
+    """A converter to one finite number."""
+
+    def convert(value: Numbers) -> Scalar:
+        return _checks.real(value, (), what)
+
+    return convert
+
+
+def positive(what: str):
+    """A converter to one number greater than zero."""
+
+    def convert(value: Numbers) -> Scalar:
+        return _checks.positive(value, what)
+
+    return convert
+
+
+def _pair(value: Numbers, dimension: int) -> Float[Array, "2 dim"]:
+    shape = _checks.shape_of(value)
+    if shape == (2, dimension):
+        return _checks.real(value, (2, dimension), "points")
+    return jnp.broadcast_to(_checks.real(value, (dimension,), "at"), (2, dimension))

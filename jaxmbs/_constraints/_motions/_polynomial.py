@@ -1,0 +1,38 @@
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ... import _checks
+from ..._custom_types import Numbers, RealScalarLike, Scalar
+from .base import AbstractMotion
+
+
+class Linear(AbstractMotion):
+    """offset + rate t."""
+
+    offset: Scalar
+    rate: Scalar
+
+    def __init__(self, *, offset: Numbers = 0.0, rate: Numbers):
+        self.offset = _checks.real(offset, (), "offset")
+        self.rate = _checks.real(rate, (), "rate")
+
+    def __call__(self, t: RealScalarLike) -> Scalar:
+        return self.offset + self.rate * t
+
+
+class Polynomial(AbstractMotion):
+    """c_0 + c_1 t + c_2 t^2 + ..."""
+
+    coefficients: Float[Array, " terms"]
+
+    def __init__(self, *, coefficients: Sequence[Any] | Array):
+        count = len(coefficients)
+        if count == 0:
+            raise ValueError("coefficients must hold at least one number, got none.")
+        self.coefficients = _checks.real(jnp.asarray(coefficients), (count,), "coefficients")
+
+    def __call__(self, t: RealScalarLike) -> Scalar:
+        return jnp.polyval(self.coefficients[::-1], jnp.asarray(t))

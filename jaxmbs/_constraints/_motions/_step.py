@@ -1,0 +1,28 @@
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ... import _checks
+from ..._custom_types import RealScalarLike, Scalar
+from ._table import increasing_times
+from .base import AbstractMotion
+
+
+class Step(AbstractMotion):
+    """Quintic steps (C2) between neighbouring values, constant before and after."""
+
+    times: Float[Array, " knots"]
+    values: Float[Array, " knots"]
+
+    def __init__(self, *, times: Sequence[Any] | Array, values: Sequence[Any] | Array):
+        increasing_times(times, values)
+        self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
+        self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
+
+    def __call__(self, t: RealScalarLike) -> Scalar:
+        s = jnp.clip((t - self.times[:-1]) / jnp.diff(self.times), 0.0, 1.0)
+        # 10 s^3 - 15 s^4 + 6 s^5 rises from 0 to 1 with two vanishing derivatives at the ends.
+        rise = s**3 * (10 - 15 * s + 6 * s**2)
+        return self.values[0] + jnp.diff(self.values) @ rise

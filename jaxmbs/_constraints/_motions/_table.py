@@ -1,0 +1,112 @@
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ... import _checks
+from ..._custom_types import RealScalarLike, Scalar
+from .base import AbstractMotion
+
+
+def increasing_times(times: Sequence[Any] | Array, values: Sequence[Any] | Array) -> None:
+    """Refuse tables that are no functions of time."""
+    if len(times) != len(values) or len(times) < 2:
+        raise ValueError(
+            "times and values must be equally long and hold at least two entries, got "
+            f"{len(times)} and {len(values)}."
+        )
+    known = _checks.concrete(jnp.asarray(times))
+    if known is not None and np.any(np.diff(known) <= 0):
+        late = int(np.argmax(np.diff(known) <= 0)) + 1
+        raise ValueError(
+            f"times must increase; entry {late + 1} ({known[late]:g}) does not exceed the one "
+            f"before it ({known[late - 1]:g})."
+        )
+
+
+class Table(AbstractMotion):
+    """C2 cubic spline through (times, values) with not-a-knot ends (de Boor 2001, ch. IV).
+
+    Two points give a line, three a parabola. It is not defined outside its times: the value
+    there is NaN, and questions that are asked there are refused.
+    """
+
+    times: Float[Array, " knots"]
+    values: Float[Array, " knots"]
+    slope_weights: Float[Array, "knots knots"]
+
+    def __init__(self, *, times: Sequence[Any] | Array, values: Sequence[Any] | Array):
+        increasing_times(times, values)
+        self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
+        self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
+        self.slope_weights = _slope_weights(self.times)
+
+    def __call__(self, t: RealScalarLike) -> Scalar:
+        t = jnp.asarray(t, self.times.dtype)
+        last = self.times.shape[0] - 2
+        i = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, last)
+        start, stop = self.times[i], self.times[i + 1]
+        width = stop - start
+        s = (t - start) / width
+        left, right = self.values[i], self.values[i + 1]
+        left_slope = width * (self.slope_weights[i] @ self.values)
+        right_slope = width * (self.slope_weights[i + 1] @ self.values)
+        # Cubic Hermite form on one interval.
+        change = right - left
+        c2 = 3 * change - 2 * left_slope - right_slope
+        c3 = left_slope + right_slope - 2 * change
+        value = left + s * (left_slope + s * (c2 + s * c3))
+        inside = (t >= self.times[0]) & (t <= self.times[-1])
+        return jnp.where(inside, value, jnp.nan)
+
+    def domain(self) -> tuple[Scalar, Scalar] | None:
+        return self.times[0], self.times[-1]
+
+
+def _slope_weights(times: Float[Array, " knots"]) -> Float[Array, "knots knots"]:
+    """The matrix that turns values at the knots into slopes at the knots.
+
+    Interior rows: continuity of the second derivative. End rows: continuity of the third
+    derivative at the second and the last but one knot ("not a knot").
+    """
+    n = times.shape[0]
+    h = jnp.diff(times)
+    difference = (jnp.eye(n)[1:] - jnp.eye(n)[:-1]) / h[:, None]
+    if n == 2:
+        return jnp.concatenate([difference, difference])
+    left, right = jnp.zeros((n, n)), jnp.zeros((n, n))
+    i = np.arange(1, n - 1)
+    left = left.at[i, i - 1].set(h[1:]).at[i, i].set(2 * (h[:-1] + h[1:]))
+    left = left.at[i, i + 1].set(h[:-1])
+    right = right.at[i].set(3 * (h[1:, None] * difference[:-1] + h[:-1, None] * difference[1:]))
+    if n == 3:
+        # One parabola: its slope changes linearly, in both intervals.
+        left = left.at[0, :2].set(1.0).at[2, 1:].set(1.0)
+        right = right.at[0].set(2 * difference[0]).at[2].set(2 * difference[1])
+        return jnp.linalg.solve(left, right)
+    left, right = _not_a_knot(left, right, 0, 1, 2, h[0], h[1], difference[0], difference[1])
+    left, right = _not_a_knot(
+        left, right, n - 1, n - 2, n - 3, h[-1], h[-2], difference[-1], difference[-2]
+    )
+    return jnp.linalg.solve(left, right)
+
+
+def _not_a_knot(
+    left: Float[Array, "knots knots"],
+    right: Float[Array, "knots knots"],
+    end: int,
+    second: int,
+    third: int,
+    outer: Scalar,
+    inner: Scalar,
+    outer_difference: Float[Array, " knots"],
+    inner_difference: Float[Array, " knots"],
+) -> tuple[Float[Array, "knots knots"], Float[Array, "knots knots"]]:
+    """Equal third derivatives on the two intervals next to an end:
+    (s_end + s_2 - 2 d_outer) / outer^2 = (s_2 + s_3 - 2 d_inner) / inner^2."""
+    a, b = 1 / outer**2, 1 / inner**2
+    left = left.at[end, end].set(a).at[end, second].set(a - b).at[end, third].set(-b)
+    right = right.at[end].set(2 * a * outer_difference - 2 * b * inner_difference)
+    return left, right

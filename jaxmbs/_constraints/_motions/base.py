@@ -1,0 +1,17 @@
+import abc
+
+import equinox as eqx
+
+from ..._custom_types import RealScalarLike, Scalar
+
+
+class AbstractMotion(eqx.Module):
+    """A prescribed value (m or rad) as a twice continuously differentiable function of time."""
+
+    @abc.abstractmethod
+    def __call__(self, t: RealScalarLike) -> Scalar:
+        """The value at time t (s), measured from the reference configuration."""
+
+    def domain(self) -> tuple[Scalar, Scalar] | None:
+        """First and last time at which the motion is defined; None: at all times."""
+        return None

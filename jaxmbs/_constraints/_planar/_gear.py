@@ -1,0 +1,51 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from ... import _checks
+from ..._custom_types import Numbers, Scalar
+from ..._geometry import PlanarFrame
+from .._placing import planar_frames
+from .._primitives import AnglesInRatio
+from ..base import AbstractJoint, AbstractPrimitive, Frames
+
+
+class Gear(AbstractJoint):
+    """Angle of the first body = ratio * angle of the second, each against the carrier and
+    measured from the reference configuration: one row.
+
+    **Arguments:** `bodies`: two names; `ratio`: a number; `carrier`: a body's name. The
+    ground's angle is 0; it may stand in any place.
+    """
+
+    kind: ClassVar[str] = "gear"
+    located: ClassVar[bool] = False
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    ratio: Scalar
+
+    def __init__(
+        self,
+        name: str,
+        bodies: tuple[str, str],
+        *,
+        ratio: Numbers,
+        carrier: str = "ground",
+    ):
+        self.name = _checks.name(name, "a joint")
+        first, second = _checks.body_names(bodies, 2)
+        if carrier != "ground" and carrier in (first, second):
+            raise ValueError(
+                f"carrier {carrier!r} is one of the two geared bodies itself; name the body "
+                "that carries both gears' axles, or leave carrier out for the ground."
+            )
+        self.bodies = (first, second, carrier)
+        self.ratio = _checks.real(ratio, (), "ratio")
+
+    def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
+        del references
+        return planar_frames(jnp.zeros((3, 2)), jnp.asarray(0.0))
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        return (AnglesInRatio(self.ratio),)

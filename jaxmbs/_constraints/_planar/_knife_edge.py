@@ -1,0 +1,32 @@
+from typing import ClassVar
+
+import equinox as eqx
+
+from ..._custom_types import Vector2
+from ..._geometry import PlanarFrame
+from .._fields import joint_name, one_body, planar_direction, planar_point
+from .._placing import line_angle, planar_frames
+from .._primitives import NoVelocityAcross
+from ..base import AbstractJoint, AbstractPrimitive, Frames
+
+
+class KnifeEdge(AbstractJoint):
+    """No velocity across an edge carried by one body (nonholonomic): one row, the velocity
+    at the point along `direction` turned by +90 deg (Wojtyra & Fraczek 2013, eq. 30).
+
+    **Arguments:** `bodies`: one name; `at`: world point (m); `direction`: world direction of
+    the edge, reference configuration.
+    """
+
+    kind: ClassVar[str] = "knife_edge"
+    name: str = eqx.field(static=True, converter=joint_name)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
+    at: Vector2 = eqx.field(converter=planar_point)
+    direction: Vector2 = eqx.field(converter=planar_direction)
+
+    def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
+        del references
+        return planar_frames(self.at[None], line_angle(self.direction))
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        return (NoVelocityAcross(),)

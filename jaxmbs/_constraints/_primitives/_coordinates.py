@@ -1,0 +1,105 @@
+"""Relative coordinates of joints, the drivers' rows that prescribe them, and the screw."""
+
+from typing import ClassVar, Literal
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._custom_types import RealScalarLike, Scalar
+from ..._geometry import SpatialFrame
+from .._motions import AbstractMotion
+from ..base import AbstractCoordinate, AbstractGeometricPrimitive, Frames, Row
+
+
+class PlanarTranslation(AbstractCoordinate):
+    """(P_2 - P_1) . x_2 - zero (m)."""
+
+    quantity: ClassVar[Literal["length", "angle"]] = "length"
+    zero: Scalar
+
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        first, second = frames
+        along = second.rotation[:, 0] @ (second.origin - first.origin)
+        return along - self.zero - value
+
+
+class SpatialTranslation(AbstractCoordinate):
+    """(P_2 - P_1) . z_2 - zero (m)."""
+
+    quantity: ClassVar[Literal["length", "angle"]] = "length"
+    zero: Scalar
+
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        first, second = frames
+        along = second.rotation[:, 2] @ (second.origin - first.origin)
+        return along - self.zero - value
+
+
+class PlanarRotation(AbstractCoordinate):
+    """phi_2 - phi_1 (rad), continuous: full turns count."""
+
+    quantity: ClassVar[Literal["length", "angle"]] = "angle"
+
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        first, second = frames
+        return second.angle - first.angle - value
+
+
+class SpatialRotation(AbstractCoordinate):
+    """Angle of the second marker's x axis against the first's, about z_2 (rad).
+
+    Frames do not count turns, so the excess over a prescribed value is taken between -pi and
+    pi: a driver may turn a joint round any number of times.
+    """
+
+    quantity: ClassVar[Literal["length", "angle"]] = "angle"
+
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        first, second = frames
+        excess = angle_about_axis(first, second) - value
+        return excess - 2 * jnp.pi * jnp.round(excess / (2 * jnp.pi))
+
+
+class Driven(AbstractGeometricPrimitive):
+    """A relative coordinate follows a motion (rheonomic): coordinate - motion(t)."""
+
+    coordinate: AbstractCoordinate
+    motion: AbstractMotion
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (Row("d", self.coordinate.quantity),)
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        return self.coordinate.excess(frames, self.motion(t))[None]
+
+
+class Advance(AbstractGeometricPrimitive):
+    """Screw: advance - pitch angle / 2 pi, both of the second marker against the first.
+
+    `pitch` in m per turn. The angle is known up to full turns; the thread nearest to the
+    present advance is meant.
+    """
+
+    pitch: Scalar
+    zero: Scalar
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (Row("s", "length"),)
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        del t
+        first, second = frames
+        advance = SpatialTranslation(self.zero).excess(frames, jnp.zeros_like(self.pitch))
+        turns = angle_about_axis(first, second) / (2 * jnp.pi)
+        flat = self.pitch == 0
+        wanted = jnp.where(flat, turns, advance / jnp.where(flat, 1.0, self.pitch))
+        turns = turns + jnp.round(wanted - turns)
+        return (advance - self.pitch * turns)[None]
+
+
+def angle_about_axis(first: SpatialFrame, second: SpatialFrame) -> Scalar:
+    """Angle of the second frame against the first about their common z axis, (-pi, pi]."""
+    relative = first.rotation.T @ second.rotation
+    return jnp.arctan2(relative[1, 0] - relative[0, 1], relative[0, 0] + relative[1, 1])

@@ -1,0 +1,47 @@
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._custom_types import RealScalarLike, Scalar
+from ..base import (
+    AbstractGeometricPrimitive,
+    AbstractVelocityPrimitive,
+    Frames,
+    PositionFunction,
+    Row,
+    Twists,
+    VelocityFunction,
+)
+
+
+class PositionCondition(AbstractGeometricPrimitive):
+    """A user's function of marker frames and time; a Module's arrays are its parameters."""
+
+    function: PositionFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        return jnp.atleast_1d(self.function(frames, t))
+
+
+class VelocityCondition(AbstractVelocityPrimitive):
+    """A user's function of marker frames, twists and time."""
+
+    function: VelocityFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
+        return jnp.atleast_1d(self.function(frames, twists, t))
+
+    def reach(self) -> Scalar:
+        return jnp.asarray(0.0)

@@ -1,0 +1,113 @@
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers
+from ._placing import unturned_frames
+from ._primitives import PositionCondition, VelocityCondition
+from .base import (
+    AbstractJoint,
+    AbstractPrimitive,
+    Frames,
+    PositionFunction,
+    Row,
+    VelocityFunction,
+)
+
+
+class Geometric(AbstractJoint):
+    """A geometric constraint written as a plain function of marker frames and time.
+
+    **Arguments:**
+
+    - `function(frames, t)`: residual (rows,), zero when satisfied; smooth. An `eqx.Module`
+      with array fields makes them parameters of the system.
+    - `markers`: pairs (body, world point in the reference configuration); a body may come more
+      than once. The markers have the world's axes then.
+    - `rows`: how many rows, or their suffixes. `quantity`: the residual's unit, "length" or
+      "angle".
+    """
+
+    kind: ClassVar[str] = "geometric"
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    at: Float[Array, "markers dim"]
+    function: PositionFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        name: str,
+        function: PositionFunction,
+        markers: Sequence[tuple[str, Numbers]],
+        *,
+        rows: int | Sequence[str] = 1,
+        quantity: Literal["length", "angle"] = "length",
+    ):
+        self.name = _checks.name(name, "a joint")
+        self.bodies, self.at = _markers(markers)
+        self.function = function
+        self.labels = _labels(rows, quantity)
+
+    def placements(self, references: Frames) -> Frames:
+        del references
+        return unturned_frames(self.at)
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        return (PositionCondition(self.function, self.labels),)
+
+
+class Velocity(AbstractJoint):
+    """A velocity constraint written as a plain function of marker frames, twists and time.
+
+    **Arguments:** as `Geometric`, with `function(frames, twists, t)`: residual (rows,), linear,
+    affine or nonlinear in the twists.
+    """
+
+    kind: ClassVar[str] = "velocity"
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    at: Float[Array, "markers dim"]
+    function: VelocityFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        name: str,
+        function: VelocityFunction,
+        markers: Sequence[tuple[str, Numbers]],
+        *,
+        rows: int | Sequence[str] = 1,
+    ):
+        self.name = _checks.name(name, "a joint")
+        self.bodies, self.at = _markers(markers)
+        self.function = function
+        self.labels = _labels(rows, "length")
+
+    def placements(self, references: Frames) -> Frames:
+        del references
+        return unturned_frames(self.at)
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        return (VelocityCondition(self.function, self.labels),)
+
+
+def _markers(
+    markers: Sequence[tuple[str, Numbers]],
+) -> tuple[tuple[str, ...], Float[Array, "markers dim"]]:
+    if len(markers) == 0:
+        raise ValueError("markers must hold at least one (body, world point), got none.")
+    bodies, points = zip(*markers, strict=True)
+    shape = (len(points), len(points[0]))
+    return tuple(bodies), _checks.real(jnp.asarray(points), shape, "markers' points")
+
+
+def _labels(rows: int | Sequence[str], quantity: Literal["length", "angle"]) -> tuple[Row, ...]:
+    suffixes = [str(i + 1) for i in range(rows)] if isinstance(rows, int) else list(rows)
+    if not suffixes or len(set(suffixes)) != len(suffixes):
+        raise ValueError(f"rows must be one or more different suffixes, got {rows!r}.")
+    return tuple(Row(suffix, quantity) for suffix in suffixes)

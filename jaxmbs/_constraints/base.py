@@ -1,0 +1,147 @@
+"""Joints, and the primitives that they are composed of.
+
+A primitive is a textbook condition on marker frames (points coincide, a direction stays
+perpendicular to another ...) and supplies one function: a geometric primitive
+`position(frames, t)`, a velocity primitive `velocity(frames, twists, t)`. The constraint
+matrix C, b and Gamma follow by differentiation; no primitive writes any of them down.
+
+A joint is a name, the bodies it acts on, where its markers lie in the reference configuration,
+and an ordered tuple of primitives. All joints of one class between the same kinds of body are
+evaluated together, so nothing of a primitive but its numbers may differ between two of them.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Scalar
+
+
+# One PlanarFrame (or SpatialFrame) for each marker, and one PlanarTwist (or SpatialTwist). A
+# primitive is written for one of the two, and a system holds only parts of one dimension.
+Frames: TypeAlias = tuple[Any, ...]
+Twists: TypeAlias = tuple[Any, ...]
+
+
+class Row(NamedTuple):
+    """One scalar row: its suffix in the joint's row names, and the unit of its residual."""
+
+    suffix: str
+    quantity: Literal["length", "angle"]
+
+
+class AbstractPrimitive(eqx.Module):
+    """A condition on the marker frames of one joint."""
+
+    geometric: ClassVar[bool]
+
+    @property
+    @abc.abstractmethod
+    def rows(self) -> tuple[Row, ...]:
+        """The rows, in order. Must be known without the values of any array."""
+
+    @abc.abstractmethod
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        """Residual of the geometric rows; empty for a velocity primitive."""
+
+    @abc.abstractmethod
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
+        """Residual of the velocity rows; empty for a geometric primitive."""
+
+    @abc.abstractmethod
+    def reach(self) -> Scalar:
+        """Distance (m) of the joint's point beyond its marker (a rolling disk's radius)."""
+
+
+class AbstractGeometricPrimitive(AbstractPrimitive):
+    """Supplies `position` alone."""
+
+    geometric: ClassVar[bool] = True
+
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
+        del twists, t
+        return jnp.zeros((0,), frames[0].origin.dtype)
+
+    def reach(self) -> Scalar:
+        return jnp.asarray(0.0)
+
+
+class AbstractVelocityPrimitive(AbstractPrimitive):
+    """Supplies `velocity` alone (and `reach`)."""
+
+    geometric: ClassVar[bool] = False
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        del t
+        return jnp.zeros((0,), frames[0].origin.dtype)
+
+
+class AbstractCoordinate(eqx.Module):
+    """A relative coordinate of a joint: of its SECOND body against its first, zero in the
+    reference configuration. Drivers prescribe it."""
+
+    quantity: ClassVar[Literal["length", "angle"]]
+
+    @abc.abstractmethod
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        """The coordinate minus `value`, for angles without the full turns where the frames do
+        not count them."""
+
+
+class Release(NamedTuple):
+    """A joint of fewer rows that may replace another at the same place.
+
+    `turns` rotates the axes of each of the old joint's markers (None: leave as they are).
+    `axis` says which column of the last turned marker names the direction to report, if any.
+    """
+
+    kind: str
+    primitives: tuple[AbstractPrimitive, ...]
+    turns: tuple[np.ndarray, ...] | None = None
+    axis: int | None = None
+
+
+class AbstractJoint(eqx.Module):
+    """A named joint as the user writes it, in the reference configuration.
+
+    `kind` is its word in model files and reports. `located`: it has a point, which counts in
+    the characteristic length.
+    """
+
+    kind: ClassVar[str]
+    located: ClassVar[bool] = True
+    name: eqx.AbstractVar[str]
+    bodies: eqx.AbstractVar[tuple[str, ...]]
+
+    @abc.abstractmethod
+    def placements(self, references: Frames) -> Frames:
+        """The world frame of each marker in the reference configuration, one per body.
+
+        `references`: the frames of the bodies themselves (centre of mass, body axes) then.
+        """
+
+    @abc.abstractmethod
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        """What the joint is composed of, in row order."""
+
+    def coordinates(self) -> Mapping[str, AbstractCoordinate]:
+        """The relative coordinates that a driver may prescribe, by their word."""
+        return {}
+
+    @classmethod
+    def releases(cls) -> tuple[Release, ...]:
+        """Joints of fewer rows that may take its place (one-row joints may always go)."""
+        return ()
+
+
+PositionFunction: TypeAlias = Callable[[Frames, RealScalarLike], Float[Array, " rows"]]
+VelocityFunction: TypeAlias = Callable[[Frames, Twists, RealScalarLike], Float[Array, " rows"]]

@@ -1,0 +1,23 @@
+from ._coordinates import (
+    AbstractCoordinates as AbstractCoordinates,
+    PlanarPoint as PlanarPoint,
+    PlanarPose as PlanarPose,
+    SpatialPoint as SpatialPoint,
+    SpatialPose as SpatialPose,
+)
+from ._frame import (
+    PlanarFrame as PlanarFrame,
+    PlanarTwist as PlanarTwist,
+    SpatialFrame as SpatialFrame,
+    SpatialTwist as SpatialTwist,
+)
+from ._quaternion import (
+    across_line as across_line,
+    axis_triad as axis_triad,
+    quaternion_exponential as quaternion_exponential,
+    quaternion_from_rotation as quaternion_from_rotation,
+    quaternion_product as quaternion_product,
+    relative_rotation_vector as relative_rotation_vector,
+    rotation_from_quaternion as rotation_from_quaternion,
+    vector_of_skew as vector_of_skew,
+)

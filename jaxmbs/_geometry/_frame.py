@@ -1,0 +1,94 @@
+"""Frames (origin and rotation of axes attached to a body) and their velocities.
+
+A joint sees nothing but frames. A frame's velocity, its twist, is derived from the rate of
+change of the frame's own numbers, so that no body ever writes down how its markers move.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import Matrix3, Scalar, Vector2, Vector3
+from ._quaternion import vector_of_skew
+
+
+class PlanarTwist(eqx.Module):
+    """Velocity of a planar frame: of its origin (m/s, world axes) and its angle (rad/s)."""
+
+    linear: Vector2
+    angular: Scalar
+
+
+class SpatialTwist(eqx.Module):
+    """Velocity of a spatial frame: of its origin (m/s) and angular (rad/s), world axes."""
+
+    linear: Vector3
+    angular: Vector3
+
+
+class PlanarFrame(eqx.Module):
+    """Origin (m, world) and continuous, never wrapped, angle (rad) of planar axes."""
+
+    origin: Vector2
+    angle: Scalar
+
+    @property
+    def rotation(self) -> Float[Array, "2 2"]:
+        """Columns are the frame's axes in the world."""
+        c, s = jnp.cos(self.angle), jnp.sin(self.angle)
+        return jnp.array([[c, -s], [s, c]])
+
+    def twist(self, rate: "PlanarFrame") -> PlanarTwist:
+        """The twist of this frame when its numbers change at `rate`."""
+        return PlanarTwist(rate.origin, rate.angle)
+
+    def components(self, twist: PlanarTwist) -> Vector3:
+        """(linear in the world, angular) of a twist."""
+        return jnp.append(twist.linear, twist.angular)
+
+    def wrench(self, force: Vector2, torque: Scalar) -> PlanarTwist:
+        """A force and torque (world axes) as the covector of a twist: its power is the sum of
+        products with the twist's numbers."""
+        return PlanarTwist(force, torque)
+
+    def after(self, inner: "PlanarFrame") -> "PlanarFrame":
+        """The world frame of `inner`, which is given in the axes of this frame."""
+        return PlanarFrame(self.origin + self.rotation @ inner.origin, self.angle + inner.angle)
+
+    def relative(self, outer: "PlanarFrame") -> "PlanarFrame":
+        """This world frame as seen from the axes of `outer`."""
+        return PlanarFrame(
+            outer.rotation.T @ (self.origin - outer.origin), self.angle - outer.angle
+        )
+
+
+class SpatialFrame(eqx.Module):
+    """Origin (m, world) and rotation (columns are the axes in the world)."""
+
+    origin: Vector3
+    rotation: Matrix3
+
+    def twist(self, rate: "SpatialFrame") -> SpatialTwist:
+        """The twist of this frame when its numbers change at `rate` (Rdot = (w x) R)."""
+        return SpatialTwist(rate.origin, vector_of_skew(rate.rotation @ self.rotation.T))
+
+    def components(self, twist: SpatialTwist) -> Float[Array, "6"]:
+        """(linear in the world, angular along the axes of this frame) of a twist."""
+        return jnp.concatenate([twist.linear, self.rotation.T @ twist.angular])
+
+    def wrench(self, force: Vector3, torque: Vector3) -> SpatialTwist:
+        """A force and torque (world axes) as the covector of a twist: its power is the sum of
+        products with the twist's numbers."""
+        return SpatialTwist(force, torque)
+
+    def after(self, inner: "SpatialFrame") -> "SpatialFrame":
+        """The world frame of `inner`, which is given in the axes of this frame."""
+        return SpatialFrame(
+            self.origin + self.rotation @ inner.origin, self.rotation @ inner.rotation
+        )
+
+    def relative(self, outer: "SpatialFrame") -> "SpatialFrame":
+        """This world frame as seen from the axes of `outer`."""
+        return SpatialFrame(
+            outer.rotation.T @ (self.origin - outer.origin), outer.rotation.T @ self.rotation
+        )

@@ -1,0 +1,110 @@
+"""Unit quaternions, scalar first, body to world (Shabana 2020, section 2.3)."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import Matrix3, Quaternion, Vector3
+
+
+def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
+    """Hamilton product a b; the rotation b is applied first."""
+    scalar = a[0] * b[0] - a[1:] @ b[1:]
+    vector = a[0] * b[1:] + b[0] * a[1:] + jnp.cross(a[1:], b[1:])
+    return jnp.concatenate([scalar[None], vector])
+
+
+def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
+    """Rotation matrix (body to world) of a quaternion of any non-zero length.
+
+    The length is divided out, so that the small drift of an integrated quaternion never
+    stretches a body.
+    """
+    w, x, y, z = quaternion
+    s = 2.0 / (quaternion @ quaternion)
+    return jnp.array(
+        [
+            [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
+            [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
+            [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
+        ]
+    )
+
+
+def quaternion_from_rotation(rotation: Matrix3) -> Quaternion:
+    """Unit quaternion (scalar part not negative) of a rotation matrix.
+
+    Each row of the symmetric matrix below is a multiple of the quaternion; the one with the
+    largest diagonal entry is free of cancellation (Markley 2008).
+    """
+    r = rotation
+    trace = r[0, 0] + r[1, 1] + r[2, 2]
+    skew = jnp.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
+    symmetric = r + r.T + (1.0 - trace) * jnp.eye(3, dtype=r.dtype)
+    candidates = jnp.concatenate(
+        [
+            jnp.concatenate([(1.0 + trace)[None], skew])[None, :],
+            jnp.concatenate([skew[:, None], symmetric], axis=1),
+        ]
+    )
+    quaternion = candidates[jnp.argmax(jnp.diagonal(candidates))]
+    quaternion = quaternion / jnp.linalg.norm(quaternion)
+    return jnp.where(quaternion[0] < 0, -quaternion, quaternion)
+
+
+def quaternion_exponential(rotation_vector: Vector3) -> Quaternion:
+    """Unit quaternion of a rotation vector (axis times angle, rad).
+
+    Smooth at zero rotation: the sine quotient and the cosine are functions of the squared
+    angle, with a Taylor branch where the quotient loses digits.
+    """
+    square = rotation_vector @ rotation_vector
+    small = square < 1e-8
+    safe = jnp.where(small, 1.0, square)
+    angle = jnp.sqrt(safe)
+    # cos(a/2) and sin(a/2)/a to fourth order; the next terms are below 1e-24 here.
+    cosine = jnp.where(small, 1 - square / 8 + square**2 / 384, jnp.cos(angle / 2))
+    quotient = jnp.where(small, 0.5 - square / 48 + square**2 / 3840, jnp.sin(angle / 2) / angle)
+    return jnp.concatenate([cosine[None], quotient * rotation_vector])
+
+
+def relative_rotation_vector(rotation: Matrix3) -> Vector3:
+    """Twice the Rodrigues vector of a rotation matrix: 2 tan(angle/2) axis.
+
+    Equals the rotation vector to third order, vanishes at zero rotation only (a residual made
+    of sines also vanishes after half a turn), and has no square root to differentiate.
+    """
+    trace = rotation[0, 0] + rotation[1, 1] + rotation[2, 2]
+    return 2.0 * vector_of_skew(rotation - rotation.T) / (1.0 + trace)
+
+
+def vector_of_skew(matrix: Matrix3) -> Vector3:
+    """The vector w of a skew matrix (w x); of any matrix, that of twice its skew part / 2.
+
+    Reads one entry per component: for a skew matrix (w x) gives w.
+    """
+    return jnp.array([matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+
+
+def axis_triad(axis: Vector3) -> Matrix3:
+    """Columns (n1, n2, axis): the directions across a joint axis, MODEL.md section 2.
+
+    n1 is the world axis least aligned with `axis` (the first of x, y, z on a tie), made
+    normal to it; n2 = axis x n1.
+    """
+    axis = axis / jnp.linalg.norm(axis)
+    normal = _least_aligned(axis)
+    return jnp.stack([normal, jnp.cross(axis, normal), axis], axis=1)
+
+
+def across_line(axis: Float[Array, "2"]) -> Float[Array, "2"]:
+    """The planar counterpart of n1: the least aligned of x, y made normal to `axis`."""
+    return _least_aligned(axis / jnp.linalg.norm(axis))
+
+
+def _least_aligned(axis: Float[Array, " dim"]) -> Float[Array, " dim"]:
+    size = jnp.abs(axis)
+    # A tie up to rounding counts as a tie, or (1, 1, 0)/sqrt 2 would depend on the compiler.
+    first = jnp.argmax(size <= jnp.min(size) + 1e-9)
+    normal = jnp.eye(axis.shape[0], dtype=axis.dtype)[first]
+    normal = normal - (normal @ axis) * axis
+    return normal / jnp.linalg.norm(normal)

@@ -1,0 +1,92 @@
+"""Decompositions that reveal the rank, with the rank as data.
+
+Shapes never depend on the rank: the left null space is returned as all m columns of an
+orthogonal matrix of which those that belong to the range are set to zero. So everything works
+under `jit` and `vmap`. None of it is meant to be differentiated: a rank has no derivative, and
+the derivative of a decomposition of a rank-deficient matrix does not exist.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import IntScalar, Scalar
+
+
+class RankDecomposition(eqx.Module):
+    """Rank, pivots and left null space of a matrix (m, n).
+
+    - `rank`: number of pivots above `threshold`.
+    - `pivots`: min(m, n) magnitudes, not increasing: |R_kk| of pivoted QR or singular values.
+    - `threshold`: tolerance times the first pivot.
+    - `null_space` (m, m): orthonormal columns that span the left null space, behind `rank`
+      columns of zeros.
+    """
+
+    rank: IntScalar
+    pivots: Float[Array, " k"]
+    threshold: Scalar
+    null_space: Float[Array, "m m"]
+
+    def gap(self) -> Scalar:
+        """Last kept over first dropped pivot; infinite when none is dropped.
+
+        The divisor is floored at machine epsilon times the first pivot. A matrix of rank 0 has
+        kept none: its gap is infinite as well.
+        """
+        if self.pivots.shape[0] == 0:
+            return jnp.asarray(jnp.inf, self.pivots.dtype)
+        padded = jnp.append(self.pivots, 0.0)
+        kept = padded[jnp.maximum(self.rank - 1, 0)]
+        floor = jnp.finfo(padded.dtype).eps * padded[0]
+        dropped = jnp.maximum(padded[self.rank], floor)
+        decided = (self.rank > 0) & (self.rank < self.pivots.shape[0])
+        return jnp.where(decided, kept / jnp.where(decided, dropped, 1.0), jnp.inf)
+
+
+def pivoted_qr(matrix: Float[Array, "m n"], tolerance: Scalar) -> RankDecomposition:
+    """C E = Q R with column pivoting (Businger & Golub 1965); the last columns of Q span the
+    left null space (Wojtyra & Fraczek 2013, eq. 21)."""
+    matrix = lax.stop_gradient(matrix)
+    if 0 in matrix.shape:
+        return _empty(matrix)
+    q, r, _ = jsl.qr(matrix, mode="full", pivoting=True)
+    return _decide(jnp.abs(jnp.diagonal(r)), q, tolerance)
+
+
+def singular_values(matrix: Float[Array, "m n"], tolerance: Scalar) -> RankDecomposition:
+    """C = U S V^T; the last columns of U span the left null space."""
+    matrix = lax.stop_gradient(matrix)
+    if 0 in matrix.shape:
+        return _empty(matrix)
+    u, s, _ = jnp.linalg.svd(matrix, full_matrices=True)
+    return _decide(s, u, tolerance)
+
+
+def rank_above(matrix: Float[Array, "m n"], threshold: Scalar) -> IntScalar:
+    """Number of singular values above an absolute threshold."""
+    if 0 in matrix.shape:
+        return jnp.asarray(0)
+    values = jnp.linalg.svd(lax.stop_gradient(matrix), compute_uv=False)
+    return jnp.sum(values > threshold)
+
+
+def _decide(
+    pivots: Float[Array, " k"], basis: Float[Array, "m m"], tolerance: Scalar
+) -> RankDecomposition:
+    threshold = tolerance * pivots[0]
+    rank = jnp.sum(pivots > threshold)
+    outside = jnp.arange(basis.shape[1]) >= rank
+    return RankDecomposition(rank, pivots, threshold, jnp.where(outside, basis, 0.0))
+
+
+def _empty(matrix: Float[Array, "m n"]) -> RankDecomposition:
+    rows = matrix.shape[0]
+    return RankDecomposition(
+        jnp.asarray(0),
+        jnp.zeros((0,), matrix.dtype),
+        jnp.zeros((), matrix.dtype),
+        jnp.eye(rows, dtype=matrix.dtype),
+    )

@@ -1,0 +1,18 @@
+from ._analyze import analyze as analyze
+from ._criteria import (
+    AbstractCriterion as AbstractCriterion,
+    QR as QR,
+    RankComparison as RankComparison,
+    SVD as SVD,
+)
+from ._explain import (
+    complete_removal as complete_removal,
+    dependent_sets as dependent_sets,
+    DependentSets as DependentSets,
+    Releases as Releases,
+    releases as releases,
+    removable_rows as removable_rows,
+    Singularity as Singularity,
+    singularity as singularity,
+)
+from ._report import Solvability as Solvability

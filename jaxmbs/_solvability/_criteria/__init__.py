@@ -1,0 +1,3 @@
+from ._null_space import QR as QR, SVD as SVD
+from ._rank_comparison import RankComparison as RankComparison
+from .base import AbstractCriterion as AbstractCriterion

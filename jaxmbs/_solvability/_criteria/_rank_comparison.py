@@ -1,0 +1,44 @@
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from ..._custom_types import Numbers, Scalar
+from ..._linalg import rank_above, RankDecomposition, singular_values
+from .._questions import Questions
+from .base import AbstractCriterion
+
+
+class RankComparison(AbstractCriterion):
+    """Ranks alone: G lambda is unique iff the rows of G lie in the row space of C^T, that is
+    rank [C^T; G] = rank C.
+
+    For a joint's reaction G = C_X^T, and the left side is rank C_X + rank C_Y (Wojtyra 2009).
+    The slow reference among the criteria: one singular value decomposition per question.
+    """
+
+    word: ClassVar[str] = "rank"
+    tolerance: Scalar
+
+    def __init__(self, tolerance: Numbers = 1e-9):
+        self.tolerance = jnp.asarray(tolerance, dtype=float)
+
+    def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
+        return singular_values(matrix, self.tolerance)
+
+    def measure(
+        self,
+        decomposition: RankDecomposition,
+        matrix: Float[Array, "m n"],
+        questions: Questions,
+    ) -> Float[Array, " batch"]:
+        def excess(functional: Float[Array, "components m"]) -> Float[Array, ""]:
+            together = jnp.concatenate([matrix.T, functional])
+            rank = rank_above(together, decomposition.threshold)
+            return (rank - decomposition.rank).astype(matrix.dtype)
+
+        return jax.lax.map(excess, questions.dense(matrix.shape[0]))
+
+    def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
+        return measure <= 0.5

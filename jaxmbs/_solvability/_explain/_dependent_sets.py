@@ -1,0 +1,91 @@
+"""Minimal sets of joints whose rows together are dependent."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._report import Solvability
+
+
+class DependentSets(NamedTuple):
+    """`sets`: inclusion-minimal, each in row order, sorted by size and then row order.
+    `complete`: False when the search was cut off; the sets found are minimal all the same."""
+
+    sets: tuple[tuple[str, ...], ...]
+    complete: bool
+
+
+def dependent_sets(report: Solvability, *, work: float = 2e9) -> DependentSets:
+    """Inclusion-minimal sets of joints and drivers whose rows together are dependent.
+
+    They are the minimal supports, joint by joint, of vectors in the left null space. Starting
+    from the whole null space, joints are forced out of the support one at a time; a subspace
+    in which no further joint can be forced out is supported on a minimal set. Subspaces are
+    remembered by the joints that they leave out, so that none is visited twice.
+
+    **Arguments:** `work`: bound on floating-point operations, roughly; a search that needs more
+    returns what it found and `complete=False`.
+    """
+    search = _Search(report, work)
+    search.run()
+    names = report.structure.constraint_names
+    ordered = sorted(search.found, key=lambda s: (len(s), sorted(s)))
+    return DependentSets(
+        tuple(tuple(names[i] for i in sorted(support)) for support in ordered),
+        search.budget > 0,
+    )
+
+
+class _Search:
+    """Depth-first search through the subspaces of the left null space."""
+
+    def __init__(self, report: Solvability, work: float):
+        self.budget = work
+        self.found: set[frozenset[int]] = set()
+        self._seen: set[frozenset[int]] = set()
+        self._rows = [np.arange(c.start, c.stop) for c in report.structure.constraints]
+        self._null_space = np.asarray(report.null_space)[:, int(report.rank) :]
+
+    def run(self) -> None:
+        stack = [self._null_space] if self._null_space.shape[1] else []
+        while stack and self.budget > 0:
+            stack += self._visit(stack.pop())
+
+    def _visit(self, basis: np.ndarray) -> list[np.ndarray]:
+        """Record the support of a subspace if it is minimal; else the subspaces inside."""
+        support = frozenset(i for i, rows in enumerate(self._rows) if _is_nonzero(basis[rows]))
+        if support in self._seen:
+            return []
+        self._seen.add(support)
+        if basis.shape[1] == 1:
+            # One direction: its support is minimal unless a smaller one lies inside, which
+            # one direction cannot have.
+            self.found.add(support)
+            return []
+        inner = []
+        for joint in sorted(support, reverse=True):
+            subspace = self._without(basis, joint)
+            if subspace.shape[1]:
+                inner.append(subspace)
+            if self.budget <= 0:
+                return []
+        if not inner:
+            self.found.add(support)
+        return inner
+
+    def _without(self, basis: np.ndarray, joint: int) -> np.ndarray:
+        """The vectors of the subspace that are zero on one joint's rows, as a basis."""
+        block = basis[self._rows[joint]]
+        rows, columns = block.shape
+        self.budget -= columns * (rows * columns + basis.shape[0] * columns) + 1e4
+        _, values, directions = np.linalg.svd(block, full_matrices=True)
+        rank = int(np.sum(values > _ZERO))
+        return basis @ directions[rank:].T
+
+
+# Orthonormal bases: entries are of order one, and zero up to rounding that grows with depth.
+_ZERO = 1e-6
+
+
+def _is_nonzero(block: np.ndarray) -> bool:
+    return bool(block.size) and float(np.max(np.abs(block))) > _ZERO

@@ -1,0 +1,128 @@
+"""Smallest sets of joint replacements after which every reaction is unique."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._custom_types import RealScalarLike
+from ..._system import AbstractSystem, ReleaseOption
+from .._report import Solvability
+
+
+class Releases(NamedTuple):
+    """`sets`: each a set of replacements that together make every reaction unique and keep the
+    mobility, all of the smallest size there is. `searched`: the size up to which every set was
+    tried. `complete`: False when the search was cut off within the next size."""
+
+    sets: tuple[tuple[ReleaseOption, ...], ...]
+    searched: int
+    complete: bool
+
+
+def releases(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    *,
+    report: Solvability,
+    most: int = 20000,
+) -> Releases:
+    """Which joints, replaced by ones of fewer rows, would make all reactions unique?
+
+    Tries sets of one replacement, of two, and so on, and returns all sets of the first size
+    that works at this configuration. A joint of one row may be left out altogether ("none").
+
+    **Arguments:** the state at which `report` was made, and `report`; `most`: how many sets to
+    try at most.
+    """
+    if bool(jnp.all(report.reaction_unique)):
+        return Releases((), 0, True)
+    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    trial = _Trial(system, q, velocity, t, report)
+    tried = 0
+    for size in range(1, len(trial.options) + 1):
+        works = []
+        for chosen in trial.sets(size):
+            tried += 1
+            if tried > most:
+                return Releases(tuple(works), size - 1, False)
+            if trial.succeeds(chosen):
+                works.append(chosen)
+        if works:
+            return Releases(tuple(works), size, True)
+    return Releases((), len(trial.options), True)
+
+
+class _Trial:
+    """The scaled rows of every joint and of everything that may take its place."""
+
+    def __init__(
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+        report: Solvability,
+    ):
+        structure = system.structure
+        self._rank = int(report.rank)
+        pivots = np.asarray(report.pivots)
+        # Anything between the last kept and the first dropped pivot separates the two.
+        dropped = pivots[self._rank] if self._rank < pivots.size else 0.0
+        self._threshold = max(np.sqrt(pivots[self._rank - 1] * max(dropped, 1e-16)), 1e-12)
+        self._columns = np.where(structure.length_columns, float(report.length), 1.0)
+        matrix = _unit(np.asarray(system.constraint_matrix(q, v, t)) * self._columns)
+        self._rows = {c.name: matrix[c.start : c.stop] for c in structure.constraints}
+        # All reactions are unique iff the ranks of the joints' own rows add up to the rank.
+        self._excess = sum(map(self._own_rank, self._rows.values())) - self._rank
+        involved = {
+            c.name
+            for c, unique in zip(
+                structure.constraints, np.asarray(report.reaction_unique), strict=True
+            )
+            if not unique
+        }
+        self.options: dict[str, list[ReleaseOption]] = {}
+        for option in system.release_options(q, v, t):
+            if option.constraint in involved:
+                self.options.setdefault(option.constraint, []).append(option)
+        self._saved = {
+            id(option): self._saved_by(option)
+            for offered in self.options.values()
+            for option in offered
+        }
+
+    def sets(self, size: int) -> Iterator[tuple[ReleaseOption, ...]]:
+        """Sets of replacements that take away exactly what is too much."""
+        largest = sorted(max(self._saved[id(x)] for x in o) for o in self.options.values())[::-1]
+        if sum(largest[:size]) < self._excess:
+            return
+        for names in itertools.combinations(self.options, size):
+            for chosen in itertools.product(*(self.options[n] for n in names)):
+                if sum(self._saved[id(o)] for o in chosen) == self._excess:
+                    yield chosen
+
+    def succeeds(self, chosen: Sequence[ReleaseOption]) -> bool:
+        """Is the rank as before? Then every reaction is unique, as nothing is in excess."""
+        replaced = {o.constraint: _unit(o.rows * self._columns) for o in chosen}
+        rows = [replaced.get(name, own) for name, own in self._rows.items()]
+        values = np.linalg.svd(np.concatenate(rows), compute_uv=False)
+        return int(np.sum(values > self._threshold * values[0])) == self._rank
+
+    def _saved_by(self, option: ReleaseOption) -> int:
+        rows = _unit(option.rows * self._columns)
+        return self._own_rank(self._rows[option.constraint]) - self._own_rank(rows)
+
+    def _own_rank(self, rows: np.ndarray) -> int:
+        values = np.linalg.svd(rows, compute_uv=False)
+        return int(np.sum(values > self._threshold))
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    size = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(size > 0, size, 1.0)

@@ -1,0 +1,81 @@
+"""Permanent redundancy, or a singular configuration?"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int
+
+from ..._custom_types import BoolScalar, IntScalar, PRNGKeyArray, RealScalarLike
+from ..._kinematics import close
+from ..._system import AbstractSystem
+from .._analyze import scaled_constraint_matrix
+from .._criteria import AbstractCriterion, QR
+
+
+class Singularity(eqx.Module):
+    """- `rank`: here. `generic_rank`: the largest at nearby closed configurations.
+    - `singular`: `rank < generic_rank`; what is redundant beyond the generic redundancy is
+      redundant in this configuration alone.
+    - `ranks`, `closed` (samples,): at each neighbour, and whether the neighbour closed (one
+      that did not is not counted).
+    """
+
+    rank: IntScalar
+    generic_rank: IntScalar
+    singular: BoolScalar
+    ranks: Int[Array, " samples"]
+    closed: Bool[Array, " samples"]
+
+
+def singularity(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    *,
+    key: PRNGKeyArray,
+    samples: int = 16,
+    spread: float = 0.05,
+    criterion: AbstractCriterion | None = None,
+) -> Singularity:
+    """Compares the rank of C here with that at nearby assembled configurations.
+
+    Each neighbour is a random displacement of all coordinates (`spread` of the characteristic
+    length, or as many radians), closed again at the same time t, so that drivers keep their
+    values. A mechanism that cannot move has no neighbours but itself.
+
+    **Arguments:** the state; `key`: a JAX random key; `samples`: number of neighbours;
+    `spread`: size of the displacements; `criterion`: whose tolerance decides the ranks.
+    """
+    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    chosen = QR() if criterion is None else criterion
+    return _singularity(system, q, velocity, jnp.asarray(t, q.dtype), key, samples, spread, chosen)
+
+
+@eqx.filter_jit
+def _singularity(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    key: PRNGKeyArray,
+    samples: int,
+    spread: float,
+    criterion: AbstractCriterion,
+) -> Singularity:
+    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+
+    def rank_at(at: Float[Array, " nq"]) -> IntScalar:
+        matrix, _, _ = scaled_constraint_matrix(system, at, v, t)
+        return criterion.decompose(matrix).rank
+
+    def neighbour(sample_key: PRNGKeyArray) -> tuple[IntScalar, BoolScalar]:
+        step = spread * length * jr.normal(sample_key, (system.structure.nv,), q.dtype)
+        at, closed = close(system, system.retract(q, step), t)
+        return rank_at(at), closed
+
+    ranks, closed = jax.vmap(neighbour)(jr.split(key, samples))
+    rank = rank_at(q)
+    generic = jnp.maximum(rank, jnp.max(jnp.where(closed, ranks, 0)))
+    return Singularity(rank, generic, rank < generic, ranks, closed)

@@ -1,0 +1,134 @@
+"""Linear expressions in multipliers, such as `(W1 + W2) * 0.91 + W3 + W4`."""
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
+    """Coefficients (rows,) of a linear expression in row names.
+
+    Names may contain spaces and signs (the longest name that fits is taken) and may be quoted;
+    numbers, `+ - * /` and parentheses work as usual, and a number before a name or a
+    parenthesis multiplies it.
+
+    **Raises:** `ValueError` that shows where the expression stops making sense.
+    """
+    parser = _Parser(expression, row_names)
+    value = parser.sum()
+    if parser.rest():
+        raise parser.error("an operator is missing or too much")
+    if value[0] != 0:
+        raise ValueError(
+            f"combination {expression!r} has the constant term {value[0]:g}; only multiples "
+            "of row names can be asked for."
+        )
+    if not np.any(value[1:]):
+        raise ValueError(f"combination {expression!r} is zero; every coefficient cancels.")
+    return value[1:]
+
+
+class _Parser:
+    """Recursive descent; a value is (constant, coefficient of each row)."""
+
+    def __init__(self, text: str, row_names: Sequence[str]):
+        self._text = text
+        self._at = 0
+        self._rows = {name: i for i, name in enumerate(row_names)}
+        self._longest_first = sorted(row_names, key=len, reverse=True)
+
+    def rest(self) -> str:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        return self._text[self._at :]
+
+    def error(self, why: str) -> ValueError:
+        rest = self.rest()
+        where = f"at {rest!r}" if rest else "at its end"
+        return ValueError(
+            f"combination {self._text!r} cannot be read {where}: {why}. The rows are "
+            f"{', '.join(self._rows)}."
+        )
+
+    def sum(self) -> np.ndarray:
+        value = self._product()
+        while (operator := self.rest()[:1]) in ("+", "-") and operator:
+            self._at += 1
+            term = self._product()
+            value = value + term if operator == "+" else value - term
+        return value
+
+    def _product(self) -> np.ndarray:
+        value = self._signed()
+        while rest := self.rest():
+            if rest[0] in "+-)":
+                break
+            operator = rest[0] if rest[0] in "*/" else ""
+            self._at += len(operator)
+            factor = self._signed() if operator else self._factor()
+            value = self._combine(value, factor, operator)
+        return value
+
+    def _combine(self, left: np.ndarray, right: np.ndarray, operator: str) -> np.ndarray:
+        if operator == "/":
+            if np.any(right[1:]) or right[0] == 0:
+                raise self.error("the divisor must be a number other than zero")
+            return left / right[0]
+        if np.any(left[1:]) and np.any(right[1:]):
+            raise self.error("the product of two multipliers is not linear")
+        return left * right[0] if np.any(left[1:]) else right * left[0]
+
+    def _signed(self) -> np.ndarray:
+        rest = self.rest()
+        # A row may be called "-x" or "2": names win over signs and numbers.
+        if rest[:1] in ("+", "-") and rest and self._name(rest) is None:
+            self._at += 1
+            value = self._signed()
+            return -value if rest[0] == "-" else value
+        return self._factor()
+
+    def _factor(self) -> np.ndarray:
+        rest = self.rest()
+        value = np.zeros(len(self._rows) + 1)
+        found = self._name(rest)
+        if found is not None:
+            name, length = found
+            value[1 + self._rows[name]] = 1.0
+            self._at += length
+        elif number := _NUMBER.match(rest):
+            value[0] = float(number.group())
+            if not math.isfinite(value[0]):
+                raise self.error("the number is not finite")
+            self._at += number.end()
+        elif rest.startswith("("):
+            self._at += 1
+            value = self.sum()
+            if not self.rest().startswith(")"):
+                raise self.error("a closing parenthesis is missing")
+            self._at += 1
+        else:
+            raise self.error("expected a row name, a number or a parenthesis")
+        return value
+
+    def _name(self, rest: str) -> tuple[str, int] | None:
+        """The row name at the head of `rest`, and how many characters it takes."""
+        quote = rest[:1]
+        if quote and quote in "'\"":
+            end = rest.find(quote, 1)
+            name = rest[1:end] if end > 0 else ""
+            if name not in self._rows:
+                raise self.error("the quoted text is not the name of a row")
+            return name, end + 1
+        for name in self._longest_first:
+            if rest.startswith(name):
+                following = rest[len(name) : len(name) + 1]
+                # "W10" is not "W1" followed by 0.
+                cut_short = following.isalnum() or following in tuple("_.")
+                if not (name[-1].isalnum() and cut_short):
+                    return name, len(name)
+        return None

@@ -1,0 +1,13 @@
+from ._generalized import (
+    GeneralizedSystem as GeneralizedSystem,
+    PositionConstraint as PositionConstraint,
+    VelocityConstraint as VelocityConstraint,
+)
+from ._model import Model as Model
+from ._multibody import MultibodySystem as MultibodySystem
+from ._structure import (
+    BodyInfo as BodyInfo,
+    ConstraintInfo as ConstraintInfo,
+    Structure as Structure,
+)
+from .base import AbstractSystem as AbstractSystem, ReleaseOption as ReleaseOption

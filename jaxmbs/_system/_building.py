@@ -1,0 +1,323 @@
+"""From named parts in their reference configuration to stacked groups and index maps."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._bodies import AbstractBody, AbstractMarker, PlanarMarker, SpatialMarker
+from .._constraints import AbstractJoint, AbstractPrimitive, Driver, Frames
+from .._forces import AbstractForce
+from .._geometry import PlanarFrame, PlanarPose, SpatialFrame, SpatialPose
+from ._groups import BodyGroup, ConstraintGroup, ForceGroup, group_by, stack
+from ._structure import BodyInfo, ConstraintInfo, Indices, RowInfo, Structure
+
+
+GROUND = "ground"
+
+
+class Built(NamedTuple):
+    """Everything that `MultibodySystem` keeps."""
+
+    dimension: int
+    body_groups: tuple[BodyGroup, ...]
+    constraint_groups: tuple[ConstraintGroup, ...]
+    force_groups: tuple[ForceGroup, ...]
+    reference_q: Float[Array, " nq"]
+    initial_v: Float[Array, " nv"]
+    structure: Structure
+    indices: Indices
+
+
+class _Slot(NamedTuple):
+    """Where a body's numbers stand in the ground-extended state."""
+
+    body: int
+    q: np.ndarray
+    v: np.ndarray
+
+
+class _Constraint(NamedTuple):
+    """A joint or driver with its markers made."""
+
+    name: str
+    kind: str
+    joint: type[AbstractJoint] | None
+    bodies: tuple[str, ...]
+    primitives: tuple[AbstractPrimitive, ...]
+    markers: tuple[AbstractMarker, ...]
+    located: bool
+
+
+def build(
+    bodies: Sequence[AbstractBody],
+    joints: Sequence[AbstractJoint],
+    drivers: Sequence[Driver],
+    forces: Sequence[AbstractForce],
+) -> Built:
+    """Check that the parts belong together, and lay them out."""
+    _unique("body", (GROUND, *(b.name for b in bodies)))
+    _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
+    _unique("force", [f.name for f in forces])
+    if len(bodies) == 0:
+        raise ValueError("a system needs at least one body.")
+    dimension = _dimension(bodies)
+    slots, nq, _ = _slots(bodies, dimension)
+    place = _Placer(bodies, dimension)
+    constraints = _constraints(joints, drivers, place)
+    quantities = tuple(x for b in bodies for x in b.inertia_properties().coordinates.quantities)
+    infos, rows = _rows(constraints, slots)
+    structure = Structure(
+        constraints=infos,
+        rows=rows,
+        bodies=tuple(_body_info(b, slots[b.name]) for b in bodies),
+        quantities=quantities,
+        nq=nq,
+    )
+    groups = _constraint_groups(constraints, infos, slots)
+    ground = PlanarPose if dimension == 2 else SpatialPose
+    indices = Indices(
+        ground_q=np.asarray(ground.origin),
+        ground_v=np.zeros(ground.nv),
+        **_row_orders(groups, rows),
+    )
+    return Built(
+        dimension=dimension,
+        body_groups=_body_groups(bodies, slots),
+        constraint_groups=groups,
+        force_groups=_force_groups(forces, slots, place),
+        reference_q=jnp.concatenate([b.coordinates() for b in bodies]),
+        initial_v=jnp.concatenate([b.velocities() for b in bodies]),
+        structure=structure,
+        indices=indices,
+    )
+
+
+class _Placer:
+    """Makes markers on named bodies in the reference configuration."""
+
+    def __init__(self, bodies: Sequence[AbstractBody], dimension: int):
+        ground = (
+            PlanarFrame(jnp.zeros(2), jnp.asarray(0.0))
+            if dimension == 2
+            else SpatialFrame(jnp.zeros(3), jnp.eye(3))
+        )
+        self._references: dict[str, PlanarFrame | SpatialFrame] = {GROUND: ground}
+        self._makers: dict[str, Callable[[Any], AbstractMarker]] = {
+            GROUND: PlanarMarker if dimension == 2 else SpatialMarker
+        }
+        for body in bodies:
+            self._references[body.name] = body.reference()
+            self._makers[body.name] = body.marker
+        self._dimension = dimension
+
+    def markers(self, part: AbstractJoint | AbstractForce) -> tuple[AbstractMarker, ...]:
+        """One marker for each of the part's bodies.
+
+        **Raises:** `ValueError` for a body never declared, for a part that holds no moving
+        body, and for a part of the other dimension.
+        """
+        for name in part.bodies:
+            if name not in self._makers:
+                raise ValueError(
+                    f"body {name!r} was never declared; there are {', '.join(self._makers)}."
+                )
+        if all(name == GROUND for name in part.bodies):
+            raise ValueError("it acts on the ground alone; name a moving body.")
+        references: Frames = tuple(self._references[n] for n in part.bodies)  # pyright: ignore
+        frames = part.placements(references)
+        for frame in frames:
+            if frame.origin.shape != (self._dimension,):
+                raise ValueError(
+                    f"it is of dimension {frame.origin.shape[0]} and the bodies are of "
+                    f"dimension {self._dimension}."
+                )
+        return tuple(self._makers[n](f) for n, f in zip(part.bodies, frames, strict=True))
+
+
+def _unique(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            reserved = " (it is the fixed frame)" if name == GROUND else ""
+            raise ValueError(f"{what} name {name!r} is used twice{reserved}; rename one.")
+        seen.add(name)
+
+
+def _dimension(bodies: Sequence[AbstractBody]) -> int:
+    dimensions = {body.reference().origin.shape[0] for body in bodies}
+    if len(dimensions) > 1:
+        raise ValueError("planar and spatial bodies cannot stand in one system.")
+    return dimensions.pop()
+
+
+def _slots(bodies: Sequence[AbstractBody], dimension: int) -> tuple[dict[str, _Slot], int, int]:
+    slots, nq, nv = {}, 0, 0
+    for index, body in enumerate(bodies):
+        kind = body.inertia_properties().coordinates
+        slots[body.name] = _Slot(index, np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv))
+        nq, nv = nq + kind.nq, nv + kind.nv
+    ground = PlanarPose if dimension == 2 else SpatialPose
+    slots[GROUND] = _Slot(-1, np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
+    return slots, nq, nv
+
+
+def _body_info(body: AbstractBody, slot: _Slot) -> BodyInfo:
+    quantities = body.inertia_properties().coordinates.quantities
+    columns = list(zip(slot.v.tolist(), quantities, strict=True))
+    return BodyInfo(
+        body.name,
+        tuple(c for c, q in columns if q == "length"),
+        tuple(c for c, q in columns if q == "angle"),
+    )
+
+
+def _constraints(
+    joints: Sequence[AbstractJoint], drivers: Sequence[Driver], place: _Placer
+) -> list[_Constraint]:
+    constraints: list[_Constraint] = []
+    by_name = {}
+    for joint in joints:
+        try:
+            markers = place.markers(joint)
+        except ValueError as error:
+            raise ValueError(f"joint {joint.name!r}: {error}") from None
+        by_name[joint.name] = (joint, markers)
+        constraints.append(
+            _Constraint(
+                joint.name,
+                joint.kind,
+                type(joint),
+                joint.bodies,
+                joint.primitives(),
+                markers,
+                joint.located,
+            )
+        )
+    for driver in drivers:
+        if driver.joint not in by_name:
+            raise ValueError(
+                f"driver {driver.name!r}: joint {driver.joint!r} was never declared; there "
+                f"are {', '.join(by_name) or 'none'}."
+            )
+        joint, markers = by_name[driver.joint]
+        try:
+            primitives = (driver.primitive(joint),)
+        except ValueError as error:
+            raise ValueError(f"driver {driver.name!r}: {error}") from None
+        constraints.append(
+            _Constraint(driver.name, driver.kind, None, joint.bodies, primitives, markers, False)
+        )
+    return constraints
+
+
+def _rows(
+    constraints: Sequence[_Constraint], slots: dict[str, _Slot]
+) -> tuple[tuple[ConstraintInfo, ...], tuple[RowInfo, ...]]:
+    infos: list[ConstraintInfo] = []
+    rows: list[RowInfo] = []
+    for constraint in constraints:
+        own = [(row, p.geometric) for p in constraint.primitives for row in p.rows]
+        start = len(rows)
+        for row, geometric in own:
+            name = constraint.name
+            if len(own) > 1:
+                name = f"{constraint.name}.{row.suffix}"
+            rows.append(RowInfo(name, geometric, row.quantity))
+        moving = dict.fromkeys(n for n in constraint.bodies if n != GROUND)
+        infos.append(
+            ConstraintInfo(
+                constraint.name,
+                constraint.kind,
+                start,
+                len(rows),
+                tuple(slots[n].body for n in moving),
+                tuple(int(c) for n in moving for c in slots[n].v),
+            )
+        )
+    return tuple(infos), tuple(rows)
+
+
+def _slot_indices(
+    bodies: Sequence[tuple[str, ...]], slots: dict[str, _Slot]
+) -> dict[str, np.ndarray]:
+    """`q{k}` and `v{k}`: where the k-th body of each part of a group stands."""
+    indices = {}
+    for k in range(len(bodies[0])):
+        indices[f"q{k}"] = np.stack([slots[names[k]].q for names in bodies])
+        indices[f"v{k}"] = np.stack([slots[names[k]].v for names in bodies])
+    return indices
+
+
+def _body_groups(bodies: Sequence[AbstractBody], slots: dict[str, _Slot]) -> tuple[BodyGroup, ...]:
+    inertias = [body.inertia_properties() for body in bodies]
+    groups = []
+    for members in group_by(inertias):
+        own = [slots[bodies[i].name] for i in members]
+        indices = Indices(q=np.stack([s.q for s in own]), v=np.stack([s.v for s in own]))
+        groups.append(BodyGroup(stack([inertias[i] for i in members]), indices))
+    return tuple(groups)
+
+
+def _constraint_groups(
+    constraints: Sequence[_Constraint],
+    infos: Sequence[ConstraintInfo],
+    slots: dict[str, _Slot],
+) -> tuple[ConstraintGroup, ...]:
+    groups = []
+    for members in group_by([(c.joint, c.primitives, c.markers) for c in constraints]):
+        own = [constraints[i] for i in members]
+        located = [[float(c.located and name != GROUND) for name in c.bodies] for c in own]
+        flags = [p.geometric for p in own[0].primitives for _ in p.rows]
+        # Residuals come with the geometric rows first; `order` puts them into row order.
+        first = [i for i, flag in enumerate(flags) if flag]
+        second = [i for i, flag in enumerate(flags) if not flag]
+        indices = Indices(
+            row=np.array([infos[i].start for i in members]),
+            order=np.argsort(np.array(first + second, dtype=int)),
+            located=np.array(located),
+            **_slot_indices([c.bodies for c in own], slots),
+        )
+        groups.append(
+            ConstraintGroup(
+                stack([c.primitives for c in own]),
+                stack([c.markers for c in own]),
+                indices,
+                tuple(c.name for c in own),
+                own[0].joint,
+            )
+        )
+    return tuple(groups)
+
+
+def _force_groups(
+    forces: Sequence[AbstractForce], slots: dict[str, _Slot], place: _Placer
+) -> tuple[ForceGroup, ...]:
+    parts = []
+    for force in forces:
+        try:
+            parts.append((force.load(), place.markers(force)))
+        except ValueError as error:
+            raise ValueError(f"force {force.name!r}: {error}") from None
+    groups = []
+    for members in group_by(parts):
+        load, markers = stack([parts[i] for i in members])
+        indices = Indices(**_slot_indices([forces[i].bodies for i in members], slots))
+        groups.append(ForceGroup(load, markers, indices))
+    return tuple(groups)
+
+
+def _row_orders(
+    groups: Sequence[ConstraintGroup], rows: Sequence[RowInfo]
+) -> dict[str, np.ndarray]:
+    """Where each row, and each geometric row, is found among the groups' stacked results."""
+    stacked = [
+        (group.indices["row"][:, None] + np.arange(group.indices["order"].shape[0])).ravel()
+        for group in groups
+    ]
+    all_rows = np.concatenate([np.zeros(0, dtype=int), *stacked])
+    geometric = np.array([row.geometric for row in rows], dtype=bool)
+    kept = all_rows[geometric[all_rows]] if rows else all_rows
+    return {"row_order": np.argsort(all_rows), "geometric_order": np.argsort(kept)}

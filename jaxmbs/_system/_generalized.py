@@ -1,0 +1,230 @@
+"""A system that the user writes in generalized coordinates."""
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers, RealScalarLike, Scalar
+from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
+from .base import AbstractSystem, ReleaseOption
+
+
+class AbstractCondition(eqx.Module):
+    """Rows of one name; `position` and `velocity` both give all of them, zero where not meant."""
+
+    geometric: ClassVar[bool]
+    rows: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def position(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
+        """The geometric residual."""
+
+    @abc.abstractmethod
+    def velocity(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " rows"]:
+        """The velocity residual."""
+
+
+class PositionConstraint(AbstractCondition):
+    """Named rows `function(q, t) = 0` (rows,). `rows`: their number."""
+
+    geometric: ClassVar[bool] = True
+    function: Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, " ..."]]
+    rows: int = eqx.field(static=True, default=1)
+
+    def position(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
+        return jnp.atleast_1d(self.function(q, t))
+
+    def velocity(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " rows"]:
+        del v, t
+        return jnp.zeros((self.rows,), q.dtype)
+
+
+class VelocityConstraint(AbstractCondition):
+    """Named rows `function(q, v, t) = 0` (rows,), linear or not in v. `rows`: their number."""
+
+    geometric: ClassVar[bool] = False
+    function: Callable[
+        [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " ..."]
+    ]
+    rows: int = eqx.field(static=True, default=1)
+
+    def position(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
+        del t
+        return jnp.zeros((self.rows,), q.dtype)
+
+    def velocity(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " rows"]:
+        return jnp.atleast_1d(self.function(q, v, t))
+
+
+class GeneralizedSystem(AbstractSystem):
+    """A system given by its M, F and named constraint functions, with v = qdot.
+
+    **Arguments:**
+
+    - `coordinates`: names of the generalized coordinates, in order.
+    - `mass_matrix(q)`: (n, n), symmetric positive definite. `force(q, v, t)`: (n,).
+    - `constraints`: name -> `PositionConstraint` or `VelocityConstraint`, in row order.
+    - `lengths`: names of the coordinates that are lengths (the others count as angles or pure
+      numbers), and `length`: the characteristic length (m) that makes both comparable.
+    - `bodies`: name -> (force coordinates, torque coordinates), for body-wise verdicts.
+
+    Functions may be `eqx.Module`s; their array fields are parameters of the system.
+    """
+
+    mass_function: Callable[[Float[Array, " nq"]], Float[Array, "nv nv"]]
+    force_function: Callable[
+        [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " nv"]
+    ]
+    conditions: tuple[AbstractCondition, ...]
+    length: Scalar
+    structure: Structure = eqx.field(static=True)
+
+    def __init__(
+        self,
+        coordinates: Sequence[str],
+        *,
+        mass_matrix: Callable[[Float[Array, " nq"]], Float[Array, "nv nv"]],
+        force: Callable[
+            [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " nv"]
+        ],
+        constraints: Mapping[str, AbstractCondition],
+        lengths: Sequence[str] = (),
+        length: Numbers = 1.0,
+        bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+    ):
+        names = [_checks.name(c, "a coordinate") for c in coordinates]
+        if len(set(names)) != len(names):
+            raise ValueError(f"coordinates must have different names, got {names!r}.")
+        self.mass_function = mass_matrix
+        self.force_function = force
+        self.conditions = tuple(constraints.values())
+        self.length = _checks.positive(length, "length")
+        self.structure = _structure(names, constraints, lengths, bodies or {})
+
+    @eqx.filter_jit
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        return self.mass_function(q)
+
+    @eqx.filter_jit
+    def force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        return self.force_function(q, v, t)
+
+    @eqx.filter_jit
+    def position_residual(
+        self, q: Float[Array, " nq"], t: RealScalarLike
+    ) -> Float[Array, " geometric"]:
+        t = jnp.asarray(t, q.dtype)
+        return self._positions(q, t)[self.structure.geometric_rows]
+
+    @eqx.filter_jit
+    def constraint_matrix(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, "rows nv"]:
+        t = jnp.asarray(t, q.dtype)
+        geometric = jax.jacfwd(lambda x: self._positions(x, t))(q)
+        return geometric + jax.jacfwd(lambda u: self._velocities(q, u, t))(v)
+
+    @eqx.filter_jit
+    def velocity_residual(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        t = jnp.asarray(t, q.dtype)
+        _, change = jax.jvp(self._positions, (q, t), (v, jnp.ones_like(t)))
+        return change + self._velocities(q, v, t)
+
+    @eqx.filter_jit
+    def acceleration_offset(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        t = jnp.asarray(t, q.dtype)
+        _, change = jax.jvp(
+            lambda x, s: self.velocity_residual(x, v, s), (q, t), (v, jnp.ones_like(t))
+        )
+        return -change
+
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        del q
+        return v
+
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        return q + step
+
+    def characteristic_length(self) -> Scalar:
+        return jax.lax.stop_gradient(self.length)
+
+    def release_options(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> tuple[ReleaseOption, ...]:
+        del q, v, t
+        return tuple(
+            ReleaseOption(c.name, c.kind, "none", None, np.zeros((0, self.structure.nv)))
+            for c in self.structure.constraints
+            if c.stop - c.start == 1
+        )
+
+    def _positions(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
+        parts = [condition.position(q, t) for condition in self.conditions]
+        return jnp.concatenate([jnp.zeros((0,), q.dtype), *parts])
+
+    def _velocities(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " rows"]:
+        parts = [condition.velocity(q, v, t) for condition in self.conditions]
+        return jnp.concatenate([jnp.zeros((0,), q.dtype), *parts])
+
+
+def _structure(
+    names: Sequence[str],
+    constraints: Mapping[str, AbstractCondition],
+    lengths: Sequence[str],
+    bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+) -> Structure:
+    def columns(given: Sequence[str], what: str) -> tuple[int, ...]:
+        for name in given:
+            if name not in names:
+                raise ValueError(
+                    f"{what} names the coordinate {name!r}; there are {', '.join(names)}."
+                )
+        return tuple(names.index(name) for name in given)
+
+    length_columns = set(columns(lengths, "lengths"))
+    infos, rows = [], []
+    for name, condition in constraints.items():
+        _checks.name(name, "a constraint")
+        start = len(rows)
+        for k in range(condition.rows):
+            label = name if condition.rows == 1 else f"{name}.{k + 1}"
+            rows.append(RowInfo(label, condition.geometric, "angle"))
+        kind = "geometric" if condition.geometric else "velocity"
+        everything = tuple(range(len(names)))
+        touched = tuple(range(len(bodies)))
+        infos.append(ConstraintInfo(name, kind, start, len(rows), touched, everything))
+    return Structure(
+        constraints=tuple(infos),
+        rows=tuple(rows),
+        bodies=tuple(
+            BodyInfo(
+                name,
+                columns(force, f"body {name!r}"),
+                columns(torque, f"body {name!r}"),
+            )
+            for name, (force, torque) in bodies.items()
+        ),
+        quantities=tuple("length" if i in length_columns else "angle" for i in range(len(names))),
+        nq=len(names),
+    )

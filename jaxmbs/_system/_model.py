@@ -1,0 +1,70 @@
+from collections.abc import Sequence
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._bodies import AbstractBody
+from .._constraints import AbstractJoint, Driver
+from .._custom_types import Numbers
+from .._forces import AbstractForce
+from ._multibody import MultibodySystem
+
+
+class Model(eqx.Module):
+    """A named mechanism as it is written down: what a model file holds (MODEL.md).
+
+    **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
+    parts of `jaxmbs.planar` or `jaxmbs.spatial`; `gravity`: m/s^2; `remark`: which of its
+    numbers were chosen rather than given by its source, shown wherever the model is;
+    `deferred_forces`: names of forces in its file that this version cannot evaluate.
+    """
+
+    name: str = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
+    bodies: tuple[AbstractBody, ...]
+    joints: tuple[AbstractJoint, ...]
+    drivers: tuple[Driver, ...]
+    forces: tuple[AbstractForce, ...]
+    gravity: Float[Array, " dim"] | None
+    remark: str = eqx.field(static=True)
+    deferred_forces: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        name: str,
+        dimension: int,
+        *,
+        bodies: Sequence[AbstractBody],
+        joints: Sequence[AbstractJoint] = (),
+        drivers: Sequence[Driver] = (),
+        forces: Sequence[AbstractForce] = (),
+        gravity: Numbers | None = None,
+        remark: str = "",
+        deferred_forces: tuple[str, ...] = (),
+    ):
+        if dimension not in (2, 3):
+            raise ValueError(f"dimension must be 2 (planar) or 3 (spatial), got {dimension!r}.")
+        self.name = name
+        self.dimension = dimension
+        self.bodies = tuple(bodies)
+        self.joints = tuple(joints)
+        self.drivers = tuple(drivers)
+        self.forces = tuple(forces)
+        self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
+        self.remark = remark
+        self.deferred_forces = tuple(deferred_forces)
+
+    def system(self) -> MultibodySystem:
+        """The equations of the model.
+
+        **Raises:** `ValueError` that names the part, if the parts do not belong together.
+        """
+        return MultibodySystem(
+            self.bodies,
+            self.joints,
+            self.drivers,
+            self.forces,
+            gravity=self.gravity,
+            deferred_forces=self.deferred_forces,
+        )

@@ -1,0 +1,355 @@
+"""Bodies, joints and forces in absolute coordinates."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.lax as lax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._bodies import AbstractBody
+from .._constraints import AbstractJoint, Driver, Frames, Release
+from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._forces import AbstractForce
+from . import _groups
+from ._building import build, Built
+from ._groups import BodyGroup, ConstraintGroup, ForceGroup, map_parts
+from ._structure import Indices, Structure
+from .base import AbstractSystem, ReleaseOption
+
+
+class MultibodySystem(AbstractSystem):
+    """A system of rigid bodies and particles, joints, drivers and forces.
+
+    **Arguments:**
+
+    - `bodies`, `joints`, `drivers`, `forces`: parts of `jaxmbs.planar` or `jaxmbs.spatial`, of
+      one dimension. Rows: joints in order, then drivers in order; columns: bodies in order.
+    - `gravity`: m/s^2, world; default none.
+    - `deferred_forces`: names of forces that the file has and this version cannot evaluate;
+      `force` then raises instead of leaving them out.
+
+    Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
+    joints, drivers and forces), stacked by kind; new values never recompile.
+
+    **Raises:** `ValueError` that names the part for unknown, repeated or mixed-up parts.
+    """
+
+    body_groups: tuple[BodyGroup, ...]
+    constraint_groups: tuple[ConstraintGroup, ...]
+    force_groups: tuple[ForceGroup, ...]
+    gravity: Float[Array, " dim"]
+    reference_q: Float[Array, " nq"]
+    initial_v: Float[Array, " nv"]
+    structure: Structure = eqx.field(static=True)
+    indices: Indices = eqx.field(static=True)
+    deferred_forces: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        bodies: Sequence[AbstractBody],
+        joints: Sequence[AbstractJoint] = (),
+        drivers: Sequence[Driver] = (),
+        forces: Sequence[AbstractForce] = (),
+        *,
+        gravity: Numbers | None = None,
+        deferred_forces: Sequence[str] = (),
+    ):
+        built: Built = build(bodies, joints, drivers, forces)
+        dimension = built.dimension
+        field = jnp.zeros(dimension) if gravity is None else gravity
+        self.body_groups = built.body_groups
+        self.constraint_groups = built.constraint_groups
+        self.force_groups = built.force_groups
+        self.gravity = _checks.real(field, (dimension,), "gravity")
+        self.reference_q = built.reference_q
+        self.initial_v = built.initial_v
+        self.structure = built.structure
+        self.indices = built.indices
+        self.deferred_forces = tuple(deferred_forces)
+
+    @eqx.filter_jit
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        matrix = jnp.zeros((self.structure.nv,) * 2, q.dtype)
+        for group in self.body_groups:
+            block = map_parts(lambda b, x: b.mass_matrix(x), group.inertia, q[group.indices["q"]])
+            start = group.indices["v"][:, 0]
+            matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
+        return matrix
+
+    @eqx.filter_jit
+    def force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        if self.deferred_forces:
+            raise ValueError(
+                "this version reads and checks but cannot yet evaluate the forces "
+                f"{', '.join(self.deferred_forces)}; leave them out to compute F."
+            )
+        total = jnp.zeros_like(v)
+        for group in self.body_groups:
+            total = total.at[group.indices["v"]].add(
+                map_parts(
+                    lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
+                    group.inertia,
+                    q[group.indices["q"]],
+                    v[group.indices["v"]],
+                )
+            )
+        return total + self._loads(q, v, t)
+
+    def _loads(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        t = jnp.asarray(t, q.dtype)
+        coordinates, velocities = self._with_ground(q, v)
+        total = jnp.zeros_like(velocities)
+        for group in self.force_groups:
+            parts = (group.load, group.markers)
+            qs = _groups.slot_coordinates(group, coordinates)
+            vs = _groups.slot_velocities(group, velocities)
+            for k, contribution in enumerate(
+                map_parts(_generalized_load, parts, qs, vs, shared=(t,))
+            ):
+                total = total.at[group.indices[f"v{k}"]].add(contribution)
+        return total[: self.structure.nv]
+
+    @eqx.filter_jit
+    def position_residual(
+        self, q: Float[Array, " nq"], t: RealScalarLike
+    ) -> Float[Array, " geometric"]:
+        t = jnp.asarray(t, q.dtype)
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        parts = [jnp.zeros((0,), q.dtype)]
+        for group in self.constraint_groups:
+            qs = _groups.slot_coordinates(group, coordinates)
+            part = (group.primitives, group.markers)
+            parts.append(map_parts(_groups.position, part, qs, shared=(t,)).ravel())
+        return jnp.concatenate(parts)[self.indices["geometric_order"]]
+
+    @eqx.filter_jit
+    def constraint_matrix(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, "rows nv"]:
+        count = len(self.structure.rows)
+        return self._matrix(self.constraint_groups, count, q, v, t)
+
+    def _matrix(
+        self,
+        groups: Sequence[ConstraintGroup],
+        count: int,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+    ) -> Float[Array, "rows nv"]:
+        t = jnp.asarray(t, q.dtype)
+        coordinates, velocities = self._with_ground(q, v)
+        matrix = jnp.zeros((count, self.structure.nv), q.dtype)
+        for group in groups:
+            qs = _groups.slot_coordinates(group, coordinates)
+            vs = _groups.slot_velocities(group, velocities)
+            part = (group.primitives, group.markers)
+            blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
+            for k, block in enumerate(blocks):
+                # The ground's columns lie beyond the last one, where a scatter drops them.
+                corner = [group.indices["row"], group.indices[f"v{k}"][:, 0]]
+                matrix = _add_blocks(
+                    matrix, block[:, group.indices["order"]], np.stack(corner, axis=1)
+                )
+        return matrix
+
+    @eqx.filter_jit
+    def velocity_residual(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        return self._rows(_groups.velocity_rows, q, v, t)
+
+    @eqx.filter_jit
+    def acceleration_offset(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        return self._rows(_groups.acceleration_rows, q, v, t)
+
+    def _rows(
+        self, function, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        t = jnp.asarray(t, q.dtype)
+        coordinates, velocities = self._with_ground(q, v)
+        parts = [jnp.zeros((0,), q.dtype)]
+        for group in self.constraint_groups:
+            qs = _groups.slot_coordinates(group, coordinates)
+            vs = _groups.slot_velocities(group, velocities)
+            part = (group.primitives, group.markers)
+            rows = map_parts(function, part, qs, vs, shared=(t,))
+            parts.append(rows[:, group.indices["order"]].ravel())
+        return jnp.concatenate(parts)[self.indices["row_order"]]
+
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        result = jnp.zeros_like(q)
+        for group in self.body_groups:
+            rate = jax.vmap(group.inertia.coordinates.rate)
+            iq, iv = group.indices["q"], group.indices["v"]
+            result = result.at[iq].set(rate(q[iq], v[iv]))
+        return result
+
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        result = q
+        for group in self.body_groups:
+            retract = jax.vmap(group.inertia.coordinates.retract)
+            iq, iv = group.indices["q"], group.indices["v"]
+            result = result.at[iq].set(retract(q[iq], step[iv]))
+        return result
+
+    def characteristic_length(self) -> Scalar:
+        """Root mean square distance from a joint's point to the centre of mass of each moving
+        body it acts on; 1 m if there is none or it is zero."""
+        squares, count = jnp.asarray(0.0), 0.0
+        for group in self.constraint_groups:
+            part = lax.stop_gradient(eqx.filter((group.primitives, group.markers), eqx.is_array))
+            rest = eqx.filter((group.primitives, group.markers), eqx.is_array, inverse=True)
+            located = group.indices["located"]
+            arms = map_parts(_arms, eqx.combine(part, rest), jnp.asarray(located))
+            squares = squares + jnp.sum(located * arms**2)
+            count = count + np.sum(located)
+        mean = squares / max(count, 1.0)
+        return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
+
+    def marker_frames(self, q: Float[Array, " nq"]) -> dict[str, Frames]:
+        """The world frames of the markers of each joint and driver at q, by its name."""
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        frames: dict[str, Frames] = {}
+        for group in self.constraint_groups:
+            stacked = _stacked_frames(group, coordinates)
+            for i, name in enumerate(group.names):
+                frames[name] = jax.tree.map(lambda x, i=i: x[i], stacked)
+        return frames
+
+    def release_options(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> tuple[ReleaseOption, ...]:
+        options = [
+            ReleaseOption(info.name, info.kind, "none", None, np.zeros((0, self.structure.nv)))
+            for info in self.structure.constraints
+            if info.stop - info.start == 1 and info.kind != Driver.kind
+        ]
+        released = []
+        for group in self.constraint_groups:
+            start = sum(_row_count(r) for r, _, _ in released)
+            for release in group.joint.releases() if group.joint else ():
+                changed = _released_group(group, release, start)
+                released.append((changed, group.joint, release))
+                start += _row_count(changed)
+        groups = tuple(group for group, _, _ in released)
+        matrix, frames = eqx.filter_jit(_released_rows)(self, groups, q, v, t)
+        for (group, joint, release), placed in zip(released, frames, strict=True):
+            size = group.indices["order"].shape[0]
+            for i, name in enumerate(group.names):
+                axis = None
+                if release.axis is not None:
+                    # Adding zero turns a printed -0 into 0.
+                    column = np.asarray(placed[i, :, release.axis]).round(12) + 0.0
+                    axis = tuple(column.tolist())
+                first = group.indices["row"][i]
+                rows = np.asarray(matrix[first : first + size])
+                options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
+        order = self.structure.constraint_names.index
+        return tuple(sorted(options, key=lambda option: order(option.constraint)))
+
+    def _with_ground(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " extended"], Float[Array, " extended"]]:
+        """q and v followed by the ground's constant pose and zero velocity."""
+        pose = jnp.asarray(self.indices["ground_q"], q.dtype)
+        rest = jnp.zeros(self.indices["ground_v"].shape, v.dtype)
+        return jnp.concatenate([q, pose]), jnp.concatenate([v, rest])
+
+
+def _add_blocks(
+    matrix: Float[Array, "rows nv"], blocks: Float[Array, "n r c"], corners: np.ndarray
+) -> Float[Array, "rows nv"]:
+    """Add blocks at their upper left corners (n, 2), one window each."""
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=(0, 1),
+    )
+    return lax.scatter_add(
+        matrix, jnp.asarray(corners), blocks, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP
+    )
+
+
+def _generalized_load(part, qs, vs, t: Scalar):
+    """Generalized force on each slot: the transpose of the map from v to the twists."""
+    load, markers = part
+    frames, twists = _groups.frames_and_twists(markers, qs, vs)
+    wrenches = load.wrenches(frames, twists, t)
+    _, transpose = jax.vjp(lambda v: _groups.frames_and_twists(markers, qs, v)[1], vs)
+    return transpose(wrenches)[0]
+
+
+def _arms(part: _groups.Part, located: Float[Array, " slots"]) -> Float[Array, " slots"]:
+    primitives, markers = part
+    del located
+    reach = sum((p.reach() for p in primitives), jnp.asarray(0.0))
+    return jnp.stack([m.arm() for m in markers]) + reach
+
+
+def _stacked_frames(group: ConstraintGroup, coordinates: Float[Array, " extended"]) -> Frames:
+    qs = _groups.slot_coordinates(group, coordinates)
+    return map_parts(
+        lambda markers, q: tuple(m.frame(x) for m, x in zip(markers, q, strict=True)),
+        group.markers,
+        qs,
+    )
+
+
+def _row_count(group: ConstraintGroup) -> int:
+    return len(group.names) * group.indices["order"].shape[0]
+
+
+def _released_rows(
+    system: MultibodySystem,
+    groups: tuple[ConstraintGroup, ...],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> tuple[Float[Array, "rows nv"], list[Float[Array, "n dim dim"]]]:
+    """Rows of C of released joints, and the axes of each one's last marker."""
+    matrix = system._matrix(groups, sum(map(_row_count, groups)), q, v, t)
+    coordinates = system._with_ground(q, v)[0]
+    axes = [
+        jax.vmap(lambda frame: frame.rotation)(_stacked_frames(group, coordinates)[-1])
+        for group in groups
+    ]
+    return matrix, axes
+
+
+def _released_group(group: ConstraintGroup, release: Release, start: int) -> ConstraintGroup:
+    """The group with the release's joints in the places of its own, rows from `start` on."""
+    count = len(group.names)
+    size = sum(len(p.rows) for p in release.primitives)
+    markers = group.markers
+    if release.turns is not None:
+        markers = tuple(
+            map_parts(lambda m, turn=turn: m.turned(jnp.asarray(turn)), marker)
+            for marker, turn in zip(markers, release.turns, strict=True)
+        )
+    primitives = jax.tree.map(
+        lambda x: jnp.broadcast_to(x, (count, *x.shape)) if eqx.is_array(x) else x,
+        release.primitives,
+    )
+    slots = {
+        f"{letter}{k}": group.indices[f"{letter}{k}"]
+        for letter in "qv"
+        for k in range(len(markers))
+    }
+    indices = Indices(
+        row=start + np.arange(count) * size,
+        order=np.arange(size),
+        located=group.indices["located"],
+        **slots,
+    )
+    return ConstraintGroup(primitives, markers, indices, group.names, group.joint)

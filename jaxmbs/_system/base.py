@@ -1,0 +1,106 @@
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Scalar
+from ._structure import Structure
+
+
+class ReleaseOption(NamedTuple):
+    """A joint of fewer rows in the place of another, at one state.
+
+    `kind` of the constraint `constraint` becomes `to` (with `axis`, a world direction, where
+    the new joint has one); `rows` (k, nv) are its rows of C. No rows: the joint is left out.
+    """
+
+    constraint: str
+    kind: str
+    to: str
+    axis: tuple[float, ...] | None
+    rows: np.ndarray
+
+
+class AbstractSystem(eqx.Module):
+    """A constrained mechanical system at a state (q, v, t):
+
+        M(q) dv/dt + C^T lambda = F(q, v, t)     C dv/dt = Gamma     C v + b = 0     Phi = 0
+
+    (Wojtyra & Fraczek 2013, eqs. 1-11). Everything above asks these questions and no others.
+    All arguments are flat arrays: q (nq,), v (nv,) in the system's own order, t in s.
+    """
+
+    structure: eqx.AbstractVar[Structure]
+
+    @abc.abstractmethod
+    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        """M(q), symmetric positive definite."""
+
+    @abc.abstractmethod
+    def force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        """F(q, v, t): applied forces and velocity-dependent inertia terms."""
+
+    @abc.abstractmethod
+    def position_residual(
+        self, q: Float[Array, " nq"], t: RealScalarLike
+    ) -> Float[Array, " geometric"]:
+        """Phi(q, t): the geometric rows alone, in row order (m or rad)."""
+
+    @abc.abstractmethod
+    def constraint_matrix(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, "rows nv"]:
+        """C: the derivative of all rows along the velocities. v matters to nonlinear velocity
+        constraints alone."""
+
+    @abc.abstractmethod
+    def velocity_residual(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        """C v + b, zero for a velocity that the constraints allow."""
+
+    @abc.abstractmethod
+    def acceleration_offset(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        """Gamma, so that C dv/dt = Gamma (Wojtyra & Fraczek 2013, eqs. 8-9)."""
+
+    @abc.abstractmethod
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        """qdot = N(q) v."""
+
+    @abc.abstractmethod
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        """The coordinates reached from q by a finite step along the velocities."""
+
+    @abc.abstractmethod
+    def characteristic_length(self) -> Scalar:
+        """The length (m) that makes linear and angular columns comparable; not
+        differentiated."""
+
+    @abc.abstractmethod
+    def release_options(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> tuple[ReleaseOption, ...]:
+        """The joints of fewer rows that may take each joint's place, in row order. Concrete
+        arguments only."""
+
+    def velocity_offset(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        """b in C v + b = 0; v matters to nonlinear velocity constraints alone."""
+        residual = self.velocity_residual(q, v, t)
+        return residual - self.constraint_matrix(q, v, t) @ v
+
+    def scaled_residual(
+        self, q: Float[Array, " nq"], t: RealScalarLike
+    ) -> Float[Array, " geometric"]:
+        """Phi with lengths divided by the characteristic length: what "closed" refers to."""
+        is_length = self.structure.length_rows[self.structure.geometric_rows]
+        scale = jnp.where(is_length, self.characteristic_length(), 1.0)
+        return self.position_residual(q, t) / scale

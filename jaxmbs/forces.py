@@ -1,0 +1,3 @@
+"""Forces on bodies."""
+
+from ._forces import Applied as Applied, Following as Following

@@ -1,0 +1,15 @@
+from ._catalogue import describe as describe, get as get, names as names
+from ._chain import (
+    four_bar_chain as four_bar_chain,
+    four_bar_chain_spatial as four_bar_chain_spatial,
+)
+from ._parallelogram import parallelogram as parallelogram
+from ._robot import mobile_robot as mobile_robot
+from ._small import (
+    bennett as bennett,
+    door as door,
+    sarrus as sarrus,
+    slider_crank as slider_crank,
+    table as table,
+    three_crank_parallelogram as three_crank_parallelogram,
+)

@@ -1,0 +1,9 @@
+"""Motions for drivers."""
+
+from ._constraints import (
+    Linear as Linear,
+    Polynomial as Polynomial,
+    Sine as Sine,
+    Step as Step,
+    Table as Table,
+)

@@ -1,0 +1,20 @@
+"""Bodies, joints and forces of the plane (MODEL.md, dimension 2)."""
+
+from ._bodies import PlanarBody as Body
+from ._constraints import (
+    Distance as Distance,
+    Geometric as Geometric,
+    Pfaffian as Pfaffian,
+    Velocity as Velocity,
+)
+from ._constraints._planar import (
+    Fixed as Fixed,
+    Gear as Gear,
+    KnifeEdge as KnifeEdge,
+    PointOnLine as PointOnLine,
+    Revolute as Revolute,
+    Translational as Translational,
+)
+
+
+__all__ = ["Body"]

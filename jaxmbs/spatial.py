@@ -1,0 +1,27 @@
+"""Bodies, joints and forces of space (MODEL.md, dimension 3)."""
+
+from ._bodies import SpatialBody as Body
+from ._constraints import (
+    Distance as Distance,
+    Geometric as Geometric,
+    Pfaffian as Pfaffian,
+    Velocity as Velocity,
+)
+from ._constraints._spatial import (
+    Cylindrical as Cylindrical,
+    Fixed as Fixed,
+    ParallelAxes as ParallelAxes,
+    PerpendicularAxes as PerpendicularAxes,
+    Planar as Planar,
+    PointOnLine as PointOnLine,
+    PointOnPlane as PointOnPlane,
+    Revolute as Revolute,
+    RollingDisk as RollingDisk,
+    Screw as Screw,
+    Spherical as Spherical,
+    Translational as Translational,
+    Universal as Universal,
+)
+
+
+__all__ = ["Body"]
