@@ -9,6 +9,7 @@ from ._explain import (
     complete_removal as complete_removal,
     dependent_sets as dependent_sets,
     DependentSets as DependentSets,
+    reason as reason,
     Releases as Releases,
     releases as releases,
     removable_rows as removable_rows,

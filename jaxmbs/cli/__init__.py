@@ -1,0 +1,28 @@
+"""The command `jaxmbs` (extra `cli`)."""
+
+import sys
+
+
+def main() -> None:
+    """Entry point. Switches double precision on, as every rank decision needs it."""
+    try:
+        import matplotlib as _matplotlib  # noqa: F401
+        import pydantic as _pydantic  # noqa: F401
+        import rich as _rich  # noqa: F401
+        import tomlkit as _tomlkit  # noqa: F401
+        import typer as _typer  # noqa: F401
+    except ModuleNotFoundError as error:
+        print(
+            f"The command line needs {error.name}, which is not installed; install the extra "
+            "with: python -m pip install 'jaxmbs[cli]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None
+
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+    from ._app import app
+
+    app()

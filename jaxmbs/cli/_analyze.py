@@ -1,0 +1,396 @@
+"""`jaxmbs analyze`: the answer as a JSON document (MODEL.md section 3) and as tables."""
+
+import enum
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from .._errors import ModelError
+from .._kinematics import assemble, is_closed, open_constraints
+from .._solvability import (
+    AbstractCriterion,
+    analyze,
+    complete_removal,
+    dependent_sets,
+    DependentSets,
+    QR,
+    RankComparison,
+    reason,
+    Releases,
+    releases,
+    removable_rows,
+    Singularity,
+    singularity,
+    Solvability,
+    SVD,
+)
+from .._system import Model, MultibodySystem
+from ._output import AnalysisFailed
+
+
+class Method(enum.StrEnum):
+    """Words of the criteria."""
+
+    qr = "qr"
+    svd = "svd"
+    rank = "rank"
+
+
+_CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
+    Method.qr: QR,
+    Method.svd: SVD,
+    Method.rank: RankComparison,
+}
+
+
+class Request(NamedTuple):
+    """What the command line asks."""
+
+    method: Method = Method.qr
+    tolerance: float = 1e-9
+    time: float = 0.0
+    assemble: bool = False
+    subsets: tuple[str, ...] = ()
+    combinations: tuple[str, ...] = ()
+    singular: bool = False
+    releases: bool = False
+
+
+class Answer(NamedTuple):
+    """Everything that is printed."""
+
+    model: Model
+    system: MultibodySystem
+    q: np.ndarray
+    report: Solvability
+    removable: tuple[str, ...]
+    complete: tuple[str, ...]
+    dependent: DependentSets
+    singularity: Singularity | None
+    releases: Releases | None
+
+
+def answer(model: Model, request: Request) -> Answer:
+    """Ask everything that is requested.
+
+    **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
+    """
+    criterion = _criterion(request)
+    system = model.system()
+    _check_time(model, request.time)
+    subsets = [_names(subset) for subset in request.subsets]
+    q = _configuration(system, request)
+    v, t = system.initial_v, request.time
+    if not bool(np.all(np.isfinite(np.asarray(system.constraint_matrix(q, v, t))))):
+        raise AnalysisFailed(
+            "the constraint matrix is not finite at this configuration; a distance of length "
+            "zero or a rolling disk that lies flat has no derivative."
+        )
+    try:
+        report = analyze(
+            system,
+            q,
+            v,
+            t,
+            criterion=criterion,
+            subsets=subsets,
+            combinations=request.combinations,
+        )
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    return Answer(
+        model=model,
+        system=system,
+        q=np.asarray(q),
+        report=report,
+        removable=removable_rows(report),
+        complete=complete_removal(report),
+        dependent=dependent_sets(report),
+        singularity=singularity(system, q, v, t, key=jax.random.key(0), criterion=criterion)
+        if request.singular
+        else None,
+        releases=releases(system, q, v, t, report=report) if request.releases else None,
+    )
+
+
+def _criterion(request: Request) -> AbstractCriterion:
+    tolerance = request.tolerance
+    if not (math.isfinite(tolerance) and 0 < tolerance < 1):
+        raise ModelError(f"--tolerance must lie between 0 and 1, got {tolerance:g}.")
+    return _CRITERIA[request.method](tolerance)
+
+
+def _names(subset: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in subset.split(","))
+    if not all(names):
+        raise ModelError(
+            f"--subset {subset!r} holds an empty name; separate names by single commas."
+        )
+    return names
+
+
+def _check_time(model: Model, time: float) -> None:
+    if not math.isfinite(time):
+        raise ModelError(f"--time must be a finite number of seconds, got {time:g}.")
+    for driver in model.drivers:
+        domain = driver.motion.domain()
+        if domain is not None and not float(domain[0]) <= time <= float(domain[1]):
+            raise ModelError(
+                f"driver {driver.name!r}: time {time:g} s is outside its table, which runs "
+                f"from {float(domain[0]):g} s to {float(domain[1]):g} s; choose --time within "
+                "it or extend the table."
+            )
+
+
+def _configuration(system: MultibodySystem, request: Request):
+    """The reference configuration, or the assembled one."""
+    q, t = system.reference_q, request.time
+    if request.assemble:
+        try:
+            return assemble(system, q, t).q
+        except RuntimeError as error:
+            raise AnalysisFailed(str(error)) from None
+    residual = system.scaled_residual(q, t)
+    if bool(is_closed(residual)):
+        return q
+    name, amount, unit = open_constraints(system, residual)[0]
+    kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
+    raise ModelError(
+        f"the reference configuration is not closed at time {t:g} s: {kind} {name!r} is open "
+        f"by {amount:.3g} {unit}; correct the points, or let --assemble close it."
+    )
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON document."""
+    report, structure = answer.report, answer.report.structure
+    gap = float(report.rank_gap)
+    result: dict[str, Any] = {
+        "model": answer.model.name,
+        "dimension": answer.model.dimension,
+        "method": report.layout.method,
+        "coordinates": structure.nv,
+        "constraints": len(structure.rows),
+        "rank": int(report.rank),
+        "redundancy": int(report.redundancy),
+        "mobility": int(report.mobility),
+        "rank_geometric": int(report.rank_geometric),
+        "rank_velocity": int(report.rank_velocity),
+        "rank_gap": gap if math.isfinite(gap) else None,
+        "doubtful": bool(report.doubtful()),
+        "scale": {"length": float(report.length)},
+        "configuration": configuration(answer.model, answer.q),
+        "joints": _joints(report),
+        "bodies": _bodies(report),
+        "removable_rows": list(answer.removable),
+        "complete_removal": list(answer.complete),
+        "dependent_sets": [list(members) for members in answer.dependent.sets],
+        "dependent_sets_complete": answer.dependent.complete,
+    }
+    if report.layout.subsets:
+        result["subsets"] = _subsets(report)
+    if report.layout.expressions:
+        result["combinations"] = [
+            {"expression": text, "unique": bool(unique), "measure": float(measure)}
+            for text, unique, measure in zip(
+                report.layout.expressions,
+                report.combination_unique,
+                report.combination_measure,
+                strict=True,
+            )
+        ]
+    if answer.singularity is not None:
+        result["singularity"] = {
+            "generic_rank": int(answer.singularity.generic_rank),
+            "rank": int(answer.singularity.rank),
+            "singular": bool(answer.singularity.singular),
+            "neighbours": int(np.sum(np.asarray(answer.singularity.closed))),
+        }
+    if answer.releases is not None:
+        result["releases"] = [[_release(o) for o in chosen] for chosen in answer.releases.sets]
+        result["releases_complete"] = answer.releases.complete
+    if answer.model.remark:
+        result["remark"] = answer.model.remark
+    return result
+
+
+def configuration(model: Model, q: np.ndarray) -> dict[str, Any]:
+    """Position and angle (or orientation) of each body."""
+    result, start = {}, 0
+    for body in model.bodies:
+        size = body.inertia_properties().coordinates.nq
+        own = q[start : start + size].tolist()
+        start += size
+        position, rest = own[: model.dimension], own[model.dimension :]
+        result[body.name] = {"position": position}
+        if model.dimension == 2 and rest:
+            result[body.name]["angle"] = rest[0]
+        elif rest:
+            result[body.name]["orientation"] = rest
+    return result
+
+
+def _joints(report: Solvability) -> list[dict[str, Any]]:
+    exact = report.layout.method == Method.rank
+    joints = []
+    for i, info in enumerate(report.structure.constraints):
+        measure = float(report.reaction_measure[i])
+        joints.append(
+            {
+                "name": info.name,
+                "type": info.kind,
+                "rows": info.stop - info.start,
+                "unique": bool(report.reaction_unique[i]),
+                "multipliers_unique": bool(report.multipliers_unique(info.name)),
+                "measure": int(measure) if exact else measure,
+            }
+        )
+    return joints
+
+
+def _verdict(unique: np.ndarray) -> dict[str, bool]:
+    return {"force": bool(unique[0]), "torque": bool(unique[1])}
+
+
+def _bodies(report: Solvability) -> dict[str, dict[str, Any]]:
+    structure = report.structure
+    bodies: dict[str, dict[str, Any]] = {body.name: {} for body in structure.bodies}
+    unique = np.asarray(report.body_unique)
+    for (constraint, body), verdict in zip(report.layout.pairs, unique, strict=True):
+        name = structure.constraints[constraint].name
+        bodies[structure.bodies[body].name][name] = _verdict(verdict)
+    return bodies
+
+
+def _subsets(report: Solvability) -> list[dict[str, Any]]:
+    subsets: list[dict[str, Any]] = [
+        {
+            "names": list(names),
+            "unique": bool(unique),
+            "measure": float(measure),
+            "bodies": {},
+        }
+        for names, unique, measure in zip(
+            report.layout.subsets, report.subset_unique, report.subset_measure, strict=True
+        )
+    ]
+    unique = np.asarray(report.subset_body_unique)
+    for (subset, body), verdict in zip(report.layout.subset_pairs, unique, strict=True):
+        subsets[subset]["bodies"][report.structure.bodies[body].name] = _verdict(verdict)
+    return subsets
+
+
+def _release(option) -> dict[str, Any]:
+    entry = {"joint": option.constraint, "from": option.kind, "to": option.to}
+    return entry if option.axis is None else entry | {"axis": list(option.axis)}
+
+
+# What a person reads.
+
+
+def show(answer: Answer, console: Console | None = None) -> None:
+    """Print the report as text and tables."""
+    console = console or make_console()
+    report, structure = answer.report, answer.report.structure
+    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    console.print(
+        f"{structure.nv} coordinates, {len(structure.rows)} constraint rows: rank "
+        f"{int(report.rank)} (geometric {int(report.rank_geometric)}, velocity "
+        f"{int(report.rank_velocity)}), redundancy p = {int(report.redundancy)}, mobility "
+        f"{int(report.mobility)}"
+    )
+    console.print(_joint_table(answer))
+    for line in _notes(answer):
+        console.print(Text(line))
+
+
+def make_console() -> Console:
+    """A console that does not fold tables when the output is not a terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        return Console(highlight=False, width=140)
+    return console
+
+
+def _joint_table(answer: Answer) -> Table:
+    report = answer.report
+    table = Table(pad_edge=False)
+    for column in ("joint", "type", "rows", "reaction", "why"):
+        table.add_column(column, justify="right" if column == "rows" else "left")
+    for name, kind, rows, verdict, _ in report.rows():
+        style = "" if verdict.startswith("unique") else "bold"
+        why = reason(report, answer.dependent, name)
+        table.add_row(*map(Text, (name, kind, rows, verdict, why)), style=style)
+    return table
+
+
+def _notes(answer: Answer) -> list[str]:
+    report, notes = answer.report, []
+    gap = float(report.rank_gap)
+    if bool(report.doubtful()):
+        notes.append(
+            f"DOUBTFUL: the last kept pivot is only {gap:.3g} times the first dropped one; the "
+            "configuration is near a singular one, or the numbers of the model are not exact."
+        )
+    if answer.removable:
+        notes.append(f"rows that may be dropped, one of them: {', '.join(answer.removable)}")
+        notes.append(f"rows that may be dropped together: {', '.join(answer.complete)}")
+    for members in answer.dependent.sets[:20]:
+        notes.append(f"dependent set: {', '.join(members)}")
+    if len(answer.dependent.sets) > 20:
+        notes.append(f"and {len(answer.dependent.sets) - 20} dependent sets more (see --json)")
+    if not answer.dependent.complete:
+        notes.append("the search for dependent sets was cut off; there are more")
+    for subset in _subsets(report):
+        verdict = "unique" if subset["unique"] else "not unique"
+        notes.append(f"subset {', '.join(subset['names'])}: {verdict}")
+        for body, on_body in subset["bodies"].items():
+            words = [f"{k} {'unique' if u else 'not unique'}" for k, u in on_body.items()]
+            notes.append(f"    resultant on {body}: {', '.join(words)}")
+    for text, unique in zip(report.layout.expressions, report.combination_unique, strict=True):
+        notes.append(f"combination {text}: {'unique' if bool(unique) else 'not unique'}")
+    notes += _singularity_notes(answer) + _release_notes(answer)
+    if answer.model.remark:
+        notes.append(answer.model.remark)
+    return notes
+
+
+def _singularity_notes(answer: Answer) -> list[str]:
+    found = answer.singularity
+    if found is None:
+        return []
+    rows, rank = len(answer.report.structure.rows), int(found.generic_rank)
+    if not bool(np.any(np.asarray(found.closed))):
+        return ["no nearby configuration closed, so there is nothing to compare this one with"]
+    if bool(found.singular):
+        return [
+            f"SINGULAR configuration: rank {int(found.rank)} here, {rank} nearby; "
+            f"{rows - rank} rows are redundant everywhere, {rank - int(found.rank)} more here"
+        ]
+    return [f"not singular: rank {rank} nearby as well; the redundancy is permanent"]
+
+
+def _release_notes(answer: Answer) -> list[str]:
+    found = answer.releases
+    if found is None:
+        return []
+    notes = []
+    for chosen in found.sets[:20]:
+        words = []
+        for option in chosen:
+            axis = "" if option.axis is None else f" along {list(np.round(option.axis, 4))}"
+            words.append(f"{option.constraint} from {option.kind} to {option.to}{axis}")
+        notes.append(f"release: {'; '.join(words)}")
+    if len(found.sets) > 20:
+        notes.append(f"and {len(found.sets) - 20} sets of releases more (see --json)")
+    if not found.sets:
+        notes.append("no set of releases found that makes every reaction unique")
+    if not found.complete:
+        notes.append(f"the search was cut off after all sets of {found.searched}")
+    return notes

@@ -1,0 +1,126 @@
+"""Verbs of the command line. Each reads a model, asks one question and prints the answer."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import mechanisms
+from .._errors import ModelError
+from . import _analyze, _demo, _load
+from ._output import print_json, refusing
+
+
+app = typer.Typer(
+    help="Which joint reactions of a mechanism does a rigid-body model determine?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A .toml file or a built-in mechanism.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+]
+
+
+@app.command()
+def analyze(
+    model: ModelArgument,
+    method: Annotated[
+        _analyze.Method, typer.Option(help="Criterion that decides.")
+    ] = _analyze.Method.qr,
+    tolerance: Annotated[
+        float, typer.Option(help="Rank tolerance, relative to the first pivot after scaling.")
+    ] = 1e-9,
+    time: Annotated[float, typer.Option(help="Time in driver motions (s).")] = 0.0,
+    assemble: Annotated[
+        bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
+    ] = False,
+    subset: Annotated[
+        list[str] | None,
+        typer.Option(help='Joints or rows whose resultant is asked for: "B,W1". Repeats.'),
+    ] = None,
+    combination: Annotated[
+        list[str] | None,
+        typer.Option(help='Combination of multipliers by row name: "W1 - W2". Repeats.'),
+    ] = None,
+    singular: Annotated[
+        bool, typer.Option("--singular", help="Compare with nearby configurations.")
+    ] = False,
+    releases: Annotated[bool, typer.Option("--releases", help="Find joints to release.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Solvability of reactions at the reference configuration."""
+    with refusing():
+        loaded = _load.load(model)
+        request = _analyze.Request(
+            method=method,
+            tolerance=tolerance,
+            time=time,
+            assemble=assemble,
+            subsets=tuple(subset or ()),
+            combinations=tuple(combination or ()),
+            singular=singular,
+            releases=releases,
+        )
+        answer = _analyze.answer(loaded, request)
+        if json:
+            print_json(_analyze.document(answer))
+        else:
+            _analyze.show(answer)
+
+
+@app.command("list")
+def list_mechanisms(json: JsonOption = False) -> None:
+    """The built-in mechanisms."""
+    descriptions = {name: mechanisms.describe(name) for name in mechanisms.names()}
+    if json:
+        print_json({"mechanisms": descriptions})
+        return
+    width = max(map(len, descriptions))
+    for name, description in descriptions.items():
+        typer.echo(f"{name.ljust(width)}  {description}")
+
+
+@app.command()
+def export(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in mechanism.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; standard output if left out.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """A built-in mechanism as a model file."""
+    from ..io import write_model
+
+    with refusing():
+        text = write_model(_load.built_in(name))
+        if out is not None:
+            try:
+                out.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
+        if json:
+            print_json({"name": name, "file": str(out) if out else None, "text": text})
+        elif out is None:
+            typer.echo(text, nl=False)
+        else:
+            typer.echo(f"wrote {out}")
+
+
+@app.command()
+def demo(
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every built-in mechanism; takes longer.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """The mobile robot's report, with a picture in the current directory."""
+    with refusing():
+        pictures = _demo.run(every=all_, quiet=json)
+        if json:
+            print_json({"pictures": [str(path) for path in pictures]})

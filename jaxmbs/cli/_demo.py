@@ -1,0 +1,67 @@
+"""`jaxmbs demo`: the mobile robot of Wojtyra & Fraczek (2013) as in the paper."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from .. import mechanisms
+from .._system import Model
+from ._analyze import Answer, answer, make_console, Request, show
+
+
+# The paper's eliminations (its row numbers 6 and 21, 18 and 21, 19 and 21) by row names.
+_ELIMINATIONS = (("C.y", "W4"), ("W1", "W4"), ("W2", "W4"))
+
+
+def run(*, every: bool, quiet: bool) -> list[Path]:
+    """Print the reports and write the pictures; returns the pictures' paths."""
+    console = make_console()
+    names = mechanisms.names() if every else ("mobile-robot",)
+    return [_one(mechanisms.get(name), console, quiet) for name in names]
+
+
+def _one(model: Model, console: Console, quiet: bool) -> Path:
+    robot = model.name == "mobile-robot"
+    request = Request(
+        subsets=("B,W1",) if robot else (),
+        combinations=("W1 - W2", "W1 + W2") if robot else (),
+    )
+    found = answer(model, request)
+    path = _picture(found)
+    if not quiet:
+        show(found, console)
+        if robot:
+            for line in _eliminations(found):
+                console.print(Text(line))
+        console.print(Text(f"picture: {path}"))
+        console.print()
+    return path
+
+
+def _eliminations(found: Answer) -> list[str]:
+    """The rank that is left when the paper's rows are dropped."""
+    structure = found.report.structure
+    matrix = np.asarray(found.system.constraint_matrix(found.q, found.system.initial_v, 0.0))
+    lines = []
+    for dropped in _ELIMINATIONS:
+        kept = [i for i, name in enumerate(structure.row_names) if name not in dropped]
+        rank = np.linalg.matrix_rank(matrix[kept])
+        lines.append(f"without {' and '.join(dropped)} (an elimination of the paper): rank {rank}")
+    return lines
+
+
+def _picture(found: Answer) -> Path:
+    # No window is wanted, and on many machines none can be opened.
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from ..plot import draw_mechanism
+
+    figure = draw_mechanism(found.model, found.system, found.report, found.q)
+    path = Path(f"{found.model.name}.png")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path

@@ -1,0 +1,40 @@
+"""From the MODEL argument to a model."""
+
+import difflib
+from pathlib import Path
+
+from .. import mechanisms
+from .._errors import ModelError
+from .._system import Model
+
+
+def load(argument: str) -> Model:
+    """A model file, or a built-in mechanism.
+
+    **Raises:** `ModelError`.
+    """
+    # Only the command line reads files, so that Python users need no extra for mechanisms.
+    from ..io import read_model
+
+    path = Path(argument)
+    if path.suffix == ".toml" or path.is_file():
+        return read_model(path)
+    return built_in(argument)
+
+
+def built_in(name: str) -> Model:
+    """A built-in mechanism.
+
+    **Raises:** `ModelError` that suggests the nearest name.
+    """
+    try:
+        return mechanisms.get(name)
+    except KeyError:
+        close = difflib.get_close_matches(name, mechanisms.names(), n=1, cutoff=0.5)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ModelError(
+            f"{name!r} is neither a .toml file nor a built-in mechanism; the mechanisms are "
+            f"{', '.join(mechanisms.names())}.{hint}"
+        ) from None
+    except ValueError as error:
+        raise ModelError(str(error)) from None

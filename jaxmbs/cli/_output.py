@@ -1,0 +1,31 @@
+"""What goes to standard output and standard error, and the exit status."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._errors import ModelError
+
+
+class AnalysisFailed(RuntimeError):
+    """The input is sound, and the analysis did not succeed: exit status 1."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Bad input: one sentence on standard error, status 2. A failed analysis: status 1."""
+    try:
+        yield
+    except ModelError as error:
+        print(f"jaxmbs: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except AnalysisFailed as error:
+        print(f"jaxmbs: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON document; a number that is not finite would be a defect."""
+    print(json.dumps(document, allow_nan=False))

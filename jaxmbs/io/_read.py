@@ -1,0 +1,296 @@
+"""From a model file to a `Model`."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .. import planar, spatial
+from .._bodies import AbstractBody
+from .._constraints import AbstractJoint, AbstractMotion, Driver
+from .._errors import ModelError
+from .._forces import AbstractForce, Applied, Following
+from .._system import Model
+from . import _schema
+from ._registry import JOINTS, MOTIONS, SYNONYMS
+
+
+_TABLES = ("body", "joint", "driver", "force")
+_KEYS = ("schema", "name", "dimension", "gravity", *_TABLES)
+
+
+def read_model(path: str | Path) -> Model:
+    """The model in a TOML file (MODEL.md section 1).
+
+    **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
+    and the value, and the usual fix. Whether the reference configuration is closed is not
+    checked here, as it may be assembled.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"cannot read {str(path)!r}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{str(path)!r} is not a TOML file: {error}.") from None
+    return model_from_tables(content, default_name=path.stem)
+
+
+def model_from_tables(content: Mapping[str, Any], default_name: str = "model") -> Model:
+    """The model in nested dictionaries, as `tomllib` makes them of a model file.
+
+    **Raises:** `ModelError`, as `read_model`.
+    """
+    for key in content:
+        if key not in _KEYS:
+            raise ModelError(f"unknown key {key!r} in the file; the keys are {', '.join(_KEYS)}.")
+    dimension = _head(content)
+    name = content.get("name", default_name)
+    if not isinstance(name, str):
+        raise ModelError(f"name must be a text, got {name!r}.")
+    tables = {key: _entries(content, key) for key in _TABLES}
+    bodies = [_body(entry, i, dimension) for i, entry in enumerate(tables["body"])]
+    if not bodies:
+        raise ModelError("the file declares no body; add a [[body]] table.")
+    joints = [_joint(entry, i, dimension) for i, entry in enumerate(tables["joint"])]
+    drivers = [_driver(entry, i) for i, entry in enumerate(tables["driver"])]
+    forces, deferred = _forces(tables["force"], dimension, bodies, joints)
+    gravity = content.get("gravity")
+    if gravity is not None:
+        gravity = _schema.validate(_gravity_table(), {"gravity": gravity}, "the file")["gravity"]
+    try:
+        model = Model(
+            name,
+            dimension,
+            bodies=bodies,
+            joints=joints,
+            drivers=drivers,
+            forces=forces,
+            gravity=gravity,
+            deferred_forces=tuple(deferred),
+        )
+        # Names, and whether the parts belong together, are the system's business.
+        model.system()
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    return model
+
+
+def _head(content: Mapping[str, Any]) -> int:
+    for key in ("schema", "dimension"):
+        if key not in content:
+            value = "1" if key == "schema" else "2 (planar) or 3 (spatial)"
+            raise ModelError(
+                f"the key {key!r} is missing at the head of the file; set it to {value}."
+            )
+    schema, dimension = content["schema"], content["dimension"]
+    if type(schema) is not int or schema != 1:
+        raise ModelError(f"schema must be 1, got {schema!r}.")
+    if type(dimension) is not int or dimension not in (2, 3):
+        raise ModelError(f"dimension must be 2 (planar) or 3 (spatial), got {dimension!r}.")
+    return dimension
+
+
+def _gravity_table() -> type[_schema.Table]:
+    class GravityTable(_schema.Table):
+        gravity: _schema.Vector
+
+    return GravityTable
+
+
+def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
+    entries = content.get(key, [])
+    if not isinstance(entries, list):
+        raise ModelError(f"[{key}] must be written [[{key}]], as there may be several.")
+    return entries
+
+
+def _where(what: str, entry: Any, index: int) -> str:
+    """How an entry is called in a message: by its name, or by its place if it has none."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return f"{what} {name!r}" if isinstance(name, str) else f"{what} number {index + 1}"
+
+
+def _made(where: str, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A part, with what is wrong about it said of its table."""
+    try:
+        return make(*args, **kwargs)
+    except ValueError as error:
+        raise ModelError(f"{where}: {error}") from None
+
+
+def _body(entry: Any, index: int, dimension: int) -> AbstractBody:
+    where = _where("body", entry, index)
+    table = _schema.PlanarBodyTable if dimension == 2 else _schema.SpatialBodyTable
+    values = _schema.validate(table, entry, where)
+    make = planar.Body if dimension == 2 else spatial.Body
+    return _made(where, make, values.pop("name"), **values)
+
+
+def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
+    where = _where("joint", entry, index)
+    word = _word(entry, where)
+    known = JOINTS[dimension]
+    if SYNONYMS.get(word, word) not in known:
+        elsewhere = SYNONYMS.get(word, word) in JOINTS[5 - dimension]
+        why = f" exists in dimension {5 - dimension} only" if elsewhere else " is unknown"
+        raise ModelError(
+            f"{where}: type {word!r}{why}; the types of dimension {dimension} are "
+            f"{', '.join([*known, *SYNONYMS])}."
+        )
+    chosen = known[SYNONYMS.get(word, word)]
+    values = _schema.validate(_schema.joint_table(chosen), entry, where)
+    values.pop("type")
+    if "at" in chosen.required:
+        if ("at" in values) == ("points" in values):
+            raise ModelError(
+                f"{where}: give `at` (one world point used for both bodies) or `points` (one "
+                "world point for each body), one of the two."
+            )
+        if "points" in values:
+            values["at"] = _pair(values.pop("points"), dimension, where)
+    return _made(where, chosen.cls, values.pop("name"), values.pop("bodies"), **values)
+
+
+def _pair(points: list[list[float]], dimension: int, where: str) -> list[list[float]]:
+    if len(points) != 2 or any(len(point) != dimension for point in points):
+        raise ModelError(
+            f"{where}: points must hold one world point of {dimension} numbers for each of the "
+            f"two bodies, got {points!r}."
+        )
+    return points
+
+
+def _word(entry: Any, where: str) -> str:
+    if not isinstance(entry, dict):
+        raise ModelError(f"{where} must be a table of keys and values, got {entry!r}.")
+    if not isinstance(entry.get("type"), str):
+        raise ModelError(f"{where}: the key 'type' is missing or no text.")
+    return entry["type"]
+
+
+def _driver(entry: Any, index: int) -> Driver:
+    where = _where("driver", entry, index)
+    values = _schema.validate(_schema.DriverTable, entry, where)
+    motion = _motion(values["motion"], f"{where}, motion")
+    return _made(where, Driver, values["name"], values["joint"], values["coordinate"], motion)
+
+
+def _motion(entry: dict[str, Any], where: str) -> AbstractMotion:
+    word = _word(entry, where)
+    if word not in MOTIONS:
+        raise ModelError(f"{where}: type {word!r} is unknown; the types are {', '.join(MOTIONS)}.")
+    values = _schema.validate(_schema.motion_table(MOTIONS[word]), entry, where)
+    values.pop("type")
+    return _made(where, MOTIONS[word].cls, **values)
+
+
+def _forces(
+    entries: list[Any],
+    dimension: int,
+    bodies: list[AbstractBody],
+    joints: list[AbstractJoint],
+) -> tuple[list[AbstractForce], list[str]]:
+    """Forces that can act, and the names of checked ones that cannot yet."""
+    forces: list[AbstractForce] = []
+    deferred: list[str] = []
+    names: set[str] = set()
+    checks = _DeferredChecks(dimension, bodies, joints)
+    for index, entry in enumerate(entries):
+        where = _where("force", entry, index)
+        word = _word(entry, where)
+        if word == "applied":
+            forces.append(_applied(entry, where, dimension))
+            name = forces[-1].name
+        elif word in checks.tables:
+            name = checks.check(word, entry, where)
+            deferred.append(name)
+        else:
+            raise ModelError(
+                f"{where}: type {word!r} is unknown; the types are "
+                f"{', '.join(['applied', *checks.tables])}."
+            )
+        if name in names:
+            raise ModelError(f"force name {name!r} is used twice; rename one.")
+        names.add(name)
+    return forces, deferred
+
+
+def _applied(entry: Any, where: str, dimension: int) -> AbstractForce:
+    planar_table, spatial_table = _schema.PlanarAppliedTable, _schema.SpatialAppliedTable
+    table = planar_table if dimension == 2 else spatial_table
+    values = _schema.validate(table, entry, where)
+    make = Following if values.pop("follows", "world") == "body" else Applied
+    values.pop("type")
+    for key in ("force", "at"):
+        if key in values and len(values[key]) != dimension:
+            raise ModelError(
+                f"{where}: {key} must be a vector of {dimension} numbers, got {values[key]!r}."
+            )
+    return _made(where, make, values.pop("name"), values.pop("body"), **values)
+
+
+class _DeferredChecks:
+    """Checks of forces that are read but do not act yet."""
+
+    tables: Mapping[str, type[_schema.Table]] = {
+        "spring_damper": _schema.SpringDamperTable,
+        "torsion_spring": _schema.TorsionSpringTable,
+        "coulomb_friction": _schema.CoulombFrictionTable,
+    }
+
+    def __init__(self, dimension: int, bodies: list[AbstractBody], joints: list[AbstractJoint]):
+        self._dimension = dimension
+        self._bodies = ["ground", *(body.name for body in bodies)]
+        self._joints = {joint.name: joint for joint in joints}
+
+    def check(self, word: str, entry: Any, where: str) -> str:
+        """Refuse what is wrong about the entry, and return its name."""
+        values = _schema.validate(self.tables[word], entry, where)
+        checks = {
+            "spring_damper": self._spring_damper,
+            "torsion_spring": self._torsion_spring,
+            "coulomb_friction": self._coulomb_friction,
+        }
+        checks[word](values, where)
+        return values["name"]
+
+    def _spring_damper(self, values: dict[str, Any], where: str) -> None:
+        shape = planar.Distance if self._dimension == 2 else spatial.Distance
+        _pair(values["points"], self._dimension, where)
+        length = values.get("length")
+        if length is not None and length < 0:
+            raise ModelError(f"{where}: length must not be negative, got {length:g}.")
+        for name in values["bodies"]:
+            if name not in self._bodies:
+                self._undeclared("body", name, self._bodies, where)
+        # Two different bodies and two different points, as for a distance.
+        _made(where, shape, values["name"], values["bodies"], points=values["points"])
+
+    def _torsion_spring(self, values: dict[str, Any], where: str) -> None:
+        joint = self._joint(values["joint"], where)
+        if "rotation" not in joint.coordinates():
+            raise ModelError(
+                f"{where}: joint {joint.name!r} ({joint.kind}) has no rotation; a torsion "
+                "spring acts about a revolute or cylindrical joint."
+            )
+
+    def _coulomb_friction(self, values: dict[str, Any], where: str) -> None:
+        self._joint(values["joint"], where)
+        if values["coefficient"] < 0:
+            raise ModelError(
+                f"{where}: coefficient must not be negative, got {values['coefficient']:g}."
+            )
+        for key in ("radius", "velocity"):
+            if values[key] <= 0:
+                raise ModelError(f"{where}: {key} must be greater than zero, got {values[key]:g}.")
+
+    def _joint(self, name: str, where: str) -> AbstractJoint:
+        if name not in self._joints:
+            self._undeclared("joint", name, list(self._joints), where)
+        return self._joints[name]
+
+    def _undeclared(self, what: str, name: str, known: list[str], where: str) -> NoReturn:
+        raise ModelError(
+            f"{where}: {what} {name!r} was never declared; there are {', '.join(known) or 'none'}."
+        )

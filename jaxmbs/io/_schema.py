@@ -1,0 +1,208 @@
+"""The tables of a model file (MODEL.md section 1), validated by pydantic.
+
+Only the shape of the file is checked here: keys, types, finite numbers. What the numbers must
+satisfy (a mass above zero, an axis with a direction) is checked where the parts are made.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, create_model, Field, ValidationError
+
+from .._errors import ModelError
+from ._registry import Entry
+
+
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Vector = list[Number]
+Names = list[str]
+
+
+class Table(BaseModel):
+    """A table that knows all its keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PlanarBodyTable(Table):
+    """`[[body]]` of dimension 2."""
+
+    name: str
+    mass: Number
+    inertia: Number
+    position: Vector
+    angle: Number = 0.0
+    velocity: Vector = [0.0, 0.0]
+    angular_velocity: Number = 0.0
+
+
+class SpatialBodyTable(Table):
+    """`[[body]]` of dimension 3."""
+
+    name: str
+    mass: Number
+    inertia: Vector | list[Vector]
+    position: Vector
+    orientation: Vector | None = None
+    rotation: list[Vector] | None = None
+    velocity: Vector = [0.0, 0.0, 0.0]
+    angular_velocity: Vector = [0.0, 0.0, 0.0]
+
+
+class DriverTable(Table):
+    """`[[driver]]`."""
+
+    name: str
+    joint: str
+    coordinate: str
+    motion: dict[str, Any]
+
+
+class PlanarAppliedTable(Table):
+    """`[[force]]` of type `applied`, dimension 2."""
+
+    name: str
+    type: Literal["applied"]
+    body: str
+    at: Vector | None = None
+    force: Vector | None = None
+    torque: Number | None = None
+    follows: Literal["world", "body"] = "world"
+
+
+class SpatialAppliedTable(Table):
+    """`[[force]]` of type `applied`, dimension 3."""
+
+    name: str
+    type: Literal["applied"]
+    body: str
+    at: Vector | None = None
+    force: Vector | None = None
+    torque: Vector | None = None
+    follows: Literal["world", "body"] = "world"
+
+
+class SpringDamperTable(Table):
+    """`[[force]]` of type `spring_damper`."""
+
+    name: str
+    type: Literal["spring_damper"]
+    bodies: Names
+    points: list[Vector]
+    stiffness: Number
+    damping: Number = 0.0
+    length: Number | None = None
+
+
+class TorsionSpringTable(Table):
+    """`[[force]]` of type `torsion_spring`."""
+
+    name: str
+    type: Literal["torsion_spring"]
+    joint: str
+    stiffness: Number = 0.0
+    damping: Number = 0.0
+    rest: Number = 0.0
+    torque: Number = 0.0
+
+
+class CoulombFrictionTable(Table):
+    """`[[force]]` of type `coulomb_friction`."""
+
+    name: str
+    type: Literal["coulomb_friction"]
+    joint: str
+    coefficient: Number
+    radius: Number
+    velocity: Number
+
+
+# Types of the keys of joints and motions; their tables are made from the registry.
+_KEYS: dict[str, Any] = {
+    "at": Vector,
+    "points": list[Vector],
+    "axis": Vector,
+    "axes": list[Vector],
+    "direction": Vector,
+    "pitch": Number,
+    "length": Number,
+    "radius": Number,
+    "ratio": Number,
+    "carrier": str,
+    "coefficients": Vector | list[Vector],
+    "offset": Number,
+    "amplitude": Number,
+    "frequency": Number,
+    "phase": Number,
+    "rate": Number,
+    "times": Vector,
+    "values": Vector,
+}
+
+
+def joint_table(entry: Entry) -> type[Table]:
+    """The table of one type of joint. `at` and `points` exclude one another."""
+    optional = entry.optional
+    if "at" in entry.required:
+        optional = ("at", "points", *optional)
+    required = tuple(key for key in entry.required if key != "at")
+    return _made("JointTable", {"name": str, "type": str, "bodies": Names}, required, optional)
+
+
+def motion_table(entry: Entry) -> type[Table]:
+    """The table of one type of motion."""
+    return _made("MotionTable", {"type": str}, entry.required, entry.optional)
+
+
+def _made(
+    name: str, common: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...]
+) -> type[Table]:
+    fields: dict[str, Any] = {key: (kind, ...) for key, kind in common.items()}
+    fields |= {key: (_KEYS[key], ...) for key in required}
+    fields |= {key: (_KEYS[key] | None, None) for key in optional}
+    return create_model(name, __base__=Table, **fields)
+
+
+def validate(table: type[Table], content: Any, where: str) -> dict[str, Any]:
+    """The keys that are given, with their values checked.
+
+    **Raises:** `ModelError` with one sentence about the first thing that is wrong.
+    """
+    if not isinstance(content, dict):
+        raise ModelError(f"{where} must be a table of keys and values, got {content!r}.")
+    try:
+        model = table.model_validate(content)
+    except ValidationError as error:
+        raise ModelError(f"{where}: {_sentence(table, error)}") from None
+    return {key: getattr(model, key) for key in model.model_fields_set}
+
+
+def _sentence(table: type[Table], error: ValidationError) -> str:
+    # Unknown and missing keys first: they explain the other errors.
+    order = {"extra_forbidden": 0, "missing": 1}
+    first = min(error.errors(), key=lambda e: order.get(e["type"], 2))
+    key, kind, value = str(first["loc"][0]), first["type"], first["input"]
+    known = ", ".join(table.model_fields)
+    if kind == "extra_forbidden":
+        return f"unknown key {key!r}; the keys are {known}."
+    if kind == "missing":
+        return f"the key {key!r} is missing; the keys are {known}."
+    place = key
+    for step in first["loc"][1:]:
+        if isinstance(step, int):
+            place += f", entry {step + 1}"
+    if kind == "finite_number":
+        return f"{place} must be a finite number, got {value!r}."
+    return f"{place} {_expected(first)}, got {value!r}."
+
+
+def _expected(error: Any) -> str:
+    wanted = {
+        "float_type": "must be a number",
+        "int_type": "must be a whole number",
+        "string_type": "must be a text",
+        "list_type": "must be an array",
+        "dict_type": "must be a table",
+    }
+    if error["type"] == "literal_error":
+        return f"must be {error['ctx']['expected']}"
+    return wanted.get(error["type"], error["msg"].lower())

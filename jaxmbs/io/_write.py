@@ -1,0 +1,116 @@
+"""From a `Model` to a model file."""
+
+from typing import Any
+
+import numpy as np
+import tomlkit
+from tomlkit.items import AoT, Array, InlineTable
+
+from .._bodies import AbstractBody
+from .._constraints import AbstractJoint, Driver
+from .._forces import AbstractForce, Following
+from .._system import Model
+from ._registry import joint_entry, motion_word, MOTIONS
+
+
+def write_model(model: Model) -> str:
+    """The text of a model file that reads back to the same system, number for number.
+
+    **Raises:** `ValueError` for parts that model files do not know (particles, constraints
+    and motions that are Python functions).
+    """
+    document = tomlkit.document()
+    if model.remark:
+        for line in _wrapped(model.remark):
+            document.add(tomlkit.comment(line))
+    document.add("schema", tomlkit.item(1))
+    document.add("name", tomlkit.item(model.name))
+    document.add("dimension", tomlkit.item(model.dimension))
+    if model.gravity is not None:
+        document.add("gravity", _value(model.gravity))
+    for key, entries in (
+        ("body", [_body(body, model.dimension) for body in model.bodies]),
+        ("joint", [_joint(joint, model.dimension) for joint in model.joints]),
+        ("driver", [_driver(driver) for driver in model.drivers]),
+        ("force", [_force(force) for force in model.forces]),
+    ):
+        if entries:
+            document.add(key, _tables(entries))
+    return tomlkit.dumps(document)
+
+
+def _tables(entries: list[dict[str, Any]]) -> AoT:
+    tables = tomlkit.aot()
+    for entry in entries:
+        table = tomlkit.table()
+        for key, value in entry.items():
+            table.add(key, value)
+        tables.append(table)
+    return tables
+
+
+def _value(array: Any) -> Array | float:
+    # tolist gives Python floats, whose text is the shortest that reads back to the same number.
+    return tomlkit.item(np.asarray(array).tolist())
+
+
+def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
+    planar_keys = ("mass", "inertia", "position", "angle", "velocity", "angular_velocity")
+    spatial_keys = tuple("orientation" if key == "angle" else key for key in planar_keys)
+    keys = planar_keys if dimension == 2 else spatial_keys
+    missing = [key for key in keys if key not in vars(body)]
+    if missing:
+        raise ValueError(f"{body.name!r} is a particle, which model files do not know.")
+    return {"name": body.name} | {key: _value(getattr(body, key)) for key in keys}
+
+
+def _joint(joint: AbstractJoint, dimension: int) -> dict[str, Any]:
+    entry = joint_entry(joint, dimension)
+    table: dict[str, Any] = {"name": joint.name, "type": joint.kind}
+    keys = [key for key in (*entry.required, *entry.optional) if key != "carrier"]
+    table["bodies"] = list(joint.bodies)
+    if "carrier" in entry.optional:
+        *geared, table["carrier"] = joint.bodies
+        table["bodies"] = geared
+    for key in keys:
+        value = np.asarray(getattr(joint, key))
+        if key == "at" and value.ndim == 2:
+            same = np.array_equal(value[0], value[1])
+            table["at" if same else "points"] = _value(value[0] if same else value)
+        else:
+            table[key] = _value(value)
+    return table
+
+
+def _driver(driver: Driver) -> dict[str, Any]:
+    word = motion_word(driver.motion)
+    motion: InlineTable = tomlkit.inline_table()
+    motion.append("type", word)
+    for key in (*MOTIONS[word].required, *MOTIONS[word].optional):
+        motion.append(key, _value(getattr(driver.motion, key)))
+    return {
+        "name": driver.name,
+        "joint": driver.joint,
+        "coordinate": driver.coordinate,
+        "motion": motion,
+    }
+
+
+def _force(force: AbstractForce) -> dict[str, Any]:
+    fields = vars(force)
+    table: dict[str, Any] = {"name": force.name, "type": force.kind, "body": force.bodies[0]}
+    for key in ("at", "force", "torque"):
+        if fields[key] is not None:
+            table[key] = _value(fields[key])
+    table["follows"] = "body" if type(force) is Following else "world"
+    return table
+
+
+def _wrapped(text: str, width: int = 96) -> list[str]:
+    lines, line = [], ""
+    for word in text.split():
+        if len(line) + len(word) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += word + " "
+    return [*lines, line.rstrip()]

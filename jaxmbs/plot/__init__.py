@@ -1,0 +1,3 @@
+"""Pictures (extra `cli`)."""
+
+from ._mechanism import draw_mechanism as draw_mechanism
