@@ -9,6 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import Bbox
+from mpl_toolkits.mplot3d import proj3d
 
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
@@ -40,13 +43,15 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
     located = {j.name for j in model.joints if j.located}
     located |= {d.name for d in model.drivers if d.joint in located}
-    figure = plt.figure(figsize=(9.0, 6.5), layout="constrained")
+    height = _height(points) if model.dimension == 2 else 7.5
+    figure = plt.figure(figsize=(9.0, height), layout="constrained")
     axes = figure.add_subplot(projection="3d" if model.dimension == 3 else None)
     _draw_bodies(axes, model, points, q)
-    _draw_edges(axes, model, frames)
+    strokes = _draw_edges(axes, model, frames)
     places = _places({name: points[name][0] for name in points if name in located})
-    _draw_joints(axes, places, unique, _extent(points, located))
+    _draw_joints(axes, places, unique)
     _finish(figure, axes, model, report)
+    _label_joints(figure, axes, places, unique, strokes)
     return figure
 
 
@@ -62,9 +67,11 @@ def _places(points: Mapping[str, np.ndarray]) -> list[_Place]:
     return places
 
 
-def _extent(points: Mapping[str, list[np.ndarray]], located: set[str]) -> float:
-    everything = np.array([p for name in located for p in points[name]])
-    return float(np.max(np.ptp(everything, axis=0))) if everything.size else 1.0
+def _height(points: Mapping[str, list[np.ndarray]]) -> float:
+    """Height of a planar figure (inches) whose width is nine."""
+    everything = np.array([p for own in points.values() for p in own])
+    width, height = np.ptp(everything, axis=0) if everything.size else (1.0, 1.0)
+    return float(np.clip(2.5 + 7.5 * height / max(width, 1e-12), 4.0, 9.0))
 
 
 def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]], q: Any) -> None:
@@ -92,13 +99,39 @@ def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]]
 
 
 def _fill(axes: Axes, corners: np.ndarray) -> None:
-    spread = corners - corners.mean(axis=0)
-    order = np.argsort(np.arctan2(spread[:, 1], spread[:, 0]))
-    axes.fill(*corners[order].T, facecolor=_FILL, edgecolor=_BODY, lw=1.5, zorder=1)
+    hull = _convex_hull(corners)
+    axes.fill(*hull.T, facecolor=_FILL, edgecolor=_BODY, lw=1.5, zorder=1)
+    for corner in corners:
+        inside = not np.any(np.all(np.isclose(hull, corner), axis=1))
+        if inside:
+            # A joint in the middle of the plate still visibly belongs to it.
+            axes.plot(*corner[:, None], marker="o", markersize=14, color="#ced4da", zorder=1)
 
 
-def _draw_edges(axes: Any, model: Model, frames: Mapping[str, Any]) -> None:
-    """Knife edges as short strokes along the direction in which they may move."""
+def _convex_hull(points: np.ndarray) -> np.ndarray:
+    """Corners of the convex hull, counter-clockwise (Andrew's monotone chain)."""
+    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
+
+    def chain(sequence: np.ndarray) -> list[np.ndarray]:
+        kept: list[np.ndarray] = []
+        for point in sequence:
+            while len(kept) > 1 and _turn(kept[-2], kept[-1], point) <= 1e-12:
+                kept.pop()
+            kept.append(point)
+        return kept[:-1]
+
+    return np.array(chain(ordered) + chain(ordered[::-1]))
+
+
+def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """Positive where the path a-b-c turns to the left."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def _draw_edges(axes: Any, model: Model, frames: Mapping[str, Any]) -> list[np.ndarray]:
+    """Knife edges as short strokes along the direction in which they may move; returns points
+    along them."""
+    strokes = []
     origins = [np.asarray(f.origin) for fs in frames.values() for f in fs]
     half = 0.03 * float(np.max(np.ptp(np.array(origins), axis=0))) if origins else 0.0
     for joint in model.joints:
@@ -107,14 +140,13 @@ def _draw_edges(axes: Any, model: Model, frames: Mapping[str, Any]) -> None:
             along = half * np.asarray(frame.rotation)[:, 0]
             stroke = np.stack([frame.origin - along, frame.origin + along])
             axes.plot(*stroke.T, color="black", lw=4, zorder=3, solid_capstyle="butt")
+            strokes += list(np.linspace(stroke[0], stroke[1], 5))
+    return strokes
 
 
-def _draw_joints(
-    axes: Any, places: list[_Place], unique: Mapping[str, bool], extent: float
-) -> None:
-    centre = np.mean([place.point for place in places], axis=0) if places else np.zeros(2)
+def _draw_joints(axes: Any, places: list[_Place], unique: Mapping[str, bool]) -> None:
     for place in places:
-        style = _UNIQUE if all(unique[name] for name in place.names) else _NOT_UNIQUE
+        style = _style(place, unique)
         axes.plot(
             *place.point[:, None],
             marker=style["marker"],
@@ -124,23 +156,72 @@ def _draw_joints(
             linestyle="none",
             zorder=4,
         )
-        text = ", ".join(place.names)
-        if len(place.point) == 3:
-            axes.text(*(place.point + 0.02 * extent), text, fontsize=9, zorder=5)
-            continue
-        # Labels go outwards, away from the middle of the mechanism.
-        away = np.sign(place.point - centre + 1e-12)
-        axes.annotate(
-            text,
-            place.point,
-            xytext=tuple(9 * away),
+
+
+def _style(place: _Place, unique: Mapping[str, bool]) -> dict[str, Any]:
+    return _UNIQUE if all(unique[name] for name in place.names) else _NOT_UNIQUE
+
+
+def _label_joints(
+    figure: Figure,
+    axes: Any,
+    places: list[_Place],
+    unique: Mapping[str, bool],
+    strokes: list[np.ndarray],
+) -> None:
+    """Names beside the joints, each where it covers neither another name nor a joint."""
+    figure.draw_without_rendering()
+    flat = [_on_paper(axes, place.point) for place in places]
+    pixels = np.array([axes.transData.transform(point) for point in flat]).reshape(-1, 2)
+    middle = pixels.mean(axis=0) if len(pixels) else np.zeros(2)
+    drawn = [axes.transData.transform(_on_paper(axes, point)) for point in strokes]
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in (*pixels, *drawn)]
+    order = np.argsort(-np.linalg.norm(pixels - middle, axis=1)) if len(pixels) else []
+    for i in order:
+        bold = _style(places[i], unique) is _NOT_UNIQUE
+        text = axes.annotate(
+            ", ".join(places[i].names),
+            flat[i],
+            xytext=(9, 9),
             textcoords="offset points",
-            ha="left" if away[0] > 0 else "right",
-            va="bottom" if away[1] > 0 else "top",
-            fontsize=10,
-            fontweight="normal" if style is _UNIQUE else "bold",
+            fontsize=9,
+            fontweight="bold" if bold else "normal",
             zorder=5,
+            path_effects=[withStroke(linewidth=3, foreground="white")],
         )
+        outwards = np.arctan2(*(pixels[i] - middle)[::-1])
+        inside = axes.get_window_extent()
+        taken.append(_settle(text, outwards, taken, inside))
+
+
+def _settle(text: Any, outwards: float, taken: list[Bbox], inside: Bbox) -> Bbox:
+    """Move a label around its point, outwards first, until it is free and in the axes."""
+    turns = np.deg2rad([0, 35, -35, 70, -70, 110, -110, 145, -145, 180])
+    box = text.get_window_extent()
+    for distance in (9, 14, 20, 28, 38):
+        for turn in turns:
+            direction = np.array([np.cos(outwards + turn), np.sin(outwards + turn)])
+            text.set_position(tuple(distance * direction))
+            text.set_horizontalalignment(("right", "center", "left")[_third(direction[0])])
+            text.set_verticalalignment(("top", "center", "bottom")[_third(direction[1])])
+            box = text.get_window_extent()
+            contained = inside.containsx(box.x0) and inside.containsx(box.x1)
+            contained = contained and inside.containsy(box.y0) and inside.containsy(box.y1)
+            if contained and not any(box.overlaps(other) for other in taken):
+                return box
+    return box
+
+
+def _third(x: float) -> int:
+    return 1 + int(np.sign(x)) * int(abs(x) > 0.38)
+
+
+def _on_paper(axes: Any, point: np.ndarray) -> tuple[float, float]:
+    """Where a point is drawn, in the axes' own two coordinates."""
+    if len(point) == 2:
+        return float(point[0]), float(point[1])
+    x, y, _ = proj3d.proj_transform(*point, axes.get_proj())
+    return float(x), float(y)
 
 
 def _finish(figure: Figure, axes: Any, model: Model, report: Solvability) -> None:
@@ -148,7 +229,7 @@ def _finish(figure: Figure, axes: Any, model: Model, report: Solvability) -> Non
     for letter in "xyz"[: model.dimension]:
         getattr(axes, f"set_{letter}label")(f"{letter} (m)")
     if model.dimension == 2:
-        axes.margins(0.12)
+        axes.margins(0.08, 0.2)
         axes.grid(alpha=0.25)
         axes.set_axisbelow(True)
     rows = len(report.structure.rows)
@@ -169,6 +250,6 @@ def _finish(figure: Figure, axes: Any, model: Model, report: Solvability) -> Non
         )
         for style, label in ((_UNIQUE, "reaction unique"), (_NOT_UNIQUE, "reaction not unique"))
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False)
     if model.remark:
-        figure.supxlabel("\n".join(textwrap.wrap(model.remark, 125)), fontsize=7, color="#444444")
+        figure.supxlabel("\n".join(textwrap.wrap(model.remark, 120)), fontsize=8, color="#444444")
