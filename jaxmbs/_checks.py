@@ -25,9 +25,9 @@ def concrete(value: Numbers) -> np.ndarray | None:
 def shape_of(value: Any) -> tuple[int, ...]:
     """Shape of a number, array or nested lists of numbers.
 
-    **Raises:** `ValueError` for lists of unequal length.
+    **Raises:** `ValueError` or `TypeError` for what is no array of numbers.
     """
-    return jnp.shape(value)
+    return jnp.asarray(value, dtype=float).shape
 
 
 def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:

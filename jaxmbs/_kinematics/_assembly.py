@@ -45,9 +45,8 @@ from .._system import AbstractSystem
 # Residuals at most this large count as closed, lengths relative to the characteristic length.
 CLOSED = 1e-8
 
-# Singular values of the scaled dPhi/dz below this (relative to the largest) count as zero in a
-# Gauss-Newton step; those of the KKT matrix are their squares.
-_STEP_RANK = 1e-7
+# Singular values of the KKT matrix below this, relative to the largest, count as zero; they are
+# the squares of those of the scaled dPhi/dz.
 _KKT_RANK = 1e-12
 
 # Steps are taken until they no longer change what double precision holds.
@@ -244,10 +243,8 @@ def _nearest(
     if problem.system.structure.geometric_rows.size == 0:
         return start, jnp.zeros((0,), start.dtype), jnp.asarray(True)
     closed = _gauss_newton(problem, metric, max_steps)
-    jacobian = jax.jacfwd(lambda z: _closure(problem, metric, z))(closed)
-    guess = lx.linear_solve(
-        lx.MatrixLinearOperator(jacobian.T), -closed, lx.SVD(rcond=_STEP_RANK), throw=False
-    ).value
+    # The equations are linear in the multipliers, so that zero is as good a start as any.
+    guess = jnp.zeros(problem.system.structure.geometric_rows.shape, start.dtype)
     z, multipliers = optx.least_squares(
         lambda unknowns, _: _kkt(problem, metric, unknowns),
         RegularisedGaussNewton(_EPS, _EPS),

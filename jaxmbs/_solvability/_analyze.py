@@ -92,7 +92,7 @@ def scaled_constraint_matrix(
     lengths that the rows had; the characteristic length."""
     length = system.characteristic_length().astype(q.dtype)
     columns = jnp.where(system.structure.length_columns, length, 1.0)
-    matrix, row_scale = normalise_rows(system.constraint_matrix(q, v, t) * columns)
+    matrix, row_scale = normalise_rows(system.constraint_matrix(q, v, t) * columns[None, :])
     return matrix, row_scale, length
 
 
@@ -132,7 +132,7 @@ def analyze_matrix(
     ).reshape(len(expressions), rows)
     multiplier = ask(_questions.single_multipliers(structure, matrix.dtype))
     subset = ask(_questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]))
-    combination = ask(_questions.combinations(coefficients / row_scale))
+    combination = ask(_questions.combinations(coefficients / row_scale[None, :]))
     geometric = structure.geometric
     return Solvability(
         rank=rank,

@@ -260,7 +260,7 @@ class MultibodySystem(AbstractSystem):
 
     def _with_ground(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> tuple[Float[Array, " extended"], Float[Array, " extended"]]:
+    ) -> tuple[Float[Array, " extended_q"], Float[Array, " extended_v"]]:
         """q and v followed by the ground's constant pose and zero velocity."""
         pose = jnp.asarray(self.indices["ground_q"], q.dtype)
         rest = jnp.zeros(self.indices["ground_v"].shape, v.dtype)
