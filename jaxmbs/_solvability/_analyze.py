@@ -5,11 +5,13 @@ import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
-from .._linalg import normalise_rows, rank_above
+from .._custom_types import IntScalar, RealScalarLike
+from .._linalg import normalise_rows, RankDecomposition
 from .._system import AbstractSystem, Structure
 from . import _questions
 from ._criteria import AbstractCriterion, QR
@@ -107,39 +109,38 @@ def analyze_matrix(
 ) -> Solvability:
     """All verdicts from a scaled constraint matrix."""
     layout = _layout(structure, criterion, subsets, expressions)
-    decomposition = criterion.decompose(matrix)
+    decomposition, rank_geometric, rank_velocity = _decompose(structure, matrix, criterion)
     rows, rank = len(structure.rows), decomposition.rank
-
-    def ask(questions):
-        measure = criterion.measure(decomposition, matrix, questions)
-        return measure, criterion.unique(measure)
-
     own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
     subset_rows = [_rows_of(structure, subset) for subset in subsets]
     everything = tuple(range(structure.nv))
-    reaction = ask(
-        _questions.generalized_reactions(
-            matrix,
-            [(r, c.columns) for r, c in zip(own_rows, structure.constraints, strict=True)],
-        )
-    )
-    body = ask(_on_bodies(structure, matrix, [(own_rows[c], b) for c, b in layout.pairs]))
-    subset_body = ask(
-        _on_bodies(structure, matrix, [(subset_rows[s], b) for s, b in layout.subset_pairs])
-    )
+    own = [(r, c.columns) for r, c in zip(own_rows, structure.constraints, strict=True)]
+    on_bodies = [(own_rows[c], b) for c, b in layout.pairs]
+    subsets_on_bodies = [(subset_rows[s], b) for s, b in layout.subset_pairs]
     coefficients = jnp.array(
         [parse_combination(e, structure.row_names) for e in expressions], matrix.dtype
     ).reshape(len(expressions), rows)
-    multiplier = ask(_questions.single_multipliers(structure, matrix.dtype))
-    subset = ask(_questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]))
-    combination = ask(_questions.combinations(coefficients / row_scale[None, :]))
-    geometric = structure.geometric
+    measures = criterion.measure(
+        decomposition,
+        matrix,
+        [
+            _questions.generalized_reactions(matrix, own),
+            _questions.single_multipliers(structure, matrix.dtype),
+            _on_bodies(structure, matrix, on_bodies),
+            _questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),
+            _on_bodies(structure, matrix, subsets_on_bodies),
+            _questions.combinations(coefficients / row_scale[None, :]),
+        ],
+    )
+    reaction, multiplier, body, subset, subset_body, combination = (
+        (measure, criterion.unique(measure)) for measure in measures
+    )
     return Solvability(
         rank=rank,
         redundancy=rows - rank,
         mobility=structure.nv - rank,
-        rank_geometric=rank_above(matrix[geometric], decomposition.threshold),
-        rank_velocity=rank_above(matrix[~geometric], decomposition.threshold),
+        rank_geometric=rank_geometric,
+        rank_velocity=rank_velocity,
         rank_gap=decomposition.gap(),
         pivots=decomposition.pivots,
         length=length,
@@ -159,6 +160,23 @@ def analyze_matrix(
         combination_unique=combination[1],
         layout=layout,
     )
+
+
+def _decompose(
+    structure: Structure, matrix: Float[Array, "rows nv"], criterion: AbstractCriterion
+) -> tuple[RankDecomposition, IntScalar, IntScalar]:
+    """The decomposition of C, and the ranks of its geometric and of its velocity rows."""
+    geometric = structure.geometric
+    zero = jnp.asarray(0)
+    if np.all(geometric) or not np.any(geometric):
+        whole = criterion.decompose(matrix)
+        return (whole, whole.rank, zero) if np.all(geometric) else (whole, zero, whole.rank)
+    # As one batch: see AbstractCriterion.measure. Rows of zeros change no rank.
+    masks = jnp.asarray(np.stack([np.ones_like(geometric), geometric, ~geometric]))
+    batch = jax.vmap(criterion.decompose)(matrix[None] * masks[:, :, None])
+    whole = jax.tree.map(lambda x: x[0], batch)
+    ranks = jnp.sum(batch.pivots > whole.threshold, axis=1)
+    return whole, ranks[1], ranks[2]
 
 
 def _layout(

@@ -1,5 +1,6 @@
 """The command `jaxmbs` (extra `cli`)."""
 
+import os
 import sys
 
 
@@ -18,6 +19,10 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
+
+    # Small matrices do not gain from threads within one decomposition; with them, decompositions
+    # side by side wait for each other. It must be said before the library is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     import jax
 

@@ -1,8 +1,10 @@
 """Criteria that look at a basis N of the left null space: unique iff G N = 0."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._custom_types import Numbers, Scalar
@@ -22,21 +24,55 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
         self,
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
-        questions: Questions,
-    ) -> Float[Array, " batch"]:
+        questions: Sequence[Questions],
+    ) -> list[Float[Array, " batch"]]:
         del matrix
-        product = questions.applied_to(decomposition.null_space)
-        if product.shape[1] == 0 or product.shape[2] == 0:
-            return jnp.zeros(product.shape[:1], product.dtype)
-        if product.shape[1] == 1:
-            return jnp.linalg.norm(product[:, 0], axis=-1)
-        # G N is wide and G has few components: its Gram matrix is small. What cancels in the
-        # product has cancelled before squaring, so that nothing is lost to the square root.
-        gram = product @ jnp.swapaxes(product, 1, 2)
-        return jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(gram)[:, -1], 0.0))
+        products = [q.applied_to(decomposition.null_space) for q in questions]
+        return _largest_singular_values(products)
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         return measure <= _UNIQUE_BELOW
+
+
+def _largest_singular_values(
+    products: Sequence[Float[Array, "batch components m"]],
+) -> list[Float[Array, " batch"]]:
+    """Largest singular value of each matrix of each batch."""
+    # G N is wide and G has few components: its Gram matrix is small. What cancels in the
+    # product has cancelled before squaring, so that nothing is lost to the square root.
+    grams = [p @ jnp.swapaxes(p, 1, 2) for p in products]
+    large = [i for i, g in enumerate(grams) if g.shape[1] > 3 and g.shape[0] > 0]
+    squares = [jnp.zeros(g.shape[:1], g.dtype) for g in grams]
+    for i, gram in enumerate(grams):
+        if i not in large and 0 not in gram.shape:
+            squares[i] = _largest_eigenvalue(_padded(gram, 3))
+    if large:
+        size = max(grams[i].shape[1] for i in large)
+        together = jnp.concatenate([_padded(grams[i], size) for i in large])
+        values = jnp.linalg.eigvalsh(together)[:, -1]
+        ends = np.cumsum([grams[i].shape[0] for i in large])[:-1]
+        for i, part in zip(large, jnp.split(values, ends), strict=True):
+            squares[i] = part
+    return [jnp.sqrt(jnp.maximum(square, 0.0)) for square in squares]
+
+
+def _padded(gram: Float[Array, "batch c c"], size: int) -> Float[Array, "batch size size"]:
+    more = size - gram.shape[1]
+    return jnp.pad(gram, ((0, 0), (0, more), (0, more)))
+
+
+def _largest_eigenvalue(gram: Float[Array, "batch 3 3"]) -> Float[Array, " batch"]:
+    """Of symmetric 3 x 3 matrices, by Cardano's formula (Smith 1961, Comm. ACM 4)."""
+    mean = jnp.trace(gram, axis1=1, axis2=2) / 3
+    eye = jnp.eye(3, dtype=gram.dtype)[None]
+    rest = gram - mean[:, None, None] * eye
+    size = jnp.sqrt(jnp.sum(rest**2, axis=(1, 2)) / 6)
+    positive = size > 0
+    unit = rest / jnp.where(positive, size, 1.0)[:, None, None]
+    first, second, third = unit[:, 0], unit[:, 1], unit[:, 2]
+    half_determinant = jnp.sum(first * jnp.cross(second, third), axis=1) / 2
+    angle = jnp.arccos(jnp.clip(half_determinant, -1.0, 1.0)) / 3
+    return mean + jnp.where(positive, 2 * size * jnp.cos(angle), 0.0)
 
 
 class QR(AbstractNullSpaceCriterion):

@@ -1,7 +1,9 @@
+from collections.abc import Sequence
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._custom_types import Numbers, Scalar
@@ -31,14 +33,19 @@ class RankComparison(AbstractCriterion):
         self,
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
-        questions: Questions,
-    ) -> Float[Array, " batch"]:
+        questions: Sequence[Questions],
+    ) -> list[Float[Array, " batch"]]:
         def excess(functional: Float[Array, "components m"]) -> Float[Array, ""]:
             together = jnp.concatenate([matrix.T, functional])
             rank = rank_above(together, decomposition.threshold)
             return (rank - decomposition.rank).astype(matrix.dtype)
 
-        return jax.lax.map(excess, questions.dense(matrix.shape[0]))
+        dense = [q.dense(matrix.shape[0]) for q in questions]
+        size = max(d.shape[1] for d in dense)
+        # Rows of zeros change no rank.
+        padded = [jnp.pad(d, ((0, 0), (0, size - d.shape[1]), (0, 0))) for d in dense]
+        measures = jax.lax.map(excess, jnp.concatenate(padded))
+        return jnp.split(measures, np.cumsum([d.shape[0] for d in dense])[:-1])
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         return measure <= 0.5

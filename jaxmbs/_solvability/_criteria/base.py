@@ -1,4 +1,5 @@
 import abc
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -27,9 +28,14 @@ class AbstractCriterion(eqx.Module):
         self,
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
-        questions: Questions,
-    ) -> Float[Array, " batch"]:
-        """How far each functional is from being unique; 0 when it is."""
+        questions: Sequence[Questions],
+    ) -> list[Float[Array, " batch"]]:
+        """How far each functional of each batch is from being unique; 0 when it is.
+
+        All batches come at once, so that a criterion makes one call to LAPACK for all of them.
+        Two independent calls in one compiled function may run at the same time, and on a CPU
+        of two cores they then wait for each other for ever (jaxlib 0.10).
+        """
 
     @abc.abstractmethod
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:

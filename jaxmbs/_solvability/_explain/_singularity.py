@@ -70,12 +70,12 @@ def _singularity(
         matrix, _, _ = scaled_constraint_matrix(system, at, v, t)
         return criterion.decompose(matrix).rank
 
-    def neighbour(sample_key: PRNGKeyArray) -> tuple[IntScalar, BoolScalar]:
+    def neighbour(sample_key: PRNGKeyArray) -> tuple[Float[Array, " nq"], BoolScalar]:
         step = spread * length * jr.normal(sample_key, (system.structure.nv,), q.dtype)
-        at, closed = close(system, system.retract(q, step), t)
-        return rank_at(at), closed
+        return close(system, system.retract(q, step), t)
 
-    ranks, closed = jax.vmap(neighbour)(jr.split(key, samples))
-    rank = rank_at(q)
+    nearby, closed = jax.vmap(neighbour)(jr.split(key, samples))
+    all_ranks = jax.vmap(rank_at)(jnp.concatenate([q[None], nearby]))
+    rank, ranks = all_ranks[0], all_ranks[1:]
     generic = jnp.maximum(rank, jnp.max(jnp.where(closed, ranks, 0)))
     return Singularity(rank, generic, rank < generic, ranks, closed)
