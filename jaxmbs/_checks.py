@@ -23,11 +23,12 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Shape of a number, array or nested lists of numbers.
-
-    **Raises:** `ValueError` or `TypeError` for what is no array of numbers.
-    """
-    return jnp.asarray(value, dtype=float).shape
+    """Shape of a number, array or nested lists of numbers; () for what is no array, which
+    `real` then refuses with a sentence."""
+    try:
+        return jnp.asarray(value, dtype=float).shape
+    except (TypeError, ValueError):
+        return ()
 
 
 def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
@@ -42,9 +43,10 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
         array = jnp.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be {expected}, got {value!r}.") from None
-    if array.shape != shape:
-        raise ValueError(f"{what} must be {expected}, got one of shape {list(array.shape)}.")
     known = concrete(array)
+    if array.shape != shape:
+        got = f"shape {list(array.shape)}" if known is None else f"{known.tolist()}"
+        raise ValueError(f"{what} must be {expected}, got {got}.")
     if known is not None and not np.all(np.isfinite(known)):
         raise ValueError(f"{what} must be finite, got {known.tolist()}.")
     return array
@@ -93,7 +95,7 @@ def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]
     if len(set(names)) != len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ValueError(
-            f"bodies joins {twice!r} with itself; a joint acts between different bodies "
+            f"bodies joins {twice!r} with itself; name different bodies "
             '("ground" is the fixed frame).'
         )
     return names

@@ -124,7 +124,7 @@ def _inertia(value: Numbers) -> Matrix3:
     if shape not in ((3,), (3, 3)):
         raise ValueError(
             "inertia must be three principal moments or a 3 x 3 matrix about the centre of "
-            f"mass in body axes, got an array of shape {list(shape)}."
+            f"mass in body axes, got {value!r}."
         )
     inertia = _checks.real(value, shape, "inertia")
     matrix = jnp.diag(inertia) if shape == (3,) else inertia
@@ -133,7 +133,10 @@ def _inertia(value: Numbers) -> Matrix3:
         return matrix
     size = np.max(np.abs(known))
     if np.max(np.abs(known - known.T)) > 1e-9 * size:
-        raise ValueError("inertia must be a symmetric matrix; check the products of inertia.")
+        raise ValueError(
+            f"inertia must be a symmetric matrix, got {known.tolist()}; check the products of "
+            "inertia."
+        )
     moments = np.linalg.eigvalsh(known)
     if moments[0] <= 0:
         raise ValueError(

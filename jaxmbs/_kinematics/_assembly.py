@@ -13,8 +13,10 @@ and Newton's method on the KKT equations
 slides along the closed configurations to the nearest one (the limit of Gauss-Newton alone is
 close to it, not equal). Multipliers are those of minimum norm.
 
-Everything happens in coordinates z with d = L^-T z, M(q0) = L L^T, and with rows of dPhi/dz
-made of unit length at q0, so that no decision depends on units.
+Everything happens in coordinates z that are d divided by the square roots of the diagonal of
+M(q0), with rows of dPhi/dz made of unit length at q0, so that no decision depends on units. (A
+Cholesky factor of M would make them orthonormal, at the price of a second LAPACK call beside those
+of the iteration; see AbstractCriterion.measure for why there must be none.)
 
 The solvers see neither the start nor the parameters as differentiable (optimistix treats an
 initial guess as having no derivative, and its default implicit adjoint fails or silently
@@ -28,7 +30,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import lineax as lx
 import numpy as np
 import optimistix as optx
@@ -96,7 +97,7 @@ def assemble(
     if throw:
         failed = assembly.result != RESULTS.successful
         if not isinstance(failed, Tracer) and bool(failed):
-            raise RuntimeError(_explanation(system, assembly))
+            raise RuntimeError(_explanation(system, q, t, assembly))
         checked = assembly.result.error_if(assembly.q, failed)
         assembly = eqx.tree_at(lambda a: a.q, assembly, checked)
     return assembly
@@ -109,15 +110,17 @@ def close(
     t: RealScalarLike = 0.0,
     *,
     max_steps: int = 100,
-) -> tuple[Float[Array, " nq"], BoolScalar]:
-    """A closed configuration near q, not exactly the nearest, and whether it did close.
+) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
+    """A closed configuration near q, not exactly the nearest, and what is left of Phi there
+    (lengths relative to the characteristic length).
 
     The first stage of `assemble` alone: cheaper, and not differentiable.
     """
-    problem = lax.stop_gradient(_Problem(system, q, jnp.asarray(t, q.dtype)))
-    metric = _metric(problem)
-    closed_q = system.retract(q, metric.step(_gauss_newton(problem, metric, max_steps)))
-    return closed_q, is_closed(system.scaled_residual(closed_q, t))
+    arrays, rest = eqx.partition(_Problem(system, q, jnp.asarray(t, q.dtype)), eqx.is_array)
+    problem = eqx.combine(lax.stop_gradient(arrays), rest)
+    scale = _scale(problem)
+    closed_q = system.retract(q, scale.step * (_gauss_newton(problem, scale, max_steps)))
+    return closed_q, system.scaled_residual(closed_q, t)
 
 
 def is_closed(residual: Float[Array, " geometric"]) -> BoolScalar:
@@ -146,9 +149,13 @@ def open_constraints(
     return [(name, amount, unit) for name, (_, amount, unit) in order]
 
 
-def _explanation(system: AbstractSystem, assembly: Assembly) -> str:
+def _explanation(
+    system: AbstractSystem, start: Float[Array, " nq"], t: RealScalarLike, assembly: Assembly
+) -> str:
     text = RESULTS[assembly.result]
-    still_open = open_constraints(system, assembly.residual)
+    if bool(is_closed(assembly.residual)):
+        return text
+    still_open = open_constraints(system, _least_residual(system, start, t))
     if not still_open:
         return text
     named = [f"{name!r} by {amount:.3g} {unit}" for name, amount, unit in still_open[:3]]
@@ -157,12 +164,33 @@ def _explanation(system: AbstractSystem, assembly: Assembly) -> str:
 
 
 @eqx.filter_jit
+def _least_residual(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> Float[Array, " geometric"]:
+    """What is left of Phi where it is smallest (least squares): how far a mechanism that does
+    not close is from closing. A globalised method, as the smallest residual is not zero."""
+
+    def residual(step: Float[Array, " nv"], _: None) -> Float[Array, " geometric"]:
+        return system.scaled_residual(system.retract(q, length * step), t)
+
+    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    step = optx.least_squares(
+        residual,
+        optx.LevenbergMarquardt(1e-10, 1e-10),
+        jnp.zeros_like(length),
+        max_steps=1000,
+        throw=False,
+    ).value
+    return residual(step, None)
+
+
+@eqx.filter_jit
 def _assemble(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> Assembly:
     problem = _Problem(system, q, t)
     z, _, nearest = _nearest(problem, max_steps)
-    step = _metric(problem).step(z)
+    step = _scale(problem).step * z
     closed_q = system.retract(q, step)
     residual = system.scaled_residual(closed_q, t)
     result = RESULTS.where(nearest, RESULTS.successful, RESULTS.assembly_not_nearest)
@@ -181,50 +209,50 @@ class _Problem(eqx.Module):
     t: Scalar
 
 
-class _Metric(eqx.Module):
-    """The dimensionless coordinates z: d = size L^-T z, and the scale of each row."""
+class _Scale(eqx.Module):
+    """Dimensionless coordinates z with d = step * z, and the scale of each row; constants."""
 
-    factor: Float[Array, "nv nv"]
-    size: Scalar
-    row_scale: Float[Array, " geometric"]
-
-    def step(self, z: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Retraction coordinates d of z."""
-        return self.size * jsl.solve_triangular(self.factor, z, trans="T", lower=True)
+    step: Float[Array, " nv"]
+    row: Float[Array, " geometric"]
 
 
-def _metric(problem: _Problem) -> _Metric:
-    system, q, t = problem.system, problem.q, problem.t
-    mass = system.mass_matrix(q)
-    # The size of z is that of a motion by one characteristic length, or one radian.
+def _scale(problem: _Problem) -> _Scale:
+    arrays, rest = eqx.partition(problem, eqx.is_array)
+    fixed = eqx.combine(lax.stop_gradient(arrays), rest)
+    system, q, t = fixed.system, fixed.q, fixed.t
+    inertia = jnp.diagonal(system.mass_matrix(q))
+    # z is of order one for a motion by one characteristic length, or one radian.
     length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
-    size = lax.stop_gradient(jnp.sqrt(jnp.mean(jnp.diagonal(mass) * length**2)))
-    factor = jnp.linalg.cholesky(mass)
-    geometric = system.structure.geometric_rows
+    size = jnp.sqrt(jnp.mean(inertia * length**2))
+    step = size / jnp.sqrt(inertia)
     v = jnp.zeros((system.structure.nv,), q.dtype)
-    rows = lax.stop_gradient(system.constraint_matrix(q, v, t)[geometric])
-    scaled = size * jsl.solve_triangular(lax.stop_gradient(factor), rows.T, lower=True).T
-    return _Metric(factor, size, lax.stop_gradient(normalise_rows(scaled)[1]))
+    rows = system.constraint_matrix(q, v, t)[system.structure.geometric_rows]
+    return _Scale(step, normalise_rows(rows * step[None, :])[1])
 
 
-def _closure(problem: _Problem, metric: _Metric, z: Float[Array, " nv"]):
+def _closure(
+    problem: _Problem, scale: _Scale, z: Float[Array, " nv"]
+) -> Float[Array, " geometric"]:
     """Phi at z, rows scaled."""
-    q = problem.system.retract(problem.q, metric.step(z))
-    return problem.system.position_residual(q, problem.t) / metric.row_scale
+    q = problem.system.retract(problem.q, scale.step * z)
+    return problem.system.position_residual(q, problem.t) / scale.row
 
 
-def _kkt(problem: _Problem, metric: _Metric, unknowns: _Unknowns) -> _Unknowns:
+def _kkt(problem: _Problem, scale: _Scale, unknowns: _Unknowns) -> _Unknowns:
     """Residual of the KKT equations at (z, lambda)."""
     z, multipliers = unknowns
-    closure, transpose = jax.vjp(lambda x: _closure(problem, metric, x), z)
-    return z + transpose(multipliers)[0], closure
+    closure, transpose = jax.vjp(lambda x: _closure(problem, scale, x), z)
+    # The mass matrix with a diagonal of order one.
+    size = jnp.mean(scale.step**2 * jnp.diagonal(problem.system.mass_matrix(problem.q)))
+    metric = problem.system.mass_matrix(problem.q) @ (scale.step * z) * scale.step
+    return metric / lax.stop_gradient(size) + transpose(multipliers)[0], closure
 
 
-def _gauss_newton(problem: _Problem, metric: _Metric, max_steps: int) -> Float[Array, " nv"]:
+def _gauss_newton(problem: _Problem, scale: _Scale, max_steps: int) -> Float[Array, " nv"]:
     """z of a closed configuration, by steps of minimum norm; the best one met otherwise."""
     start = jnp.zeros((problem.system.structure.nv,), problem.q.dtype)
     return optx.least_squares(
-        lambda z, _: _closure(problem, metric, z),
+        lambda z, _: _closure(problem, scale, z),
         RegularisedGaussNewton(_EPS, _EPS),
         start,
         max_steps=max_steps,
@@ -238,21 +266,21 @@ def _nearest(
 ) -> tuple[Float[Array, " nv"], Float[Array, " geometric"], BoolScalar]:
     """z and multipliers of the nearest closed configuration, and whether that is what they
     are; z of the closed or best configuration met otherwise."""
-    metric = _metric(problem)
+    scale = _scale(problem)
     start = jnp.zeros((problem.system.structure.nv,), problem.q.dtype)
     if problem.system.structure.geometric_rows.size == 0:
         return start, jnp.zeros((0,), start.dtype), jnp.asarray(True)
-    closed = _gauss_newton(problem, metric, max_steps)
+    closed = _gauss_newton(problem, scale, max_steps)
     # The equations are linear in the multipliers, so that zero is as good a start as any.
     guess = jnp.zeros(problem.system.structure.geometric_rows.shape, start.dtype)
     z, multipliers = optx.least_squares(
-        lambda unknowns, _: _kkt(problem, metric, unknowns),
+        lambda unknowns, _: _kkt(problem, scale, unknowns),
         RegularisedGaussNewton(_EPS, _EPS),
         (closed, guess),
         max_steps=max_steps,
         throw=False,
     ).value
-    slope, gap = _kkt(problem, metric, (z, multipliers))
+    slope, gap = _kkt(problem, scale, (z, multipliers))
     # A stationary point that is farther away than the point it was sought from is no nearest
     # one, but a saddle or a point on another branch.
     nearer = jnp.linalg.norm(z) <= jnp.linalg.norm(closed) * (1 + 1e-6) + CLOSED
@@ -266,14 +294,15 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     problem, max_steps = primals
     tangent, _ = tangents
     z, multipliers, nearest = _nearest(problem, max_steps)
+    scale = _scale(problem)
 
     def residual(given: _Problem) -> Float[Array, " unknowns"]:
-        slope, closure = _kkt(given, _metric(given), (z, multipliers))
+        slope, closure = _kkt(given, scale, (z, multipliers))
         return jnp.concatenate([slope, closure])
 
     def residual_of(unknowns: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
         parts = (unknowns[: z.shape[0]], unknowns[z.shape[0] :])
-        return jnp.concatenate(_kkt(problem, _metric(problem), parts))
+        return jnp.concatenate(_kkt(problem, scale, parts))
 
     _, change = eqx.filter_jvp(residual, (problem,), (tangent,))
     matrix = jax.jacfwd(residual_of)(jnp.concatenate([z, multipliers]))

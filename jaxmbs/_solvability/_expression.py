@@ -33,6 +33,10 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
     return value[1:]
 
 
+def _constant(value: float, size: int) -> np.ndarray:
+    return np.concatenate([[value], np.zeros(size - 1)])
+
+
 class _Parser:
     """Recursive descent; a value is (constant, coefficient of each row)."""
 
@@ -78,10 +82,14 @@ class _Parser:
         if operator == "/":
             if np.any(right[1:]) or right[0] == 0:
                 raise self.error("the divisor must be a number other than zero")
-            return left / right[0]
+            return self._combine(left, _constant(1 / right[0], left.size), "")
         if np.any(left[1:]) and np.any(right[1:]):
             raise self.error("the product of two multipliers is not linear")
-        return left * right[0] if np.any(left[1:]) else right * left[0]
+        with np.errstate(over="ignore"):
+            product = left * right[0] if np.any(left[1:]) else right * left[0]
+        if not np.all(np.isfinite(product)):
+            raise self.error("the number is not finite")
+        return product
 
     def _signed(self) -> np.ndarray:
         rest = self.rest()

@@ -17,9 +17,17 @@ def load(argument: str) -> Model:
     from ..io import read_model
 
     path = Path(argument)
-    if path.suffix == ".toml" or path.is_file():
+    if path.suffix == ".toml" or _is_file(path):
         return read_model(path)
     return built_in(argument)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A text that is too long or not permitted as a path is no file.
+        return False
 
 
 def built_in(name: str) -> Model:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .. import planar, spatial
+from .. import _checks, planar, spatial
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, AbstractMotion, Driver
 from .._errors import ModelError
@@ -252,11 +252,11 @@ class _DeferredChecks:
             "torsion_spring": self._torsion_spring,
             "coulomb_friction": self._coulomb_friction,
         }
+        _made(where, _checks.name, values["name"], "a force")
         checks[word](values, where)
         return values["name"]
 
     def _spring_damper(self, values: dict[str, Any], where: str) -> None:
-        shape = planar.Distance if self._dimension == 2 else spatial.Distance
         _pair(values["points"], self._dimension, where)
         length = values.get("length")
         if length is not None and length < 0:
@@ -264,8 +264,11 @@ class _DeferredChecks:
         for name in values["bodies"]:
             if name not in self._bodies:
                 self._undeclared("body", name, self._bodies, where)
-        # Two different bodies and two different points, as for a distance.
-        _made(where, shape, values["name"], values["bodies"], points=values["points"])
+        _made(where, _checks.body_names, values["bodies"], 2)
+        if values["points"][0] == values["points"][1]:
+            raise ModelError(
+                f"{where}: the two points coincide, so the spring has no direction; move one."
+            )
 
     def _torsion_spring(self, values: dict[str, Any], where: str) -> None:
         joint = self._joint(values["joint"], where)

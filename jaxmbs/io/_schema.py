@@ -177,9 +177,10 @@ def validate(table: type[Table], content: Any, where: str) -> dict[str, Any]:
 
 
 def _sentence(table: type[Table], error: ValidationError) -> str:
-    # Unknown and missing keys first: they explain the other errors.
+    # Unknown and missing keys first: they explain the other errors. Where several forms are
+    # admitted, the one that was followed deepest is the one that was meant.
     order = {"extra_forbidden": 0, "missing": 1}
-    first = min(error.errors(), key=lambda e: order.get(e["type"], 2))
+    first = min(error.errors(), key=lambda e: (order.get(e["type"], 2), -len(e["loc"])))
     key, kind, value = str(first["loc"][0]), first["type"], first["input"]
     known = ", ".join(table.model_fields)
     if kind == "extra_forbidden":

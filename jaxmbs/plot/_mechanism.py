@@ -4,13 +4,14 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import Bbox, BboxBase
 from mpl_toolkits.mplot3d import proj3d
 
 from .._solvability import Solvability
@@ -38,7 +39,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
     """
-    frames = system.marker_frames(q)
+    frames = system.marker_frames(jnp.asarray(q))
     points = {name: [np.asarray(f.origin) for f in fs] for name, fs in frames.items()}
     unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
     located = {j.name for j in model.joints if j.located}
@@ -194,7 +195,7 @@ def _label_joints(
         taken.append(_settle(text, outwards, taken, inside))
 
 
-def _settle(text: Any, outwards: float, taken: list[Bbox], inside: Bbox) -> Bbox:
+def _settle(text: Any, outwards: float, taken: list[Bbox], inside: BboxBase) -> Bbox:
     """Move a label around its point, outwards first, until it is free and in the axes."""
     turns = np.deg2rad([0, 35, -35, 70, -70, 110, -110, 145, -145, 180])
     box = text.get_window_extent()

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -28,7 +29,7 @@ class Gear(AbstractJoint):
     def __init__(
         self,
         name: str,
-        bodies: tuple[str, str],
+        bodies: Sequence[str],
         *,
         ratio: Numbers,
         carrier: str = "ground",

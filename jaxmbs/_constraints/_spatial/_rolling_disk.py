@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -25,7 +26,7 @@ class RollingDisk(AbstractJoint):
     axis: Vector3
     radius: Scalar
 
-    def __init__(self, name: str, bodies: tuple[str] | str, *, axis: Numbers, radius: Numbers):
+    def __init__(self, name: str, bodies: Sequence[str], *, axis: Numbers, radius: Numbers):
         self.name = _checks.name(name, "a joint")
         self.bodies = _checks.body_names(bodies, 1)
         self.axis = _checks.direction(axis, 3, "axis")

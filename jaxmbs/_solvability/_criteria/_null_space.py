@@ -25,7 +25,7 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
         questions: Sequence[Questions],
-    ) -> list[Float[Array, " batch"]]:
+    ) -> list[Float[Array, " _batch"]]:
         del matrix
         products = [q.applied_to(decomposition.null_space) for q in questions]
         return _largest_singular_values(products)
@@ -35,8 +35,8 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
 
 
 def _largest_singular_values(
-    products: Sequence[Float[Array, "batch components m"]],
-) -> list[Float[Array, " batch"]]:
+    products: Sequence[Float[Array, "_batch _components m"]],
+) -> list[Float[Array, " _batch"]]:
     """Largest singular value of each matrix of each batch."""
     # G N is wide and G has few components: its Gram matrix is small. What cancels in the
     # product has cancelled before squaring, so that nothing is lost to the square root.

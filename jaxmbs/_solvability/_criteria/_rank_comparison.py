@@ -34,7 +34,7 @@ class RankComparison(AbstractCriterion):
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
         questions: Sequence[Questions],
-    ) -> list[Float[Array, " batch"]]:
+    ) -> list[Float[Array, " _batch"]]:
         def excess(functional: Float[Array, "components m"]) -> Float[Array, ""]:
             together = jnp.concatenate([matrix.T, functional])
             rank = rank_above(together, decomposition.threshold)

@@ -29,7 +29,7 @@ class AbstractCriterion(eqx.Module):
         decomposition: RankDecomposition,
         matrix: Float[Array, "m n"],
         questions: Sequence[Questions],
-    ) -> list[Float[Array, " batch"]]:
+    ) -> list[Float[Array, " _batch"]]:
         """How far each functional of each batch is from being unique; 0 when it is.
 
         All batches come at once, so that a criterion makes one call to LAPACK for all of them.

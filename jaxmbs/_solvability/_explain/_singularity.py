@@ -13,6 +13,13 @@ from .._analyze import scaled_constraint_matrix
 from .._criteria import AbstractCriterion, QR
 
 
+# Near a singular configuration a residual r leaves a distance of sqrt(r) to the closed ones, and
+# rows that are dependent on them have singular values of that size. So neighbours must close to
+# rounding, and their rank is decided coarsely: what counts there is of the size of the spread.
+_NEARBY_CLOSED = 1e-13
+_NEARBY_RANK = 1e-5
+
+
 class Singularity(eqx.Module):
     """- `rank`: here. `generic_rank`: the largest at nearby closed configurations.
     - `singular`: `rank < generic_rank`; what is redundant beyond the generic redundancy is
@@ -66,16 +73,20 @@ def _singularity(
 ) -> Singularity:
     length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
 
-    def rank_at(at: Float[Array, " nq"]) -> IntScalar:
+    def ranks_at(at: Float[Array, " nq"]) -> tuple[IntScalar, IntScalar]:
         matrix, _, _ = scaled_constraint_matrix(system, at, v, t)
-        return criterion.decompose(matrix).rank
+        found = criterion.decompose(matrix)
+        coarse = jnp.maximum(found.threshold, _NEARBY_RANK * jnp.max(found.pivots, initial=0.0))
+        return found.rank, jnp.sum(found.pivots > coarse)
 
     def neighbour(sample_key: PRNGKeyArray) -> tuple[Float[Array, " nq"], BoolScalar]:
         step = spread * length * jr.normal(sample_key, (system.structure.nv,), q.dtype)
-        return close(system, system.retract(q, step), t)
+        at, residual = close(system, system.retract(q, step), t)
+        return at, jnp.all(jnp.abs(residual) <= _NEARBY_CLOSED)
 
     nearby, closed = jax.vmap(neighbour)(jr.split(key, samples))
-    all_ranks = jax.vmap(rank_at)(jnp.concatenate([q[None], nearby]))
-    rank, ranks = all_ranks[0], all_ranks[1:]
+    # As one batch, the configuration itself first: see AbstractCriterion.measure.
+    exact, coarse = jax.vmap(ranks_at)(jnp.concatenate([q[None], nearby]))
+    rank, ranks = exact[0], coarse[1:]
     generic = jnp.maximum(rank, jnp.max(jnp.where(closed, ranks, 0)))
     return Singularity(rank, generic, rank < generic, ranks, closed)

@@ -1,0 +1,47 @@
+"""Examples run as they stand and leave a picture; README's Python lines run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+
+
+def run(arguments, folder):
+    environment = os.environ | {"MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs_and_leaves_its_picture(path, tmp_path):
+    done = run([str(path)], tmp_path)
+    assert done.returncode == 0, done.stderr
+    picture = tmp_path / f"{path.stem}.png"
+    assert picture.stat().st_size > 10_000
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_python_lines_of_the_readme_run(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    assert len(blocks) == 6
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(blocks) + "\nprint(unique.shape)\n", encoding="utf-8")
+    done = run([str(script)], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "(100, 14)" in done.stdout

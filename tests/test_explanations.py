@@ -1,0 +1,199 @@
+"""Dependent sets, releases, singular configurations."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbs as jm
+from jaxmbs import planar, spatial
+
+
+def report_of(model):
+    system = model.system()
+    return system, jm.analyze(system, system.reference_q)
+
+
+def test_single_window_chain_depends_window_by_window():
+    _, report = report_of(jm.mechanisms.four_bar_chain_spatial(3))
+    found = jm.dependent_sets(report)
+    assert found.complete
+    # A loop runs through any contiguous range of windows.
+    expected = set()
+    for first, last in itertools.combinations_with_replacement(range(1, 4), 2):
+        bars = [f"{k}{i}" for i in range(first, last + 1) for k in "LR"]
+        expected.add(frozenset([f"G{first - 1}", f"G{last}", *bars]))
+    assert {frozenset(s) for s in found.sets} == expected
+
+
+def test_search_for_dependent_sets_says_when_it_was_cut_off():
+    _, report = report_of(jm.mechanisms.four_bar_chain_spatial(3))
+    complete = jm.dependent_sets(report)
+    cut = jm.dependent_sets(report, work=2e5)
+    assert not cut.complete
+    assert set(cut.sets) < set(complete.sets)
+
+
+def test_complete_removal_leaves_full_row_rank():
+    system, report = report_of(jm.mechanisms.three_crank_parallelogram())
+    dropped = jm.complete_removal(report)
+    matrix = np.asarray(system.constraint_matrix(system.reference_q, jnp.zeros(24), 0.0))
+    kept = [i for i, n in enumerate(system.structure.row_names) if n not in dropped]
+    assert len(dropped) == 7
+    assert np.linalg.matrix_rank(matrix[kept]) == len(kept) == 23
+
+
+def released(system, report, **options):
+    return jm.releases(system, system.reference_q, report=report, **options)
+
+
+def test_robot_needs_a_pair_of_releases():
+    system, report = report_of(jm.mechanisms.mobile_robot())
+    found = released(system, report)
+    assert found.complete
+    assert found.searched == 2
+    names = {frozenset(o.constraint for o in chosen) for chosen in found.sets}
+    steering = ("B", "C", "W1", "W2")
+    pairs = {frozenset(p) for p in itertools.product(steering, ("W3", "W4"))}
+    assert names == pairs | {frozenset(("W3", "W4"))}
+
+
+def test_released_door_is_a_door_without_redundancy():
+    """The replacement found, built from the public joints, determines every reaction."""
+    model = jm.mechanisms.door()
+    system, report = report_of(model)
+    found = released(system, report)
+    wanted = {("lower", "spherical"), ("upper", "point_on_line")}
+    chosen = next(s for s in found.sets if {(o.constraint, o.to) for o in s} == wanted)
+    axis = next(o.axis for o in chosen if o.to == "point_on_line")
+    np.testing.assert_allclose(axis, (0.0, 0.0, 1.0), atol=1e-12)
+    lower, upper = model.joints
+    joints = [
+        spatial.Spherical("lower", lower.bodies, lower.at),
+        spatial.PointOnLine("upper", upper.bodies, upper.at, axis),
+    ]
+    _, repaired = report_of(jm.Model("door", 3, bodies=model.bodies, joints=joints))
+    assert int(repaired.redundancy) == 0
+    assert int(repaired.mobility) == int(report.mobility)
+    assert bool(jnp.all(repaired.reaction_unique))
+
+
+@pytest.mark.parametrize("name", ["bennett", "sarrus", "table", "three-crank-parallelogram"])
+def test_every_release_found_leaves_full_row_rank(name):
+    system, report = report_of(jm.mechanisms.get(name))
+    found = released(system, report)
+    assert found.sets
+    q, v = system.reference_q, jnp.zeros_like(system.initial_v)
+    matrix = np.asarray(system.constraint_matrix(q, v, 0.0))
+    for chosen in found.sets[:20]:
+        replaced = {o.constraint: o.rows for o in chosen}
+        rows = np.concatenate(
+            [replaced.get(c.name, matrix[c.start : c.stop]) for c in system.structure.constraints]
+        )
+        assert np.linalg.matrix_rank(rows, tol=1e-9) == rows.shape[0] == int(report.rank)
+
+
+def test_nothing_to_release_where_nothing_is_redundant():
+    system, report = report_of(jm.mechanisms.slider_crank())
+    assert released(system, report).sets == ()
+
+
+def test_search_for_releases_says_when_it_was_cut_off():
+    system, report = report_of(jm.mechanisms.door())
+    found = released(system, report, most=3)
+    assert not found.complete
+    assert found.searched < 2
+
+
+def singular(model):
+    system = model.system()
+    return jm.singularity(system, system.reference_q, key=jax.random.key(1))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_flat_parallelogram_is_singular(sign):
+    model = jm.mechanisms.parallelogram(sign * np.pi / 2)
+    found = singular(model)
+    assert bool(jnp.all(found.closed))
+    assert (int(found.rank), int(found.generic_rank), bool(found.singular)) == (34, 35, True)
+    _, report = report_of(model)
+    assert not bool(jnp.any(report.reaction_unique))
+
+
+def test_upright_parallelogram_is_permanently_redundant():
+    found = singular(jm.mechanisms.parallelogram(0.3))
+    assert (int(found.rank), int(found.generic_rank), bool(found.singular)) == (35, 35, False)
+
+
+def test_flat_four_bar_is_singular_and_not_redundant_elsewhere():
+    """A four-bar parallelogram in one line: two branches meet."""
+    at = [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (2.0, 0.0)]
+    names = ("ground", "a", "b", "c", "ground")
+    bodies = [
+        planar.Body(names[i], mass=1.0, inertia=0.1, position=np.mean([at[i - 1], at[i]], axis=0))
+        for i in (1, 2, 3)
+    ]
+    joints = [planar.Revolute(f"J{i}", (names[i], names[i + 1]), at[i]) for i in range(4)]
+    found = singular(jm.Model("flat", 2, bodies=bodies, joints=joints))
+    assert (int(found.rank), int(found.generic_rank), bool(found.singular)) == (7, 8, True)
+
+
+def test_mechanism_that_cannot_move_is_compared_with_itself():
+    found = singular(jm.mechanisms.table())
+    assert (int(found.rank), int(found.generic_rank), bool(found.singular)) == (6, 6, False)
+
+
+def as_generalized(system):
+    """The same planar system written in generalized coordinates."""
+    structure = system.structure
+
+    def rows(info):
+        geometric = list(structure.geometric_rows)
+        own = np.arange(info.start, info.stop)
+        if structure.rows[info.start].geometric:
+            kept = np.array([geometric.index(r) for r in own])
+            return jm.PositionConstraint(
+                lambda q, t, kept=kept: system.position_residual(q, t)[kept], len(own)
+            )
+        return jm.VelocityConstraint(
+            lambda q, v, t, own=own: system.velocity_residual(q, v, t)[own], len(own)
+        )
+
+    names = [f"{b.name} {k}" for b in structure.bodies for k in ("x", "y", "angle")]
+    lengths = [n for n in names if not n.endswith("angle")]
+    return jm.GeneralizedSystem(
+        names,
+        mass_matrix=system.mass_matrix,
+        force=system.force,
+        constraints={info.name: rows(info) for info in structure.constraints},
+        lengths=lengths,
+        length=system.characteristic_length(),
+        bodies={
+            b.name: ([f"{b.name} x", f"{b.name} y"], [f"{b.name} angle"]) for b in structure.bodies
+        },
+    )
+
+
+def test_every_question_can_be_asked_of_a_generalized_system():
+    system = jm.mechanisms.mobile_robot().system()
+    general = as_generalized(system)
+    q = system.reference_q
+    options = {"subsets": [("B", "W1")], "combinations": ["W1 - W2", "W1 + W2"]}
+    for criterion in (jm.QR(), jm.SVD(), jm.RankComparison()):
+        mine = jm.analyze(general, q, criterion=criterion, **options)
+        theirs = jm.analyze(system, q, criterion=criterion, **options)
+        assert int(mine.rank) == int(theirs.rank) == 20
+        for field in ("reaction_unique", "combination_unique", "subset_unique"):
+            np.testing.assert_array_equal(getattr(mine, field), getattr(theirs, field))
+        assert bool(jnp.all(mine.on_body("A", "trolley"))) and not bool(
+            mine.on_body("B", "platform")[0]
+        )
+        assert jm.dependent_sets(mine) == jm.dependent_sets(theirs)
+    # Of a function it is not known what else it could be: only one-row constraints may go.
+    found = jm.releases(general, q, report=mine)
+    names = {frozenset(o.constraint for o in chosen) for chosen in found.sets}
+    assert frozenset(("W1", "W3")) in names
+    near = jm.singularity(general, q, key=jax.random.key(0), samples=4)
+    assert (int(near.rank), int(near.generic_rank)) == (20, 20)

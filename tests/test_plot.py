@@ -1,0 +1,117 @@
+"""Pictures of mechanisms: readable, labelled, to scale."""
+
+import functools
+import itertools
+import struct
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from jaxmbs import analyze, mechanisms
+from jaxmbs.plot import draw_mechanism
+
+
+@functools.cache
+def _figure(name: str) -> Figure:
+    model = mechanisms.get(name)
+    system = model.system()
+    q = system.reference_q
+    figure = draw_mechanism(model, system, analyze(system, q), q)
+    figure.canvas.draw()
+    return figure
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def _labels(name: str) -> dict[str, Any]:
+    """The texts beside the joints."""
+    (axes,) = _figure(name).axes
+    return {text.get_text(): text for text in axes.texts if text.get_text()}
+
+
+@pytest.mark.parametrize(("name", "letters"), [("mobile-robot", "xy"), ("table", "xyz")])
+def test_axes_are_labelled_with_their_unit(name: str, letters: str):
+    (axes,) = _figure(name).axes
+    labels = [getattr(axes, f"get_{letter}label")() for letter in letters]
+    assert labels == [f"{letter} (m)" for letter in letters]
+    assert name in axes.get_title()
+    assert axes.get_aspect() in ("equal", 1.0)
+
+
+@pytest.mark.parametrize("name", ["mobile-robot", "table"])
+def test_every_joint_is_named_once(name: str):
+    structure = mechanisms.get(name).system().structure
+    named = [part for text in _labels(name) for part in text.split(", ")]
+    assert sorted(named) == sorted(structure.constraint_names)
+
+
+def test_labels_stand_beside_their_joints():
+    labels = _labels("mobile-robot")
+    for joint in ("A", "D", "E", "F", "G"):
+        (text,) = [t for names, t in labels.items() if joint in names.split(", ")]
+        frames = mechanisms.mobile_robot().system()
+        point = frames.marker_frames(frames.reference_q)[joint][0].origin
+        assert np.allclose(text.xy, point, atol=1e-12)
+
+
+def test_both_verdicts_are_told_apart_without_colour():
+    (axes,) = _figure("mobile-robot").axes
+    markers = {}
+    for line in axes.lines:
+        if line.get_marker() not in ("None", None, ""):
+            markers[tuple(np.round(np.ravel(line.get_xydata()), 9))] = line.get_marker()
+    # The trolley's hinge A is unique, the front knuckle's B is not.
+    assert markers[(-0.4, 0.0)] != markers[(0.2, 0.0)]
+    (legend,) = _figure("mobile-robot").legends
+    handles: Any = legend.legend_handles
+    words = [text.get_text() for text in legend.get_texts()]
+    entries = {word: line.get_marker() for word, line in zip(words, handles, strict=True)}
+    assert entries["reaction unique"] == markers[(-0.4, 0.0)]
+    assert entries["reaction not unique"] == markers[(0.2, 0.0)]
+
+
+def test_no_two_texts_of_the_robot_overlap():
+    figure = _figure("mobile-robot")
+    (axes,) = figure.axes
+    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+    (legend,) = figure.legends
+    texts = [*_labels("mobile-robot").values(), *legend.get_texts()]
+    texts += [axes.title, axes.xaxis.label, axes.yaxis.label, *figure.texts]
+    shown = [text for text in texts if text.get_text() and text.get_visible()]
+    assert len(shown) > 15
+    boxes = {text: text.get_window_extent(renderer) for text in shown}
+    overlapping = [
+        (first.get_text(), second.get_text())
+        for first, second in itertools.combinations(shown, 2)
+        if boxes[first].overlaps(boxes[second])
+    ]
+    assert not overlapping
+    inside = figure.bbox
+    assert all(inside.contains(*corner) for box in boxes.values() for corner in box.corners())
+
+
+@pytest.mark.parametrize("name", ["mobile-robot", "table"])
+def test_pictures_are_saved(name: str, tmp_path: Path):
+    path = tmp_path / "picture.png"
+    _figure(name).savefig(path, dpi=100)
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert 600 <= width <= 2000
+    assert 400 <= height <= 2000
+    # A page with something on it, and most of it left free.
+    grey = plt.imread(path)[..., :3].mean(axis=-1)
+    assert 0.01 < np.mean(grey < 0.95) < 0.5

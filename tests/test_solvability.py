@@ -1,0 +1,234 @@
+"""Verdicts against an independent oracle, and against each other."""
+
+import functools
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle
+import pytest
+import random_mechanisms
+
+import jaxmbs as jm
+from jaxmbs import planar, spatial
+from jaxmbs._solvability import _analyze
+from jaxmbs.io import model_from_tables
+
+
+SEEDS = 4
+CRITERIA = (jm.QR(), jm.SVD(), jm.RankComparison())
+
+
+@eqx.filter_jit
+def analyze_all(systems):
+    """Matrices and reports of all criteria for a batch of systems of one structure."""
+
+    def one(system):
+        q, v = system.reference_q, jnp.zeros_like(system.initial_v)
+        return (
+            system.constraint_matrix(q, v, 0.0),
+            [jm.analyze(system, q, criterion=criterion) for criterion in CRITERIA],
+        )
+
+    return eqx.filter_vmap(one)(systems)
+
+
+def stacked(systems):
+    return jax.tree.map(lambda *x: jnp.stack(x) if eqx.is_array(x[0]) else x[0], *systems)
+
+
+def at(batch, i):
+    return jax.tree.map(lambda x: x[i] if eqx.is_array(x) else x, batch)
+
+
+@pytest.mark.parametrize("structure", random_mechanisms.STRUCTURES, ids=lambda s: s.name)
+def test_verdicts_equal_those_of_the_oracle(structure):
+    models = [structure(np.random.default_rng(seed)) for seed in range(SEEDS)]
+    systems = [model_from_tables(model).system() for model in models]
+    matrices, batches = analyze_all(stacked(systems))
+    for i, model in enumerate(models):
+        expected = oracle.solvability(model)
+        matrix, names, _ = oracle.constraint_matrix(model)
+        assert tuple(names) == systems[i].structure.row_names
+        scale = np.max(np.abs(matrix))
+        np.testing.assert_allclose(matrices[i], matrix, atol=1e-11 * scale, rtol=0)
+        for batch in batches:
+            check_report(at(batch, i), expected)
+
+
+def check_report(report, expected):
+    numbers = ("rank", "rank_geometric", "rank_velocity", "redundancy", "mobility")
+    for number in numbers:
+        assert int(getattr(report, number)) == getattr(expected, number), number
+    assert float(report.length) == pytest.approx(expected.length, rel=1e-12)
+    names = report.structure.constraint_names
+    assert {n: bool(report.unique(n)) for n in names} == expected.unique
+    found = {n: bool(report.multipliers_unique(n)) for n in names}
+    assert found == expected.multipliers_unique
+    for joint, bodies in expected.resultants.items():
+        for body, verdict in bodies.items():
+            force, torque = report.on_body(joint, body)
+            assert {"force": bool(force), "torque": bool(torque)} == verdict, (joint, body)
+    assert list(jm.removable_rows(report)) == expected.removable_rows
+    assert list(jm.complete_removal(report)) == expected.complete_removal
+    sets = jm.dependent_sets(report)
+    assert sets.complete
+    assert [list(s) for s in sets.sets] == expected.dependent_sets
+    gap = float(report.rank_gap)
+    assert np.isinf(gap) == (expected.rank_gap is None)
+    if report.layout.method != "rank":
+        measures = [float(m) for m in report.reaction_measure]
+        # The same basis-independent number from two decompositions of the same matrix.
+        np.testing.assert_allclose(measures, list(expected.measure.values()), atol=1e-9)
+
+
+def rack_model(displacement):
+    motion = jm.motions.Step(times=[0.0, 1.0], values=[0.0, displacement])
+    return jm.mechanisms.mobile_robot(motion)
+
+
+@functools.cache
+def steered(fraction):
+    """The robot's system and its configuration assembled at a rack displacement."""
+    system = rack_model(0.05 * fraction).system()
+    return system, jm.assemble(system, system.reference_q, 1.0).q
+
+
+ROBOT_UNIQUE = {"A", "D", "E", "F", "G", "H", "steering", "W5"}
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0, -0.5, -0.9])
+@pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: c.word)
+def test_robot_has_the_published_verdicts_at_every_steering_angle(fraction, criterion):
+    system, q = steered(fraction)
+    report = jm.analyze(
+        system,
+        q,
+        criterion=criterion,
+        subsets=[("B", "W1")],
+        combinations=["W1 - W2", "W1 + W2"],
+    )
+    ranks = (report.rank_geometric, report.rank_velocity, report.rank, report.redundancy)
+    assert tuple(map(int, ranks)) == (17, 4, 20, 2)
+    names = report.structure.constraint_names
+    assert {n for n in names if bool(report.unique(n))} == ROBOT_UNIQUE
+    knuckle = report.structure.bodies.index(
+        next(b for b in report.structure.bodies if b.name == "front knuckle")
+    )
+    resultant = report.subset_body_unique[report.layout.subset_pairs.index((0, knuckle))]
+    assert bool(jnp.all(resultant))
+    assert not bool(report.on_body("B", "front knuckle")[0])
+    assert not bool(report.on_body("W1", "front knuckle")[0])
+    assert not bool(report.combination_unique[1])
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, -0.9])
+def test_unique_combination_of_wheel_reactions_follows_the_steering_angle(fraction):
+    system, q = steered(fraction)
+    delta = float(q[8] - q[2])
+    text = f"(W1 + W2) * {np.cos(delta)!r} + W3 + W4"
+    report = jm.analyze(system, q, combinations=[text, "W3 + W4", "W1 - W2"])
+    verdicts = [bool(u) for u in report.combination_unique]
+    # W1 - W2 is unique only while both wheels point straight ahead.
+    assert verdicts == [True, False, fraction == 0.0]
+
+
+@pytest.mark.parametrize("dropped", [("C.y", "W4"), ("W1", "W4"), ("W2", "W4")])
+def test_published_eliminations_leave_the_full_rank(dropped):
+    system, q = steered(0.0)
+    matrix = np.asarray(system.constraint_matrix(q, jnp.zeros(21), 0.0))
+    kept = [i for i, name in enumerate(system.structure.row_names) if name not in dropped]
+    assert np.linalg.matrix_rank(matrix[kept]) == 20
+
+
+def test_analysis_is_the_same_under_jit_and_vmap_and_alone():
+    system, q = steered(0.5)
+    alone = jm.analyze(system, q)
+    jitted = eqx.filter_jit(jm.analyze)(system, q)
+    batch = jax.vmap(lambda x: jm.analyze(system, x))(jnp.stack([q, q]))
+    for other in (jitted, at(batch, 1)):
+        np.testing.assert_array_equal(alone.reaction_unique, other.reaction_unique)
+        np.testing.assert_allclose(alone.reaction_measure, other.reaction_measure, atol=1e-12)
+    assert "2" in str(batch)
+
+
+def test_verdicts_do_not_pretend_to_have_derivatives():
+    system, q = steered(0.5)
+
+    def worst(x):
+        return jnp.max(jm.analyze(system, x).reaction_measure)
+
+    gradient = jax.grad(worst)(q)
+    np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+def test_single_precision_is_warned_of_once():
+    system, q = steered(0.0)
+    single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, system)
+    _analyze._warn_single_precision.cache_clear()
+    with pytest.warns(UserWarning, match="single precision"):
+        jm.analyze(single, q.astype(jnp.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.analyze(single, q.astype(jnp.float32))
+
+
+def test_unknown_names_are_refused_with_the_names_there_are():
+    system, q = steered(0.0)
+    with pytest.raises(ValueError, match=r"no joint, driver or row 'X'.*A\.x"):
+        jm.analyze(system, q, subsets=[("X",)])
+    with pytest.raises(ValueError, match="cannot be read"):
+        jm.analyze(system, q, combinations=["W1 + X"])
+    with pytest.raises(ValueError, match="no joint or driver 'X'"):
+        jm.analyze(system, q).unique("X")
+
+
+def test_report_prints_a_table_with_a_verdict_for_every_joint():
+    system, q = steered(0.0)
+    text = str(jm.analyze(system, q))
+    assert "rank 20 (17 geometric, 4 velocity), redundancy p = 2, mobility 1" in text
+    for name in system.structure.constraint_names:
+        assert any(line.startswith(f"{name} ") for line in text.splitlines())
+
+
+def test_free_body_has_nothing_to_determine():
+    body = planar.Body("b", mass=1.0, inertia=1.0, position=(0.0, 0.0))
+    system = jm.MultibodySystem([body])
+    report = jm.analyze(system, system.reference_q)
+    assert (int(report.rank), int(report.redundancy), int(report.mobility)) == (0, 0, 3)
+    assert jm.removable_rows(report) == ()
+    assert jm.complete_removal(report) == ()
+    assert jm.dependent_sets(report).sets == ()
+    assert np.isinf(float(report.rank_gap))
+
+
+def test_zero_row_has_a_unique_reaction_and_no_unique_multiplier():
+    body = spatial.Body("b", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(0.0, 0.0, 0.0))
+    nothing = spatial.Pfaffian("nothing", ("b",), coefficients=[0.0] * 6)
+    hinge = spatial.Revolute("hinge", ("ground", "b"), (0.1, 0.0, 0.0), (0.0, 0.0, 1.0))
+    system = jm.MultibodySystem([body], [nothing, hinge])
+    for criterion in CRITERIA:
+        report = jm.analyze(system, system.reference_q, criterion=criterion)
+        assert (int(report.rank), int(report.redundancy)) == (5, 1)
+        assert bool(report.unique("nothing"))
+        assert not bool(report.multipliers_unique("nothing"))
+        assert bool(report.multipliers_unique("hinge"))
+        assert jm.dependent_sets(report).sets == (("nothing",),)
+
+
+def test_doubtful_gap_is_said_to_be_doubtful():
+    """Two nearly coaxial hinges: redundant or not depends on the tolerance."""
+    body = spatial.Body("b", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(0.0, 0.0, 1.0))
+    joints = [
+        spatial.Revolute("lower", ("ground", "b"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
+        spatial.Revolute("upper", ("ground", "b"), (0.0, 0.0, 2.0), (1e-7, 0.0, 1.0)),
+    ]
+    system = jm.MultibodySystem([body], joints)
+    coarse = jm.analyze(system, system.reference_q, criterion=jm.QR(1.2e-8))
+    fine = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-12))
+    assert int(fine.rank) > int(coarse.rank)
+    loose = jm.analyze(system, system.reference_q, criterion=jm.QR(0.3))
+    assert bool(loose.doubtful())
+    assert "Doubtful" in str(loose)
