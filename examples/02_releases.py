@@ -33,16 +33,16 @@ print(repaired)
 
 figure, axes = plt.subplots(figsize=(6.0, 3.5), layout="constrained")
 names = ("lower", "upper")
-floor = 1e-17
-for offset, (label, verdicts, hatch) in enumerate(
-    (("two hinges", report, ""), ("ball and line", repaired, "//"))
+floor = 1e-16  # what is zero shows as a bar of this height
+for offset, (label, verdicts, shade) in enumerate(
+    (("two hinges", report, "0.35"), ("ball and line", repaired, "0.85"))
 ):
     heights = [max(float(m), floor) for m in verdicts.reaction_measure]
     places = [k + 0.35 * offset for k in range(2)]
-    axes.bar(places, heights, 0.33, label=label, hatch=hatch, edgecolor="black")
+    axes.bar(places, heights, 0.33, label=label, color=shade, edgecolor="black")
 axes.axhline(1e-6, color="black", linestyle=":", label="unique below")
 axes.set_yscale("log")
-axes.set_ylim(floor, 1e3)
+axes.set_ylim(0.1 * floor, 1e3)
 axes.set_xticks([0.175, 1.175], names)
 axes.set_xlabel("joint")
 axes.set_ylabel("undetermined part (1)")

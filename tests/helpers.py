@@ -1,0 +1,592 @@
+"""What the tests share: derivative checks, models from tables, and the lists of all members.
+
+The lists at the end decide what `parametrize` runs over: a new joint, motion or mechanism is
+covered by one line there (and a test says so where the line is missing).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbs import AbstractSystem, Driver, Model, motions, planar, spatial
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparisons and derivatives
+# ---------------------------------------------------------------------------------------------
+
+# Seven-point central differences. Relative errors with the step h: h^6 times the seventh
+# (eighth) derivative over 140 (560) from truncation, and about 2 eps / h (6 eps / h^2) from
+# rounding: 1e-13 (1e-10) with the step below. Truncation is the larger one where a residual
+# bends within a tenth of the mechanism's size, and is below 1e-7 then.
+_NODES = np.arange(-3, 4)
+_FIRST = np.array([-1 / 60, 3 / 20, -3 / 4, 0, 3 / 4, -3 / 20, 1 / 60])
+_SECOND = np.array([1 / 90, -3 / 20, 3 / 2, -49 / 18, 3 / 2, -3 / 20, 1 / 90])
+STEP = 4e-3
+TOLERANCE = 1e-7
+
+
+def tree_allclose(actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0) -> bool:
+    """Same structure, static parts, shapes and dtypes, and arrays that agree."""
+    arrays, static = eqx.partition(actual, eqx.is_array)
+    wanted, wanted_static = eqx.partition(expected, eqx.is_array)
+    if jax.tree.structure(actual) != jax.tree.structure(expected):
+        return False
+    if jax.tree.leaves(static) != jax.tree.leaves(wanted_static):
+        return False
+    return all(
+        x.shape == y.shape and x.dtype == y.dtype and np.allclose(x, y, rtol=rtol, atol=atol)
+        for x, y in zip(jax.tree.leaves(arrays), jax.tree.leaves(wanted), strict=True)
+    )
+
+
+def first_difference(function: Callable[[Any], Any], step: float = STEP) -> Any:
+    """d function(s) / ds at s = 0."""
+    values = jax.vmap(function)(step * _NODES)
+    return jax.tree.map(lambda x: jnp.tensordot(_FIRST, x, 1) / step, values)
+
+
+def move(tree: Any, direction: Any, s: Any) -> Any:
+    """tree + s direction on the arrays of `tree`; `direction` has the same arrays."""
+    arrays, static = eqx.partition(tree, eqx.is_inexact_array)
+    moved = jax.tree.map(lambda x, d: x + s * d, arrays, eqx.filter(direction, eqx.is_array))
+    return eqx.combine(moved, static)
+
+
+def random_direction(tree: Any, rng: np.random.Generator) -> Any:
+    """Normally distributed numbers in the place of every inexact array of `tree`."""
+    arrays = eqx.filter(tree, eqx.is_inexact_array)
+    return jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), arrays)
+
+
+@eqx.filter_jit
+def forward_and_reverse(function: Callable[[Any], Any], x: Any, d: Any, w: Any) -> tuple[Any, Any]:
+    """J d and J^T w of `function` at x."""
+    arrays, static = eqx.partition(x, eqx.is_inexact_array)
+    _, push = jax.linearize(lambda a: function(eqx.combine(a, static)), arrays)
+    return push(d), jax.linear_transpose(push, arrays)(w)[0]
+
+
+def dot_product_gap(pushed: Any, pulled: Any, d: Any, w: Any) -> float:
+    """|<w, J d> - <J^T w, d>|, relative to |w| |J d|: rounding, if one transposes the other."""
+    pairs = jax.tree.map(lambda a, b: jnp.sum(a * b), pulled, d)
+    gap = w @ pushed - sum(jax.tree.leaves(pairs))
+    return float(jnp.abs(gap) / (jnp.linalg.norm(w) * jnp.linalg.norm(pushed)))
+
+
+class Derivatives(NamedTuple):
+    """C, C v + b and -Gamma of all rows, without units."""
+
+    matrix: Any
+    rate: Any
+    change: Any
+
+
+# Both loop over states with `lax.map`: a batched trace costs several times an unbatched one, and
+# compiling is all that these cost.
+
+
+@eqx.filter_jit
+def analytic(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> tuple[Derivatives, Any]:
+    """What the system says at a batch of states (one leading axis), and the residuals of its
+    geometric rows; lengths over `size`."""
+    row, column = scales(system, size)
+
+    def one(state):
+        derivatives = Derivatives(
+            system.constraint_matrix(*state) * column[None] / row[:, None],
+            system.velocity_residual(*state) / row,
+            -system.acceleration_offset(*state) / row,
+        )
+        q, _, t = state
+        residual = system.position_residual(q, t)
+        return derivatives, residual / row[system.structure.geometric_rows]
+
+    return jax.lax.map(one, (q, v, t))
+
+
+@eqx.filter_jit
+def differences(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> Derivatives:
+    """The same from differences of residuals alone.
+
+    Geometric rows: along the retraction, whose curve s -> retract(q, s v) is the motion with v
+    held constant, and time. Velocity rows: their own value, and its differences in v and along
+    the motion.
+    """
+    row, column = scales(system, size)
+    nv = column.shape[0]
+    geometric = system.structure.geometric
+    # Each residual at the nodes along every column, and then along the motion.
+    s = jnp.asarray(STEP * _NODES)
+    moving = jnp.repeat(jnp.append(jnp.zeros(nv), 1.0), s.size)
+    nodes = jnp.tile(s, nv + 1)
+    columns = jnp.concatenate([jnp.diag(column), jnp.zeros((1, nv))])
+    along_columns = jnp.repeat(columns, s.size, axis=0) * nodes[:, None]
+
+    def one(state):
+        q, v, t = state
+
+        def position(node):
+            s, moves, step = node
+            return system.position_residual(system.retract(q, step + s * moves * v), t + s * moves)
+
+        def velocity(node):
+            s, moves, step = node
+            moved = system.retract(q, s * moves * v)
+            return system.velocity_residual(moved, v + step, t + s * moves)[
+                np.flatnonzero(~geometric)
+            ]
+
+        def over_nodes(function):
+            values = jax.lax.map(function, (nodes, moving, along_columns))
+            return values.reshape(nv + 1, s.size, -1)
+
+        positions = over_nodes(position)
+        velocities = jnp.zeros((nv + 1, s.size, 0)) if all(geometric) else over_nodes(velocity)
+        slope = [jnp.tensordot(_FIRST, x, (0, 1)) / STEP for x in (positions, velocities)]
+        bend = jnp.tensordot(_SECOND, positions[-1], 1) / STEP**2
+        join = _Join(geometric)
+        return Derivatives(
+            join(slope[0][:-1].T, slope[1][:-1].T) / row[:, None],
+            join(slope[0][-1], velocities[-1, s.size // 2]) / row,
+            join(bend, slope[1][-1]) / row,
+        )
+
+    return jax.lax.map(one, (q, v, t))
+
+
+class _Join(NamedTuple):
+    """Puts geometric and velocity rows in row order."""
+
+    geometric: np.ndarray
+
+    def __call__(self, positions: Any, velocities: Any) -> Any:
+        order = np.argsort(np.argsort(~self.geometric, stable=True))
+        return jnp.concatenate([positions, velocities])[order]
+
+
+def scales(system: AbstractSystem, size: Any) -> tuple[Any, Any]:
+    """Unit of each row and of each column: `size` for lengths, 1 for angles."""
+    structure = system.structure
+    return (
+        jnp.where(structure.length_rows, size, 1.0),
+        jnp.where(structure.length_columns, size, 1.0),
+    )
+
+
+def assert_derivatives(
+    system: AbstractSystem, states: tuple[Any, Any, Any], size: float, tolerance: float = TOLERANCE
+) -> None:
+    """`analytic` and `differences` agree to `tolerance` (second differences: 10 times that),
+    relative to the largest entry of the row where that exceeds 1."""
+    q, v, t = states
+    actual, _ = analytic(system, q, v, t, jnp.asarray(size))
+    expected = differences(system, q, v, t, jnp.asarray(size))
+    names = system.structure.row_names
+    for what, *pair in zip(Derivatives._fields, actual, expected, strict=True):
+        x, y = (np.array(z).reshape(*z.shape[:2], -1) for z in pair)
+        assert np.all(np.isfinite(x)), f"{what} is not finite"
+        scale = np.maximum(1.0, np.max(np.abs(y), axis=-1, keepdims=True))
+        gap = np.max(np.abs(x - y) / scale, axis=(0, 2))
+        allowed = tolerance * (10 if what == "change" else 1)
+        wrong = {n: f"{g:.1e}" for n, g in zip(names, gap, strict=True) if not g <= allowed}
+        assert not wrong, f"{what} differs by more than {allowed:.0e} in {wrong}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Models from tables, as a model file has them
+# ---------------------------------------------------------------------------------------------
+
+NAMESPACES = {2: planar, 3: spatial}
+MOTION_CLASSES = {
+    "linear": motions.Linear,
+    "polynomial": motions.Polynomial,
+    "sine": motions.Sine,
+    "step": motions.Step,
+    "table": motions.Table,
+}
+
+
+def joint_class(table: Mapping[str, Any], dimension: int) -> Any:
+    """`point_on_line` is the word of `PointOnLine`."""
+    word = "translational" if table["type"] == "prismatic" else str(table["type"])
+    return getattr(NAMESPACES[dimension], "".join(part.capitalize() for part in word.split("_")))
+
+
+def joint_of(table: Mapping[str, Any], dimension: int) -> Any:
+    """A joint from its table (MODEL.md section 1); user-written ones hold a function."""
+    cls = joint_class(table, dimension)
+    rest = {k: x for k, x in table.items() if k not in ("name", "type", "bodies")}
+    if "function" in rest:
+        return cls(table["name"], rest.pop("function"), rest.pop("markers"), **rest)
+    if "points" in rest and table["type"] != "distance":
+        rest["at"] = rest.pop("points")
+    return cls(table["name"], tuple(table["bodies"]), **rest)
+
+
+def motion_of(table: Mapping[str, Any]) -> Any:
+    """A motion from its table."""
+    return MOTION_CLASSES[table["type"]](**{k: x for k, x in table.items() if k != "type"})
+
+
+def model_of(table: Mapping[str, Any]) -> Model:
+    """A model from its tables."""
+    dimension = table["dimension"]
+    return Model(
+        table["name"],
+        dimension,
+        bodies=[NAMESPACES[dimension].Body(**body) for body in table["body"]],
+        joints=[joint_of(joint, dimension) for joint in table.get("joint", ())],
+        drivers=[
+            Driver(d["name"], d["joint"], d["coordinate"], motion_of(d["motion"]))
+            for d in table.get("driver", ())
+        ],
+        gravity=table.get("gravity"),
+    )
+
+
+def configuration_of(table: Mapping[str, Any], q: Any) -> dict[str, dict[str, Any]]:
+    """Poses by body, as the oracle reads them, from the coordinates of `model_of(table)`."""
+    q, width = np.asarray(q), 3 if table["dimension"] == 2 else 7
+    poses = {}
+    for k, body in enumerate(table["body"]):
+        own = q[width * k : width * (k + 1)]
+        turned = {"angle": own[2]} if width == 3 else {"orientation": own[3:]}
+        poses[body["name"]] = {"position": own[: table["dimension"]], **turned}
+    return poses
+
+
+def plain(table: dict[str, Any]) -> dict[str, Any]:
+    """A table with lists and floats for NumPy's, as a model file gives it."""
+
+    def convert(x: Any) -> Any:
+        return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
+
+    return jax.tree.map(convert, table)
+
+
+class Draw:
+    """Random numbers of a mechanism of half side `size` (m) about `origin` (m).
+
+    Equal seeds give the same mechanism, larger or smaller, here or there.
+    """
+
+    def __init__(self, seed: int, dimension: int, size: float, origin: float):
+        self.rng = np.random.default_rng(seed)
+        self.dimension, self.size, self.origin = dimension, size, origin
+
+    def number(self, low: float, high: float) -> float:
+        return float(self.rng.uniform(low, high))
+
+    def length(self, low: float = 0.5, high: float = 1.5) -> float:
+        return self.size * self.number(low, high)
+
+    def point(self) -> np.ndarray:
+        return self.origin + self.size * self.rng.uniform(-1, 1, self.dimension)
+
+    def points(self) -> np.ndarray:
+        return np.stack([self.point(), self.point()])
+
+    def direction(self) -> np.ndarray:
+        return self.rng.normal(size=self.dimension) * self.number(0.5, 2.0)
+
+    def body(self, name: str, turned: bool) -> dict[str, Any]:
+        table = {"name": name, "mass": self.number(0.5, 2.0), "position": self.point()}
+        moments = self.size**2 * self.rng.uniform(1.0, 1.9, size=3)
+        if self.dimension == 2:
+            return {**table, "inertia": moments[0], "angle": self.number(-3, 3) * turned}
+        quaternion = self.rng.normal(size=4)
+        orientation = quaternion / np.linalg.norm(quaternion) if turned else np.eye(4)[0]
+        return {**table, "inertia": moments, "orientation": orientation}
+
+
+def states_of(
+    system: Any, rng: np.random.Generator, size: float, turn: float, count: int = 4
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """q, v, t: the reference at rest, the reference in motion, and `count` states far from it.
+
+    Bodies move by about `size` (m) and turn by up to `turn` (rad).
+    """
+    lengths = system.structure.length_columns
+    nv = lengths.size
+
+    def step() -> np.ndarray:
+        turns = rng.normal(size=nv)
+        for k in range(0, nv, 3):
+            turns[k : k + 3] *= turn * rng.uniform(0.3, 1.0) / np.linalg.norm(turns[k : k + 3])
+        return np.where(lengths, size * rng.uniform(-1, 1, nv), turns)
+
+    steps = jnp.asarray(np.stack([np.zeros(nv), np.zeros(nv), *(step() for _ in range(count))]))
+    speeds = rng.normal(size=steps.shape) * np.where(lengths, size, 1.0)[None]
+    speeds[0] = 0.0
+    q = jax.vmap(system.retract, (None, 0))(system.reference_q, steps)
+    return q, jnp.asarray(speeds), jnp.asarray(rng.uniform(0.2, 0.8, steps.shape[0]))
+
+
+# ---------------------------------------------------------------------------------------------
+# Every joint
+# ---------------------------------------------------------------------------------------------
+
+
+def _on(*bodies: str, **keys: Any) -> dict[str, Any]:
+    return {"bodies": list(bodies), **keys}
+
+
+# Between two moving bodies, with the ground in the first and with it in the second place.
+_PAIRS = (_on("a", "b"), _on("ground", "b"), _on("a", "ground"))
+
+
+@dataclass(frozen=True)
+class JointCase:
+    """One type of joint. `rows`: suffixes of its row names, "" for one row. `keys`: its table
+    from random numbers. `variants`: the bodies that it is tried on, all in one model. `turn`:
+    how far (rad) bodies may turn before its residual is not smooth any more. `oracle`: its
+    rows are known to the oracle."""
+
+    type: str
+    dimension: int
+    rows: str
+    keys: Callable[[Draw], dict[str, Any]]
+    variants: tuple[dict[str, Any], ...] = _PAIRS
+    turn: float = 2.5
+    oracle: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.type}-{self.dimension}d"
+
+    def table(self, seed: int, size: float = 1.0, origin: float = 0.0) -> dict[str, Any]:
+        """The model: joints J0, J1 ... of this type, each on its own variant of bodies."""
+        draw = Draw(seed, self.dimension, size, origin)
+        named = [name for v in self.variants for name in (*v["bodies"], v.get("carrier", ""))]
+        bodies = sorted(set(named) - {"ground", ""})
+        table = {
+            "name": self.type,
+            "dimension": self.dimension,
+            "body": [draw.body(name, turned=name != "a") for name in bodies],
+            "joint": [
+                {"name": f"J{k}", "type": self.type, **self.keys(draw), **variant}
+                for k, variant in enumerate(self.variants)
+            ],
+        }
+        return plain(table)
+
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows, from MODEL.md section 2."""
+        suffixes = self.rows.split() or [""]
+        return tuple(f"J{k}{s}" for k in range(len(self.variants)) for s in suffixes)
+
+
+class OnSphere(eqx.Module):
+    """Distance from the second marker grows with time: a user's geometric constraint."""
+
+    radius: jax.Array
+    growth: jax.Array
+
+    def __call__(self, frames, t):
+        first, second = frames
+        apart = first.origin - second.origin
+        wanted = self.radius + self.growth * t
+        return (apart @ apart - wanted**2) / (2 * self.radius)
+
+
+class Pursuit(eqx.Module):
+    """Speed of the first marker's body (nonlinear), and approach to the second's (affine)."""
+
+    speed: jax.Array
+
+    def __call__(self, frames, twists, t):
+        first, second = frames
+        towards = second.origin - first.origin
+        own = twists[0].linear
+        approach = own @ towards / self.speed - (1 + t) * self.speed
+        return jnp.stack([own @ own / self.speed - self.speed * jnp.cos(t), approach])
+
+
+def _sphere(draw: Draw) -> dict[str, Any]:
+    function = OnSphere(jnp.asarray(draw.length()), jnp.asarray(draw.length()))
+    points = draw.points()
+    return {"function": function, "markers": [("a", points[0]), ("b", points[1])]}
+
+
+def _pursuit(draw: Draw) -> dict[str, Any]:
+    points = draw.points()
+    return {
+        "function": Pursuit(jnp.asarray(draw.length())),
+        "markers": [("a", points[0]), ("b", points[1])],
+        "rows": ("speed", "approach"),
+    }
+
+
+def _at(draw: Draw) -> dict[str, Any]:
+    return {"points": draw.points()}
+
+
+def _at_axis(draw: Draw) -> dict[str, Any]:
+    return {"points": draw.points(), "axis": draw.direction()}
+
+
+def _axes(draw: Draw) -> dict[str, Any]:
+    return {"axes": np.stack([draw.direction(), draw.direction()])}
+
+
+def _at_axes(draw: Draw) -> dict[str, Any]:
+    return {"points": draw.points(), **_axes(draw)}
+
+
+def _screw(draw: Draw) -> dict[str, Any]:
+    # A pitch so long that no state of the test is near the boundary between two threads.
+    return {**_at_axis(draw), "pitch": draw.length(12.0, 14.0)}
+
+
+def _gear(draw: Draw) -> dict[str, Any]:
+    return {"ratio": draw.number(-2.0, -0.5)}
+
+
+def _edge(draw: Draw) -> dict[str, Any]:
+    return {"at": draw.point(), "direction": draw.direction()}
+
+
+def _disk(draw: Draw) -> dict[str, Any]:
+    tilt, heading = draw.number(-0.3, 0.3), draw.number(-3, 3)
+    flat = np.array([np.cos(heading), np.sin(heading), np.tan(tilt)])
+    return {"axis": flat * draw.number(0.5, 2.0), "radius": draw.length()}
+
+
+def _coefficients(draw: Draw) -> dict[str, Any]:
+    one = [1.0, 1.0, draw.size] if draw.dimension == 2 else [1.0] * 3 + [draw.size] * 3
+    return {"coefficients": draw.rng.normal(size=(2, 2 * len(one))) * np.tile(one, 2)}
+
+
+# Residuals with a pole or a jump at half a turn of one body against the other.
+HALF = 1.2
+
+_ALONE = (_on("a"), _on("b"))
+_MOVING = (_on("a", "b"), _on("b", "a"))
+
+JOINTS: tuple[JointCase, ...] = (
+    JointCase("revolute", 2, ".x .y", _at),
+    JointCase("translational", 2, ".n .r", _at_axis),
+    JointCase("fixed", 2, ".x .y .r", _at),
+    JointCase("point_on_line", 2, "", _at_axis),
+    JointCase("distance", 2, "", _at),
+    JointCase(
+        "gear",
+        2,
+        "",
+        _gear,
+        (*_PAIRS, _on("a", "b", carrier="c"), _on("ground", "b", carrier="c")),
+    ),
+    JointCase("knife_edge", 2, "", _edge, _ALONE),
+    JointCase("pfaffian", 2, ".1 .2", _coefficients, _MOVING),
+    JointCase("geometric", 2, "", _sphere, _MOVING, oracle=False),
+    JointCase("velocity", 2, ".speed .approach", _pursuit, _MOVING, oracle=False),
+    JointCase("revolute", 3, ".x .y .z .a1 .a2", _at_axis),
+    JointCase("translational", 3, ".n1 .n2 .rx .ry .rz", _at_axis, turn=HALF),
+    JointCase("fixed", 3, ".x .y .z .rx .ry .rz", _at, turn=HALF),
+    JointCase("spherical", 3, ".x .y .z", _at),
+    JointCase("cylindrical", 3, ".n1 .n2 .a1 .a2", _at_axis),
+    JointCase("universal", 3, ".x .y .z .a", _at_axes),
+    JointCase("planar", 3, ".n .a1 .a2", _at_axis),
+    JointCase("screw", 3, ".n1 .n2 .a1 .a2 .s", _screw, turn=HALF),
+    JointCase("point_on_line", 3, ".n1 .n2", _at_axis),
+    JointCase("point_on_plane", 3, "", _at_axis),
+    JointCase("parallel_axes", 3, ".a1 .a2", _axes),
+    JointCase("perpendicular_axes", 3, "", _axes),
+    JointCase("distance", 3, "", _at),
+    JointCase("rolling_disk", 3, ".x .y .z", _disk, _ALONE, turn=1.0),
+    JointCase("pfaffian", 3, ".1 .2", _coefficients, _MOVING),
+    JointCase("geometric", 3, "", _sphere, _MOVING, oracle=False),
+    JointCase("velocity", 3, ".speed .approach", _pursuit, _MOVING, oracle=False),
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Every driver: all motions on all coordinates; every mechanism
+# ---------------------------------------------------------------------------------------------
+
+# Defined and smooth between t = 0 and 1, at most 0.5 for `scale` 1.
+MOTIONS: dict[str, Callable[[float], dict[str, Any]]] = {
+    "linear": lambda scale: {"offset": 0.1 * scale, "rate": 0.3 * scale},
+    "polynomial": lambda scale: {
+        "coefficients": scale * np.array([0.1, -0.2, 0.3, 0.1]),
+    },
+    "sine": lambda scale: {
+        "offset": 0.1 * scale,
+        "amplitude": 0.3 * scale,
+        "frequency": 0.7,
+        "phase": 0.4,
+    },
+    "table": lambda scale: {
+        "times": [-1.0, 0.0, 0.9, 1.1, 2.0],
+        "values": scale * np.array([0.2, 0.0, 0.4, 0.3, 0.1]),
+    },
+    "step": lambda scale: {"times": [-0.5, 1.5], "values": [0.1 * scale, 0.5 * scale]},
+}
+
+# (joint, coordinate) that a driver may prescribe, by dimension.
+COORDINATES: dict[int, tuple[tuple[str, str], ...]] = {
+    2: (("revolute", "rotation"), ("translational", "translation")),
+    3: (
+        ("revolute", "rotation"),
+        ("cylindrical", "rotation"),
+        ("translational", "translation"),
+        ("cylindrical", "translation"),
+    ),
+}
+
+
+def driven_table(
+    dimension: int, seed: int, size: float = 1.0, origin: float = 0.0
+) -> dict[str, Any]:
+    """Every coordinate and every motion, once or more; joints on every pair of bodies."""
+    draw = Draw(seed, dimension, size, origin)
+    joints, drivers = [], []
+    for k, (word, numbers) in enumerate(MOTIONS.items()):
+        joint, coordinate = COORDINATES[dimension][k % len(COORDINATES[dimension])]
+        scale = size if coordinate == "translation" else 1.0
+        keys = _at(draw) if (joint, dimension) == ("revolute", 2) else _at_axis(draw)
+        joints.append({"name": f"J{k}", "type": joint, **keys, **_PAIRS[k % len(_PAIRS)]})
+        drivers.append(
+            {
+                "name": f"{word} {coordinate}",
+                "joint": f"J{k}",
+                "coordinate": coordinate,
+                "motion": {"type": word, **numbers(scale)},
+            }
+        )
+    table = {
+        "name": "driven",
+        "dimension": dimension,
+        "body": [draw.body(name, turned=name != "a") for name in "ab"],
+        "joint": joints,
+        "driver": drivers,
+    }
+    return plain(table)
+
+
+class Mechanism(NamedTuple):
+    """A built-in mechanism with its number of rows, columns and its rank (MECHANISMS.md)."""
+
+    name: str
+    rows: int
+    columns: int
+    rank: int
+
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    Mechanism("mobile-robot", 22, 21, 20),
+    Mechanism("parallelogram", 36, 42, 35),
+    Mechanism("slider-crank", 8, 9, 8),
+    Mechanism("door", 10, 6, 5),
+    Mechanism("bennett", 20, 18, 17),
+    Mechanism("sarrus", 30, 30, 29),
+    Mechanism("three-crank-parallelogram", 30, 24, 23),
+    Mechanism("table", 7, 6, 6),
+    Mechanism("four-bar-chain", 26, 27, 26),
+    Mechanism("four-bar-chain-spatial", 65, 54, 53),
+)
