@@ -25,7 +25,9 @@ class NumpyPeer:
             kind = system.structure.constraint(group.names[0]).kind
             columns = [group.indices[f"v{k}"] for k in range(len(group.markers))]
             coordinates = [group.indices[f"q{k}"] for k in range(len(group.markers))]
-            offsets: list[Any] = jax.tree.map(np.asarray, [m.offset for m in group.markers])
+            offsets: list[Any] = jax.tree.map(
+                np.asarray, [vars(m)["offset"] for m in group.markers]
+            )
             side = np.asarray(getattr(group.primitives[0], "side", 0.0))
             self._groups.append((kind, group.indices["row"], columns, coordinates, offsets, side))
         self._ground = np.asarray(system.indices["ground_q"])
@@ -50,7 +52,8 @@ class NumpyPeer:
         matrix = self.matrix(q) * self._scale
         size = np.linalg.norm(matrix, axis=1, keepdims=True)
         matrix = matrix / np.where(size > 0, size, 1.0)
-        basis, upper, _ = sl.qr(matrix, mode="full", pivoting=True)
+        decomposed: Any = sl.qr(matrix, mode="full", pivoting=True)
+        basis, upper, _ = decomposed
         pivots = np.abs(np.diagonal(upper))
         threshold = 1e-9 * pivots[0]
         rank = int(np.sum(pivots > threshold))
@@ -74,7 +77,7 @@ class NumpyPeer:
 
 
 def _small(product: np.ndarray) -> bool:
-    return product.size == 0 or np.linalg.norm(product, 2) <= 1e-6
+    return product.size == 0 or bool(np.linalg.norm(product, 2) <= 1e-6)
 
 
 def _turn(angle: np.ndarray) -> np.ndarray:

@@ -52,6 +52,17 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
     return array
 
 
+def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"]:
+    """What a user's constraint function returned, as a vector of `count` rows."""
+    rows = jnp.atleast_1d(jnp.asarray(result))
+    if rows.shape != (count,):
+        raise ValueError(
+            f"{what} returned shape {list(rows.shape)} where {count} row(s) were declared; "
+            f"say rows={rows.shape[0]}, or return a vector of {count}."
+        )
+    return rows
+
+
 def positive(value: Numbers, what: str) -> Float[Array, ""]:
     """A number greater than zero."""
     array = real(value, (), what)

@@ -154,14 +154,75 @@ def test_analysis_is_the_same_under_jit_and_vmap_and_alone():
     assert "2" in str(batch)
 
 
-def test_verdicts_do_not_pretend_to_have_derivatives():
-    system, q = steered(0.5)
+@pytest.mark.parametrize("fraction", [0.0, 0.5])
+def test_verdicts_do_not_pretend_to_have_derivatives(fraction):
+    system, q = steered(fraction)
 
-    def worst(x):
-        return jnp.max(jm.analyze(system, x).reaction_measure)
+    def everything(x):
+        report = jm.analyze(system, x)
+        return (
+            jnp.sum(report.reaction_measure)
+            + jnp.sum(report.multiplier_measure)
+            + jnp.sum(report.body_measure)
+        )
 
-    gradient = jax.grad(worst)(q)
+    gradient = jax.grad(everything)(q)
     np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+@pytest.mark.parametrize("factor", ["1e200", "1e-200", "-3"])
+def test_scale_of_a_combination_does_not_matter(factor):
+    system, q = steered(0.0)
+    report = jm.analyze(system, q, combinations=[f"{factor} * W1", f"{factor} * W5"])
+    assert [bool(u) for u in report.combination_unique] == [False, True]
+
+
+def test_nearly_redundant_model_is_doubtful():
+    """One crank of a parallelogram is off by what a drawing with eight digits may hide."""
+    crank = np.array([0.3, 0.5])
+    pivots = np.array([[0.0, 0.0], [1.0, 0.0], [2.2, 0.0]])
+    ends = pivots + crank
+    ends[2, 0] += 3e-8
+    names = ["a", "b", "c"]
+    bodies = [
+        planar.Body(n, mass=1.0, inertia=0.1, position=(p + e) / 2)
+        for n, p, e in zip(names, pivots, ends, strict=True)
+    ]
+    bodies.append(planar.Body("coupler", mass=1.0, inertia=0.1, position=ends.mean(axis=0)))
+    joints = [
+        planar.Revolute(f"G{n}", ("ground", n), p) for n, p in zip(names, pivots, strict=True)
+    ]
+    joints += [
+        planar.Revolute(f"P{n}", (n, "coupler"), e) for n, e in zip(names, ends, strict=True)
+    ]
+    system = jm.MultibodySystem(bodies, joints)
+    report = jm.analyze(system, system.reference_q)
+    assert int(report.redundancy) == 0
+    assert bool(report.doubtful())
+    exact = jm.analyze(steered(0.0)[0], steered(0.0)[1])
+    assert not bool(exact.doubtful())
+
+
+def test_constraint_function_with_another_number_of_rows_is_refused():
+    system = jm.GeneralizedSystem(
+        ["x", "y"],
+        mass_matrix=lambda q: jnp.eye(2),
+        force=lambda q, v, t: jnp.zeros(2),
+        constraints={"both": jm.PositionConstraint(lambda q, t: q)},
+    )
+    with pytest.raises(ValueError, match="rows=2"):
+        jm.analyze(system, jnp.zeros(2))
+
+
+def test_nearest_point_is_nearest_in_a_metric_that_couples_coordinates():
+    system = jm.GeneralizedSystem(
+        ["x", "y"],
+        mass_matrix=lambda q: jnp.array([[1.0, 0.5], [0.5, 1.0]]),
+        force=lambda q, v, t: jnp.zeros(2),
+        constraints={"x": jm.PositionConstraint(lambda q, t: q[0] - 1.0)},
+    )
+    # minimise x^2 + x y + y^2 at x = 1
+    np.testing.assert_allclose(jm.assemble(system, jnp.zeros(2)).q, (1.0, -0.5), atol=1e-12)
 
 
 def test_single_precision_is_warned_of_once():

@@ -49,10 +49,7 @@ class Pfaffian(AbstractJoint):
 
 
 def _rectangle(coefficients: Numbers) -> tuple[int, ...]:
-    try:
-        shape = _checks.shape_of(coefficients)
-    except (TypeError, ValueError):
-        shape = ()
+    shape = _checks.shape_of(coefficients)
     if len(shape) not in (1, 2) or 0 in shape:
         raise ValueError(
             "coefficients must be one row of numbers, or several rows of equal length."

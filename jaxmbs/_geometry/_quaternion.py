@@ -78,10 +78,7 @@ def relative_rotation_vector(rotation: Matrix3) -> Vector3:
 
 
 def vector_of_skew(matrix: Matrix3) -> Vector3:
-    """The vector w of a skew matrix (w x); of any matrix, that of twice its skew part / 2.
-
-    Reads one entry per component: for a skew matrix (w x) gives w.
-    """
+    """The vector w of a skew matrix (w x): reads one entry for each component."""
     return jnp.array([matrix[2, 1], matrix[0, 2], matrix[1, 0]])
 
 

@@ -4,9 +4,9 @@ The assembled configuration is defined as the point on Phi = 0 nearest to the st
 
     minimise 1/2 d^T M(q0) d    subject to    Phi(q0 + d, t) = 0,
 
-with d the retraction coordinates from q0. Two stages find it: Gauss-Newton with minimum-norm
-steps in the mass metric closes the mechanism (redundant rows do not hurt a minimum-norm step),
-and Newton's method on the KKT equations
+with d the retraction coordinates from q0. Two stages find it: Gauss-Newton with
+minimum-norm steps, in the metric of the diagonal of M, closes the mechanism (redundant rows do not
+hurt a minimum-norm step), and Gauss-Newton on the KKT equations
 
     M(q0) d + (dPhi/dd)^T lambda = 0,     Phi = 0
 
@@ -90,8 +90,8 @@ def assemble(
     **Returns:** an `Assembly`.
 
     **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays
-    open and by how much) or the nearest point is not found; with `throw=False`, and under
-    `jit` or `vmap`, the `result` says so instead.
+    open and by how much) or the nearest point is not found. Under `jit` or `vmap` that error is
+    raised at run time without the names; with `throw=False` the `result` says so instead.
     """
     assembly = _assemble(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
@@ -242,10 +242,14 @@ def _kkt(problem: _Problem, scale: _Scale, unknowns: _Unknowns) -> _Unknowns:
     """Residual of the KKT equations at (z, lambda)."""
     z, multipliers = unknowns
     closure, transpose = jax.vjp(lambda x: _closure(problem, scale, x), z)
-    # The mass matrix with a diagonal of order one.
-    size = jnp.mean(scale.step**2 * jnp.diagonal(problem.system.mass_matrix(problem.q)))
-    metric = problem.system.mass_matrix(problem.q) @ (scale.step * z) * scale.step
-    return metric / lax.stop_gradient(size) + transpose(multipliers)[0], closure
+    return _weigh(problem, scale, z) + transpose(multipliers)[0], closure
+
+
+def _weigh(problem: _Problem, scale: _Scale, z: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    """M(q0) z in the dimensionless coordinates, with a diagonal of order one."""
+    mass = problem.system.mass_matrix(problem.q)
+    size = lax.stop_gradient(jnp.mean(scale.step**2 * jnp.diagonal(mass)))
+    return scale.step * (mass @ (scale.step * z)) / size
 
 
 def _gauss_newton(problem: _Problem, scale: _Scale, max_steps: int) -> Float[Array, " nv"]:
@@ -283,7 +287,8 @@ def _nearest(
     slope, gap = _kkt(problem, scale, (z, multipliers))
     # A stationary point that is farther away than the point it was sought from is no nearest
     # one, but a saddle or a point on another branch.
-    nearer = jnp.linalg.norm(z) <= jnp.linalg.norm(closed) * (1 + 1e-6) + CLOSED
+    distances = [jnp.sqrt(x @ _weigh(problem, scale, x)) for x in (z, closed)]
+    nearer = distances[0] <= distances[1] * (1 + 1e-6) + CLOSED
     stationary = jnp.max(jnp.abs(slope)) <= CLOSED
     nearest = stationary & nearer & (jnp.max(jnp.abs(gap)) <= CLOSED)
     return jnp.where(nearest, z, closed), jnp.where(nearest, multipliers, guess), nearest

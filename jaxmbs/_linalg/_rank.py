@@ -45,6 +45,13 @@ class RankDecomposition(eqx.Module):
         decided = (self.rank > 0) & (self.rank < self.pivots.shape[0])
         return jnp.where(decided, kept / jnp.where(decided, dropped, 1.0), jnp.inf)
 
+    def margin(self) -> Scalar:
+        """Last kept over first pivot; 1 for rank 0."""
+        padded = jnp.append(self.pivots, 0.0)
+        kept = padded[jnp.maximum(self.rank - 1, 0)]
+        decided = self.rank > 0
+        return jnp.where(decided, kept / jnp.where(decided, padded[0], 1.0), 1.0)
+
 
 def pivoted_qr(matrix: Float[Array, "m n"], tolerance: Scalar) -> RankDecomposition:
     """C E = Q R with column pivoting (Businger & Golub 1965); the last columns of Q span the

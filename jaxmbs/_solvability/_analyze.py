@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar, RealScalarLike
@@ -108,6 +109,7 @@ def analyze_matrix(
     expressions: tuple[str, ...] = (),
 ) -> Solvability:
     """All verdicts from a scaled constraint matrix."""
+    matrix, row_scale = lax.stop_gradient((matrix, row_scale))
     layout = _layout(structure, criterion, subsets, expressions)
     decomposition, rank_geometric, rank_velocity = _decompose(structure, matrix, criterion)
     rows, rank = len(structure.rows), decomposition.rank
@@ -142,6 +144,7 @@ def analyze_matrix(
         rank_geometric=rank_geometric,
         rank_velocity=rank_velocity,
         rank_gap=decomposition.gap(),
+        margin=decomposition.margin(),
         pivots=decomposition.pivots,
         length=length,
         row_scale=row_scale,

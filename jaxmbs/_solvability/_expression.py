@@ -33,10 +33,6 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
     return value[1:]
 
 
-def _constant(value: float, size: int) -> np.ndarray:
-    return np.concatenate([[value], np.zeros(size - 1)])
-
-
 class _Parser:
     """Recursive descent; a value is (constant, coefficient of each row)."""
 
@@ -64,7 +60,8 @@ class _Parser:
         while (operator := self.rest()[:1]) in ("+", "-") and operator:
             self._at += 1
             term = self._product()
-            value = value + term if operator == "+" else value - term
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = self._finite(value + term if operator == "+" else value - term)
         return value
 
     def _product(self) -> np.ndarray:
@@ -82,14 +79,17 @@ class _Parser:
         if operator == "/":
             if np.any(right[1:]) or right[0] == 0:
                 raise self.error("the divisor must be a number other than zero")
-            return self._combine(left, _constant(1 / right[0], left.size), "")
+            with np.errstate(over="ignore"):
+                return self._finite(left / right[0])
         if np.any(left[1:]) and np.any(right[1:]):
             raise self.error("the product of two multipliers is not linear")
         with np.errstate(over="ignore"):
-            product = left * right[0] if np.any(left[1:]) else right * left[0]
-        if not np.all(np.isfinite(product)):
+            return self._finite(left * right[0] if np.any(left[1:]) else right * left[0])
+
+    def _finite(self, value: np.ndarray) -> np.ndarray:
+        if not np.all(np.isfinite(value)):
             raise self.error("the number is not finite")
-        return product
+        return value
 
     def _signed(self) -> np.ndarray:
         rest = self.rest()

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._linalg import normalise_rows
 from .._system import Structure
 
 
@@ -62,8 +63,7 @@ def single_multipliers(structure: Structure, dtype: jnp.dtype) -> Questions:
 def combinations(coefficients: Float[Array, "batch m"]) -> Questions:
     """c^T lambda for each row of coefficients, made of unit length."""
     batch, m = coefficients.shape
-    size = jnp.linalg.norm(coefficients, axis=1, keepdims=True)
-    unit = coefficients / jnp.where(size > 0, size, 1.0)
+    unit, _ = normalise_rows(coefficients)
     return Questions(unit[:, None, :], np.broadcast_to(np.arange(m), (batch, m)))
 
 

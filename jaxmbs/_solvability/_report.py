@@ -15,6 +15,10 @@ from ._table import format_table
 # A gap between kept and dropped pivots below this makes every verdict doubtful.
 DOUBTFUL_GAP = 1e3
 
+# So does a kept pivot this small against the first: a redundancy that numbers of seven or eight
+# digits, or a tolerance of manufacture, may just have hidden.
+DOUBTFUL_MARGIN = 1e-6
+
 
 class Layout(NamedTuple):
     """Names of what was asked, in the order of the arrays of `Solvability`.
@@ -34,7 +38,8 @@ class Solvability(eqx.Module):
     """Verdicts on the reactions of a system at one state (or, batched, at many).
 
     - `rank`, `redundancy` p, `mobility`, `rank_geometric`, `rank_velocity`.
-    - `rank_gap`: last kept over first dropped pivot of the scaled C, infinite if none dropped.
+    - `rank_gap`: last kept over first dropped pivot of the scaled C, infinite if none dropped;
+      `margin`: last kept over first pivot.
     - `reaction_measure`, `reaction_unique` (constraints,): of C_X^T lambda_X.
     - `multiplier_measure`, `multiplier_unique` (rows,).
     - `body_measure`, `body_unique` (pairs, 2): resultant force and torque of one constraint on
@@ -54,6 +59,7 @@ class Solvability(eqx.Module):
     rank_geometric: IntScalar
     rank_velocity: IntScalar
     rank_gap: Scalar
+    margin: Scalar
     pivots: Float[Array, " k"]
     length: Scalar
     row_scale: Float[Array, " rows"]
@@ -101,8 +107,17 @@ class Solvability(eqx.Module):
         raise ValueError(f"{name!r} does not act on a moving body {body!r}.")
 
     def doubtful(self) -> BoolScalar:
-        """Is the gap between kept and dropped pivots too small to be trusted?"""
-        return self.rank_gap < DOUBTFUL_GAP
+        """Is the rank decided by a hair: the gap between kept and dropped pivots small, or the
+        last kept pivot itself?"""
+        return (self.rank_gap < DOUBTFUL_GAP) | (self.margin < DOUBTFUL_MARGIN)
+
+    def doubt(self) -> str:
+        """What is doubtful, in one sentence."""
+        return (
+            f"Doubtful: the last kept pivot is {float(self.rank_gap):.3g} times the first "
+            f"dropped one and {float(self.margin):.3g} times the first; the configuration is near "
+            "a singular one, or the model's numbers are not exact."
+        )
 
     def __str__(self) -> str:
         if self.rank.ndim:
@@ -119,8 +134,7 @@ class Solvability(eqx.Module):
         if bool(self.doubtful()):
             notes = [
                 "",
-                f"Doubtful: the rank gap is only {float(self.rank_gap):.3g}. The configuration "
-                "is near a singular one, or the model's numbers are not exact.",
+                self.doubt(),
             ]
         return "\n".join([*head, table, *notes])
 

@@ -38,10 +38,19 @@ class PositionConstraint(AbstractCondition):
 
     geometric: ClassVar[bool] = True
     function: Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, " ..."]]
-    rows: int = eqx.field(static=True, default=1)
+    rows: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        function: Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, " ..."]],
+        rows: int = 1,
+    ):
+        self.function = function
+        self.rows = rows
 
     def position(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
-        return jnp.atleast_1d(self.function(q, t))
+        result = self.function(q, t)
+        return _checks.rows_of_function(result, self.rows, "a constraint function")
 
     def velocity(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
@@ -57,7 +66,17 @@ class VelocityConstraint(AbstractCondition):
     function: Callable[
         [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " ..."]
     ]
-    rows: int = eqx.field(static=True, default=1)
+    rows: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        function: Callable[
+            [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " ..."]
+        ],
+        rows: int = 1,
+    ):
+        self.function = function
+        self.rows = rows
 
     def position(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
         del t
@@ -66,7 +85,8 @@ class VelocityConstraint(AbstractCondition):
     def velocity(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, " rows"]:
-        return jnp.atleast_1d(self.function(q, v, t))
+        result = self.function(q, v, t)
+        return _checks.rows_of_function(result, self.rows, "a constraint function")
 
 
 class GeneralizedSystem(AbstractSystem):

@@ -211,7 +211,7 @@ class MultibodySystem(AbstractSystem):
             part = lax.stop_gradient(eqx.filter((group.primitives, group.markers), eqx.is_array))
             rest = eqx.filter((group.primitives, group.markers), eqx.is_array, inverse=True)
             located = group.indices["located"]
-            arms = map_parts(_arms, eqx.combine(part, rest), jnp.asarray(located))
+            arms = map_parts(_arms, eqx.combine(part, rest))
             squares = squares + jnp.sum(located * arms**2)
             count = count + np.sum(located)
         mean = squares / max(count, 1.0)
@@ -290,9 +290,8 @@ def _generalized_load(part, qs, vs, t: Scalar):
     return transpose(wrenches)[0]
 
 
-def _arms(part: _groups.Part, located: Float[Array, " slots"]) -> Float[Array, " slots"]:
+def _arms(part: _groups.Part) -> Float[Array, " slots"]:
     primitives, markers = part
-    del located
     reach = sum((p.reach() for p in primitives), jnp.asarray(0.0))
     return jnp.stack([m.arm() for m in markers]) + reach
 

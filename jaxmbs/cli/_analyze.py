@@ -104,6 +104,14 @@ def answer(model: Model, request: Request) -> Answer:
         )
     except ValueError as error:
         raise ModelError(str(error)) from None
+    near = None
+    if request.singular:
+        near = singularity(system, q, v, t, key=jax.random.key(0), criterion=criterion)
+        if not bool(np.any(np.asarray(near.closed))):
+            raise AnalysisFailed(
+                "--singular: no nearby configuration closed, so there is none to compare this "
+                "one with."
+            )
     return Answer(
         model=model,
         system=system,
@@ -112,9 +120,7 @@ def answer(model: Model, request: Request) -> Answer:
         removable=removable_rows(report),
         complete=complete_removal(report),
         dependent=dependent_sets(report),
-        singularity=singularity(system, q, v, t, key=jax.random.key(0), criterion=criterion)
-        if request.singular
-        else None,
+        singularity=near,
         releases=releases(system, q, v, t, report=report) if request.releases else None,
     )
 
@@ -332,12 +338,8 @@ def _joint_table(answer: Answer) -> Table:
 
 def _notes(answer: Answer) -> list[str]:
     report, notes = answer.report, []
-    gap = float(report.rank_gap)
     if bool(report.doubtful()):
-        notes.append(
-            f"DOUBTFUL: the last kept pivot is only {gap:.3g} times the first dropped one; the "
-            "configuration is near a singular one, or the numbers of the model are not exact."
-        )
+        notes.append(report.doubt())
     if answer.removable:
         notes.append(f"rows that may be dropped, one of them: {', '.join(answer.removable)}")
         notes.append(f"rows that may be dropped together: {', '.join(answer.complete)}")
@@ -366,8 +368,6 @@ def _singularity_notes(answer: Answer) -> list[str]:
     if found is None:
         return []
     rows, rank = len(answer.report.structure.rows), int(found.generic_rank)
-    if not bool(np.any(np.asarray(found.closed))):
-        return ["no nearby configuration closed, so there is nothing to compare this one with"]
     if bool(found.singular):
         return [
             f"SINGULAR configuration: rank {int(found.rank)} here, {rank} nearby; "

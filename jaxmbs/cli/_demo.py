@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from .. import mechanisms
+from .._errors import ModelError
 from .._system import Model
 from ._analyze import Answer, answer, make_console, Request, show
 
@@ -44,7 +46,9 @@ def _one(model: Model, console: Console, quiet: bool) -> Path:
 def _eliminations(found: Answer) -> list[str]:
     """The rank that is left when the paper's rows are dropped."""
     structure = found.report.structure
-    matrix = np.asarray(found.system.constraint_matrix(found.q, found.system.initial_v, 0.0))
+    matrix = np.asarray(
+        found.system.constraint_matrix(jnp.asarray(found.q), found.system.initial_v, 0.0)
+    )
     lines = []
     for dropped in _ELIMINATIONS:
         kept = [i for i, name in enumerate(structure.row_names) if name not in dropped]
@@ -62,6 +66,10 @@ def _picture(found: Answer) -> Path:
 
     figure = draw_mechanism(found.model, found.system, found.report, found.q)
     path = Path(f"{found.model.name}.png")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise ModelError(f"cannot write the picture {str(path)!r}: {error.strerror}.") from None
+    finally:
+        plt.close(figure)
     return path

@@ -141,7 +141,7 @@ def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
     chosen = known[SYNONYMS.get(word, word)]
     values = _schema.validate(_schema.joint_table(chosen), entry, where)
     values.pop("type")
-    if "at" in chosen.required:
+    if chosen.paired:
         if ("at" in values) == ("points" in values):
             raise ModelError(
                 f"{where}: give `at` (one world point used for both bodies) or `points` (one "

@@ -19,6 +19,11 @@ class Entry(NamedTuple):
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
 
+    @property
+    def paired(self) -> bool:
+        """Does it take `at` for both bodies, or `points`, one for each?"""
+        return "at" in self.required and "direction" not in self.required
+
 
 _PLANAR_JOINTS: Mapping[str, Entry] = {
     "revolute": Entry(planar.Revolute, ("at",)),

@@ -142,9 +142,9 @@ _KEYS: dict[str, Any] = {
 def joint_table(entry: Entry) -> type[Table]:
     """The table of one type of joint. `at` and `points` exclude one another."""
     optional = entry.optional
-    if "at" in entry.required:
+    if entry.paired:
         optional = ("at", "points", *optional)
-    required = tuple(key for key in entry.required if key != "at")
+    required = tuple(key for key in entry.required if not (entry.paired and key == "at"))
     return _made("JointTable", {"name": str, "type": str, "bodies": Names}, required, optional)
 
 
@@ -206,4 +206,4 @@ def _expected(error: Any) -> str:
     }
     if error["type"] == "literal_error":
         return f"must be {error['ctx']['expected']}"
-    return wanted.get(error["type"], error["msg"].lower())
+    return str(wanted.get(error["type"], error["msg"].lower()))

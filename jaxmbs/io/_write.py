@@ -19,6 +19,11 @@ def write_model(model: Model) -> str:
     **Raises:** `ValueError` for parts that model files do not know (particles, constraints
     and motions that are Python functions).
     """
+    if model.deferred_forces:
+        raise ValueError(
+            "this version reads but cannot write the forces "
+            f"{', '.join(model.deferred_forces)}; take them over from the file they came from."
+        )
     document = tomlkit.document()
     if model.remark:
         for line in _wrapped(model.remark):

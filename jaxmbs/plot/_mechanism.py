@@ -221,7 +221,7 @@ def _on_paper(axes: Any, point: np.ndarray) -> tuple[float, float]:
     """Where a point is drawn, in the axes' own two coordinates."""
     if len(point) == 2:
         return float(point[0]), float(point[1])
-    x, y, _ = proj3d.proj_transform(*point, axes.get_proj())
+    x, y, _ = proj3d.proj_transform(point[0], point[1], point[2], axes.get_proj())
     return float(x), float(y)
 
 

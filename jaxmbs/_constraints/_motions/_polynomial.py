@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
@@ -28,7 +29,7 @@ class Polynomial(AbstractMotion):
 
     coefficients: Float[Array, " terms"]
 
-    def __init__(self, *, coefficients: Sequence[Any] | Array):
+    def __init__(self, *, coefficients: Sequence[Any] | Array | np.ndarray):
         count = len(coefficients)
         if count == 0:
             raise ValueError("coefficients must hold at least one number, got none.")

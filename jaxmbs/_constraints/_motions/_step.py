@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
@@ -16,7 +17,12 @@ class Step(AbstractMotion):
     times: Float[Array, " knots"]
     values: Float[Array, " knots"]
 
-    def __init__(self, *, times: Sequence[Any] | Array, values: Sequence[Any] | Array):
+    def __init__(
+        self,
+        *,
+        times: Sequence[Any] | Array | np.ndarray,
+        values: Sequence[Any] | Array | np.ndarray,
+    ):
         increasing_times(times, values)
         self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
         self.values = _checks.real(jnp.asarray(values), (len(values),), "values")

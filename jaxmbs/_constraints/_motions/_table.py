@@ -10,7 +10,9 @@ from ..._custom_types import RealScalarLike, Scalar
 from .base import AbstractMotion
 
 
-def increasing_times(times: Sequence[Any] | Array, values: Sequence[Any] | Array) -> None:
+def increasing_times(
+    times: Sequence[Any] | Array | np.ndarray, values: Sequence[Any] | Array | np.ndarray
+) -> None:
     """Refuse tables that are no functions of time."""
     if len(times) != len(values) or len(times) < 2:
         raise ValueError(
@@ -30,14 +32,19 @@ class Table(AbstractMotion):
     """C2 cubic spline through (times, values) with not-a-knot ends (de Boor 2001, ch. IV).
 
     Two points give a line, three a parabola. It is not defined outside its times: the value
-    there is NaN, and questions that are asked there are refused.
+    there is NaN, so that nothing closes there; the command line refuses such a time.
     """
 
     times: Float[Array, " knots"]
     values: Float[Array, " knots"]
     slope_weights: Float[Array, "knots knots"]
 
-    def __init__(self, *, times: Sequence[Any] | Array, values: Sequence[Any] | Array):
+    def __init__(
+        self,
+        *,
+        times: Sequence[Any] | Array | np.ndarray,
+        values: Sequence[Any] | Array | np.ndarray,
+    ):
         increasing_times(times, values)
         self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
         self.values = _checks.real(jnp.asarray(values), (len(values),), "values")

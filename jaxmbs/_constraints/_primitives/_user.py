@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ... import _checks
 from ..._custom_types import RealScalarLike, Scalar
 from ..base import (
     AbstractGeometricPrimitive,
@@ -25,7 +26,8 @@ class PositionCondition(AbstractGeometricPrimitive):
         return self.labels
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
-        return jnp.atleast_1d(self.function(frames, t))
+        result = self.function(frames, t)
+        return _checks.rows_of_function(result, len(self.labels), "a constraint function")
 
 
 class VelocityCondition(AbstractVelocityPrimitive):
@@ -41,7 +43,8 @@ class VelocityCondition(AbstractVelocityPrimitive):
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
     ) -> Float[Array, " velocity"]:
-        return jnp.atleast_1d(self.function(frames, twists, t))
+        result = self.function(frames, twists, t)
+        return _checks.rows_of_function(result, len(self.labels), "a constraint function")
 
     def reach(self) -> Scalar:
         return jnp.asarray(0.0)

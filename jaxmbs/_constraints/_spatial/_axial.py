@@ -102,6 +102,8 @@ class Translational(AbstractJoint):
             _CYLINDRICAL,
             *(Release("planar", plane, (turn, turn), axis=2) for turn in sides),
             _POINT_ON_LINE,
+            _PARALLEL_AXES,
+            *_PLANES[:2],
         )
 
 
@@ -160,7 +162,7 @@ class Screw(AbstractJoint):
 
     @classmethod
     def releases(cls) -> tuple[Release, ...]:
-        return (_CYLINDRICAL,)
+        return (_CYLINDRICAL, _POINT_ON_LINE, _PARALLEL_AXES)
 
 
 class Planar(AbstractJoint):

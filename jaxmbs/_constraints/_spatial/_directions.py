@@ -11,6 +11,7 @@ from .._fields import joint_name, spatial_pair, two_axes, two_bodies
 from .._placing import triad
 from .._primitives import AxesParallel, AxesPerpendicular, Coincide
 from ..base import AbstractJoint, AbstractPrimitive, Frames, Release
+from ._located import point_releases
 from ._turns import AS_IS, onto_axis
 
 
@@ -37,7 +38,8 @@ class Universal(AbstractJoint):
 
     @classmethod
     def releases(cls) -> tuple[Release, ...]:
-        return (Release("spherical", (Coincide(3),)),)
+        ball = Release("spherical", (Coincide(3),))
+        return (ball, *point_releases())
 
 
 class ParallelAxes(AbstractJoint):

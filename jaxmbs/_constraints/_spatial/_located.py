@@ -35,10 +35,7 @@ class Spherical(AbstractJoint):
 
     @classmethod
     def releases(cls) -> tuple[Release, ...]:
-        turns = [(onto_axis(k), onto_axis(k)) for k in range(3)]
-        lines = [Release("point_on_line", (OnLine(),), turn, axis=2) for turn in turns]
-        planes = [Release("point_on_plane", (OnPlane(),), turn, axis=2) for turn in turns]
-        return (*lines, *planes)
+        return point_releases()
 
 
 class Fixed(AbstractJoint):
@@ -66,7 +63,16 @@ class Fixed(AbstractJoint):
             *(_hinge(turn) for turn in from_axes),
             *(_slide(turn) for turn in from_axes),
             Release("spherical", (Coincide(3),)),
+            *point_releases(),
         )
+
+
+def point_releases() -> tuple[Release, ...]:
+    """A point on a line, or on a plane, along each axis of the markers."""
+    turns = [(onto_axis(k), onto_axis(k)) for k in range(3)]
+    lines = [Release("point_on_line", (OnLine(),), turn, axis=2) for turn in turns]
+    planes = [Release("point_on_plane", (OnPlane(),), turn, axis=2) for turn in turns]
+    return (*lines, *planes)
 
 
 def _hinge(turn: np.ndarray) -> Release:

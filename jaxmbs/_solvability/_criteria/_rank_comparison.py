@@ -40,6 +40,8 @@ class RankComparison(AbstractCriterion):
             rank = rank_above(together, decomposition.threshold)
             return (rank - decomposition.rank).astype(matrix.dtype)
 
+        # Nothing of this may start before the decomposition has ended.
+        matrix, _ = jax.lax.optimization_barrier((matrix, decomposition.threshold))
         dense = [q.dense(matrix.shape[0]) for q in questions]
         size = max(d.shape[1] for d in dense)
         # Rows of zeros change no rank.

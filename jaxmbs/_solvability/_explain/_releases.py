@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike
+from ..._linalg import normalise_rows
 from ..._system import AbstractSystem, ReleaseOption
 from .._report import Solvability
 
@@ -35,7 +36,9 @@ def releases(
     """Which joints, replaced by ones of fewer rows, would make all reactions unique?
 
     Tries sets of one replacement, of two, and so on, and returns all sets of the first size
-    that works at this configuration. A joint of one row may be left out altogether ("none").
+    that works at this configuration. Replacements are those that the joints list (`releases` of
+    each joint's class): usual joints at the same place along the old joint's own axes; smallest
+    and complete refer to this list. A joint of one row may be left out altogether ("none").
 
     **Arguments:** the state at which `report` was made, and `report`; `most`: how many sets to
     try at most.
@@ -124,5 +127,4 @@ class _Trial:
 
 
 def _unit(matrix: np.ndarray) -> np.ndarray:
-    size = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return matrix / np.where(size > 0, size, 1.0)
+    return np.asarray(normalise_rows(jnp.asarray(matrix))[0])

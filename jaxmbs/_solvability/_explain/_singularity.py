@@ -82,7 +82,9 @@ def _singularity(
     def neighbour(sample_key: PRNGKeyArray) -> tuple[Float[Array, " nq"], BoolScalar]:
         step = spread * length * jr.normal(sample_key, (system.structure.nv,), q.dtype)
         at, residual = close(system, system.retract(q, step), t)
-        return at, jnp.all(jnp.abs(residual) <= _NEARBY_CLOSED)
+        # Rounding of the residual grows with the distance from the world's origin.
+        rounding = 50 * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(at)) / jnp.min(length)
+        return at, jnp.all(jnp.abs(residual) <= jnp.maximum(_NEARBY_CLOSED, rounding))
 
     nearby, closed = jax.vmap(neighbour)(jr.split(key, samples))
     # As one batch, the configuration itself first: see AbstractCriterion.measure.
