@@ -4,8 +4,11 @@ Importing the package changes no setting, so the tests choose theirs here, befor
 imports it: double precision, no silent rank promotion, and annotations that are checked.
 """
 
+import fcntl
+import itertools
 import os
 import zlib
+from pathlib import Path
 
 
 # Threads inside one small decomposition only wait for each other; to be said before the library
@@ -30,13 +33,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Compiling dominates the run, so what was compiled is kept. Workers that share a folder
-    # read each other's unfinished files, hence one folder each.
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    folder = config.cache.mkdir(f"jax-{worker}") if config.cache else None
-    if folder is not None:
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    # Compiling dominates the run, so what was compiled is kept for the next one.
+    if getattr(config, "cache", None) is not None:
+        jax.config.update("jax_compilation_cache_dir", str(_own_folder(config)))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _own_folder(config: pytest.Config) -> Path:
+    """A folder that no other running process uses: a compiled program that another one is
+    still writing crashes its reader. Each worker has one, also of a second run at a time."""
+    assert config.cache is not None
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    for k in itertools.count():
+        name = f"jax-{worker}-{k}"
+        lock = (config.cache.mkdir("jax-locks") / name).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        # The lock lasts as long as its file stays open.
+        config.add_cleanup(lock.close)
+        return config.cache.mkdir(name)
+    raise AssertionError
 
 
 @pytest.fixture

@@ -126,6 +126,15 @@ class TestJoints:
         assert helpers.tree_allclose(model_of(table), twice)
 
     @joints
+    def test_numbers_come_as_lists_or_arrays(self, case, seed):
+        table = case.table(seed)
+        from_lists = model_of(table)
+        for joint in table["joint"]:
+            for key in {"points", "axis", "axes", "at", "direction", "coefficients"} & set(joint):
+                joint[key] = np.array(joint[key])
+        assert helpers.tree_allclose(model_of(table), from_lists)
+
+    @joints
     def test_rows_of_nonholonomic_joints_are_velocities(self, case, seed):
         geometric = model_of(case.table(seed)).system().structure.geometric
         velocity = {"knife_edge": "all", "pfaffian": "all", "velocity": "all"}

@@ -424,11 +424,11 @@ class TestUserConstraints:
         body, markers = flat("a"), [("a", (0.0, 0.0))]
         joint = planar.Geometric("G", lambda frames, t: frames[0].origin, markers)
         system = MultibodySystem([body], [joint])
-        with pytest.raises(ValueError, match=r"'G'.*rows"):
+        with pytest.raises(ValueError, match=r"shape \[2\].*1 row"):
             system.position_residual(system.reference_q, 0.0)
         joint = planar.Velocity("G", lambda frames, twists, t: twists[0].linear, markers)
         system = MultibodySystem([body], [joint])
-        with pytest.raises(ValueError, match=r"'G'.*rows"):
+        with pytest.raises(ValueError, match=r"shape \[2\].*1 row"):
             system.velocity_residual(system.reference_q, system.initial_v, 0.0)
 
 

@@ -50,6 +50,11 @@ CLOSED = 1e-8
 # the squares of those of the scaled dPhi/dz.
 _KKT_RANK = 1e-12
 
+# Stiffness against opening, and the curvature below which a stationary point is no minimum;
+# rounding of the former stays below the latter.
+_STIFF = 1e6
+_FLAT = 1e-6
+
 # Steps are taken until they no longer change what double precision holds.
 _EPS = 4e-15
 
@@ -252,6 +257,15 @@ def _weigh(problem: _Problem, scale: _Scale, z: Float[Array, " nv"]) -> Float[Ar
     return scale.step * (mass @ (scale.step * z)) / size
 
 
+def _least_curvature(problem: _Problem, scale: _Scale, unknowns: _Unknowns) -> Scalar:
+    """Smallest eigenvalue of the Lagrangian's second derivative along closed configurations
+    (positive at a minimum): directions that open the mechanism are made stiff."""
+    z, multipliers = unknowns
+    hessian, rows = jax.jacfwd(lambda x: _kkt(problem, scale, (x, multipliers)))(z)
+    symmetric = (hessian + hessian.T) / 2
+    return jnp.linalg.eigvalsh(symmetric + _STIFF * rows.T @ rows)[0]
+
+
 def _gauss_newton(problem: _Problem, scale: _Scale, max_steps: int) -> Float[Array, " nv"]:
     """z of a closed configuration, by steps of minimum norm; the best one met otherwise."""
     start = jnp.zeros((problem.system.structure.nv,), problem.q.dtype)
@@ -290,7 +304,8 @@ def _nearest(
     distances = [jnp.sqrt(x @ _weigh(problem, scale, x)) for x in (z, closed)]
     nearer = distances[0] <= distances[1] * (1 + 1e-6) + CLOSED
     stationary = jnp.max(jnp.abs(slope)) <= CLOSED
-    nearest = stationary & nearer & (jnp.max(jnp.abs(gap)) <= CLOSED)
+    convex = _least_curvature(problem, scale, (z, multipliers)) > -_FLAT
+    nearest = stationary & nearer & convex & (jnp.max(jnp.abs(gap)) <= CLOSED)
     return jnp.where(nearest, z, closed), jnp.where(nearest, multipliers, guess), nearest
 
 

@@ -126,6 +126,14 @@ class _Placer:
                 )
         if all(name == GROUND for name in part.bodies):
             raise ValueError("it acts on the ground alone; name a moving body.")
+        # Every place and direction that a part holds tells of what dimension it is.
+        for field in ("at", "points", "axis", "axes", "direction", "force"):
+            value = vars(part).get(field)
+            if value is not None and value.shape[-1] != self._dimension:
+                raise ValueError(
+                    f"it is of dimension {value.shape[-1]} and the bodies are of dimension "
+                    f"{self._dimension}."
+                )
         references: Frames = tuple(self._references[n] for n in part.bodies)  # pyright: ignore
         frames = part.placements(references)
         for frame in frames:
