@@ -1,6 +1,6 @@
 """Bodies, joints and forces of the plane (MODEL.md, dimension 2)."""
 
-from ._bodies import PlanarBody as Body
+from ._bodies import PlanarBody as Body, PlanarParticle as Particle
 from ._constraints import (
     Distance as Distance,
     Geometric as Geometric,
@@ -17,4 +17,17 @@ from ._constraints._planar import (
 )
 
 
-__all__ = ["Body"]
+__all__ = [
+    "Body",
+    "Distance",
+    "Fixed",
+    "Gear",
+    "Geometric",
+    "KnifeEdge",
+    "Particle",
+    "Pfaffian",
+    "PointOnLine",
+    "Revolute",
+    "Translational",
+    "Velocity",
+]

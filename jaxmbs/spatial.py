@@ -1,6 +1,6 @@
 """Bodies, joints and forces of space (MODEL.md, dimension 3)."""
 
-from ._bodies import SpatialBody as Body
+from ._bodies import SpatialBody as Body, SpatialParticle as Particle
 from ._constraints import (
     Distance as Distance,
     Geometric as Geometric,
@@ -24,4 +24,24 @@ from ._constraints._spatial import (
 )
 
 
-__all__ = ["Body"]
+__all__ = [
+    "Body",
+    "Cylindrical",
+    "Distance",
+    "Fixed",
+    "Geometric",
+    "ParallelAxes",
+    "Particle",
+    "PerpendicularAxes",
+    "Pfaffian",
+    "Planar",
+    "PointOnLine",
+    "PointOnPlane",
+    "Revolute",
+    "RollingDisk",
+    "Screw",
+    "Spherical",
+    "Translational",
+    "Universal",
+    "Velocity",
+]

@@ -124,6 +124,9 @@ class TestClasses:
         assert extended == set()
 
     def test_no_method_is_implemented_twice(self):
+        """Save these: their abstract class answers that there is none, which a member that has
+        some replaces."""
+        answers_none = ("domain", "coordinates", "releases")
         again = [
             f"{cls.__qualname__}.{name} over {base.__qualname__}.{name}"
             for cls in CLASSES
@@ -131,6 +134,7 @@ class TestClasses:
             for base in ours(cls)
             if name in methods(base)
             and not getattr(methods(base)[name], "__isabstractmethod__", False)
+            and name not in answers_none
         ]
         assert again == []
 

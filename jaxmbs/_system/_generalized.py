@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
+from ._jitted import jitted
 from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
 
@@ -134,24 +135,24 @@ class GeneralizedSystem(AbstractSystem):
         self.length = _checks.positive(length, "length")
         self.structure = _structure(names, constraints, lengths, bodies or {})
 
-    @eqx.filter_jit
+    @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         return self.mass_function(q)
 
-    @eqx.filter_jit
+    @jitted
     def force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
         return self.force_function(q, v, t)
 
-    @eqx.filter_jit
+    @jitted
     def position_residual(
         self, q: Float[Array, " nq"], t: RealScalarLike
     ) -> Float[Array, " geometric"]:
         t = jnp.asarray(t, q.dtype)
         return self._positions(q, t)[self.structure.geometric_rows]
 
-    @eqx.filter_jit
+    @jitted
     def constraint_matrix(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows nv"]:
@@ -159,7 +160,7 @@ class GeneralizedSystem(AbstractSystem):
         geometric = jax.jacfwd(lambda x: self._positions(x, t))(q)
         return geometric + jax.jacfwd(lambda u: self._velocities(q, u, t))(v)
 
-    @eqx.filter_jit
+    @jitted
     def velocity_residual(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
@@ -167,7 +168,7 @@ class GeneralizedSystem(AbstractSystem):
         _, change = jax.jvp(self._positions, (q, t), (v, jnp.ones_like(t)))
         return change + self._velocities(q, v, t)
 
-    @eqx.filter_jit
+    @jitted
     def acceleration_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:

@@ -17,6 +17,7 @@ from .._forces import AbstractForce
 from . import _groups
 from ._building import build, Built
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, map_parts
+from ._jitted import jitted
 from ._structure import Indices, Structure
 from .base import AbstractSystem, ReleaseOption
 
@@ -71,7 +72,7 @@ class MultibodySystem(AbstractSystem):
         self.indices = built.indices
         self.deferred_forces = tuple(deferred_forces)
 
-    @eqx.filter_jit
+    @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         matrix = jnp.zeros((self.structure.nv,) * 2, q.dtype)
         for group in self.body_groups:
@@ -80,7 +81,7 @@ class MultibodySystem(AbstractSystem):
             matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
         return matrix
 
-    @eqx.filter_jit
+    @jitted
     def force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
@@ -117,7 +118,7 @@ class MultibodySystem(AbstractSystem):
                 total = total.at[group.indices[f"v{k}"]].add(contribution)
         return total[: self.structure.nv]
 
-    @eqx.filter_jit
+    @jitted
     def position_residual(
         self, q: Float[Array, " nq"], t: RealScalarLike
     ) -> Float[Array, " geometric"]:
@@ -130,7 +131,7 @@ class MultibodySystem(AbstractSystem):
             parts.append(map_parts(_groups.position, part, qs, shared=(t,)).ravel())
         return jnp.concatenate(parts)[self.indices["geometric_order"]]
 
-    @eqx.filter_jit
+    @jitted
     def constraint_matrix(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows nv"]:
@@ -147,27 +148,27 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, "rows nv"]:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
-        matrix = jnp.zeros((count, self.structure.nv), q.dtype)
+        # The ground's columns stand behind the last one and are cut off at the end.
+        matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
         for group in groups:
             qs = _groups.slot_coordinates(group, coordinates)
             vs = _groups.slot_velocities(group, velocities)
             part = (group.primitives, group.markers)
             blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
             for k, block in enumerate(blocks):
-                # The ground's columns lie beyond the last one, where a scatter drops them.
                 corner = [group.indices["row"], group.indices[f"v{k}"][:, 0]]
                 matrix = _add_blocks(
                     matrix, block[:, group.indices["order"]], np.stack(corner, axis=1)
                 )
-        return matrix
+        return matrix[:, : self.structure.nv]
 
-    @eqx.filter_jit
+    @jitted
     def velocity_residual(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
         return self._rows(_groups.velocity_rows, q, v, t)
 
-    @eqx.filter_jit
+    @jitted
     def acceleration_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:

@@ -91,8 +91,8 @@ def _head(content: Mapping[str, Any]) -> int:
     return dimension
 
 
-def _gravity_table() -> type[_schema.Table]:
-    class GravityTable(_schema.Table):
+def _gravity_table() -> type[_schema.AbstractTable]:
+    class GravityTable(_schema.AbstractTable):
         gravity: _schema.Vector
 
     return GravityTable
@@ -233,7 +233,7 @@ def _applied(entry: Any, where: str, dimension: int) -> AbstractForce:
 class _DeferredChecks:
     """Checks of forces that are read but do not act yet."""
 
-    tables: Mapping[str, type[_schema.Table]] = {
+    tables: Mapping[str, type[_schema.AbstractTable]] = {
         "spring_damper": _schema.SpringDamperTable,
         "torsion_spring": _schema.TorsionSpringTable,
         "coulomb_friction": _schema.CoulombFrictionTable,

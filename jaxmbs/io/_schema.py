@@ -17,13 +17,13 @@ Vector = list[Number]
 Names = list[str]
 
 
-class Table(BaseModel):
+class AbstractTable(BaseModel):
     """A table that knows all its keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PlanarBodyTable(Table):
+class PlanarBodyTable(AbstractTable):
     """`[[body]]` of dimension 2."""
 
     name: str
@@ -35,7 +35,7 @@ class PlanarBodyTable(Table):
     angular_velocity: Number = 0.0
 
 
-class SpatialBodyTable(Table):
+class SpatialBodyTable(AbstractTable):
     """`[[body]]` of dimension 3."""
 
     name: str
@@ -48,7 +48,7 @@ class SpatialBodyTable(Table):
     angular_velocity: Vector = [0.0, 0.0, 0.0]
 
 
-class DriverTable(Table):
+class DriverTable(AbstractTable):
     """`[[driver]]`."""
 
     name: str
@@ -57,7 +57,7 @@ class DriverTable(Table):
     motion: dict[str, Any]
 
 
-class PlanarAppliedTable(Table):
+class PlanarAppliedTable(AbstractTable):
     """`[[force]]` of type `applied`, dimension 2."""
 
     name: str
@@ -69,7 +69,7 @@ class PlanarAppliedTable(Table):
     follows: Literal["world", "body"] = "world"
 
 
-class SpatialAppliedTable(Table):
+class SpatialAppliedTable(AbstractTable):
     """`[[force]]` of type `applied`, dimension 3."""
 
     name: str
@@ -81,7 +81,7 @@ class SpatialAppliedTable(Table):
     follows: Literal["world", "body"] = "world"
 
 
-class SpringDamperTable(Table):
+class SpringDamperTable(AbstractTable):
     """`[[force]]` of type `spring_damper`."""
 
     name: str
@@ -93,7 +93,7 @@ class SpringDamperTable(Table):
     length: Number | None = None
 
 
-class TorsionSpringTable(Table):
+class TorsionSpringTable(AbstractTable):
     """`[[force]]` of type `torsion_spring`."""
 
     name: str
@@ -105,7 +105,7 @@ class TorsionSpringTable(Table):
     torque: Number = 0.0
 
 
-class CoulombFrictionTable(Table):
+class CoulombFrictionTable(AbstractTable):
     """`[[force]]` of type `coulomb_friction`."""
 
     name: str
@@ -139,7 +139,7 @@ _KEYS: dict[str, Any] = {
 }
 
 
-def joint_table(entry: Entry) -> type[Table]:
+def joint_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of joint. `at` and `points` exclude one another."""
     optional = entry.optional
     if entry.paired:
@@ -148,21 +148,21 @@ def joint_table(entry: Entry) -> type[Table]:
     return _made("JointTable", {"name": str, "type": str, "bodies": Names}, required, optional)
 
 
-def motion_table(entry: Entry) -> type[Table]:
+def motion_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of motion."""
     return _made("MotionTable", {"type": str}, entry.required, entry.optional)
 
 
 def _made(
     name: str, common: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...]
-) -> type[Table]:
+) -> type[AbstractTable]:
     fields: dict[str, Any] = {key: (kind, ...) for key, kind in common.items()}
     fields |= {key: (_KEYS[key], ...) for key in required}
     fields |= {key: (_KEYS[key] | None, None) for key in optional}
-    return create_model(name, __base__=Table, **fields)
+    return create_model(name, __base__=AbstractTable, **fields)
 
 
-def validate(table: type[Table], content: Any, where: str) -> dict[str, Any]:
+def validate(table: type[AbstractTable], content: Any, where: str) -> dict[str, Any]:
     """The keys that are given, with their values checked.
 
     **Raises:** `ModelError` with one sentence about the first thing that is wrong.
@@ -176,7 +176,7 @@ def validate(table: type[Table], content: Any, where: str) -> dict[str, Any]:
     return {key: getattr(model, key) for key in model.model_fields_set}
 
 
-def _sentence(table: type[Table], error: ValidationError) -> str:
+def _sentence(table: type[AbstractTable], error: ValidationError) -> str:
     # Unknown and missing keys first: they explain the other errors. Where several forms are
     # admitted, the one that was followed deepest is the one that was meant.
     order = {"extra_forbidden": 0, "missing": 1}

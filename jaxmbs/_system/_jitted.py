@@ -1,0 +1,19 @@
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+
+def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled method of a system. Plain numbers become arrays first: as they are, each new
+    value of a time would compile anew."""
+    compiled = eqx.filter_jit(method)
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        arrays = {key: jnp.asarray(value) for key, value in named.items()}
+        return compiled(self, *map(jnp.asarray, arguments), **arrays)
+
+    return call
