@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from jaxtyping import (
     Array,
     ArrayLike as ArrayLike,
@@ -24,3 +25,6 @@ Quaternion: TypeAlias = Float[Array, "4"]
 
 # What a user may write where an array is meant: a number, an array, nested lists of numbers.
 Numbers: TypeAlias = ArrayLike | Sequence[Any]
+
+# The same where a lone number has no meaning.
+NumberList: TypeAlias = Array | np.ndarray | Sequence[Any]

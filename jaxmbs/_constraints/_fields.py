@@ -54,7 +54,7 @@ def spatial_axis(value: Numbers) -> Float[Array, "3"]:
     return _checks.direction(value, 3, "axis")
 
 
-def two_axes(value: Sequence) -> Float[Array, "2 3"]:
+def two_axes(value: Numbers) -> Float[Array, "2 3"]:
     """One world direction on each body."""
     pair = _checks.real(value, (2, 3), "axes")
     for k in range(2):

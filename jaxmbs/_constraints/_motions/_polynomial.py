@@ -1,12 +1,8 @@
-from collections.abc import Sequence
-from typing import Any
-
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._custom_types import Numbers, RealScalarLike, Scalar
+from ..._custom_types import NumberList, Numbers, RealScalarLike, Scalar
 from .base import AbstractMotion
 
 
@@ -29,7 +25,7 @@ class Polynomial(AbstractMotion):
 
     coefficients: Float[Array, " terms"]
 
-    def __init__(self, *, coefficients: Sequence[Any] | Array | np.ndarray):
+    def __init__(self, *, coefficients: NumberList):
         count = len(coefficients)
         if count == 0:
             raise ValueError("coefficients must hold at least one number, got none.")

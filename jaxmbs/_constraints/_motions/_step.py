@@ -1,12 +1,8 @@
-from collections.abc import Sequence
-from typing import Any
-
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._custom_types import RealScalarLike, Scalar
+from ..._custom_types import NumberList, RealScalarLike, Scalar
 from ._table import increasing_times
 from .base import AbstractMotion
 
@@ -20,8 +16,8 @@ class Step(AbstractMotion):
     def __init__(
         self,
         *,
-        times: Sequence[Any] | Array | np.ndarray,
-        values: Sequence[Any] | Array | np.ndarray,
+        times: NumberList,
+        values: NumberList,
     ):
         increasing_times(times, values)
         self.times = _checks.real(jnp.asarray(times), (len(times),), "times")

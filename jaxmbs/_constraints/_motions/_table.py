@@ -1,18 +1,13 @@
-from collections.abc import Sequence
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._custom_types import RealScalarLike, Scalar
+from ..._custom_types import NumberList, RealScalarLike, Scalar
 from .base import AbstractMotion
 
 
-def increasing_times(
-    times: Sequence[Any] | Array | np.ndarray, values: Sequence[Any] | Array | np.ndarray
-) -> None:
+def increasing_times(times: NumberList, values: NumberList) -> None:
     """Refuse tables that are no functions of time."""
     if len(times) != len(values) or len(times) < 2:
         raise ValueError(
@@ -42,8 +37,8 @@ class Table(AbstractMotion):
     def __init__(
         self,
         *,
-        times: Sequence[Any] | Array | np.ndarray,
-        values: Sequence[Any] | Array | np.ndarray,
+        times: NumberList,
+        values: NumberList,
     ):
         increasing_times(times, values)
         self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
