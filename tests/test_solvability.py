@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-import scipy.linalg
 import random_mechanisms
+import scipy.linalg
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
@@ -287,17 +287,25 @@ def test_zero_row_has_a_unique_reaction_and_no_unique_multiplier():
         assert jm.dependent_sets(report).sets == (("nothing",),)
 
 
-def test_doubtful_gap_is_said_to_be_doubtful():
-    """Two nearly coaxial hinges: redundant or not depends on the tolerance."""
+def nearly_coaxial_hinges(tilt: float) -> jm.MultibodySystem:
     body = spatial.Body("b", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(0.0, 0.0, 1.0))
     joints = [
         spatial.Revolute("lower", ("ground", "b"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
-        spatial.Revolute("upper", ("ground", "b"), (0.0, 0.0, 2.0), (1e-7, 0.0, 1.0)),
+        spatial.Revolute("upper", ("ground", "b"), (0.0, 0.0, 2.0), (tilt, 0.0, 1.0)),
     ]
-    system = jm.MultibodySystem([body], joints)
+    return jm.MultibodySystem([body], joints)
+
+
+def test_doubtful_gap_is_said_to_be_doubtful():
+    """Whether two nearly coaxial hinges are redundant depends on the tolerance."""
+    system = nearly_coaxial_hinges(1e-7)
     coarse = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-6))
     fine = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-12))
-    assert int(fine.rank) > int(coarse.rank)
-    loose = jm.analyze(system, system.reference_q, criterion=jm.QR(0.3))
+    assert (int(coarse.rank), int(fine.rank)) == (5, 6)
+    assert not bool(coarse.doubtful())
+    # A tilt of 1e-2 leaves a pivot that is neither large nor at rounding level.
+    system = nearly_coaxial_hinges(1e-2)
+    loose = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-2))
+    assert int(loose.rank) == 5
     assert bool(loose.doubtful())
     assert "Doubtful" in str(loose)

@@ -1,3 +1,10 @@
+from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
+from ._descriptor import (
+    AbstractDescriptor as AbstractDescriptor,
+    AbstractFactor as AbstractFactor,
+    DenseDescriptor as DenseDescriptor,
+)
+from ._proximal import ProximalCholesky as ProximalCholesky
 from ._rank import (
     pivoted_qr as pivoted_qr,
     rank_above as rank_above,
@@ -6,3 +13,4 @@ from ._rank import (
 )
 from ._regularised_gauss_newton import RegularisedGaussNewton as RegularisedGaussNewton
 from ._scaling import normalise_rows as normalise_rows
+from ._schur import SchurOperator as SchurOperator

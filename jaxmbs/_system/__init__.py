@@ -1,3 +1,4 @@
+from ._equations import Equations as Equations
 from ._generalized import (
     GeneralizedSystem as GeneralizedSystem,
     PositionConstraint as PositionConstraint,

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._linalg import DenseDescriptor
 from ._jitted import jitted
 from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
@@ -177,6 +178,21 @@ class GeneralizedSystem(AbstractSystem):
             lambda x, s: self.velocity_residual(x, v, s), (q, t), (v, jnp.ones_like(t))
         )
         return -change
+
+    def descriptor(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> DenseDescriptor:
+        return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
+
+    def friction(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+        multipliers: Float[Array, " rows"],
+    ) -> Float[Array, " nv"]:
+        del q, t, multipliers
+        return jnp.zeros_like(v)
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q

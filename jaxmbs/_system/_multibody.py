@@ -14,6 +14,7 @@ from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, Driver, Frames, Release
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
+from .._linalg import DenseDescriptor
 from . import _groups
 from ._building import build, Built
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, map_parts
@@ -187,6 +188,22 @@ class MultibodySystem(AbstractSystem):
             rows = map_parts(function, part, qs, vs, shared=(t,))
             parts.append(rows[:, group.indices["order"]].ravel())
         return jnp.concatenate(parts)[self.indices["row_order"]]
+
+    @jitted
+    def descriptor(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> DenseDescriptor:
+        return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
+
+    def friction(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+        multipliers: Float[Array, " rows"],
+    ) -> Float[Array, " nv"]:
+        del q, t, multipliers
+        return jnp.zeros_like(v)
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         result = jnp.zeros_like(q)

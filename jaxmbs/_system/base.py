@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
+from .._linalg import AbstractDescriptor
+from ._equations import Equations
 from ._structure import Structure
 
 
@@ -71,6 +73,22 @@ class AbstractSystem(eqx.Module):
         """Gamma, so that C dv/dt = Gamma (Wojtyra & Fraczek 2013, eqs. 8-9)."""
 
     @abc.abstractmethod
+    def descriptor(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> AbstractDescriptor:
+        """M and C at one state, in the form in which the system solves with them."""
+
+    @abc.abstractmethod
+    def friction(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+        multipliers: Float[Array, " rows"],
+    ) -> Float[Array, " nv"]:
+        """The part of F that depends on the multipliers: Coulomb friction."""
+
+    @abc.abstractmethod
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """qdot = N(q) v."""
 
@@ -89,6 +107,17 @@ class AbstractSystem(eqx.Module):
     ) -> tuple[ReleaseOption, ...]:
         """The joints of fewer rows that may take each joint's place, in row order. Concrete
         arguments only."""
+
+    def equations(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Equations:
+        """The linear equations of (dv/dt, lambda), friction left out."""
+        return Equations(
+            self.descriptor(q, v, t),
+            self.force(q, v, t),
+            self.acceleration_offset(q, v, t),
+            self.structure,
+        )
 
     def velocity_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
