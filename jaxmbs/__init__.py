@@ -8,7 +8,41 @@ from . import (
     spatial as spatial,
 )
 from ._constraints import Driver as Driver
+from ._dynamics import (
+    Baumgarte as Baumgarte,
+    Certificate as Certificate,
+    certify as certify,
+    consistent_state as consistent_state,
+    Equilibrium as Equilibrium,
+    equilibrium as equilibrium,
+    inverse_dynamics as inverse_dynamics,
+    Kinematics as Kinematics,
+    kinematics as kinematics,
+    KinematicsError as KinematicsError,
+    Linearisation as Linearisation,
+    linearise as linearise,
+    Projection as Projection,
+    simulate as simulate,
+    SimulationError as SimulationError,
+    solve_with_friction as solve_with_friction,
+    StopAtSingular as StopAtSingular,
+    StopWhen as StopWhen,
+    Trajectory as Trajectory,
+)
+from ._formulations import (
+    AbstractFormulation as AbstractFormulation,
+    Accelerations as Accelerations,
+    AugmentedLagrangian as AugmentedLagrangian,
+    compare as compare,
+    Comparison as Comparison,
+    CoordinatePartitioning as CoordinatePartitioning,
+    Elimination as Elimination,
+    MinimumNorm as MinimumNorm,
+    NullSpace as NullSpace,
+    UdwadiaKalaba as UdwadiaKalaba,
+)
 from ._kinematics import assemble as assemble, Assembly as Assembly
+from ._reactions import Reactions as Reactions, reactions as reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (
     analyze as analyze,

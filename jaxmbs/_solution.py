@@ -18,3 +18,46 @@ class RESULTS(Enumeration):
         "The mechanism closed, but the closed configuration nearest to the start was not "
         "found: the closest point is not unique or the start is too far away. Start closer."
     )
+    acceleration_not_finite = (
+        "The accelerations are not finite. Look for a division by zero, or a number that is not "
+        "finite, in the masses, forces and motions at this state."
+    )
+    mass_matrix_not_definite = (
+        "The mass matrix is not positive definite. Give every coordinate inertia, or, where the "
+        "constraints make up for what is missing, use UdwadiaKalaba(semidefinite=True)."
+    )
+    elimination_singular = (
+        "This elimination has become singular: the rows that it keeps no longer determine the "
+        "motion here, although all rows together do. Drop other rows (removable_rows lists them "
+        "at this state), leave the choice to Elimination(), or use MinimumNorm()."
+    )
+    elimination_incomplete = (
+        "The rows that this elimination keeps still depend on each other here, so that it does "
+        "not determine their multipliers. Drop more rows (complete_removal lists a full set), "
+        "leave the choice to Elimination(), or use MinimumNorm()."
+    )
+    augmented_lagrangian_not_converged = (
+        "The augmented Lagrangian iteration did not meet the constraints. Allow more iterations "
+        "or a larger penalty; close to a singular configuration use MinimumNorm()."
+    )
+    friction_did_not_converge = (
+        "The friction forces and the reactions that they follow from did not converge: a joint "
+        "jams, or a rigid-body model with friction this large has no or several solutions here. "
+        "Lower the coefficient of friction, raise the regularisation velocity, or check the "
+        "configuration for a self-locking one."
+    )
+    step_too_small = (
+        "The step size went to zero: the motion cannot be continued. Look for a mechanism that "
+        "has come to the end of its range, a force that jumps, or tolerances below rounding."
+    )
+    too_many_steps = (
+        "The largest number of steps was reached. Raise max_steps, loosen rtol and atol, or choose "
+        "an implicit solver if the forces are stiff."
+    )
+    state_not_finite = (
+        "The state is not finite. Take smaller steps (first_step), or an adaptive controller."
+    )
+    integrator_failed = (
+        "The integrator failed, most likely in the nonlinear solve of an implicit method. Take "
+        "smaller steps, loosen its tolerances, or choose an explicit solver."
+    )

@@ -1,3 +1,22 @@
-"""Forces on bodies."""
+"""Forces on bodies and in joints."""
 
-from ._forces import Applied as Applied, Following as Following
+from ._forces import (
+    Applied as Applied,
+    Bushing as Bushing,
+    CoulombFriction as CoulombFriction,
+    Following as Following,
+    SpringDamper as SpringDamper,
+    TorsionSpring as TorsionSpring,
+    UserForce as UserForce,
+)
+
+
+__all__ = [
+    "Applied",
+    "Bushing",
+    "CoulombFriction",
+    "Following",
+    "SpringDamper",
+    "TorsionSpring",
+    "UserForce",
+]

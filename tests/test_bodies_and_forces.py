@@ -348,9 +348,3 @@ class TestRefusals:
     def test_loads_in_a_system(self, load, sentence):
         with pytest.raises(ValueError, match=sentence):
             planar_system([load])
-
-    def test_forces_that_cannot_be_evaluated_are_named(self):
-        body = planar.Body("a", mass=1.0, inertia=1.0, position=(0.0, 0.0))
-        system = jaxmbs.MultibodySystem([body], deferred_forces=["spring", "rub"])
-        with pytest.raises(ValueError, match=r"cannot yet evaluate the forces spring, rub"):
-            system.force(system.reference_q, system.initial_v, 0.0)

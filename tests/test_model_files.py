@@ -13,7 +13,7 @@ import pytest
 
 from jaxmbs import Driver, mechanisms, Model
 from jaxmbs.io import model_from_tables, read_model, write_model
-from jaxmbs.io._registry import JOINTS, MOTIONS, SYNONYMS
+from jaxmbs.io._registry import FORCES, JOINTS, MOTIONS, SYNONYMS
 
 
 # ---------------------------------------------------------------------------------------------
@@ -209,9 +209,19 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _force(_d, "torsion_spring", "joint", joint="hinge", **_law, rest=0.1, torque=0.033)
     _rub: dict[str, Any] = {"coefficient": 0.1, "radius": 0.01, "velocity": 1e-3}
     _force(_d, "coulomb_friction", "joint", *_rub, joint="hinge", **_rub)
+    _slow = {key: value for key, value in _rub.items() if key != "radius"}
+    _label = f"coulomb_friction {_d}, sliding"
+    _force(_d, "coulomb_friction", "joint", *_slow, joint="slide", **_slow, label=_label)
+    _stiff: list[float] = [100.0, 200.0, 50.0] if _d == 2 else [100.0, 200.0, 300.0, 5.0, 6.0, 7.0]
+    _mount = {"bodies": ["bar", "rod"], "stiffness": _stiff, "damping": _stiff[::-1]}
+    _force(_d, "bushing", "bodies", "stiffness", "at", **_mount, at=_AT[_d])
+    _full = (np.diag(_stiff) + 1.5).tolist()
+    _mount |= {"stiffness": _full, "points": _PAIR[_d]}
+    _force(_d, "bushing", "bodies", "points", **_mount, label=f"bushing {_d}, matrix")
 
 
 JOINT_PARTS = {name: part for name, part in PARTS.items() if part.table == "joint"}
+FORCE_PARTS = {name: part for name, part in PARTS.items() if part.table == "force"}
 DRIVER_PARTS = {name: part for name, part in PARTS.items() if part.table == "driver"}
 
 
@@ -238,6 +248,8 @@ def test_every_word_is_tried():
     for dimension in (2, 3):
         tried = {p.entry["type"] for p in JOINT_PARTS.values() if p.dimension == dimension}
         assert tried == set(JOINTS[dimension]) | set(SYNONYMS)
+        tried = {p.entry["type"] for p in FORCE_PARTS.values() if p.dimension == dimension}
+        assert tried == set(FORCES)
     assert set(MOTION_TABLES) == set(MOTIONS)
 
 
@@ -289,13 +301,6 @@ def test_body_keys_arrive_in_their_places(dimension: int):
     for key, value in entry.items():
         expected = np.diag(value) if key == "inertia" and dimension == 3 else value
         assert np.array_equal(getattr(body, key), expected), key
-
-
-@_over({name: part for name, part in PARTS.items() if part.table == "force"})
-def test_every_force_is_read(part: Part):
-    model = model_from_tables(part.content())
-    # A force that this version cannot evaluate yet is kept by its name.
-    assert (*(f.name for f in model.forces), *model.deferred_forces) == ("load",)
 
 
 def test_rows_of_joints_come_before_rows_of_drivers_in_file_order():
@@ -470,21 +475,6 @@ def test_drivers_count_the_second_body_against_the_first(dimension, joint, coord
     assert np.isclose(system.position_residual(moved, 0.0)[-1], 0.0, atol=1e-14)
 
 
-@pytest.mark.parametrize("follows", ["world", "body"])
-def test_an_applied_force_acts_at_its_point_in_its_axes(follows: str):
-    load = {"at": [0.5, 1.0], "force": [3.0, 0.0], "torque": 0.5, "follows": follows}
-    content = PARTS["applied 2"].content(**load)
-    del content["gravity"]
-    system = model_from_tables(content).system()
-    start = system.force(system.reference_q, system.initial_v, 0.0)
-    assert np.allclose(start, [3.0, 0.0, 0.5 - 3.0, 0.0, 0.0, 0.0], atol=1e-14)
-    # After a quarter turn the point lies at (-1, 0) from the centre of mass.
-    turned = system.reference_q.at[2].set(np.pi / 2)
-    expected = {"world": [3.0, 0.0, 0.5], "body": [0.0, 3.0, 0.5 - 3.0]}[follows]
-    force = system.force(turned, system.initial_v, 0.0)
-    assert np.allclose(force[:3], expected, atol=1e-14)
-
-
 # ---------------------------------------------------------------------------------------------
 # Files
 # ---------------------------------------------------------------------------------------------
@@ -507,7 +497,7 @@ def test_chains_of_any_length_read_back(name: str):
     assert _same(model, _again(model))
 
 
-@_over({n: p for n, p in PARTS.items() if p.table != "force" or "applied" in n})
+@_over(PARTS)
 def test_every_part_reads_back_to_the_same_system(part: Part):
     model = model_from_tables(part.content())
     assert _same(model, _again(model))

@@ -64,6 +64,9 @@ class AbstractPointInertia(AbstractInertia):
         del q
         return self.mass * gravity
 
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        return -self.mass * (gravity @ q)
+
 
 class PlanarPointInertia(AbstractPointInertia):
     """Mass (kg) of a planar particle."""

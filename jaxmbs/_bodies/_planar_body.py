@@ -45,6 +45,9 @@ class PlanarInertia(AbstractInertia):
         del q
         return jnp.concatenate([self.mass * gravity, jnp.zeros_like(gravity[:1])])
 
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        return -self.mass * (gravity @ q[:2])
+
 
 class PlanarBody(AbstractBody):
     """A rigid body in the plane.

@@ -55,6 +55,9 @@ class SpatialInertia(AbstractInertia):
         del q
         return jnp.concatenate([self.mass * gravity, jnp.zeros_like(gravity)])
 
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        return -self.mass * (gravity @ q[:3])
+
 
 class SpatialBody(AbstractBody):
     """A rigid body in space.

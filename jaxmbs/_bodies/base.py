@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._custom_types import Scalar
 from .._geometry import AbstractCoordinates, PlanarFrame, SpatialFrame
 
 
@@ -43,6 +44,10 @@ class AbstractInertia(eqx.Module):
     @abc.abstractmethod
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
         """Generalized force of the uniform field `gravity` (m/s^2, world)."""
+
+    @abc.abstractmethod
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        """Potential energy (J) in that field, zero for a centre of mass at the world's origin."""
 
 
 class AbstractBody(eqx.Module):

@@ -1,2 +1,14 @@
 from ._applied import Applied as Applied, Following as Following
-from .base import AbstractForce as AbstractForce, AbstractLoad as AbstractLoad
+from ._bushing import Bushing as Bushing
+from ._coulomb_friction import CoulombFriction as CoulombFriction
+from ._spring_damper import SpringDamper as SpringDamper
+from ._torsion_spring import TorsionSpring as TorsionSpring
+from ._user_force import UserForce as UserForce
+from .base import (
+    AbstractBodyForce as AbstractBodyForce,
+    AbstractForce as AbstractForce,
+    AbstractFrictionLaw as AbstractFrictionLaw,
+    AbstractJointForce as AbstractJointForce,
+    AbstractJointFriction as AbstractJointFriction,
+    AbstractLoad as AbstractLoad,
+)

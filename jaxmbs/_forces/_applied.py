@@ -1,3 +1,5 @@
+"""Constant forces and torques on one body."""
+
 from typing import ClassVar
 
 import equinox as eqx
@@ -6,12 +8,13 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._constraints import Frames, Twists
-from .._custom_types import Numbers, RealScalarLike
-from .._geometry import PlanarFrame, SpatialFrame
-from .base import AbstractForce, AbstractLoad
+from .._constraints._placing import unturned_frames
+from .._custom_types import RealScalarLike
+from ._fields import force_name, one_body, optional, torque_vector, vector
+from .base import AbstractBodyForce, AbstractExternalLoad
 
 
-class WorldWrench(AbstractLoad):
+class WorldWrench(AbstractExternalLoad):
     """Constant force (N) and torque (N m) in world axes."""
 
     force: Float[Array, " dim"]
@@ -23,7 +26,7 @@ class WorldWrench(AbstractLoad):
         return (frame.wrench(self.force, self.torque),)
 
 
-class FollowingWrench(AbstractLoad):
+class FollowingWrench(AbstractExternalLoad):
     """Constant force (N) and torque (N m) in the axes of the marker, which turns."""
 
     force: Float[Array, " dim"]
@@ -33,100 +36,89 @@ class FollowingWrench(AbstractLoad):
         del twists, t
         (frame,) = frames
         # A planar torque is normal to the plane whatever the angle.
-        torque = frame.rotation @ self.torque if self.torque.ndim else self.torque
-        return (frame.wrench(frame.rotation @ self.force, torque),)
+        moment = frame.rotation @ self.torque if self.torque.ndim else self.torque
+        return (frame.wrench(frame.rotation @ self.force, moment),)
 
 
-class Applied(AbstractForce):
+class AbstractPush(AbstractBodyForce):
+    """A force and torque on one body at one point."""
+
+    force: eqx.AbstractVar[Float[Array, " dim"] | None]
+    torque: eqx.AbstractVar[Float[Array, " ..."] | None]
+    at: eqx.AbstractVar[Float[Array, " dim"] | None]
+
+    def __check_init__(self):
+        """Force, torque and point are of one dimension."""
+        if self.force is None and self.torque is None:
+            raise ValueError("an applied force needs `force`, `torque` or both.")
+        force, moment = self.wrench()
+        _checks.real(moment, () if force.shape == (2,) else (3,), "torque")
+        if self.at is not None:
+            _checks.real(self.at, force.shape, "at")
+
+    def wrench(self) -> tuple[Float[Array, " dim"], Float[Array, " ..."]]:
+        """Force (N) and torque (N m), zero where they were left out."""
+        given = [x for x in (self.force, self.torque) if x is not None]
+        planar = given[0].shape in ((), (2,))
+        force = jnp.zeros(2 if planar else 3) if self.force is None else self.force
+        moment = jnp.zeros(() if planar else 3) if self.torque is None else self.torque
+        return force, moment
+
+    def placements(self, references: Frames) -> Frames:
+        (body,) = references
+        if self.at is not None:
+            return unturned_frames(self.at[None])
+        dimension = self.wrench()[0].shape[0]
+        if body.origin.shape != (dimension,):
+            raise ValueError(
+                f"it is of dimension {dimension} and the bodies are of dimension "
+                f"{body.origin.shape[0]}."
+            )
+        return unturned_frames(body.origin[None])
+
+
+class Applied(AbstractPush):
     """A constant force and torque on one body, in world axes.
 
-    **Arguments:** `body`: a name; `force`: N, two or three numbers; `torque`: N m, a number in
-    the plane, a vector in space (default none); `at`: world point (m) in the reference
-    configuration where the force acts and to which the torque refers (default: the centre of
-    mass).
+    **Arguments:** `bodies`: the name of one body; `force`: N, two or three numbers; `torque`:
+    N m, a number in the plane, a vector in space; either is zero if left out; `at`: world point
+    (m) in the reference configuration where the force acts and to which the torque refers
+    (default: the centre of mass).
     """
 
     kind: ClassVar[str] = "applied"
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    force: Float[Array, " dim"]
-    torque: Float[Array, " ..."]
-    at: Float[Array, " dim"] | None
-
-    def __init__(
-        self,
-        name: str,
-        body: str,
-        *,
-        force: Numbers | None = None,
-        torque: Numbers | None = None,
-        at: Numbers | None = None,
-    ):
-        self.name = _checks.name(name, "a force")
-        self.bodies = _checks.body_names(body, 1)
-        self.force, self.torque, self.at = _wrench(force, torque, at)
-
-    def placements(self, references: Frames) -> Frames:
-        return _place(self.at, references)
+    name: str = eqx.field(static=True, converter=force_name)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
+    force: Float[Array, " dim"] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(vector("force"))
+    )
+    torque: Float[Array, " ..."] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(torque_vector)
+    )
+    at: Float[Array, " dim"] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(vector("at"))
+    )
 
     def load(self) -> WorldWrench:
-        return WorldWrench(self.force, self.torque)
+        return WorldWrench(*self.wrench())
 
 
-class Following(AbstractForce):
+class Following(AbstractPush):
     """As `Applied`, in axes that are the world's in the reference configuration and turn with
     the body from there on."""
 
     kind: ClassVar[str] = "applied"
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    force: Float[Array, " dim"]
-    torque: Float[Array, " ..."]
-    at: Float[Array, " dim"] | None
-
-    def __init__(
-        self,
-        name: str,
-        body: str,
-        *,
-        force: Numbers | None = None,
-        torque: Numbers | None = None,
-        at: Numbers | None = None,
-    ):
-        self.name = _checks.name(name, "a force")
-        self.bodies = _checks.body_names(body, 1)
-        self.force, self.torque, self.at = _wrench(force, torque, at)
-
-    def placements(self, references: Frames) -> Frames:
-        return _place(self.at, references)
+    name: str = eqx.field(static=True, converter=force_name)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
+    force: Float[Array, " dim"] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(vector("force"))
+    )
+    torque: Float[Array, " ..."] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(torque_vector)
+    )
+    at: Float[Array, " dim"] | None = eqx.field(
+        default=None, kw_only=True, converter=optional(vector("at"))
+    )
 
     def load(self) -> FollowingWrench:
-        return FollowingWrench(self.force, self.torque)
-
-
-def _wrench(
-    force: Numbers | None, torque: Numbers | None, at: Numbers | None
-) -> tuple[Float[Array, " dim"], Float[Array, " ..."], Float[Array, " dim"] | None]:
-    """Force, torque and point, of the dimension that the given ones agree on."""
-    if force is None and torque is None:
-        raise ValueError("an applied force needs `force`, `torque` or both.")
-    planar = (
-        _checks.shape_of(force) == (2,) if force is not None else _checks.shape_of(torque) == ()
-    )
-    dimension = 2 if planar else 3
-    shape = () if planar else (3,)
-    given_force = jnp.zeros(dimension) if force is None else force
-    given_torque = jnp.zeros(shape) if torque is None else torque
-    return (
-        _checks.real(given_force, (dimension,), "force"),
-        _checks.real(given_torque, shape, "torque"),
-        None if at is None else _checks.real(at, (dimension,), "at"),
-    )
-
-
-def _place(at: Float[Array, " dim"] | None, references: Frames) -> Frames:
-    (body,) = references
-    point = body.origin if at is None else at
-    if point.shape[0] == 2:
-        return (PlanarFrame(point, jnp.asarray(0.0)),)
-    return (SpatialFrame(point, jnp.eye(3)),)
+        return FollowingWrench(*self.wrench())

@@ -1,12 +1,20 @@
-"""Forces: what acts on marker frames besides the constraints."""
+"""Forces: what acts on marker frames besides the constraints.
+
+A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or
+the markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). What is evaluated has
+neither: a load, or a friction law, sees marker frames and twists alone, so that equal kinds
+stack.
+"""
 
 import abc
 from typing import ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from .._constraints import Frames, Twists
-from .._custom_types import RealScalarLike
+from .._constraints import AbstractJoint, Frames, Twists
+from .._custom_types import RealScalarLike, Scalar
 
 
 class AbstractLoad(eqx.Module):
@@ -16,12 +24,40 @@ class AbstractLoad(eqx.Module):
     def wrenches(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Twists:
         """The wrench on each marker's body at the marker, world axes, as a twist's covector."""
 
+    @abc.abstractmethod
+    def potential(self, frames: Frames) -> Scalar:
+        """The energy (J) that is stored in the load: minus its derivative is the part of the
+        wrenches that gives it back."""
+
+
+class AbstractExternalLoad(AbstractLoad):
+    """A load that stores no energy: it supplies `wrenches` alone."""
+
+    def potential(self, frames: Frames) -> Scalar:
+        return jnp.zeros((), frames[0].origin.dtype)
+
+
+class AbstractFrictionLaw(eqx.Module):
+    """How a joint that is pressed together resists sliding."""
+
+    @abc.abstractmethod
+    def wrenches(self, frames: Frames, twists: Twists, force: Float[Array, " dim"]) -> Twists:
+        """The wrench on each of the joint's two markers, as `AbstractLoad.wrenches`.
+
+        `force` (N, world axes): what the joint's rows exert on its second body.
+        """
+
 
 class AbstractForce(eqx.Module):
     """A named force as the user writes it. `kind` is its word in model files."""
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]
+
+
+class AbstractBodyForce(AbstractForce):
+    """A force on named bodies, at markers of its own."""
+
     bodies: eqx.AbstractVar[tuple[str, ...]]
 
     @abc.abstractmethod
@@ -31,3 +67,29 @@ class AbstractForce(eqx.Module):
     @abc.abstractmethod
     def load(self) -> AbstractLoad:
         """The law."""
+
+
+class AbstractJointForce(AbstractForce):
+    """A force on the two bodies of a joint, at the joint's markers."""
+
+    joint: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def load_on(self, joint: AbstractJoint) -> AbstractLoad:
+        """The law, at the markers of this joint.
+
+        **Raises:** `ValueError` for a joint of a kind that has no such force.
+        """
+
+
+class AbstractJointFriction(AbstractForce):
+    """Friction in a joint, which depends on the joint's own reaction."""
+
+    joint: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def law_of(self, joint: AbstractJoint) -> AbstractFrictionLaw:
+        """The law, at the markers of this joint.
+
+        **Raises:** `ValueError` for a joint of a kind in which friction is not known.
+        """

@@ -1,10 +1,17 @@
+from ._block_descriptor import (
+    BlockDescriptor as BlockDescriptor,
+    Layout as Layout,
+    layout_of as layout_of,
+    Pattern as Pattern,
+    Slot as Slot,
+)
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._descriptor import (
     AbstractDescriptor as AbstractDescriptor,
     AbstractFactor as AbstractFactor,
     DenseDescriptor as DenseDescriptor,
 )
-from ._proximal import ProximalCholesky as ProximalCholesky
+from ._proximal import motion_solver as motion_solver, ProximalCholesky as ProximalCholesky
 from ._rank import (
     pivoted_qr as pivoted_qr,
     rank_above as rank_above,

@@ -9,10 +9,17 @@ from jaxtyping import Array, Float
 
 from .._bodies import AbstractBody, AbstractMarker, PlanarMarker, SpatialMarker
 from .._constraints import AbstractJoint, AbstractPrimitive, Driver, Frames
-from .._forces import AbstractForce
+from .._forces import (
+    AbstractBodyForce,
+    AbstractForce,
+    AbstractJointForce,
+    AbstractJointFriction,
+    AbstractLoad,
+)
 from .._geometry import PlanarFrame, PlanarPose, SpatialFrame, SpatialPose
-from ._groups import BodyGroup, ConstraintGroup, ForceGroup, group_by, stack
-from ._structure import BodyInfo, ConstraintInfo, Indices, RowInfo, Structure
+from .._indices import Indices
+from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, group_by, stack
+from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 
 
 GROUND = "ground"
@@ -25,6 +32,7 @@ class Built(NamedTuple):
     body_groups: tuple[BodyGroup, ...]
     constraint_groups: tuple[ConstraintGroup, ...]
     force_groups: tuple[ForceGroup, ...]
+    friction_groups: tuple[FrictionGroup, ...]
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure
@@ -67,6 +75,7 @@ def build(
     slots, nq, _ = _slots(bodies, dimension)
     place = _Placer(bodies, dimension)
     constraints = _constraints(joints, drivers, place)
+    sites = _Sites(place, joints, constraints)
     quantities = tuple(x for b in bodies for x in b.inertia_properties().coordinates.quantities)
     infos, rows = _rows(constraints, slots)
     structure = Structure(
@@ -87,7 +96,8 @@ def build(
         dimension=dimension,
         body_groups=_body_groups(bodies, slots),
         constraint_groups=groups,
-        force_groups=_force_groups(forces, slots, place),
+        force_groups=_force_groups(forces, slots, sites),
+        friction_groups=_friction_groups(forces, slots, sites, infos),
         reference_q=jnp.concatenate([b.coordinates() for b in bodies]),
         initial_v=jnp.concatenate([b.velocities() for b in bodies]),
         structure=structure,
@@ -113,7 +123,7 @@ class _Placer:
             self._makers[body.name] = body.marker
         self._dimension = dimension
 
-    def markers(self, part: AbstractJoint | AbstractForce) -> tuple[AbstractMarker, ...]:
+    def markers(self, part: AbstractJoint | AbstractBodyForce) -> tuple[AbstractMarker, ...]:
         """One marker for each of the part's bodies.
 
         **Raises:** `ValueError` for a body never declared, for a part that holds no moving
@@ -300,20 +310,86 @@ def _constraint_groups(
     return tuple(groups)
 
 
+class _Sites:
+    """Where forces act: at markers of their own, or at those of a joint."""
+
+    def __init__(
+        self,
+        place: _Placer,
+        joints: Sequence[AbstractJoint],
+        constraints: Sequence[_Constraint],
+    ):
+        self._place = place
+        by_name = {constraint.name: constraint for constraint in constraints}
+        self._joints = {joint.name: (joint, by_name[joint.name]) for joint in joints}
+
+    def load(
+        self, force: AbstractForce
+    ) -> tuple[AbstractLoad, tuple[AbstractMarker, ...], tuple[str, ...]]:
+        """The force's law, its markers and the bodies that they are on."""
+        if isinstance(force, AbstractBodyForce):
+            return force.load(), self._place.markers(force), force.bodies
+        if isinstance(force, AbstractJointForce):
+            joint, constraint = self.joint(force.joint)
+            return force.load_on(joint), constraint.markers, constraint.bodies
+        raise TypeError(f"{type(force).__name__} is no force on bodies or in a joint.")
+
+    def joint(self, name: str) -> tuple[AbstractJoint, _Constraint]:
+        """The joint of that name.
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        if name not in self._joints:
+            raise ValueError(
+                f"joint {name!r} was never declared; there are {', '.join(self._joints) or 'none'}."
+            )
+        return self._joints[name]
+
+
+def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -> Any:
+    """What is made for a force, with what is wrong about it said of the force."""
+    try:
+        return make(*arguments)
+    except ValueError as error:
+        raise ValueError(f"force {force.name!r}: {error}") from None
+
+
 def _force_groups(
-    forces: Sequence[AbstractForce], slots: dict[str, _Slot], place: _Placer
+    forces: Sequence[AbstractForce], slots: dict[str, _Slot], sites: _Sites
 ) -> tuple[ForceGroup, ...]:
+    acting = [force for force in forces if not isinstance(force, AbstractJointFriction)]
+    parts = [_of_force(force, sites.load, force) for force in acting]
+    groups = []
+    for members in group_by([(load, markers) for load, markers, _ in parts]):
+        load, markers = stack([parts[i][:2] for i in members])
+        indices = Indices(**_slot_indices([parts[i][2] for i in members], slots))
+        groups.append(ForceGroup(load, markers, indices))
+    return tuple(groups)
+
+
+def _friction_groups(
+    forces: Sequence[AbstractForce],
+    slots: dict[str, _Slot],
+    sites: _Sites,
+    infos: Sequence[ConstraintInfo],
+) -> tuple[FrictionGroup, ...]:
+    rows = {info.name: np.arange(info.start, info.stop) for info in infos}
     parts = []
     for force in forces:
-        try:
-            parts.append((force.load(), place.markers(force)))
-        except ValueError as error:
-            raise ValueError(f"force {force.name!r}: {error}") from None
+        if isinstance(force, AbstractJointFriction):
+            joint, constraint = _of_force(force, sites.joint, force.joint)
+            law = _of_force(force, force.law_of, joint)
+            parts.append(((law, constraint.primitives, constraint.markers), constraint))
     groups = []
-    for members in group_by(parts):
-        load, markers = stack([parts[i] for i in members])
-        indices = Indices(**_slot_indices([forces[i].bodies for i in members], slots))
-        groups.append(ForceGroup(load, markers, indices))
+    for members in group_by([part for part, _ in parts]):
+        own = [parts[i][1] for i in members]
+        indices = Indices(
+            rows=np.stack([rows[constraint.name] for constraint in own]),
+            **_slot_indices([constraint.bodies for constraint in own], slots),
+        )
+        names = tuple(constraint.name for constraint in own)
+        law, primitives, markers = stack([parts[i][0] for i in members])
+        groups.append(FrictionGroup(law, primitives, markers, indices, names))
     return tuple(groups)
 
 

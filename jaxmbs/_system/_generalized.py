@@ -14,6 +14,7 @@ from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._linalg import DenseDescriptor
 from ._jitted import jitted
+from ._places import no_places, Places
 from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
 
@@ -194,12 +195,27 @@ class GeneralizedSystem(AbstractSystem):
         del q, t, multipliers
         return jnp.zeros_like(v)
 
+    @property
+    def frictional_joints(self) -> tuple[str, ...]:
+        return ()
+
+    @jitted
+    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
+        return 0.5 * v @ self.mass_function(q) @ v
+
+    def places(self, q: Float[Array, " nq"]) -> Places:
+        del q
+        return no_places(self.structure)
+
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q
         return v
 
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
+
+    def knots(self) -> Float[Array, " knots"]:
+        return jnp.zeros((0,))
 
     def characteristic_length(self) -> Scalar:
         return jax.lax.stop_gradient(self.length)

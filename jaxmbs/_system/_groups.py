@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, PyTree
 from .._bodies import AbstractInertia, AbstractMarker
 from .._constraints import AbstractJoint, AbstractPrimitive
 from .._custom_types import Scalar
-from .._forces import AbstractLoad
-from ._structure import Indices
+from .._forces import AbstractFrictionLaw, AbstractLoad
+from .._indices import Indices
 
 
 Vectors = tuple[Float[Array, " ..."], ...]
@@ -47,11 +47,28 @@ class ConstraintGroup(eqx.Module):
 
 
 class ForceGroup(eqx.Module):
-    """Forces of one law on the same kinds of body. Indices as for constraints."""
+    """Forces of one law on the same kinds of body. Indices: `q{k}`, `v{k}` as for constraints."""
 
     load: AbstractLoad
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
+
+
+class FrictionGroup(eqx.Module):
+    """Friction of one law in joints of one class between the same kinds of body.
+
+    Indices: `rows` (n, rows) of the joints, which are geometric; `q{k}`, `v{k}` as for
+    constraints. `names`: of the joints.
+    """
+
+    law: AbstractFrictionLaw
+    primitives: tuple[AbstractPrimitive, ...]
+    markers: tuple[AbstractMarker, ...]
+    indices: Indices = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+
+
+AnyGroup = ConstraintGroup | ForceGroup | FrictionGroup
 
 
 def group_by(parts: Sequence[PyTree]) -> list[list[int]]:
@@ -91,12 +108,12 @@ def map_parts(
     return jax.vmap(one)(arrays, mapped)
 
 
-def slot_coordinates(group: ConstraintGroup | ForceGroup, q: Float[Array, " nq"]) -> Vectors:
+def slot_coordinates(group: AnyGroup, q: Float[Array, " nq"]) -> Vectors:
     """Coordinates of each slot's bodies, (n, nq) each, from the ground-extended q."""
     return tuple(q[group.indices[f"q{k}"]] for k in range(len(group.markers)))
 
 
-def slot_velocities(group: ConstraintGroup | ForceGroup, v: Float[Array, " nv"]) -> Vectors:
+def slot_velocities(group: AnyGroup, v: Float[Array, " nv"]) -> Vectors:
     """Velocities of each slot's bodies, (n, nv) each, from the ground-extended v."""
     return tuple(v[group.indices[f"v{k}"]] for k in range(len(group.markers)))
 

@@ -16,8 +16,7 @@ class Model(eqx.Module):
 
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `gravity`: m/s^2; `remark`: which of its
-    numbers were chosen rather than given by its source, shown wherever the model is;
-    `deferred_forces`: names of forces in its file that this version cannot evaluate.
+    numbers were chosen rather than given by its source, shown wherever the model is.
     """
 
     name: str = eqx.field(static=True)
@@ -28,7 +27,6 @@ class Model(eqx.Module):
     forces: tuple[AbstractForce, ...]
     gravity: Float[Array, " dim"] | None
     remark: str = eqx.field(static=True)
-    deferred_forces: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -41,7 +39,6 @@ class Model(eqx.Module):
         forces: Sequence[AbstractForce] = (),
         gravity: Numbers | None = None,
         remark: str = "",
-        deferred_forces: tuple[str, ...] = (),
     ):
         if dimension not in (2, 3):
             raise ValueError(f"dimension must be 2 (planar) or 3 (spatial), got {dimension!r}.")
@@ -53,7 +50,6 @@ class Model(eqx.Module):
         self.forces = tuple(forces)
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.remark = remark
-        self.deferred_forces = tuple(deferred_forces)
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -61,10 +57,5 @@ class Model(eqx.Module):
         **Raises:** `ValueError` that names the part, if the parts do not belong together.
         """
         return MultibodySystem(
-            self.bodies,
-            self.joints,
-            self.drivers,
-            self.forces,
-            gravity=self.gravity,
-            deferred_forces=self.deferred_forces,
+            self.bodies, self.joints, self.drivers, self.forces, gravity=self.gravity
         )

@@ -11,15 +11,19 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._bodies import AbstractBody
-from .._constraints import AbstractJoint, Driver, Frames, Release
+from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Release
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
-from .._linalg import DenseDescriptor
+from .._indices import Indices
+from .._linalg import BlockDescriptor, layout_of, Pattern
 from . import _groups
-from ._building import build, Built
-from ._groups import BodyGroup, ConstraintGroup, ForceGroup, map_parts
+from ._blocks import constraint_blocks, mass_blocks, pattern_of
+from ._building import build, Built, GROUND
+from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
 from ._jitted import jitted
-from ._structure import Indices, Structure
+from ._loads import generalized_friction, generalized_loads, stored_energy
+from ._places import Places, places_of
+from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
 
 
@@ -31,8 +35,6 @@ class MultibodySystem(AbstractSystem):
     - `bodies`, `joints`, `drivers`, `forces`: parts of `jaxmbs.planar` or `jaxmbs.spatial`, of
       one dimension. Rows: joints in order, then drivers in order; columns: bodies in order.
     - `gravity`: m/s^2, world; default none.
-    - `deferred_forces`: names of forces that the file has and this version cannot evaluate;
-      `force` then raises instead of leaving them out.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
     joints, drivers and forces), stacked by kind; new values never recompile.
@@ -43,12 +45,13 @@ class MultibodySystem(AbstractSystem):
     body_groups: tuple[BodyGroup, ...]
     constraint_groups: tuple[ConstraintGroup, ...]
     force_groups: tuple[ForceGroup, ...]
+    friction_groups: tuple[FrictionGroup, ...]
     gravity: Float[Array, " dim"]
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure = eqx.field(static=True)
     indices: Indices = eqx.field(static=True)
-    deferred_forces: tuple[str, ...] = eqx.field(static=True)
+    pattern: Pattern = eqx.field(static=True)
 
     def __init__(
         self,
@@ -58,7 +61,6 @@ class MultibodySystem(AbstractSystem):
         forces: Sequence[AbstractForce] = (),
         *,
         gravity: Numbers | None = None,
-        deferred_forces: Sequence[str] = (),
     ):
         built: Built = build(bodies, joints, drivers, forces)
         dimension = built.dimension
@@ -66,12 +68,14 @@ class MultibodySystem(AbstractSystem):
         self.body_groups = built.body_groups
         self.constraint_groups = built.constraint_groups
         self.force_groups = built.force_groups
+        self.friction_groups = built.friction_groups
         self.gravity = _checks.real(field, (dimension,), "gravity")
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
         self.indices = built.indices
-        self.deferred_forces = tuple(deferred_forces)
+        rows = len(built.structure.rows)
+        self.pattern = pattern_of(built.body_groups, built.constraint_groups, rows)
 
     @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
@@ -86,11 +90,6 @@ class MultibodySystem(AbstractSystem):
     def force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
-        if self.deferred_forces:
-            raise ValueError(
-                "this version reads and checks but cannot yet evaluate the forces "
-                f"{', '.join(self.deferred_forces)}; leave them out to compute F."
-            )
         total = jnp.zeros_like(v)
         for group in self.body_groups:
             total = total.at[group.indices["v"]].add(
@@ -101,23 +100,9 @@ class MultibodySystem(AbstractSystem):
                     v[group.indices["v"]],
                 )
             )
-        return total + self._loads(q, v, t)
-
-    def _loads(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> Float[Array, " nv"]:
         t = jnp.asarray(t, q.dtype)
-        coordinates, velocities = self._with_ground(q, v)
-        total = jnp.zeros_like(velocities)
-        for group in self.force_groups:
-            parts = (group.load, group.markers)
-            qs = _groups.slot_coordinates(group, coordinates)
-            vs = _groups.slot_velocities(group, velocities)
-            for k, contribution in enumerate(
-                map_parts(_generalized_load, parts, qs, vs, shared=(t,))
-            ):
-                total = total.at[group.indices[f"v{k}"]].add(contribution)
-        return total[: self.structure.nv]
+        loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
+        return total + loads[: self.structure.nv]
 
     @jitted
     def position_residual(
@@ -192,9 +177,14 @@ class MultibodySystem(AbstractSystem):
     @jitted
     def descriptor(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> DenseDescriptor:
-        return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
+    ) -> BlockDescriptor:
+        t = jnp.asarray(t, q.dtype)
+        coordinates, velocities = self._with_ground(q, v)
+        blocks = constraint_blocks(self.constraint_groups, self.pattern, coordinates, velocities, t)
+        masses = mass_blocks(self.body_groups, self.pattern, q)
+        return BlockDescriptor(blocks, masses, layout_of(self.pattern))
 
+    @jitted
     def friction(
         self,
         q: Float[Array, " nq"],
@@ -202,8 +192,56 @@ class MultibodySystem(AbstractSystem):
         t: RealScalarLike,
         multipliers: Float[Array, " rows"],
     ) -> Float[Array, " nv"]:
-        del q, t, multipliers
-        return jnp.zeros_like(v)
+        t = jnp.asarray(t, q.dtype)
+        extended = self._with_ground(q, v)
+        total = generalized_friction(self.friction_groups, *extended, t, multipliers)
+        return total[: self.structure.nv]
+
+    @property
+    def frictional_joints(self) -> tuple[str, ...]:
+        names = {name for group in self.friction_groups for name in group.names}
+        return tuple(name for name in self.structure.constraint_names if name in names)
+
+    @jitted
+    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
+        total = jnp.zeros((), q.dtype)
+        for group in self.body_groups:
+            total = total + jnp.sum(
+                map_parts(
+                    lambda b, x, u: 0.5 * u @ b.mass_matrix(x) @ u,
+                    group.inertia,
+                    q[group.indices["q"]],
+                    v[group.indices["v"]],
+                )
+            )
+        return total
+
+    @jitted
+    def energy(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> tuple[Scalar, Scalar]:
+        """Kinetic and potential energy (J): of gravity, zero at the world's origin, and of what
+        the forces store (springs, bushings).
+
+        Constant forces, motors and drivers store nothing: their work changes the sum.
+        """
+        del t
+        coordinates, _ = self._with_ground(q, v)
+        potential = stored_energy(self.force_groups, coordinates)
+        for group in self.body_groups:
+            potential = potential + jnp.sum(
+                map_parts(
+                    lambda b, x: b.potential(x, self.gravity),
+                    group.inertia,
+                    q[group.indices["q"]],
+                )
+            )
+        return self.kinetic_energy(q, v), potential
+
+    @jitted
+    def places(self, q: Float[Array, " nq"]) -> Places:
+        coordinates, _ = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))
+        return places_of(self.constraint_groups, self.structure, GROUND, coordinates)
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         result = jnp.zeros_like(q)
@@ -220,6 +258,11 @@ class MultibodySystem(AbstractSystem):
             iq, iv = group.indices["q"], group.indices["v"]
             result = result.at[iq].set(retract(q[iq], step[iv]))
         return result
+
+    def knots(self) -> Float[Array, " knots"]:
+        leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
+        motions = [leaf for leaf in leaves if _is_motion(leaf)]
+        return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *(m.knots().ravel() for m in motions)]))
 
     def characteristic_length(self) -> Scalar:
         """Root mean square distance from a joint's point to the centre of mass of each moving
@@ -285,6 +328,10 @@ class MultibodySystem(AbstractSystem):
         return jnp.concatenate([q, pose]), jnp.concatenate([v, rest])
 
 
+def _is_motion(part: object) -> bool:
+    return isinstance(part, AbstractMotion)
+
+
 def _add_blocks(
     matrix: Float[Array, "rows nv"], blocks: Float[Array, "n r c"], corners: np.ndarray
 ) -> Float[Array, "rows nv"]:
@@ -297,15 +344,6 @@ def _add_blocks(
     return lax.scatter_add(
         matrix, jnp.asarray(corners), blocks, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP
     )
-
-
-def _generalized_load(part, qs, vs, t: Scalar):
-    """Generalized force on each slot: the transpose of the map from v to the twists."""
-    load, markers = part
-    frames, twists = _groups.frames_and_twists(markers, qs, vs)
-    wrenches = load.wrenches(frames, twists, t)
-    _, transpose = jax.vjp(lambda v: _groups.frames_and_twists(markers, qs, v)[1], vs)
-    return transpose(wrenches)[0]
 
 
 def _arms(part: _groups.Part) -> Float[Array, " slots"]:

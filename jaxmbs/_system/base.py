@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractDescriptor
 from ._equations import Equations
+from ._places import Places
 from ._structure import Structure
 
 
@@ -88,6 +89,20 @@ class AbstractSystem(eqx.Module):
     ) -> Float[Array, " nv"]:
         """The part of F that depends on the multipliers: Coulomb friction."""
 
+    @property
+    @abc.abstractmethod
+    def frictional_joints(self) -> tuple[str, ...]:
+        """Names of the joints with friction, in row order; without any, `friction` is zero."""
+
+    @abc.abstractmethod
+    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
+        """1/2 v^T M(q) v (J)."""
+
+    @abc.abstractmethod
+    def places(self, q: Float[Array, " nq"]) -> Places:
+        """Where each constraint acts on each of its bodies; none where the coordinates say
+        nothing about points."""
+
     @abc.abstractmethod
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """qdot = N(q) v."""
@@ -95,6 +110,10 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """The coordinates reached from q by a finite step along the velocities."""
+
+    @abc.abstractmethod
+    def knots(self) -> Float[Array, " knots"]:
+        """Times (s), in order, at which prescribed motions are not smooth."""
 
     @abc.abstractmethod
     def characteristic_length(self) -> Scalar:

@@ -85,7 +85,7 @@ def answer(model: Model, request: Request) -> Answer:
     system = model.system()
     _check_time(model, request.time)
     subsets = [_names(subset) for subset in request.subsets]
-    q = _configuration(system, request)
+    q = configuration_at(system, request)
     v, t = system.initial_v, request.time
     if not bool(np.all(np.isfinite(np.asarray(system.constraint_matrix(q, v, t))))):
         raise AnalysisFailed(
@@ -154,7 +154,7 @@ def _check_time(model: Model, time: float) -> None:
             )
 
 
-def _configuration(system: MultibodySystem, request: Request):
+def configuration_at(system: MultibodySystem, request: Request):
     """The reference configuration, or the assembled one."""
     q, t = system.reference_q, request.time
     if request.assemble:

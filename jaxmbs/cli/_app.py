@@ -7,7 +7,7 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
-from . import _analyze, _demo, _load
+from . import _analyze, _demo, _kinematics, _load, _simulate
 from ._output import print_json, refusing
 
 
@@ -72,6 +72,69 @@ def analyze(
             print_json(_analyze.document(answer))
         else:
             _analyze.show(answer)
+
+
+@app.command()
+def simulate(
+    model: ModelArgument,
+    end: Annotated[float, typer.Option(help="When the motion ends (s).")],
+    every: Annotated[
+        float | None, typer.Option(help="Time between saved states (s); the end alone if left out.")
+    ] = None,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of a step.")] = 1e-8,
+    atol: Annotated[
+        float, typer.Option(help="Absolute tolerance of a step (m, rad, m/s, rad/s).")
+    ] = 1e-10,
+    formulation: Annotated[
+        str | None,
+        typer.Option(help=f"One of {', '.join(_simulate.FORMULATIONS)}; default minimum-norm."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A row for elimination to leave out. Repeats.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Whole trajectory: .csv or .npz.")] = None,
+    assemble: Annotated[
+        bool,
+        typer.Option("--assemble", help="Start at the nearest state that the constraints allow."),
+    ] = False,
+    time: Annotated[float, typer.Option(help="When the motion starts (s).")] = 0.0,
+    json: JsonOption = False,
+) -> None:
+    """Forward dynamics from the initial velocities; prints the final state."""
+    with refusing():
+        request = _simulate.Request(
+            end=end,
+            every=every,
+            rtol=rtol,
+            atol=atol,
+            formulation=formulation,
+            drop=tuple(drop or ()),
+            out=out,
+            assemble=assemble,
+            time=time,
+        )
+        answer = _simulate.answer(_load.load(model), request)
+        if json:
+            print_json(_simulate.document(answer))
+        else:
+            _simulate.show(answer)
+
+
+@app.command()
+def kinematics(
+    model: ModelArgument,
+    end: Annotated[float, typer.Option(help="When the motion ends (s).")],
+    every: Annotated[float, typer.Option(help="Time between states (s).")],
+    out: Annotated[Path | None, typer.Option(help="Whole motion: .csv or .npz.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Positions, velocities and accelerations when drivers move every mobility."""
+    with refusing():
+        answer = _kinematics.answer(_load.load(model), end, every, out)
+        if json:
+            print_json(_kinematics.document(answer))
+        else:
+            _kinematics.show(answer)
 
 
 @app.command("list")

@@ -14,15 +14,28 @@ from .._system import Model
 from ._analyze import Answer, answer, make_console, Request, show
 
 
-# The paper's eliminations (its row numbers 6 and 21, 18 and 21, 19 and 21) by row names.
-_ELIMINATIONS = (("C.y", "W4"), ("W1", "W4"), ("W2", "W4"))
-
-
 def run(*, every: bool, quiet: bool) -> list[Path]:
     """Print the reports and write the pictures; returns the pictures' paths."""
     console = make_console()
     names = mechanisms.names() if every else ("mobile-robot",)
-    return [_one(mechanisms.get(name), console, quiet) for name in names]
+    paths = []
+    for model in map(mechanisms.get, names):
+        paths.append(_one(model, console, quiet))
+        if every:
+            paths += _motion(model, console, quiet)
+    return paths
+
+
+def _motion(model: Model, console: Console, quiet: bool) -> list[Path]:
+    """The figures of the motion that a paper shows."""
+    # pyplot is slow to import, and other commands draw nothing.
+    from ._papers import write_figures
+
+    written = write_figures(model)
+    if written and not quiet:
+        console.print(Text(f"motion: {', '.join(map(str, written))}"))
+        console.print()
+    return written
 
 
 def _one(model: Model, console: Console, quiet: bool) -> Path:
@@ -45,12 +58,14 @@ def _one(model: Model, console: Console, quiet: bool) -> Path:
 
 def _eliminations(found: Answer) -> list[str]:
     """The rank that is left when the paper's rows are dropped."""
+    from ._papers import ROBOT_ELIMINATIONS
+
     structure = found.report.structure
     matrix = np.asarray(
         found.system.constraint_matrix(jnp.asarray(found.q), found.system.initial_v, 0.0)
     )
     lines = []
-    for dropped in _ELIMINATIONS:
+    for dropped in ROBOT_ELIMINATIONS:
         kept = [i for i, name in enumerate(structure.row_names) if name not in dropped]
         rank = np.linalg.matrix_rank(matrix[kept])
         lines.append(f"without {' and '.join(dropped)} (an elimination of the paper): rank {rank}")

@@ -3,16 +3,16 @@
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from .. import _checks, planar, spatial
+from .. import planar, spatial
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, AbstractMotion, Driver
 from .._errors import ModelError
-from .._forces import AbstractForce, Applied, Following
+from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
-from ._registry import JOINTS, MOTIONS, SYNONYMS
+from ._registry import Entry, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
 
 
 _TABLES = ("body", "joint", "driver", "force")
@@ -54,7 +54,7 @@ def model_from_tables(content: Mapping[str, Any], default_name: str = "model") -
         raise ModelError("the file declares no body; add a [[body]] table.")
     joints = [_joint(entry, i, dimension) for i, entry in enumerate(tables["joint"])]
     drivers = [_driver(entry, i) for i, entry in enumerate(tables["driver"])]
-    forces, deferred = _forces(tables["force"], dimension, bodies, joints)
+    forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
     gravity = content.get("gravity")
     if gravity is not None:
         gravity = _schema.validate(_gravity_table(), {"gravity": gravity}, "the file")["gravity"]
@@ -67,7 +67,6 @@ def model_from_tables(content: Mapping[str, Any], default_name: str = "model") -
             drivers=drivers,
             forces=forces,
             gravity=gravity,
-            deferred_forces=tuple(deferred),
         )
         # Names, and whether the parts belong together, are the system's business.
         model.system()
@@ -142,23 +141,33 @@ def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
     values = _schema.validate(_schema.joint_table(chosen), entry, where)
     values.pop("type")
     if chosen.paired:
-        if ("at" in values) == ("points" in values):
-            raise ModelError(
-                f"{where}: give `at` (one world point used for both bodies) or `points` (one "
-                "world point for each body), one of the two."
-            )
-        if "points" in values:
-            values["at"] = _pair(values.pop("points"), dimension, where)
+        _place(chosen, values, dimension, where)
     return _made(where, chosen.cls, values.pop("name"), values.pop("bodies"), **values)
 
 
-def _pair(points: list[list[float]], dimension: int, where: str) -> list[list[float]]:
+def _place(chosen: Entry, values: dict[str, Any], dimension: int, where: str) -> None:
+    """Check the lengths of points and forces; `points` becomes the two rows of `at` where the
+    part takes `at` for both bodies."""
+    if chosen.paired and ("at" in values) == ("points" in values):
+        raise ModelError(
+            f"{where}: give `at` (one world point used for both bodies) or `points` (one "
+            "world point for each body), one of the two."
+        )
+    for key in ("at", "force"):
+        if key in values and len(values[key]) != dimension:
+            raise ModelError(
+                f"{where}: {key} must be a vector of {dimension} numbers, got {values[key]!r}."
+            )
+    if "points" not in values:
+        return
+    points = values["points"]
     if len(points) != 2 or any(len(point) != dimension for point in points):
         raise ModelError(
             f"{where}: points must hold one world point of {dimension} numbers for each of the "
             f"two bodies, got {points!r}."
         )
-    return points
+    if chosen.paired:
+        values["at"] = values.pop("points")
 
 
 def _word(entry: Any, where: str) -> str:
@@ -185,115 +194,17 @@ def _motion(entry: dict[str, Any], where: str) -> AbstractMotion:
     return _made(where, MOTIONS[word].cls, **values)
 
 
-def _forces(
-    entries: list[Any],
-    dimension: int,
-    bodies: list[AbstractBody],
-    joints: list[AbstractJoint],
-) -> tuple[list[AbstractForce], list[str]]:
-    """Forces that can act, and the names of checked ones that cannot yet."""
-    forces: list[AbstractForce] = []
-    deferred: list[str] = []
-    names: set[str] = set()
-    checks = _DeferredChecks(dimension, bodies, joints)
-    for index, entry in enumerate(entries):
-        where = _where("force", entry, index)
-        word = _word(entry, where)
-        if word == "applied":
-            forces.append(_applied(entry, where, dimension))
-            name = forces[-1].name
-        elif word in checks.tables:
-            name = checks.check(word, entry, where)
-            deferred.append(name)
-        else:
-            raise ModelError(
-                f"{where}: type {word!r} is unknown; the types are "
-                f"{', '.join(['applied', *checks.tables])}."
-            )
-        if name in names:
-            raise ModelError(f"force name {name!r} is used twice; rename one.")
-        names.add(name)
-    return forces, deferred
-
-
-def _applied(entry: Any, where: str, dimension: int) -> AbstractForce:
-    planar_table, spatial_table = _schema.PlanarAppliedTable, _schema.SpatialAppliedTable
-    table = planar_table if dimension == 2 else spatial_table
-    values = _schema.validate(table, entry, where)
-    make = Following if values.pop("follows", "world") == "body" else Applied
+def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
+    where = _where("force", entry, index)
+    word = _word(entry, where)
+    if word not in FORCES:
+        raise ModelError(f"{where}: type {word!r} is unknown; the types are {', '.join(FORCES)}.")
+    chosen = FORCES[word]
+    values = _schema.validate(_schema.force_table(chosen), entry, where)
     values.pop("type")
-    for key in ("force", "at"):
-        if key in values and len(values[key]) != dimension:
-            raise ModelError(
-                f"{where}: {key} must be a vector of {dimension} numbers, got {values[key]!r}."
-            )
-    return _made(where, make, values.pop("name"), values.pop("body"), **values)
-
-
-class _DeferredChecks:
-    """Checks of forces that are read but do not act yet."""
-
-    tables: Mapping[str, type[_schema.AbstractTable]] = {
-        "spring_damper": _schema.SpringDamperTable,
-        "torsion_spring": _schema.TorsionSpringTable,
-        "coulomb_friction": _schema.CoulombFrictionTable,
-    }
-
-    def __init__(self, dimension: int, bodies: list[AbstractBody], joints: list[AbstractJoint]):
-        self._dimension = dimension
-        self._bodies = ["ground", *(body.name for body in bodies)]
-        self._joints = {joint.name: joint for joint in joints}
-
-    def check(self, word: str, entry: Any, where: str) -> str:
-        """Refuse what is wrong about the entry, and return its name."""
-        values = _schema.validate(self.tables[word], entry, where)
-        checks = {
-            "spring_damper": self._spring_damper,
-            "torsion_spring": self._torsion_spring,
-            "coulomb_friction": self._coulomb_friction,
-        }
-        _made(where, _checks.name, values["name"], "a force")
-        checks[word](values, where)
-        return values["name"]
-
-    def _spring_damper(self, values: dict[str, Any], where: str) -> None:
-        _pair(values["points"], self._dimension, where)
-        length = values.get("length")
-        if length is not None and length < 0:
-            raise ModelError(f"{where}: length must not be negative, got {length:g}.")
-        for name in values["bodies"]:
-            if name not in self._bodies:
-                self._undeclared("body", name, self._bodies, where)
-        _made(where, _checks.body_names, values["bodies"], 2)
-        if values["points"][0] == values["points"][1]:
-            raise ModelError(
-                f"{where}: the two points coincide, so the spring has no direction; move one."
-            )
-
-    def _torsion_spring(self, values: dict[str, Any], where: str) -> None:
-        joint = self._joint(values["joint"], where)
-        if "rotation" not in joint.coordinates():
-            raise ModelError(
-                f"{where}: joint {joint.name!r} ({joint.kind}) has no rotation; a torsion "
-                "spring acts about a revolute or cylindrical joint."
-            )
-
-    def _coulomb_friction(self, values: dict[str, Any], where: str) -> None:
-        self._joint(values["joint"], where)
-        if values["coefficient"] < 0:
-            raise ModelError(
-                f"{where}: coefficient must not be negative, got {values['coefficient']:g}."
-            )
-        for key in ("radius", "velocity"):
-            if values[key] <= 0:
-                raise ModelError(f"{where}: {key} must be greater than zero, got {values[key]:g}.")
-
-    def _joint(self, name: str, where: str) -> AbstractJoint:
-        if name not in self._joints:
-            self._undeclared("joint", name, list(self._joints), where)
-        return self._joints[name]
-
-    def _undeclared(self, what: str, name: str, known: list[str], where: str) -> NoReturn:
-        raise ModelError(
-            f"{where}: {what} {name!r} was never declared; there are {', '.join(known) or 'none'}."
-        )
+    _place(chosen, values, dimension, where)
+    make = chosen.cls
+    if "follows" in chosen.optional:
+        make = FOLLOWS[values.pop("follows", "world")]
+    bodies = [values.pop(key) for key in ("body", "bodies", "joint") if key in values]
+    return _made(where, make, values.pop("name"), *bodies, **values)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .. import planar, spatial
+from .. import forces, planar, spatial
 from .._constraints import AbstractJoint, AbstractMotion, Linear, Polynomial, Sine, Step, Table
+from .._forces import AbstractForce
 
 
 class Entry(NamedTuple):
@@ -69,6 +70,27 @@ MOTIONS: Mapping[str, Entry] = MappingProxyType(
 )
 
 
+FORCES: Mapping[str, Entry] = MappingProxyType(
+    {
+        "applied": Entry(forces.Applied, ("body",), ("at", "force", "torque", "follows")),
+        "bushing": Entry(forces.Bushing, ("bodies", "at", "stiffness"), ("damping",)),
+        "spring_damper": Entry(
+            forces.SpringDamper, ("bodies", "points", "stiffness"), ("damping", "length")
+        ),
+        "torsion_spring": Entry(
+            forces.TorsionSpring, ("joint",), ("stiffness", "damping", "rest", "torque")
+        ),
+        "coulomb_friction": Entry(
+            forces.CoulombFriction, ("joint", "coefficient", "velocity"), ("radius",)
+        ),
+    }
+)
+# What an applied force follows: one class each, of the same keys.
+FOLLOWS: Mapping[str, type[AbstractForce]] = MappingProxyType(
+    {"world": forces.Applied, "body": forces.Following}
+)
+
+
 def joint_entry(joint: AbstractJoint, dimension: int) -> Entry:
     """The entry that a joint is written with.
 
@@ -92,3 +114,22 @@ def motion_word(motion: AbstractMotion) -> str:
         if type(motion) is entry.cls:
             return word
     raise ValueError(f"{type(motion).__name__} is no motion of a model file.")
+
+
+def force_entry(force: AbstractForce) -> Entry:
+    """The entry that a force is written with.
+
+    **Raises:** `ValueError` for a force that model files do not know (user-written functions).
+    """
+    entry = FORCES.get(force.kind)
+    if entry is None or type(force) not in (entry.cls, *FOLLOWS.values()):
+        raise ValueError(
+            f"force {force.name!r} ({force.kind}) is made of a Python function and cannot be "
+            "written to a model file."
+        )
+    return entry
+
+
+def follows(force: AbstractForce) -> str:
+    """What an applied force follows, by its word."""
+    return next(word for word, cls in FOLLOWS.items() if type(force) is cls)

@@ -57,66 +57,8 @@ class DriverTable(AbstractTable):
     motion: dict[str, Any]
 
 
-class PlanarAppliedTable(AbstractTable):
-    """`[[force]]` of type `applied`, dimension 2."""
-
-    name: str
-    type: Literal["applied"]
-    body: str
-    at: Vector | None = None
-    force: Vector | None = None
-    torque: Number | None = None
-    follows: Literal["world", "body"] = "world"
-
-
-class SpatialAppliedTable(AbstractTable):
-    """`[[force]]` of type `applied`, dimension 3."""
-
-    name: str
-    type: Literal["applied"]
-    body: str
-    at: Vector | None = None
-    force: Vector | None = None
-    torque: Vector | None = None
-    follows: Literal["world", "body"] = "world"
-
-
-class SpringDamperTable(AbstractTable):
-    """`[[force]]` of type `spring_damper`."""
-
-    name: str
-    type: Literal["spring_damper"]
-    bodies: Names
-    points: list[Vector]
-    stiffness: Number
-    damping: Number = 0.0
-    length: Number | None = None
-
-
-class TorsionSpringTable(AbstractTable):
-    """`[[force]]` of type `torsion_spring`."""
-
-    name: str
-    type: Literal["torsion_spring"]
-    joint: str
-    stiffness: Number = 0.0
-    damping: Number = 0.0
-    rest: Number = 0.0
-    torque: Number = 0.0
-
-
-class CoulombFrictionTable(AbstractTable):
-    """`[[force]]` of type `coulomb_friction`."""
-
-    name: str
-    type: Literal["coulomb_friction"]
-    joint: str
-    coefficient: Number
-    radius: Number
-    velocity: Number
-
-
-# Types of the keys of joints and motions; their tables are made from the registry.
+# Types of the keys of joints, motions and forces; their tables are made from the registry. Where
+# several are admitted, which one is meant depends on the dimension or the type.
 _KEYS: dict[str, Any] = {
     "at": Vector,
     "points": list[Vector],
@@ -136,21 +78,43 @@ _KEYS: dict[str, Any] = {
     "rate": Number,
     "times": Vector,
     "values": Vector,
+    "bodies": Names,
+    "body": str,
+    "force": Vector,
+    "torque": Number | Vector,
+    "follows": Literal["world", "body"],
+    "joint": str,
+    "stiffness": Number | Vector | list[Vector],
+    "damping": Number | Vector | list[Vector],
+    "rest": Number,
+    "coefficient": Number,
+    "velocity": Number,
 }
 
 
 def joint_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of joint. `at` and `points` exclude one another."""
-    optional = entry.optional
-    if entry.paired:
-        optional = ("at", "points", *optional)
-    required = tuple(key for key in entry.required if not (entry.paired and key == "at"))
+    required, optional = _places(entry)
     return _made("JointTable", {"name": str, "type": str, "bodies": Names}, required, optional)
+
+
+def force_table(entry: Entry) -> type[AbstractTable]:
+    """The table of one type of force. `at` and `points` exclude one another."""
+    required, optional = _places(entry)
+    return _made("ForceTable", {"name": str, "type": str}, required, optional)
 
 
 def motion_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of motion."""
     return _made("MotionTable", {"type": str}, entry.required, entry.optional)
+
+
+def _places(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys that must and may stand in a table, where `points` may stand for `at`."""
+    if not entry.paired:
+        return entry.required, entry.optional
+    required = tuple(key for key in entry.required if key != "at")
+    return required, ("at", "points", *entry.optional)
 
 
 def _made(

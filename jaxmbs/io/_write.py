@@ -1,5 +1,6 @@
 """From a `Model` to a model file."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,22 +9,17 @@ from tomlkit.items import AoT, Array, InlineTable
 
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, Driver
-from .._forces import AbstractForce, Following
+from .._forces import AbstractForce
 from .._system import Model
-from ._registry import joint_entry, motion_word, MOTIONS
+from ._registry import follows, force_entry, joint_entry, motion_word, MOTIONS
 
 
 def write_model(model: Model) -> str:
     """The text of a model file that reads back to the same system, number for number.
 
-    **Raises:** `ValueError` for parts that model files do not know (particles, constraints
-    and motions that are Python functions).
+    **Raises:** `ValueError` for parts that model files do not know (particles, constraints,
+    forces and motions that are Python functions).
     """
-    if model.deferred_forces:
-        raise ValueError(
-            "this version reads but cannot write the forces "
-            f"{', '.join(model.deferred_forces)}; take them over from the file they came from."
-        )
     document = tomlkit.document()
     if model.remark:
         for line in _wrapped(model.remark):
@@ -77,13 +73,23 @@ def _joint(joint: AbstractJoint, dimension: int) -> dict[str, Any]:
     if "carrier" in entry.optional:
         *geared, table["carrier"] = joint.bodies
         table["bodies"] = geared
+    return table | _values(joint, keys)
+
+
+def _values(part: AbstractJoint | AbstractForce, keys: Sequence[str]) -> dict[str, Any]:
+    """The part's fields of these names; those that were left out stay so."""
+    table: dict[str, Any] = {}
     for key in keys:
-        value = np.asarray(getattr(joint, key))
-        if key == "at" and value.ndim == 2:
-            same = np.array_equal(value[0], value[1])
-            table["at" if same else "points"] = _value(value[0] if same else value)
+        field = getattr(part, key)
+        if field is None:
+            continue
+        if isinstance(field, str):
+            table[key] = field
+        elif key == "at" and field.ndim == 2:
+            same = np.array_equal(field[0], field[1])
+            table["at" if same else "points"] = _value(field[0] if same else field)
         else:
-            table[key] = _value(value)
+            table[key] = _value(field)
     return table
 
 
@@ -102,12 +108,16 @@ def _driver(driver: Driver) -> dict[str, Any]:
 
 
 def _force(force: AbstractForce) -> dict[str, Any]:
-    fields = vars(force)
-    table: dict[str, Any] = {"name": force.name, "type": force.kind, "body": force.bodies[0]}
-    for key in ("at", "force", "torque"):
-        if fields[key] is not None:
-            table[key] = _value(fields[key])
-    table["follows"] = "body" if type(force) is Following else "world"
+    entry = force_entry(force)
+    table: dict[str, Any] = {"name": force.name, "type": force.kind}
+    keys = [*entry.required, *entry.optional]
+    if "body" in keys:
+        (table["body"],) = vars(force)["bodies"]
+    if "bodies" in keys:
+        table["bodies"] = list(vars(force)["bodies"])
+    table |= _values(force, [k for k in keys if k not in ("body", "bodies", "follows")])
+    if "follows" in keys:
+        table["follows"] = follows(force)
     return table
 
 

@@ -1,3 +1,8 @@
 """Pictures (extra `cli`)."""
 
+from ._history import (
+    draw_curve as draw_curve,
+    draw_force as draw_force,
+    draw_reactions as draw_reactions,
+)
 from ._mechanism import draw_mechanism as draw_mechanism

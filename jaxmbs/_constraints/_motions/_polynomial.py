@@ -16,6 +16,9 @@ class Linear(AbstractMotion):
         self.offset = _checks.real(offset, (), "offset")
         self.rate = _checks.real(rate, (), "rate")
 
+    def knots(self) -> Float[Array, " knots"]:
+        return jnp.zeros((0,))
+
     def __call__(self, t: RealScalarLike) -> Scalar:
         return self.offset + self.rate * t
 
@@ -30,6 +33,9 @@ class Polynomial(AbstractMotion):
         if count == 0:
             raise ValueError("coefficients must hold at least one number, got none.")
         self.coefficients = _checks.real(jnp.asarray(coefficients), (count,), "coefficients")
+
+    def knots(self) -> Float[Array, " knots"]:
+        return jnp.zeros((0,))
 
     def __call__(self, t: RealScalarLike) -> Scalar:
         return jnp.polyval(self.coefficients[::-1], jnp.asarray(t))

@@ -1,4 +1,5 @@
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ... import _checks
 from ..._custom_types import Numbers, RealScalarLike, Scalar
@@ -25,6 +26,9 @@ class Sine(AbstractMotion):
         self.amplitude = _checks.real(amplitude, (), "amplitude")
         self.frequency = _checks.real(frequency, (), "frequency")
         self.phase = _checks.real(phase, (), "phase")
+
+    def knots(self) -> Float[Array, " knots"]:
+        return jnp.zeros((0,))
 
     def __call__(self, t: RealScalarLike) -> Scalar:
         angle = 2 * jnp.pi * self.frequency * t + self.phase

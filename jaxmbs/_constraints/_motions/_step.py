@@ -23,6 +23,9 @@ class Step(AbstractMotion):
         self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
         self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
 
+    def knots(self) -> Float[Array, " knots"]:
+        return self.times
+
     def __call__(self, t: RealScalarLike) -> Scalar:
         s = jnp.clip((t - self.times[:-1]) / jnp.diff(self.times), 0.0, 1.0)
         # 10 s^3 - 15 s^4 + 6 s^5 rises from 0 to 1 with two vanishing derivatives at the ends.

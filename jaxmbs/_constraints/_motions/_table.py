@@ -45,6 +45,9 @@ class Table(AbstractMotion):
         self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
         self.slope_weights = _slope_weights(self.times)
 
+    def knots(self) -> Float[Array, " knots"]:
+        return self.times
+
     def __call__(self, t: RealScalarLike) -> Scalar:
         t = jnp.asarray(t, self.times.dtype)
         last = self.times.shape[0] - 2

@@ -1,6 +1,7 @@
 import abc
 
 import equinox as eqx
+from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike, Scalar
 
@@ -11,6 +12,10 @@ class AbstractMotion(eqx.Module):
     @abc.abstractmethod
     def __call__(self, t: RealScalarLike) -> Scalar:
         """The value at time t (s), measured from the reference configuration."""
+
+    @abc.abstractmethod
+    def knots(self) -> Float[Array, " knots"]:
+        """Times (s) at which a higher derivative jumps; an integrator steps onto them."""
 
     def domain(self) -> tuple[Scalar, Scalar] | None:
         """First and last time at which the motion is defined; None: at all times."""

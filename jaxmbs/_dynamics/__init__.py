@@ -1,0 +1,20 @@
+from ._certificate import Certificate as Certificate, certify as certify
+from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
+from ._events import (
+    AbstractEvent as AbstractEvent,
+    StopAtSingular as StopAtSingular,
+    StopWhen as StopWhen,
+)
+from ._failures import SimulationError as SimulationError
+from ._friction import solve_with_friction as solve_with_friction
+from ._initial import consistent_state as consistent_state
+from ._inverse import inverse_dynamics as inverse_dynamics
+from ._kinematics import (
+    Kinematics as Kinematics,
+    kinematics as kinematics,
+    KinematicsError as KinematicsError,
+)
+from ._linearise import Linearisation as Linearisation, linearise as linearise
+from ._simulate import simulate as simulate
+from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
+from ._trajectory import Statistics as Statistics, Trajectory as Trajectory

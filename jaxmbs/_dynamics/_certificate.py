@@ -1,0 +1,77 @@
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import BoolScalar, RealScalarLike
+from .._solvability import AbstractCriterion, analyze, Solvability
+from .._system import AbstractSystem
+
+
+class Certificate(eqx.Module):
+    """Is the motion with Coulomb friction unique?
+
+    - `joints`: those with friction, in row order. `unique` (joints,): is each one's reaction.
+    - `solvability`: the analysis that it follows from.
+    """
+
+    unique: Bool[Array, " joints"]
+    solvability: Solvability
+    joints: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def certified(self) -> BoolScalar:
+        """Is every frictional joint's reaction unique?"""
+        return jnp.all(self.unique, axis=-1)
+
+    def uncertain_joints(self) -> tuple[str, ...]:
+        """The frictional joints whose reaction is not unique. One state, concrete only."""
+        return tuple(n for n, u in zip(self.joints, np.asarray(self.unique), strict=True) if not u)
+
+    def __str__(self) -> str:
+        if self.unique.ndim > 1:
+            return f"Certificate of {self.unique.shape[:-1]} states (index it to print one)"
+        if not self.joints:
+            return "certified unique: no joint has friction."
+        named = self.uncertain_joints()
+        if named:
+            which = f"reaction of {named[0]} is"
+            if len(named) > 1:
+                which = f"reactions of {', '.join(named)} are"
+            text = (
+                f"not certified: the {which} not unique, so that friction there, and with it the "
+                "motion, may depend on the formulation. The condition is sufficient, not necessary."
+            )
+        else:
+            text = (
+                "certified unique: the reaction of every joint with friction is unique "
+                f"({', '.join(self.joints)})."
+            )
+        doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful()) else ""
+        return text + doubt
+
+
+def certify(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    *,
+    criterion: AbstractCriterion | None = None,
+) -> Certificate:
+    """Does every joint with friction have a unique reaction at this state?
+
+    Then friction forces are the same whatever formulation finds the multipliers, and so is the
+    motion (Fraczek & Wojtyra, Mech. Mach. Theory 46, 2011, 312-334). The condition is
+    sufficient: friction may depend on a part of the reaction that is unique, or its effect
+    cancel. Works under `jit` and `vmap`.
+
+    **Arguments:** as `analyze`.
+
+    **Returns:** a `Certificate`, to be printed.
+    """
+    solvability = analyze(system, q, v, t, criterion=criterion)
+    joints = system.frictional_joints
+    own = [system.structure.constraint_names.index(name) for name in joints]
+    unique = solvability.reaction_unique[..., np.array(own, dtype=int)]
+    return Certificate(unique, solvability, joints)

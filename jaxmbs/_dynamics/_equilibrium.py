@@ -1,0 +1,235 @@
+"""Static equilibrium: F(q, 0, t) - C^T lambda = 0 with Phi(q, t) = 0.
+
+Virtual displacements satisfy C dq = 0, all rows, so what must vanish is the force along them,
+
+    r = P^T F,    P = 1 - M^-1 C^T S^+ C,
+
+whatever the mass M that only chooses the projection. With K = -P^T (dr/dq) P = U s V^T in
+coordinates relative to the characteristic length, Newton's step is P V s^+ U^T r; it finds any
+stationary point. P V s^+ V^T r, which takes |K| = V s V^T in the place of K, is the same next to
+a stable equilibrium and goes with the force elsewhere (Dauphin et al. 2014), so it comes first.
+One decomposition serves both. Where K vanishes along a force the step is as long as is allowed.
+
+None of this has a derivative; a last Newton step with K^+ held constant has that of the implicit
+function theorem.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._formulations import MinimumNorm
+from .._kinematics import is_closed, open_constraints
+from .._linalg import AbstractDescriptor
+from .._solution import RESULTS
+from .._system import AbstractSystem, Equations
+from ._mobility import movers
+from ._projection import correction, project_position
+
+
+# A step below this ends the search (lengths relative to the characteristic length, or rad): one
+# more, which follows, leaves rounding.
+_SETTLED = 1e-9
+
+# Steps at first and at most.
+_RADIUS = 0.3
+_LONGEST = 0.6
+
+# Stiffness below this, relative to the largest, is none; so are forces, relative to all.
+_SOFT = 1e-10
+
+
+class Equilibrium(eqx.Module):
+    """A configuration at rest, and what holds it.
+
+    - `q` (nq,). `multipliers` (rows,): those of the reactions, of least norm.
+    - `residual` (nv,): F - C^T lambda, what is left (N, N m).
+    - `result`: a `RESULTS` member.
+    """
+
+    q: Float[Array, " nq"]
+    multipliers: Float[Array, " rows"]
+    residual: Float[Array, " nv"]
+    result: RESULTS
+
+
+def equilibrium(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    t: RealScalarLike = 0.0,
+    *,
+    max_steps: int = 200,
+    throw: bool = True,
+) -> Equilibrium:
+    """A configuration in which the system stays at rest, drivers held as they are at time t.
+
+    Goes from q with the forces, so that a stable equilibrium is found unless q is next to an
+    unstable one; the stiffness of `linearise` tells. Where equilibria are not isolated (a
+    mobility without stiffness) the one found depends on q. Friction at rest is none. For the
+    reactions ask `reactions(system, q, 0, t, multipliers)` with what is returned.
+    Differentiable, forward and reverse, in t and every array of the system at an isolated
+    equilibrium, not in q. Dense: one singular value decomposition a step.
+
+    **Arguments:** `q` (nq,): the start, closed or nearly so; `t`: s; `max_steps`: at most.
+
+    **Returns:** an `Equilibrium`.
+
+    **Raises:** `RuntimeError` if none is found, with a body that the forces still move, or the
+    joint that does not close. Under `jit` or `vmap` without those names; with `throw=False` the
+    `result` says so instead.
+    """
+    found, way = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
+    if throw:
+        failed = found.result != RESULTS.successful
+        if not isinstance(failed, Tracer) and bool(failed):
+            raise RuntimeError(_explanation(system, found, way, t))
+        found = eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
+    return found
+
+
+class _Iterate(NamedTuple):
+    """`way`: the last step, `power`: the work of the forces along it when it was made,
+    `compliance`: P K^+ P^T, `steps`: how many."""
+
+    q: Float[Array, " nq"]
+    way: Float[Array, " nv"]
+    power: Scalar
+    radius: Scalar
+    compliance: Float[Array, "nv nv"]
+    steps: IntScalar
+    settled: BoolScalar
+    met: BoolScalar
+
+
+@eqx.filter_jit
+def _equilibrium(
+    system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
+) -> tuple[Equilibrium, Float[Array, " nv"]]:
+    """And the way in which it would move on."""
+    arrays, static = eqx.partition((system, q, t), eqx.is_array)
+    fixed = eqx.combine(lax.stop_gradient(arrays), static)
+    last = _search(fixed[0], fixed[1], fixed[2], max_steps)
+    last = lax.stop_gradient(last)
+    near, met = project_position(system, last.q, t)
+    # Of a search that failed a step means nothing. It is tangential and small: no need to project.
+    step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)
+    settled = system.retract(near, step)
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
+    still = jnp.zeros((len(system.structure.rows),), q.dtype)
+    loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
+    left = force - descriptor.transpose(loads.multipliers)
+    result = RESULTS.where(last.settled, RESULTS.successful, RESULTS.too_many_steps)
+    result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
+    finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
+    result = RESULTS.where(finite, result, RESULTS.state_not_finite)
+    return Equilibrium(settled, loads.multipliers, left, result), last.way
+
+
+def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int) -> _Iterate:
+    nv = system.structure.nv
+    way = jnp.zeros((nv,), q.dtype)
+    start = _Iterate(
+        q,
+        way,
+        jnp.zeros((), q.dtype),
+        jnp.asarray(_RADIUS, q.dtype),
+        jnp.zeros((nv, nv), q.dtype),
+        jnp.asarray(0),
+        jnp.asarray(False),
+        jnp.asarray(True),
+    )
+
+    def going(x: _Iterate) -> BoolScalar:
+        # The derivative of a linear solve raises where numbers are not finite: not even try.
+        force = system.force(x.q, jnp.zeros_like(x.way), t)
+        finite = jnp.all(jnp.isfinite(x.q)) & jnp.all(jnp.isfinite(force))
+        return ~x.settled & x.met & finite & (x.steps < max_steps)
+
+    def move(x: _Iterate) -> _Iterate:
+        return _moved(system, t, x, x.steps >= max_steps // 2)
+
+    return lax.while_loop(going, move, start)
+
+
+def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) -> _Iterate:
+    """Onto the constraints, and one step along them; `plain`: Newton's own, for forces that are
+    no gradient."""
+    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    rest = jnp.zeros_like(x.way)
+    q, met = project_position(system, x.q, t)
+    descriptor = system.descriptor(q, rest, t)
+    tangent = jax.vmap(lambda d: _tangential(descriptor, d), out_axes=1)(jnp.diag(unit))
+
+    def after(step: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        force = _unbalanced(system, system.retract(q, tangent @ step), t)
+        return force, force
+
+    slope, unbalanced = jax.jacfwd(after, has_aux=True)(rest)
+    force, stiffness = tangent.T @ unbalanced, -tangent.T @ slope
+    left, values, right = jnp.linalg.svd(stiffness)
+    stiff = values > _SOFT * jnp.max(values)
+    inverse = jnp.where(stiff, 1 / jnp.where(stiff, values, 1.0), 0.0)
+    side = jnp.where(plain, left, right.T)
+    step = right.T @ (inverse * (side.T @ force))
+    # What no stiffness resists.
+    loose = force - right.T @ (stiff * (right @ force))
+    all_forces = jnp.linalg.norm(unit * system.force(q, rest, t))
+    size = jnp.linalg.norm(loose)
+    pushed = size > _SOFT * all_forces
+    step = step + jnp.where(pushed, loose / jnp.where(pushed, size, 1.0) * _LONGEST, 0.0)
+    way = tangent @ step
+
+    # Forces that turn round along the last step: it was too long.
+    overshot = x.way @ unbalanced < -0.5 * x.power
+    last = jnp.max(jnp.abs(x.way / unit))
+    radius = jnp.where(overshot, last / 2, jnp.minimum(2 * x.radius, _LONGEST))
+    radius = jnp.where(x.steps > 0, radius, x.radius)
+    length = jnp.max(jnp.abs(way / unit))
+    way = way * jnp.minimum(1.0, radius / jnp.where(length > 0, length, 1.0))
+    settled = jnp.isfinite(length) & (length <= _SETTLED)
+    q = system.retract(q, way)
+    compliance = tangent @ right.T @ (inverse[:, None] * left.T) @ tangent.T
+    steps = x.steps + 1
+    return _Iterate(q, way, unbalanced @ way, radius, compliance, steps, settled, met)
+
+
+def _tangential(
+    descriptor: AbstractDescriptor, displacement: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """P dq."""
+    return displacement - correction(descriptor, descriptor.constrain(displacement))
+
+
+def _unbalanced(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " nv"]:
+    """r = P^T F = M P M^-1 F."""
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    descriptor = system.descriptor(q, rest, t)
+    free = descriptor.inverse_mass(system.force(q, rest, t))
+    return descriptor.mass(_tangential(descriptor, free))
+
+
+def _explanation(
+    system: AbstractSystem, found: Equilibrium, way: Float[Array, " nv"], t: RealScalarLike
+) -> str:
+    if bool(found.result == RESULTS.state_not_finite):
+        return f"No equilibrium was found: {RESULTS[found.result]}"
+    residual = system.scaled_residual(found.q, t)
+    if not bool(is_closed(residual)):
+        name, amount, unit = open_constraints(system, residual)[0]
+        return (
+            f"The mechanism does not close at time {float(jnp.asarray(t)):g} s: {name!r} stays "
+            f"open by {amount:.3g} {unit}; assemble it first."
+        )
+    length = float(system.characteristic_length())
+    name = movers(jax.device_get(way)[:, None], system.structure, length)[0]
+    return (
+        f"No equilibrium was found: the forces still move {name}. There may be none (a "
+        "mobility with a constant force and no stiffness), or start closer, or raise max_steps."
+    )

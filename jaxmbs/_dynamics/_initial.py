@@ -1,0 +1,97 @@
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Scalar
+from .._kinematics import is_closed, open_constraints
+from .._system import AbstractSystem
+from ._projection import project, Projected
+
+
+# Velocities count as allowed when C v + b is at most this, lengths relative to the
+# characteristic length (1/s), relative to the largest of 1/s and the velocities.
+ALLOWED = 1e-8
+
+
+@eqx.filter_jit
+def _residuals(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Float[Array, " geometric"], Float[Array, " rows"]]:
+    scale = jnp.where(system.structure.length_rows, system.characteristic_length(), 1.0)
+    return system.scaled_residual(q, t), system.velocity_residual(q, v, t) / scale
+
+
+@eqx.filter_jit
+def _projected(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Projected:
+    return project(system, q, v, t)
+
+
+def consistent_state(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike = 0.0,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """The state next to (q, v) that all constraints allow at time t, in the mass metric.
+
+    Close to closure this is the projection of a step of an integrator: use `assemble` for a
+    mechanism that is far from closed. Differentiable in every argument.
+
+    **Arguments:** `q` (nq,), `v` (nv,), `t` (s).
+
+    **Returns:** q (nq,), v (nv,).
+
+    **Raises:** `ValueError` if there is none nearby, naming the joint.
+    """
+    t = jnp.asarray(t, q.dtype)
+    found = _projected(system, q, v, t)
+    if not isinstance(found.met, Tracer) and not bool(found.met):
+        _refuse(system, found.q, found.v, t, "no state nearby satisfies them")
+    return found.q, found.v
+
+
+def check_state(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> None:
+    """Refuse a state that the constraints do not allow; say nothing of traced ones.
+
+    **Raises:** `ValueError` that names the joint or driver, by how much and what to do.
+    """
+    if any(isinstance(x, Tracer) for x in (q, v, t)):
+        return
+    _refuse(system, q, v, t, "consistent=True moves to the nearest state they allow")
+
+
+def _refuse(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    advice: str,
+) -> None:
+    position, velocity = _residuals(system, q, v, t)
+    if isinstance(position, Tracer) or isinstance(velocity, Tracer):
+        return
+    if not bool(is_closed(position)):
+        name, amount, unit = open_constraints(system, position)[0]
+        raise ValueError(
+            f"the configuration is not closed at time {float(t):g} s: {name!r} is open by "
+            f"{amount:.3g} {unit}; assemble it first ({advice})."
+        )
+    speed = max(1.0, float(np.max(np.abs(np.asarray(v)), initial=0.0)))
+    amounts = np.abs(np.asarray(velocity))
+    if amounts.size and not np.max(amounts) <= ALLOWED * speed:
+        row = int(np.argmax(amounts))
+        structure = system.structure
+        name = structure.constraints[structure.row_owner[row]].name
+        is_length = bool(structure.length_rows[row])
+        amount = float(amounts[row]) * (float(system.characteristic_length()) if is_length else 1)
+        raise ValueError(
+            f"the velocities break the constraints at time {float(t):g} s: row "
+            f"{structure.row_names[row]!r} of {name!r} by {amount:.3g} "
+            f"{'m/s' if is_length else 'rad/s'}; {advice}."
+        )

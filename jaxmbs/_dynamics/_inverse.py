@@ -1,0 +1,83 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import Numbers
+from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
+from .._solution import RESULTS
+from .._system import AbstractSystem
+from ._friction import solve_with_friction
+from ._kinematics import Kinematics, kinematics
+from ._trajectory import Statistics, Trajectory
+
+
+def inverse_dynamics(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    times: Numbers,
+    *,
+    formulation: AbstractFormulation | None = None,
+    throw: bool = True,
+) -> Trajectory:
+    """The forces behind a motion that drivers determine: driving forces and torques, and the
+    reaction of every joint.
+
+    The motion is that of `kinematics`; its multipliers solve M dv/dt + C^T lambda = F, friction
+    included (Flores 2015, chapter 5). `reactions()` of the result gives the physical wrenches
+    with their verdicts, and `reactions().driving(name)` the force or torque of a driver.
+    Differentiable as `kinematics` is.
+
+    **Arguments:** `q` (nq,): closed, or nearly so, at the first time; `times` (n,): s, increasing;
+    `formulation`: which of the possible multipliers, default `MinimumNorm()`.
+
+    **Returns:** a `Trajectory` without steps of an integrator; its errors are those of
+    `Trajectory`, rows as they are.
+
+    **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
+    """
+    found = kinematics(system, q, times, throw=throw)
+    chosen = MinimumNorm() if formulation is None else formulation
+    trajectory = _loaded(found, chosen)
+    failed = trajectory.result != RESULTS.successful
+    if throw and not isinstance(failed, Tracer) and bool(failed):
+        raise RuntimeError(RESULTS[trajectory.result])
+    return trajectory
+
+
+@eqx.filter_jit
+def _loaded(found: Kinematics, formulation: AbstractFormulation) -> Trajectory:
+    system = found.system
+
+    def state(
+        q: Float[Array, " nq"], v: Float[Array, " nv"], t: Float[Array, ""]
+    ) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
+        position = jnp.max(jnp.abs(system.position_residual(q, t)), initial=0.0)
+        velocity = jnp.max(jnp.abs(system.velocity_residual(q, v, t)), initial=0.0)
+        return solve_with_friction(system, formulation, q, v, t), position, velocity
+
+    loads, position, velocity = jax.vmap(state)(found.q, found.v, found.times)
+    bad = loads.result != RESULTS.successful
+    first = RESULTS.successful
+    if found.times.shape[0]:
+        worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], loads.result)
+        first = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
+    none = jnp.asarray(0)
+    return Trajectory(
+        found.times,
+        found.q,
+        found.v,
+        found.acceleration,
+        loads.multipliers,
+        position,
+        velocity,
+        found.reached,
+        jnp.zeros((0,), found.q.dtype),
+        none,
+        jnp.asarray(False),
+        Statistics(none, none, none),
+        RESULTS.where(found.result == RESULTS.successful, first, found.result),
+        system,
+        found.message,
+    )

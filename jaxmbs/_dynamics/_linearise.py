@@ -1,0 +1,243 @@
+"""Small motions about a state on the constraints.
+
+With Y and Z bases of the null spaces of the geometric rows and of all rows of C, orthonormal in
+the mass metric, states next to (q, v) are
+
+    q(z) = retract(q, Y z),    v(z, w) = v + Z w - M^-1 C^T S^+ (C (v + Z w) + b),
+
+and d/dt (z, w) = A (z, w) to first order. A displacement is measured along the velocities from
+the motion that goes on, not from a fixed point, so that A is constant along a steady motion whose
+coordinates do not notice it.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Complex, Float
+
+from .._custom_types import RealScalarLike, Scalar
+from .._formulations import MinimumNorm
+from .._system import AbstractSystem
+from ._friction import solve_with_friction
+from ._initial import check_state
+from ._mobility import movers, null_space
+from ._projection import correction
+from ._watched import motion_only
+
+
+# A state at rest counts as an equilibrium if the nearest one is no farther away than this
+# (lengths relative to the characteristic length, or rad).
+_NEAR = 1e-6
+
+# Stiffness below this, relative to the largest, is none.
+_SOFT = 1e-10
+
+
+class Linearisation(eqx.Module):
+    """Small motions about a state: d/dt (z, w) = A (z, w).
+
+    - `position_basis` Y (nv, p): displacements along the velocities that the geometric rows
+      allow. `basis` Z (nv, k): velocities that all rows allow, k the mobility; p > k with
+      velocity constraints alone. Both orthonormal in the mass metric.
+    - `state_matrix` A (p + k, p + k). In the bases the mass matrix is the identity, the
+      damping matrix (k, k) minus the lower right and the stiffness matrix (k, p) minus the
+      lower left block of A.
+    - `eigenvalues` (p + k,): 1/s, by frequency, then by decay. `modes` (nv, p + k): displacement
+      of each along the velocities, of length 1 in the mass metric, its largest entry real; the
+      velocities are the eigenvalue times it where the state is at rest.
+    """
+
+    position_basis: Float[Array, "nv p"]
+    basis: Float[Array, "nv k"]
+    state_matrix: Float[Array, "n n"]
+    eigenvalues: Complex[Array, " n"]
+    modes: Complex[Array, "nv n"]
+
+    @property
+    def mass(self) -> Float[Array, "k k"]:
+        """Z^T M Z = 1."""
+        return jnp.eye(self.basis.shape[1], dtype=self.basis.dtype)
+
+    @property
+    def damping(self) -> Float[Array, "k k"]:
+        """1/s."""
+        p = self.position_basis.shape[1]
+        return -self.state_matrix[p:, p:]
+
+    @property
+    def stiffness(self) -> Float[Array, "k p"]:
+        """1/s^2."""
+        p = self.position_basis.shape[1]
+        return -self.state_matrix[p:, :p]
+
+    @property
+    def frequencies(self) -> Float[Array, " n"]:
+        """|Im| of each eigenvalue over 2 pi (Hz)."""
+        return jnp.abs(jnp.imag(self.eigenvalues)) / (2 * jnp.pi)
+
+    def __str__(self) -> str:
+        lines = ["eigenvalue (1/s)            frequency (Hz)"]
+        for value, frequency in zip(self.eigenvalues, self.frequencies, strict=True):
+            text = f"{float(jnp.real(value)):+.6g} {float(jnp.imag(value)):+.6g}i"
+            lines.append(f"{text:<28}{float(frequency):.6g}")
+        return "\n".join(lines)
+
+
+def linearise(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+) -> Linearisation:
+    """Eigenvalues and mode shapes of small motions about a state on the constraints.
+
+    The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion, in
+    which forces and constraints do not change along the motion in these coordinates (a body
+    that spins about its axis of symmetry, a straight course); of any other state the numbers
+    are those of the equations frozen at that time. Redundant rows do not disturb it. Dense, for
+    concrete numbers.
+
+    **Arguments:** `q` (nq,), `v` (nv,), default at rest, `t` (s): the state.
+
+    **Returns:** a `Linearisation`.
+
+    **Raises:** `ValueError` for traced numbers, a state that the constraints do not allow, and a
+    state at rest that is no equilibrium, naming a body that would move off.
+    """
+    v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    t = jnp.asarray(t, q.dtype)
+    numbers = jax.tree.leaves(eqx.filter((system, q, v, t), eqx.is_array))
+    if any(isinstance(x, Tracer) for x in numbers):
+        raise ValueError("linearise decides ranks: call it outside of jit, vmap and grad.")
+    check_state(system, q, v, t)
+    structure, length = system.structure, float(system.characteristic_length())
+    matrix, mass = (np.asarray(x) for x in _matrices(system, q, v, t))
+    bases = [
+        _orthonormal(null_space(rows, structure, length), mass)
+        for rows in (matrix[structure.geometric_rows], matrix)
+    ]
+    position, velocity = bases
+    found = _first_order(system, q, v, t, jnp.asarray(position), jnp.asarray(velocity))
+    move, slope, rates, free, acceleration = (np.asarray(x) for x in found)
+    displacement = np.linalg.lstsq(rates, move)[0]
+    state = np.vstack([position.T @ mass @ displacement, velocity.T @ mass @ slope])
+    if not np.any(v):
+        start = _Rest(mass, position, velocity, -state[position.shape[1] :, : position.shape[1]])
+        _refuse_unbalanced(system, start, free, acceleration)
+    values, shapes = _sorted_eigenvalues(state)
+    modes = _normalised(position @ shapes[: position.shape[1]], mass)
+    arrays = (position, velocity, state, values, modes)
+    return Linearisation(*(jnp.asarray(x) for x in arrays))
+
+
+@eqx.filter_jit
+def _matrices(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
+    return system.constraint_matrix(q, v, t), system.mass_matrix(q)
+
+
+class _FirstOrder(NamedTuple):
+    """Derivatives by (z, w) of the rate of the displacement, as a change of q, and of the
+    acceleration; N of qdot = N v; and M^-1 F and dv/dt of the state itself."""
+
+    displacement: Float[Array, "nq n"]
+    velocity: Float[Array, "nv n"]
+    rates: Float[Array, "nq nv"]
+    free: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+
+
+@eqx.filter_jit
+def _first_order(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    position: Float[Array, "nv p"],
+    velocity: Float[Array, "nv k"],
+) -> _FirstOrder:
+    p, k = position.shape[1], velocity.shape[1]
+    formulation = motion_only(MinimumNorm())
+    # A step d from q leads to q + N d.
+    rates = jax.jacfwd(lambda d: system.retract(q, d))(jnp.zeros_like(v))
+
+    def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array], Array]:
+        displaced = position @ x[:p]
+        # To first order the displacement keeps to the constraints; the velocity does not.
+        there, speed = system.retract(q, displaced), v + velocity @ x[p:]
+        left = system.velocity_residual(there, speed, t)
+        speed = speed - correction(system.descriptor(there, speed, t), left)
+        found = solve_with_friction(system, formulation, there, speed, t)
+        # The motion goes on, and the displaced state would stay beside it if it moved so.
+        carried = jax.jvp(lambda y: system.retract(y, displaced), (q,), (system.rate(q, v),))[1]
+        relative = system.rate(there, speed) - carried
+        return (relative, found.acceleration), found.acceleration
+
+    origin = jnp.zeros((p + k,), q.dtype)
+    (displacement, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
+    free = system.descriptor(q, v, t).inverse_mass(system.force(q, v, t))
+    return _FirstOrder(displacement, slope, rates, free, acceleration)
+
+
+def _orthonormal(basis: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """The same space, with basis^T M basis = 1."""
+    lower = np.linalg.cholesky(basis.T @ mass @ basis)
+    return np.linalg.solve(lower, basis.T).T
+
+
+def _sorted_eigenvalues(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, shapes = np.linalg.eig(state)
+    turns = np.imag(values)
+    order = np.lexsort((turns, np.real(values), np.abs(turns).round(9)))
+    return values[order].astype(complex), shapes[:, order].astype(complex)
+
+
+def _normalised(modes: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Length 1 in the mass metric; the entry that is largest there real and positive."""
+    if not modes.size:
+        return modes
+    weight = np.sqrt(np.diagonal(mass))[:, None]
+    largest = np.argmax(np.abs(weight * modes), axis=0)
+    phase = np.angle(np.take_along_axis(modes, largest[None], axis=0))
+    size = np.sqrt(np.real(np.sum(np.conj(modes) * (mass @ modes), axis=0)))
+    return modes * np.exp(-1j * phase) / np.where(size > 0, size, 1.0)
+
+
+class _Rest(NamedTuple):
+    """A state at rest: M, Y, Z and the stiffness matrix (k, p)."""
+
+    mass: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    stiffness: np.ndarray
+
+
+def _refuse_unbalanced(
+    system: AbstractSystem, rest: _Rest, free: np.ndarray, acceleration: np.ndarray
+) -> None:
+    """Refuse accelerations that stiffness does not balance within a small way."""
+    if not rest.stiffness.size:
+        return
+    length = float(system.characteristic_length())
+    unit = np.where(system.structure.length_columns, length, 1.0)
+    force = rest.velocity.T @ rest.mass @ acceleration
+    way = np.linalg.lstsq(rest.stiffness, force, rcond=_SOFT)[0]
+    left = force - rest.stiffness @ way
+    # Forces that act here, and those that stiffness could give.
+    weight = np.max(np.sqrt(np.diagonal(rest.mass)) * unit)
+    forces = np.sqrt(free @ rest.mass @ free) + np.linalg.norm(rest.stiffness, 2) * weight
+    moved = rest.position @ way
+    far = np.any(np.abs(moved) > _NEAR * unit)
+    if not far and np.linalg.norm(left) <= _NEAR * forces:
+        return
+    motion = moved if far else rest.velocity @ left
+    name = movers(motion[:, None], system.structure, length)[0]
+    raise ValueError(
+        f"the state is at rest but no equilibrium: {name} would move off. Start from the result "
+        "of equilibrium, or give the velocities of a steady motion."
+    )

@@ -1,0 +1,49 @@
+"""Which motions rows of C leave free, and who makes them. Concrete numbers, dense."""
+
+import numpy as np
+
+from .._system import Structure
+
+
+# Singular values below this, relative to the largest, count as zero: rows of unit length, lengths
+# relative to the characteristic length.
+_RANK = 1e-9
+
+
+def null_space(
+    matrix: np.ndarray, structure: Structure, length: float, tolerance: float = _RANK
+) -> np.ndarray:
+    """Velocities (nv, k) that span the null space of rows of C, orthonormal with lengths
+    relative to the characteristic length."""
+    unit = np.where(structure.length_columns, length, 1.0)
+    scaled = matrix * unit
+    sizes = np.linalg.norm(scaled, axis=1)
+    scaled = scaled[sizes > 0] / sizes[sizes > 0, None]
+    if not scaled.shape[0]:
+        return np.diag(unit)
+    _, values, basis = np.linalg.svd(scaled)
+    rank = int(np.sum(values > tolerance * values[0]))
+    return basis[rank:].T * unit[:, None]
+
+
+def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
+    """For each motion that the columns of `free` (nv, k) span, one body that makes it, and what
+    it does then: "'rod' (turning)". No two are the same coordinate."""
+    rest = free / np.where(structure.length_columns, length, 1.0)[:, None]
+    names = []
+    for _ in range(free.shape[1]):
+        # Pivoting: the coordinate that moves most, and what is left when it is held.
+        column = int(np.argmax(np.linalg.norm(rest, axis=1)))
+        names.append(_mover(column, structure))
+        along = rest[column] / np.linalg.norm(rest[column])
+        rest = rest - np.outer(rest @ along, along)
+    return names
+
+
+def _mover(column: int, structure: Structure) -> str:
+    for body in structure.bodies:
+        if column in body.force:
+            return f"{body.name!r} (moving along {'xyz'[body.force.index(column)]})"
+        if column in body.torque:
+            return f"{body.name!r} (turning)"
+    return f"velocity {column}"

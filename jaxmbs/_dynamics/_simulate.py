@@ -1,0 +1,342 @@
+"""Forward dynamics on Diffrax."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
+from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
+from .._solution import RESULTS
+from .._system import AbstractSystem
+from ._events import AbstractEvent
+from ._failures import explain, SimulationError
+from ._friction import solve_with_friction
+from ._initial import check_state
+from ._monitor import AbstractMonitor, NoMonitor, SingularValueMonitor
+from ._projection import project, Projected
+from ._saved_times import saved_times
+from ._solver import ProjectedSolver, split
+from ._stabilisation import AbstractStabilisation, Projection
+from ._trajectory import Statistics, Trajectory
+from ._watched import kept_rows, motion_only
+
+
+# The least step, relative to the duration: below it a solution is taken to end.
+_LEAST_STEP = 1e-13
+
+_MAX_STEPS = 1_000_000
+
+
+class Integration(eqx.Module):
+    """How a motion is computed; the arguments of `simulate`."""
+
+    formulation: AbstractFormulation
+    solver: dfx.AbstractSolver
+    stabilisation: AbstractStabilisation
+    controller: dfx.AbstractStepSizeController
+    adjoint: dfx.AbstractAdjoint
+    events: tuple[AbstractEvent, ...]
+    progress: dfx.AbstractProgressMeter
+    first_step: Scalar | None
+    max_steps: int = eqx.field(static=True)
+    monitored: bool = eqx.field(static=True)
+
+
+def simulate(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    end: RealScalarLike,
+    *,
+    start: RealScalarLike = 0.0,
+    every: float | None = None,
+    times: Numbers | None = None,
+    formulation: AbstractFormulation | None = None,
+    solver: dfx.AbstractSolver | None = None,
+    stabilisation: AbstractStabilisation | None = None,
+    rtol: RealScalarLike = 1e-8,
+    atol: RealScalarLike = 1e-10,
+    controller: dfx.AbstractStepSizeController | None = None,
+    first_step: RealScalarLike | None = None,
+    max_steps: int = _MAX_STEPS,
+    adjoint: dfx.AbstractAdjoint | None = None,
+    events: Sequence[AbstractEvent] = (),
+    progress: dfx.AbstractProgressMeter | None = None,
+    consistent: bool = False,
+    monitor: bool = True,
+    throw: bool = True,
+) -> Trajectory:
+    """The motion of the system from an initial state.
+
+    Redundant constraints do not disturb it. After each step the state is projected onto the
+    constraints; passages through singular configurations are noticed and reported. Works under
+    `jit`, `vmap` and differentiation, where failures are told by the `result` alone.
+
+    **Arguments:**
+
+    - `q` (nq,), `v` (nv,): initial state. `consistent`: move it to the nearest state that the
+      constraints allow; without, a state that they do not allow is refused.
+    - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
+      `times` (s), all from start to end; default start and end.
+    - `formulation`: what handles redundancy, default `MinimumNorm()`.
+    - `solver`: any Diffrax solver, default `Tsit5`. `controller`: any Diffrax step size
+      controller, default PID with `rtol` and `atol` (m, rad, m/s, rad/s); with
+      `diffrax.ConstantStepSize` give `first_step` (s).
+    - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
+    - `adjoint`: any Diffrax adjoint, default `RecursiveCheckpointAdjoint` (reverse mode);
+      `ForwardMode` and `DirectAdjoint` serve forward mode.
+    - `events`: `StopWhen(function)`, `StopAtSingular()`.
+    - `progress`: a Diffrax progress meter. `max_steps`: attempted at most.
+    - `monitor`: watch for singular configurations (costs about a tenth of a run).
+
+    **Returns:** a `Trajectory`.
+
+    **Raises:** `ValueError` for an initial state off the constraints, naming the joint.
+    `SimulationError`, which holds the trajectory until then, if the run fails; with
+    `throw=False` the trajectory's `result` says so instead.
+    """
+    grid = saved_times(start, end, every, times, q.dtype)
+    if consistent:
+        moved = _consistent(system, q, v, grid[0])
+        q, v = moved.q, moved.v
+    else:
+        check_state(system, q, v, grid[0])
+    least = _LEAST_STEP * jnp.abs(grid[-1] - grid[0])
+    pid = dfx.PIDController(
+        rtol=jnp.asarray(rtol, q.dtype),
+        atol=jnp.asarray(atol, q.dtype),
+        dtmin=least,
+        force_dtmin=False,
+    )
+    integration = Integration(
+        MinimumNorm() if formulation is None else formulation,
+        dfx.Tsit5() if solver is None else solver,
+        Projection() if stabilisation is None else stabilisation,
+        dfx.ClipStepSizeController(pid, step_ts=system.knots())
+        if controller is None
+        else controller,
+        dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        tuple(events),
+        dfx.NoProgressMeter() if progress is None else progress,
+        None if first_step is None else jnp.asarray(first_step, q.dtype),
+        max_steps,
+        monitor and bool(system.structure.rows),
+    )
+    return _edge(system, integration, q, v, grid, throw)
+
+
+def _onto_knots(
+    controller: dfx.AbstractStepSizeController, system: AbstractSystem
+) -> dfx.AbstractStepSizeController:
+    """Step exactly onto the times at which motions are not smooth. A long step would pass over a
+    motion that begins and ends within it."""
+    knots = system.knots()
+    return dfx.ClipStepSizeController(controller, step_ts=knots) if knots.size else controller
+
+
+def _edge(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+    throw: bool,
+) -> Trajectory:
+    """Run, and tell of failures; inside a transformation just run."""
+    trajectory = _run(system, integration, q, v, grid)
+    if isinstance(trajectory.times, Tracer):
+        return trajectory
+    trajectory = _until_stop(trajectory)
+    if RESULTS[trajectory.result]:
+        text = explain(system, integration.formulation, trajectory)
+        trajectory = dataclasses.replace(trajectory, message=text)
+        if throw:
+            raise SimulationError(trajectory)
+    return trajectory
+
+
+@eqx.filter_jit
+def _consistent(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Projected:
+    return project(system, q, v, t)
+
+
+class _Arguments(eqx.Module):
+    """What the vector field depends on besides the state."""
+
+    system: AbstractSystem
+    formulation: AbstractFormulation
+    stabilisation: AbstractStabilisation
+
+
+def _slope(
+    t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
+) -> Float[Array, " state"]:
+    q, v = split(args.system, y)
+    offset = args.stabilisation.offset(args.system, q, v, t)
+    found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
+    # What failed must not look like a motion: a step that meets it is rejected.
+    failed = found.result != RESULTS.successful
+    acceleration = jnp.where(failed, jnp.nan, found.acceleration)
+    return jnp.concatenate([args.system.rate(q, v), acceleration, jnp.zeros((1,), y.dtype)])
+
+
+@eqx.filter_jit
+def _run(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> Trajectory:
+    formulation = integration.formulation
+    kept = kept_rows(formulation, system.structure)
+    monitor: AbstractMonitor = NoMonitor()
+    if integration.monitored:
+        monitor = SingularValueMonitor(tuple(bool(k) for k in kept))
+    stops = _conditions(integration.events)
+    if integration.monitored and not kept.all():
+        # An elimination that was passed over as singular is right no longer.
+        stops.append(_passed)
+    y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
+    args = _Arguments(system, motion_only(formulation), integration.stabilisation)
+    solution = dfx.diffeqsolve(
+        dfx.ODETerm(_slope),
+        ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),
+        grid[0],
+        grid[-1],
+        integration.first_step,
+        y0,
+        args,
+        saveat=dfx.SaveAt(
+            subs=[
+                dfx.SubSaveAt(ts=grid),
+                dfx.SubSaveAt(t1=True),
+            ],
+            solver_state=True,
+        ),
+        stepsize_controller=integration.controller,
+        adjoint=integration.adjoint,
+        event=dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
+        max_steps=integration.max_steps,
+        progress_meter=integration.progress,
+        throw=False,
+    )
+    return _assembled(system, integration, grid, solution)
+
+
+def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
+    def condition(event: AbstractEvent) -> Any:
+        def function(t: RealScalarLike, y: Float[Array, " state"], args: _Arguments, **_: Any):
+            return event.condition(args.system, *split(args.system, y), y[-1], t)
+
+        return function
+
+    return [condition(event) for event in events]
+
+
+def _passed(t: RealScalarLike, y: Float[Array, " state"], args: _Arguments, **_: Any):
+    del t, args
+    return y[-1] > 0.5
+
+
+def _assembled(
+    system: AbstractSystem,
+    integration: Integration,
+    grid: Float[Array, " times"],
+    solution: dfx.Solution,
+) -> Trajectory:
+    """The trajectory, saved states projected: what Diffrax saves is interpolated."""
+    saved, last = solution.ys
+    saved_at, last_at = solution.ts
+    reached = jnp.isfinite(saved_at)
+    # The state in which the run ended stands in the place of all that it did not reach.
+    ys = jnp.where(reached[:, None], saved, last[0])
+    times = jnp.where(reached, saved_at, last_at[0])
+
+    def state(given: Any) -> Any:
+        t, y = given
+        q, v = split(system, y)
+        if integration.stabilisation.projecting:
+            projected = project(system, q, v, t)
+            q, v = projected.q, projected.v
+        found = solve_with_friction(system, integration.formulation, q, v, t)
+        position = jnp.max(jnp.abs(system.position_residual(q, t)), initial=0.0)
+        velocity = jnp.max(jnp.abs(system.velocity_residual(q, v, t)), initial=0.0)
+        return q, v, found, position, velocity
+
+    q, v, found, position, velocity = lax.map(state, (times, ys))
+    _, watched = solution.solver_state
+    result = _result(solution, found, jnp.isfinite(ys).all())
+    if watched is not None and not kept_rows(integration.formulation, system.structure).all():
+        result = RESULTS.where(watched.count > 0, RESULTS.elimination_singular, result)
+    stopped = solution.result == dfx.RESULTS.event_occurred
+    statistics = Statistics(
+        solution.stats["num_steps"],
+        solution.stats["num_accepted_steps"],
+        solution.stats["num_rejected_steps"],
+    )
+    none = watched is None
+    return Trajectory(
+        times,
+        q,
+        v,
+        found.acceleration,
+        found.multipliers,
+        position,
+        velocity,
+        reached,
+        jnp.zeros((0,), q.dtype) if none else watched.times,
+        jnp.asarray(0) if none else watched.count,
+        stopped,
+        statistics,
+        result,
+        system,
+    )
+
+
+def _result(
+    solution: dfx.Solution,
+    found: Accelerations,
+    finite: BoolScalar,
+) -> RESULTS:
+    """What happened first: the integrator's end, then what the saved states show."""
+    # The first saved state that is no success.
+    bad = found.result != RESULTS.successful
+    worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], found.result)
+    result = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
+    result = RESULTS.where(finite, result, RESULTS.state_not_finite)
+    ends = (
+        (dfx.RESULTS.max_steps_reached, RESULTS.too_many_steps),
+        (dfx.RESULTS.dt_min_reached, RESULTS.step_too_small),
+    )
+    known = jnp.asarray(False)
+    for theirs, ours in ends:
+        happened = solution.result == theirs
+        result = RESULTS.where(happened, ours, result)
+        known = known | happened
+    ended = (solution.result == dfx.RESULTS.successful) | (
+        solution.result == dfx.RESULTS.event_occurred
+    )
+    result = RESULTS.where(ended | known, result, RESULTS.integrator_failed)
+    return result
+
+
+def _until_stop(trajectory: Trajectory) -> Trajectory:
+    """Without the times that an early end left out, but with the end itself."""
+    reached = np.asarray(trajectory.reached)
+    if reached.all():
+        return trajectory
+    last = int(np.argmin(reached))
+    return trajectory.at(slice(0, last + 1))

@@ -1,0 +1,77 @@
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._system import AbstractSystem
+
+
+class AbstractStabilisation(eqx.Module):
+    """How the drift from the constraints is kept down."""
+
+    @property
+    @abc.abstractmethod
+    def projecting(self) -> bool:
+        """Are states brought back onto the constraints after each step?"""
+
+    @abc.abstractmethod
+    def offset(
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+    ) -> Float[Array, " rows"] | None:
+        """What is added to Gamma; None for nothing."""
+
+
+class Projection(AbstractStabilisation):
+    """Mass-orthogonal projection of position and velocity after each step: no drift."""
+
+    @property
+    def projecting(self) -> bool:
+        return True
+
+    def offset(
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+    ) -> None:
+        del system, q, v, t
+
+
+class Baumgarte(AbstractStabilisation):
+    """Gamma - 2 alpha (C v + b) - beta^2 Phi in the place of Gamma (Baumgarte 1972, Comput. Meth.
+    Appl. Mech. Eng. 1): drift decays like an oscillator. Cheaper than projection, and neither
+    exact nor free of tuning; velocity rows have no Phi.
+
+    **Arguments:** `alpha`, `beta`: 1/s; equal values damp critically.
+    """
+
+    alpha: Scalar
+    beta: Scalar
+
+    def __init__(self, alpha: Numbers = 10.0, beta: Numbers = 10.0):
+        self.alpha = _checks.positive(alpha, "alpha")
+        self.beta = _checks.positive(beta, "beta")
+
+    @property
+    def projecting(self) -> bool:
+        return False
+
+    def offset(
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: RealScalarLike,
+    ) -> Float[Array, " rows"]:
+        velocity = system.velocity_residual(q, v, t)
+        position = system.position_residual(q, t)
+        feedback = jnp.zeros_like(velocity).at[system.structure.geometric_rows].set(position)
+        return -2 * self.alpha * velocity - self.beta**2 * feedback

@@ -1,0 +1,109 @@
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import IntScalar
+from .._reactions import Reactions, reactions
+from .._solution import RESULTS
+from .._system import AbstractSystem
+
+
+class Statistics(eqx.Module):
+    """Steps of the integrator: attempted, accepted and rejected."""
+
+    steps: IntScalar
+    accepted: IntScalar
+    rejected: IntScalar
+
+
+class Trajectory(eqx.Module):
+    """A motion at its saved times.
+
+    - `times` (n,): s. `q` (n, nq), `v` (n, nv), `acceleration` (n, nv), `multipliers` (n, rows).
+    - `position_error`, `velocity_error` (n,): largest residual of the geometric rows and of
+      C v + b, rows as they are (m or rad; m/s or rad/s).
+    - `reached` (n,): False for times after an early end (only seen inside a transformation).
+    - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
+      rank of C drops (NaN where there was none); `passage_count` of them.
+    - `stopped`: did an event end the run? `result`: a `RESULTS` member, `message`: what it means
+      here.
+    - `statistics`; `system`: whose motion it is.
+    """
+
+    times: Float[Array, " n"]
+    q: Float[Array, "n nq"]
+    v: Float[Array, "n nv"]
+    acceleration: Float[Array, "n nv"]
+    multipliers: Float[Array, "n rows"]
+    position_error: Float[Array, " n"]
+    velocity_error: Float[Array, " n"]
+    reached: Bool[Array, " n"]
+    passages: Float[Array, " k"]
+    passage_count: IntScalar
+    stopped: Bool[Array, ""]
+    statistics: Statistics
+    result: RESULTS
+    system: AbstractSystem
+    message: str = eqx.field(static=True, default="")
+
+    def reactions(self) -> Reactions:
+        """Reactions of all joints at all saved times, each with its verdict; evaluated when
+        asked for."""
+        return _reactions(self.system, self.q, self.v, self.times, self.multipliers)
+
+    def at(self, index: Any) -> "Trajectory":
+        """The saved states with these indices (a slice or an array)."""
+        arrays = (self.times, self.q, self.v, self.acceleration, self.multipliers)
+        arrays = (*arrays, self.position_error, self.velocity_error, self.reached)
+        chosen = tuple(x[index] for x in arrays)
+        return eqx.tree_at(
+            lambda x: (
+                x.times,
+                x.q,
+                x.v,
+                x.acceleration,
+                x.multipliers,
+                x.position_error,
+                x.velocity_error,
+                x.reached,
+            ),
+            self,
+            chosen,
+        )
+
+    def __str__(self) -> str:
+        if self.times.ndim > 1:
+            return f"{self.times.shape[0]} trajectories (index them to print one)"
+        steps = self.statistics
+        lines = [
+            f"{self.times.shape[0]} states from {float(self.times[0]):g} s to "
+            f"{float(self.times[-1]):g} s in {int(steps.accepted)} steps "
+            f"({int(steps.rejected)} rejected)",
+            f"closure within {float(jnp.max(self.position_error)):.1e}, velocities within "
+            f"{float(jnp.max(self.velocity_error)):.1e}",
+        ]
+        count = int(self.passage_count)
+        if count:
+            known = np.asarray(self.passages)
+            shown = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
+            more = " ..." if count > 8 else ""
+            lines.append(f"passed {count} singular configurations, at {shown}{more} s")
+        if self.message:
+            lines.append(self.message)
+        return "\n".join(lines)
+
+
+@eqx.filter_jit
+def _reactions(
+    system: AbstractSystem,
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    times: Float[Array, " n"],
+    multipliers: Float[Array, "n rows"],
+) -> Reactions:
+    # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
+    return jax.lax.map(lambda x: reactions(system, *x), (q, v, times, multipliers))

@@ -1,0 +1,32 @@
+"""What a run asks of a formulation besides accelerations."""
+
+import functools
+
+import numpy as np
+from jaxtyping import Bool
+
+from .._formulations import AbstractFormulation, Elimination, MinimumNorm
+from .._system import Structure
+
+
+@functools.singledispatch
+def kept_rows(formulation: AbstractFormulation, structure: Structure) -> Bool[np.ndarray, " rows"]:
+    """The rows on whose rank the formulation relies: all, unless it drops some by name."""
+    del formulation
+    return np.ones(len(structure.rows), dtype=bool)
+
+
+@kept_rows.register
+def _(formulation: Elimination, structure: Structure) -> Bool[np.ndarray, " rows"]:
+    return np.array([name not in formulation.drop for name in structure.row_names], dtype=bool)
+
+
+@functools.singledispatch
+def motion_only(formulation: AbstractFormulation) -> AbstractFormulation:
+    """The same, or a cheaper one where multipliers need not be exact."""
+    return formulation
+
+
+@motion_only.register
+def _(formulation: MinimumNorm) -> AbstractFormulation:
+    return MinimumNorm(clean=False) if formulation.weights is None else formulation

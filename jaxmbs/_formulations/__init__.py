@@ -1,0 +1,8 @@
+from ._augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
+from ._compare import compare as compare, Comparison as Comparison
+from ._coordinate_partitioning import CoordinatePartitioning as CoordinatePartitioning
+from ._elimination import Elimination as Elimination
+from ._minimum_norm import MinimumNorm as MinimumNorm
+from ._null_space import NullSpace as NullSpace
+from ._udwadia_kalaba import UdwadiaKalaba as UdwadiaKalaba
+from .base import AbstractFormulation as AbstractFormulation, Accelerations as Accelerations

@@ -1,0 +1,284 @@
+"""All formulations side by side at one state, next to the verdicts."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike
+from .._solution import RESULTS
+from .._solvability import analyze, Solvability
+from .._solvability._table import format_table
+from .._system import AbstractSystem, Equations
+from ._augmented_lagrangian import AugmentedLagrangian
+from ._coordinate_partitioning import CoordinatePartitioning
+from ._elimination import Elimination
+from ._minimum_norm import MinimumNorm
+from ._null_space import NullSpace
+from ._udwadia_kalaba import UdwadiaKalaba
+from .base import AbstractFormulation, Accelerations
+
+
+# Differences up to this are rounding; it is the threshold of verdicts too. Relative to the largest
+# multiplier, lengths measured by the characteristic length.
+DIFFERENT = 1e-6
+
+
+class Differences(NamedTuple):
+    """Largest differences of what belongs to each joint or driver, relative to the largest
+    multiplier: of its generalized reaction and of its multipliers, (constraints,) each."""
+
+    reactions: np.ndarray
+    multipliers: np.ndarray
+
+
+class Comparison(eqx.Module):
+    """The outcome of `compare`.
+
+    - `formulations`, `runs`: what was asked, and what each answered, in the same order.
+    - `acceleration_difference` (runs,): of dv/dt from that of the first run that succeeded,
+      relative, in the norm of the kinetic energy; NaN for a run that failed.
+    - `between_runs`: the largest differences between any two runs that succeeded.
+    - `shaken`: multipliers lambda + N z of the first run, N a basis of the left null space of C
+      and z random: they satisfy the same equations. `under_shaking`: what that changes.
+    - `solvability`: the verdicts.
+    """
+
+    formulations: tuple[AbstractFormulation, ...]
+    runs: tuple[Accelerations, ...]
+    acceleration_difference: np.ndarray
+    between_runs: Differences
+    shaken: Float[Array, " rows"]
+    under_shaking: Differences
+    solvability: Solvability
+
+    def succeeded(self) -> tuple[bool, ...]:
+        """Whether each run did."""
+        return tuple(bool(run.result == RESULTS.successful) for run in self.runs)
+
+    def contradictions(self) -> tuple[str, ...]:
+        """Joints and drivers whose reaction is called unique and yet differs, or is called not
+        unique and yet cannot be changed: none, unless the configuration is so close to a
+        singular one that rounding decides."""
+        unique = np.asarray(self.solvability.reaction_unique)
+        differs = self.between_runs.reactions > DIFFERENT
+        changes = self.under_shaking.reactions > DIFFERENT
+        wrong = (unique & (differs | changes)) | (~unique & ~changes)
+        names = self.solvability.structure.constraint_names
+        return tuple(name for name, bad in zip(names, wrong, strict=True) if bad)
+
+    def __str__(self) -> str:
+        labels = [label(formulation) for formulation in self.formulations]
+        differences = [f"{d:.1e}" for d in self.acceleration_difference]
+        good = self.succeeded()
+        cells = [d if ok else "failed" for d, ok in zip(differences, good, strict=True)]
+        joints = ("joint", "type", "verdict", "between formulations", "with lambda + N z")
+        largest = np.nanmax(self.acceleration_difference, initial=0.0)
+        failures = [
+            f"{name}: {RESULTS[run.result]}"
+            for name, run, ok in zip(labels, self.runs, good, strict=True)
+            if not ok
+        ]
+        lines = [
+            format_table(
+                ("formulation", "acceleration differs by"),
+                list(zip(labels, cells, strict=True)),
+            ),
+            *failures,
+            "",
+            f"Largest relative difference of accelerations: {largest:.1e}",
+            "",
+            format_table(joints, self.rows()),
+        ]
+        if self.contradictions():
+            lines += ["", f"Decided by rounding: {', '.join(self.contradictions())}."]
+        if bool(self.solvability.doubtful()):
+            lines += ["", self.solvability.doubt()]
+        return "\n".join(lines)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's lines: joint, type, verdict, what differs between the formulations, what
+        changes with lambda + N z."""
+        verdicts = [line[3] for line in self.solvability.rows()]
+        constraints = self.solvability.structure.constraints
+        return [
+            (info.name, info.kind, verdict, *_words(self, i))
+            for i, (info, verdict) in enumerate(zip(constraints, verdicts, strict=True))
+        ]
+
+
+def _words(comparison: Comparison, i: int) -> tuple[str, str]:
+    found = []
+    for differences in (comparison.between_runs, comparison.under_shaking):
+        reaction, multipliers = differences.reactions[i], differences.multipliers[i]
+        word = "differs" if reaction > DIFFERENT else "same"
+        if reaction <= DIFFERENT < multipliers:
+            word = "same (multipliers differ)"
+        found.append(f"{word} {reaction:.1e}")
+    return found[0], found[1]
+
+
+@functools.singledispatch
+def label(formulation: AbstractFormulation) -> str:
+    """How a table names a formulation."""
+    return formulation.word
+
+
+@label.register
+def _(formulation: Elimination) -> str:
+    dropped = f" of {', '.join(formulation.drop)}" if formulation.drop else ""
+    return formulation.word + dropped
+
+
+@label.register
+def _(formulation: MinimumNorm) -> str:
+    return formulation.word + ("" if formulation.weights is None else ", weighted")
+
+
+@label.register
+def _(formulation: UdwadiaKalaba) -> str:
+    return formulation.word + (", semidefinite" if formulation.semidefinite else "")
+
+
+def compare(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike = 0.0,
+    formulations: Sequence[AbstractFormulation] | None = None,
+    *,
+    seed: int = 0,
+) -> Comparison:
+    """Solve the equations of motion of one state in several ways, and see where they differ.
+
+    Accelerations and unique reactions are the same in all. A reaction that is not unique may be
+    the same too: pseudoinverse, Udwadia-Kalaba, null space and augmented Lagrangian all return
+    the multipliers of minimum norm. Adding N z with random z shows exactly which reactions can
+    change. Friction is left out.
+
+    **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state; it should be closed and v admissible.
+    `formulations`: default one of each. `seed`: of z.
+
+    **Returns:** a `Comparison`, which prints as a table.
+
+    **Raises:** `ValueError` for a formulation whose options do not fit the system.
+    """
+    chosen = _one_of_each() if formulations is None else tuple(formulations)
+    if not chosen:
+        raise ValueError("compare needs at least one formulation, or None for one of each.")
+    t = jnp.asarray(t, q.dtype)
+    equations = _equations(system, q, v, t)
+    runs = tuple(_solve(formulation, equations) for formulation in chosen)
+    solvability = analyze(system, q, v, t)
+    meter = _Meter(equations, solvability, v, runs)
+    found = meter.found
+    added = meter.size * _null_vector(solvability, seed)
+    pairs = [a - b for i, a in enumerate(found) for b in found[:i]]
+    return Comparison(
+        formulations=chosen,
+        runs=runs,
+        acceleration_difference=meter.acceleration_differences(),
+        between_runs=meter.largest(pairs),
+        shaken=jnp.asarray(added + (found[0] if found else 0.0)),
+        under_shaking=meter.largest([added]),
+        solvability=solvability,
+    )
+
+
+def _one_of_each() -> tuple[AbstractFormulation, ...]:
+    return (
+        MinimumNorm(),
+        Elimination(),
+        UdwadiaKalaba(),
+        NullSpace(),
+        CoordinatePartitioning(),
+        AugmentedLagrangian(),
+    )
+
+
+@eqx.filter_jit
+def _equations(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+) -> Equations:
+    return system.equations(q, v, t)
+
+
+# One compiled function each: a decomposition of one never waits for that of another.
+@eqx.filter_jit
+def _solve(formulation: AbstractFormulation, equations: Equations) -> Accelerations:
+    return formulation.solve(equations)
+
+
+def _null_vector(solvability: Solvability, seed: int) -> np.ndarray:
+    """N z of unit length in rows of unit length, as multipliers; zero where nothing is
+    redundant."""
+    basis = np.asarray(solvability.null_space)
+    random = np.asarray(jax.random.normal(jax.random.key(seed), (basis.shape[1],), basis.dtype))
+    vector = basis @ random
+    length = np.linalg.norm(vector) or 1.0
+    return vector / length / np.asarray(solvability.row_scale)
+
+
+class _Meter:
+    """Measures multipliers joint by joint, and accelerations, in the scaling of the verdicts.
+
+    Where nothing accelerates there is nothing but rounding, whose size is that of the forces
+    that would turn the velocities over the characteristic length.
+    """
+
+    def __init__(
+        self,
+        equations: Equations,
+        solvability: Solvability,
+        v: Float[Array, " nv"],
+        runs: Sequence[Accelerations],
+    ):
+        structure, length = solvability.structure, float(solvability.length)
+        self._runs = [run if bool(run.result == RESULTS.successful) else None for run in runs]
+        self.found = [np.asarray(run.multipliers) for run in self._runs if run is not None]
+        self._columns = np.where(structure.length_columns, length, 1.0)
+        self._rows = [slice(c.start, c.stop) for c in structure.constraints]
+        self._lengths = np.asarray(solvability.row_scale)
+        self._descriptor = equations.descriptor
+        self._matrix = np.asarray(equations.descriptor.constraint_matrix()) * self._columns
+        turning = v * np.max(np.abs(v) * length / self._columns, initial=0.0) / length
+        self._free = (turning, equations.descriptor.inverse_mass(equations.force))
+        forces = np.asarray(equations.descriptor.mass(turning)) * self._columns
+        sizes = [forces, *(self._lengths * multipliers for multipliers in self.found)]
+        self.size = max(np.max(np.abs(x), initial=0.0) for x in sizes) or 1.0
+
+    def acceleration_differences(self) -> np.ndarray:
+        """From the first run that succeeded, relative, in the norm of the kinetic energy."""
+        good = [run.acceleration for run in self._runs if run is not None]
+        # A mass matrix that is only semidefinite has no free accelerations.
+        norms = map(self._energy_norm, [*self._free, *good])
+        size = max(norm for norm in norms if np.isfinite(norm)) or 1.0
+        return np.array(
+            [
+                np.nan if run is None else self._energy_norm(run.acceleration - good[0]) / size
+                for run in self._runs
+            ]
+        )
+
+    def _energy_norm(self, a: Array) -> float:
+        return float(jnp.sqrt(a @ self._descriptor.mass(a)))
+
+    def largest(self, changes: Sequence[np.ndarray]) -> Differences:
+        """The largest norms among the changes of multipliers, relative."""
+        reactions = np.zeros(len(self._rows))
+        multipliers = np.zeros(len(self._rows))
+        for change in changes:
+            for i, rows in enumerate(self._rows):
+                reaction = self._matrix[rows].T @ change[rows]
+                own = self._lengths[rows] * change[rows]
+                reactions[i] = max(reactions[i], np.linalg.norm(reaction) / self.size)
+                multipliers[i] = max(multipliers[i], np.linalg.norm(own) / self.size)
+        return Differences(reactions, multipliers)

@@ -1,0 +1,146 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import lineax as lx
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import Numbers
+from .._linalg import (
+    AbstractFactor,
+    cholesky,
+    cholesky_solve,
+    motion_solver,
+    ProximalCholesky,
+    SchurOperator,
+)
+from .._linalg._pivoted_qr import Pseudoinverse
+from .._solution import RESULTS
+from .._system import Equations
+from ._mass_weighted import mass_weighted
+from ._unit_rows import UnitRows
+from .base import AbstractFormulation, Accelerations, outcome
+
+
+# The changes of multipliers that need no further refinement, relative, and how often it is tried.
+_REFINED = 1e-12
+_REFINEMENTS = 8
+
+
+class MinimumNorm(AbstractFormulation):
+    """The multipliers of least weighted square: the default.
+
+        S lambda = C M^-1 F - Gamma,   S = C M^-1 C^T,   dv/dt = M^-1 (F - C^T lambda)
+
+    (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all
+    solutions the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not
+    depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is
+    formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
+    which carries a motion through a singular configuration; a state that is this close to one is
+    better solved by `UdwadiaKalaba`.
+
+    **Arguments:**
+
+    - `weights`: (rows,), positive, in the place of d_i, in the order of the rows. Dense.
+    - `clean`: remove the rounding that collects in the null space of S, and carry the derivative
+      of non-unique multipliers. Without, multipliers may be off by about 1e-7 there: enough
+      where only the motion is asked for, and half the price. It means nothing with `weights`.
+    """
+
+    word: ClassVar[str] = "minimum-norm"
+    weights: Float[Array, " rows"] | None
+    clean: bool = eqx.field(static=True)
+
+    def __init__(self, weights: Numbers | None = None, *, clean: bool = True):
+        if weights is not None:
+            weights = _checks.real(weights, (np.size(weights),), "weights")
+            known = _checks.concrete(weights)
+            if known is not None and np.any(known <= 0):
+                raise ValueError(
+                    f"weights must all be greater than zero, got {known.tolist()}; a small "
+                    "weight lets a multiplier become large."
+                )
+        self.weights = weights
+        self.clean = clean
+
+    def solve(self, equations: Equations) -> Accelerations:
+        if self.weights is None:
+            solver = ProximalCholesky(regularisation=1e-8) if self.clean else motion_solver()
+            return _block_sparse(equations, solver)
+        rows = equations.descriptor.shape[0]
+        if self.weights.shape != (rows,):
+            raise ValueError(
+                f"MinimumNorm has {self.weights.shape[0]} weights for {rows} rows; give one "
+                f"for each of {', '.join(equations.structure.row_names)}."
+            )
+        return _weighted(equations, self.weights)
+
+
+def _block_sparse(equations: Equations, solver: ProximalCholesky) -> Accelerations:
+    descriptor, force = equations.descriptor, equations.force
+    factor = descriptor.factor(solver.regularisation)
+    scale = factor.scale if solver.clean else lax.stop_gradient(factor.scale)
+    # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
+    # one, whose derivative lineax knows.
+    state = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(scale))
+    operator = SchurOperator(UnitRows(descriptor, scale))
+    right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
+    right = right / scale
+    mu = lx.linear_solve(operator, right, solver, state=state, throw=False).value
+    if solver.clean:
+        mu = _refined(operator, right, solver, state, mu)
+    multipliers = mu / scale
+    left = force - descriptor.transpose(multipliers)
+    return outcome(descriptor.inverse_mass(left), multipliers)
+
+
+def _refined(
+    operator: SchurOperator,
+    right: Float[Array, " rows"],
+    solver: ProximalCholesky,
+    state: AbstractFactor,
+    start: Float[Array, " rows"],
+) -> Float[Array, " rows"]:
+    """Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S with a small
+    eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back. The
+    derivative is left as it is."""
+    operator, right, state, first = lax.stop_gradient((operator, right, state, start))
+
+    def going(carry):
+        x, change, previous, count = carry
+        done = change <= _REFINED * jnp.max(jnp.abs(x), initial=0.0)
+        return ~done & ~(change > 0.5 * previous) & (count < _REFINEMENTS)
+
+    def step(carry):
+        x, change, _, count = carry
+        missing, _, _ = solver.compute(state, right - operator.mv(x), {})
+        return x + missing, jnp.max(jnp.abs(missing), initial=0.0), change, count + 1
+
+    infinite = jnp.asarray(jnp.inf, first.dtype)
+    refined, *_ = lax.while_loop(going, step, (first, infinite, infinite, 0))
+    return start + (refined - first)
+
+
+def _weighted(equations: Equations, weights: Float[Array, " rows"]) -> Accelerations:
+    """Adds to the minimum-norm mu0 the part of the left null space of J that makes mu^T V mu
+    least, with V = D^-1/2 W D^-1/2: the minimum of (mu0 - P z)^T V (mu0 - P z), P the projector
+    on that null space. P V P + (1 - P) is positive definite, so no second rank is decided."""
+    scaled = mass_weighted(equations)
+    inverse = Pseudoinverse(scaled.matrix)
+    w = scaled.force + inverse.apply(scaled.offset - scaled.matrix @ scaled.force)
+    least = inverse.apply_transposed(scaled.force - w)
+    identity = jnp.eye(weights.shape[0], dtype=w.dtype)
+    projector = identity - scaled.matrix @ inverse.apply_columns(identity)
+    metric = weights / scaled.row_scale**2
+    metric = metric / lax.stop_gradient(jnp.max(metric, initial=0.0))
+    inside = projector @ (metric[:, None] * projector) + identity - projector
+    right = projector @ (metric * least)
+    change = projector @ cholesky_solve(cholesky((inside + inside.T) / 2), right)
+    return outcome(
+        scaled.acceleration(w),
+        scaled.multipliers(least - change),
+        (~scaled.definite, RESULTS.mass_matrix_not_definite),
+    )

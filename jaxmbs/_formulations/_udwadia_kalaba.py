@@ -1,0 +1,64 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._linalg._pivoted_qr import Pseudoinverse
+from .._solution import RESULTS
+from .._system import Equations
+from ._mass_weighted import mass_weighted, MassWeighted
+from .base import AbstractFormulation, Accelerations, outcome
+
+
+class UdwadiaKalaba(AbstractFormulation):
+    """The explicit equation of motion
+
+        dv/dt = a0 + M^-1/2 (C M^-1/2)^+ (Gamma - C a0),   a0 = M^-1 F
+
+    (Udwadia & Kalaba 1992; Zhao et al. 2018, eq. 36), with multipliers of minimum norm.
+
+    **Arguments:** `semidefinite`: M need only be positive semidefinite, and definite on the null
+    space of C: the accelerations are unique exactly then (Udwadia & Phohomsiri 2006). M and F are
+    replaced by M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
+    C dv/dt = Gamma, and the mass matrix becomes positive definite (Udwadia & Schutte 2010). The
+    norm of the multipliers is measured with that matrix then.
+    """
+
+    word: ClassVar[str] = "udwadia-kalaba"
+    semidefinite: bool = eqx.field(static=True, default=False)
+
+    def solve(self, equations: Equations) -> Accelerations:
+        scaled = _augmented(equations) if self.semidefinite else mass_weighted(equations)
+        inverse = Pseudoinverse(scaled.matrix)
+        w = scaled.force + inverse.apply(scaled.offset - scaled.matrix @ scaled.force)
+        return outcome(
+            scaled.acceleration(w),
+            scaled.multipliers(inverse.apply_transposed(scaled.force - w)),
+            (~scaled.definite, RESULTS.mass_matrix_not_definite),
+        )
+
+
+def _augmented(equations: Equations) -> MassWeighted:
+    mass = equations.descriptor.mass_matrix()
+    constraints = equations.descriptor.constraint_matrix()
+    weighted = _effective_mass(mass, constraints)[:, None] * constraints
+    return MassWeighted(
+        mass + constraints.T @ weighted,
+        constraints,
+        equations.force + weighted.T @ equations.offset,
+        equations.offset,
+    )
+
+
+def _effective_mass(
+    mass: Float[Array, "nv nv"], constraints: Float[Array, "rows nv"]
+) -> Float[Array, " rows"]:
+    """The mass that each row feels through the coordinates that have one: any positive number
+    will do, and this one has the right units and size."""
+    diagonal = jnp.diagonal(mass)
+    inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1.0), 0.0)
+    felt = constraints**2 @ inverse
+    bare = jnp.sum(constraints**2, axis=1)
+    compliance = jnp.where(felt > 0, felt, jnp.where(bare > 0, bare, 1.0))
+    return 1 / compliance

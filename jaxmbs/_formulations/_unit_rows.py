@@ -1,0 +1,43 @@
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._linalg import AbstractDescriptor, AbstractFactor
+
+
+class UnitRows(AbstractDescriptor):
+    """A descriptor with its rows divided by `scale` (rows,), the roots of the diagonal of S, so
+    that S has the diagonal 1."""
+
+    inner: AbstractDescriptor
+    scale: Float[Array, " rows"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return self.inner.mass(v)
+
+    def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return self.inner.inverse_mass(force)
+
+    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        return self.inner.constrain(v) / self.scale
+
+    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        return self.inner.transpose(multipliers / self.scale)
+
+    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "UnitRows":
+        return UnitRows(self.inner.keeping(rows), self.scale)
+
+    def factor(self, regularisation: float) -> AbstractFactor:
+        factor = self.inner.factor(regularisation)
+        return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
+
+    def mass_matrix(self) -> Float[Array, "nv nv"]:
+        return self.inner.mass_matrix()
+
+    def constraint_matrix(self) -> Float[Array, "rows nv"]:
+        return self.inner.constraint_matrix() / self.scale[:, None]

@@ -1,0 +1,57 @@
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar
+from .._solution import RESULTS
+from .._system import Equations
+
+
+class Accelerations(eqx.Module):
+    """What a formulation makes of the equations of motion of one state.
+
+    - `acceleration` (nv,): dv/dt. `multipliers` (rows,): lambda; the generalized reaction of a
+      set X of rows is C_X^T lambda_X.
+    - `result`: a `RESULTS` member.
+    """
+
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+    result: RESULTS
+
+
+class AbstractFormulation(eqx.Module):
+    """A way to solve M dv/dt + C^T lambda = F, C dv/dt = Gamma when rows of C depend on each
+    other.
+
+    All find the same dv/dt, and the same C_X^T lambda_X wherever that is unique; they differ in
+    which of the possible lambda they return. All work under `jit` and `vmap`, and have
+    derivatives, forward and reverse, along directions that keep the rank of C. Ranks are decided
+    in rows of unit length of C M^-1/2, so that units change nothing.
+    """
+
+    word: ClassVar[str]
+
+    @abc.abstractmethod
+    def solve(self, equations: Equations) -> Accelerations:
+        """Accelerations (nv,) and multipliers (rows,) of one state; a failure is a member of
+        `RESULTS` and raises nothing.
+
+        **Raises:** `ValueError` for options that do not fit these rows.
+        """
+
+
+def outcome(
+    acceleration: Float[Array, " nv"],
+    multipliers: Float[Array, " rows"],
+    *failures: tuple[BoolScalar, RESULTS],
+) -> Accelerations:
+    """With the first of the failures that occurred, or that a number is not finite."""
+    finite = jnp.all(jnp.isfinite(acceleration)) & jnp.all(jnp.isfinite(multipliers))
+    result = RESULTS.where(finite, RESULTS.successful, RESULTS.acceleration_not_finite)
+    for failed, member in reversed(failures):
+        result = RESULTS.where(failed, member, result)
+    return Accelerations(acceleration, multipliers, result)

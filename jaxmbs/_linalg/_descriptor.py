@@ -1,0 +1,128 @@
+"""The coefficient matrices of the descriptor form at one state, and how to solve with them.
+
+    [ M  C^T ] [ dv/dt  ]   [ F     ]
+    [ C   0  ] [ lambda ] = [ Gamma ]
+
+A question needs products with M, M^-1, C and C^T and a factor of S = C M^-1 C^T, and never the
+matrices themselves, so that a system may keep them in blocks.
+"""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from ._cholesky import cholesky, cholesky_solve
+
+
+class AbstractFactor(eqx.Module):
+    """A factor of D^-1/2 S D^-1/2 + mu I, with D the diagonal of S (1 where that is zero)."""
+
+    scale: eqx.AbstractVar[Float[Array, " rows"]]
+
+    @abc.abstractmethod
+    def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """(D^-1/2 S D^-1/2 + mu I)^-1 right, all in the scaled rows."""
+
+
+class AbstractDescriptor(eqx.Module):
+    """M and C at one state."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(rows, nv)."""
+
+    @abc.abstractmethod
+    def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """M v."""
+
+    @abc.abstractmethod
+    def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """M^-1 f."""
+
+    @abc.abstractmethod
+    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        """C v."""
+
+    @abc.abstractmethod
+    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        """C^T lambda."""
+
+    @abc.abstractmethod
+    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "AbstractDescriptor":
+        """The same with all other rows of C set to zero."""
+
+    @abc.abstractmethod
+    def factor(self, regularisation: float) -> AbstractFactor:
+        """The factor for mu = `regularisation`."""
+
+    @abc.abstractmethod
+    def mass_matrix(self) -> Float[Array, "nv nv"]:
+        """M, dense."""
+
+    @abc.abstractmethod
+    def constraint_matrix(self) -> Float[Array, "rows nv"]:
+        """C, dense."""
+
+
+class DenseFactor(AbstractFactor):
+    """One Cholesky factor."""
+
+    scale: Float[Array, " rows"]
+    lower: Float[Array, "rows rows"]
+
+    def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        return cholesky_solve(self.lower, right)
+
+
+class DenseDescriptor(AbstractDescriptor):
+    """M and C as they are."""
+
+    matrix: Float[Array, "nv nv"]
+    constraints: Float[Array, "rows nv"]
+    lower: Float[Array, "nv nv"]
+
+    def __init__(self, matrix: Float[Array, "nv nv"], constraints: Float[Array, "rows nv"]):
+        self.matrix = matrix
+        self.constraints = constraints
+        self.lower = cholesky(matrix)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, nv = self.constraints.shape
+        return rows, nv
+
+    def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return self.matrix @ v
+
+    def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return cholesky_solve(self.lower, force)
+
+    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        return self.constraints @ v
+
+    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        return self.constraints.T @ multipliers
+
+    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "DenseDescriptor":
+        kept = jnp.where(rows[:, None], self.constraints, 0.0)
+        return eqx.tree_at(lambda d: d.constraints, self, kept)
+
+    def factor(self, regularisation: float) -> DenseFactor:
+        half = cholesky_solve(self.lower, self.constraints.T)
+        schur = self.constraints @ half
+        diagonal = jnp.diagonal(schur)
+        scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+        rows = self.constraints.shape[0]
+        scaled = schur / scale[:, None] / scale[None, :]
+        scaled = scaled + jnp.diag(jnp.where(diagonal > 0, regularisation, 1.0))
+        return DenseFactor(scale, cholesky(scaled) if rows else scaled)
+
+    def mass_matrix(self) -> Float[Array, "nv nv"]:
+        return self.matrix
+
+    def constraint_matrix(self) -> Float[Array, "rows nv"]:
+        return self.constraints

@@ -1,0 +1,131 @@
+"""Symmetric positive semidefinite systems S x = b, b in the range of S, by one Cholesky factor.
+
+S + mu I is positive definite whatever the rank of S. The proximal iteration
+
+    x <- x + (S + mu I)^-1 (b - S x)  =  (S + mu I)^-1 (b + mu x),    x = 0 at first,
+
+converges to the solution of minimum norm: an eigenvector of S with eigenvalue s keeps the error
+(mu / (s + mu))^k, and the null space is never entered. S is scaled to unit diagonal D first, so
+that the norm is lambda^T D lambda and independent of units.
+
+A right-hand side leaves the range by rounding, and the null-space part of x grows by eps / mu a
+step. So does everything in a derivative. Where x itself is wanted (and not C^T x alone) K = mu (S
++ mu I)^-1, which tends to the projector on the null space when it is repeated, cleans both.
+"""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import lineax as lx
+from jax import lax
+from jaxtyping import Array, Float
+
+from ._cholesky import cholesky
+from ._descriptor import AbstractFactor, DenseFactor
+from ._schur import SchurOperator
+
+
+class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
+    """Lineax solver of symmetric positive semidefinite systems; the pseudoinverse in the metric
+    of the diagonal, with its derivative at constant rank.
+
+    **Arguments:**
+
+    - `regularisation`: mu, relative to the unit diagonal.
+    - `rtol`: iterations end when the right-hand side is met to this, relative to its size.
+    - `max_steps`: iterations at most.
+    - `clean`: remove the null space from right-hand side and solution. Without, x may hold a part
+      of about 1e-9 |x| in the null space and its derivative there is left out: enough where only
+      C^T x is used.
+    """
+
+    regularisation: float = 1e-7
+    rtol: float = 1e-14
+    max_steps: int = 20
+    clean: bool = True
+
+    def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> AbstractFactor:
+        del options
+        return factorise(operator, self.regularisation)
+
+    def compute(
+        self, state: AbstractFactor, vector: Float[Array, " rows"], options: dict[str, Any]
+    ) -> tuple[Float[Array, " rows"], lx.RESULTS, dict[str, Any]]:
+        del options
+        mu = self.regularisation
+        right = vector / state.scale
+        if self.clean:
+            right = right - self._null_part(state, right)
+        size = jnp.max(jnp.abs(right), initial=0.0)
+
+        def change(x, new):
+            # mu (new - x) is what is still missing of the right-hand side.
+            return mu * jnp.max(jnp.abs(new - x), initial=0.0)
+
+        def going(carry):
+            _, missing, previous, count = carry
+            met = missing <= self.rtol * size
+            stalled = missing > 0.5 * previous
+            return ~met & ~stalled & (count < self.max_steps)
+
+        def step(carry):
+            x, missing, _, count = carry
+            new = state.solve(right + mu * x)
+            return new, change(x, new), missing, count + 1
+
+        first = state.solve(right)
+        start = (first, change(jnp.zeros_like(first), first), jnp.full_like(size, jnp.inf), 1)
+        x, _, _, steps = lax.while_loop(going, step, start)
+        if self.clean:
+            x = x - self._null_part(state, x)
+        return x / state.scale, lx.RESULTS.successful, {"num_steps": steps}
+
+    def _null_part(self, state: AbstractFactor, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        for _ in range(3):
+            x = self.regularisation * state.solve(x)
+        return x
+
+    def transpose(
+        self, state: AbstractFactor, options: dict[str, Any]
+    ) -> tuple[AbstractFactor, dict[str, Any]]:
+        return state, options
+
+    def conj(
+        self, state: AbstractFactor, options: dict[str, Any]
+    ) -> tuple[AbstractFactor, dict[str, Any]]:
+        return state, options
+
+    def assume_full_rank(self) -> bool:
+        return not self.clean
+
+
+def motion_solver() -> ProximalCholesky:
+    """The solver where only C^T x is used: accelerations and projections.
+
+    Next to a singular configuration x grows as 1 / sigma while C^T x stays finite, and singular
+    values below sqrt(mu) are left out. What collects in the null space does not matter here,
+    so mu is smaller: the motion is disturbed only within about 3e-5 of a passage.
+    """
+    return ProximalCholesky(regularisation=1e-9, clean=False)
+
+
+@functools.singledispatch
+def factorise(operator: lx.AbstractLinearOperator, regularisation: float) -> AbstractFactor:
+    """The factor of D^-1/2 S D^-1/2 + mu I of a positive semidefinite operator."""
+    if not lx.is_positive_semidefinite(operator):
+        raise ValueError(
+            "ProximalCholesky solves positive semidefinite systems only; tag the operator with "
+            "lineax.positive_semidefinite_tag, or use PivotedQR."
+        )
+    matrix = operator.as_matrix()
+    diagonal = jnp.diagonal(matrix)
+    scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    scaled = matrix / scale[:, None] / scale[None, :]
+    shift = jnp.where(diagonal > 0, regularisation, 1.0)
+    return DenseFactor(scale, cholesky(scaled + jnp.diag(shift)))
+
+
+@factorise.register
+def _(operator: SchurOperator, regularisation: float) -> AbstractFactor:
+    return operator.descriptor.factor(regularisation)

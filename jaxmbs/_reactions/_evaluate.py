@@ -1,0 +1,175 @@
+"""From multipliers to reactions, each with its verdict."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import RealScalarLike
+from .._linalg import normalise_rows, RankDecomposition
+from .._solvability import AbstractCriterion, QR, Solvability
+from .._solvability._analyze import _warn_single_precision, analyze_matrix
+from .._solvability._questions import generalized_reactions, Questions
+from .._system import AbstractSystem, Structure
+from .._system._places import Places
+from ._report import Reactions
+from ._wrench_maps import wrench_maps, WrenchMaps
+
+
+def reactions(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    multipliers: Float[Array, " rows"],
+    *,
+    criterion: AbstractCriterion | None = None,
+) -> Reactions:
+    """What every joint and driver exerts on its bodies, and whether the rigid-body model
+    determines it.
+
+    The generalized reaction of a constraint X is f_X = C_X^T lambda_X; on a body it acts as the
+    wrench -f_X, here moved to the joint's point. Each component of it is a combination
+    c^T lambda_X, with N a basis of the left null space of C unique iff c^T N_X = 0; the scaling
+    and the threshold are those of `analyze`, whose verdict on the whole joint is repeated
+    (Wojtyra & Fraczek 2013, eq. 27; Wojtyra & Pekal, eq. 5). Friction is a force and no part of
+    this.
+
+    The joint's point on a body is its marker there, which a sliding joint carries along on each
+    body, and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
+
+    Works under `jit` and `vmap`, so that a trajectory's reactions are `jax.vmap` of this.
+    Numbers are differentiable, verdicts are not.
+
+    **Arguments:**
+
+    - `q` (nq,), `v` (nv,), `t` (s): the state. `multipliers` (rows,): lambda of
+      M dv/dt + C^T lambda = F, in N and N m for rows of lengths and angles.
+    - `criterion`: as in `analyze`.
+
+    **Returns:** `Reactions`.
+
+    **Raises:** `ValueError` for multipliers of another number of rows.
+    """
+    rows = len(system.structure.rows)
+    if multipliers.shape != (rows,):
+        raise ValueError(
+            f"multipliers must be a vector of {rows} numbers, one for each constraint row, got "
+            f"shape {list(multipliers.shape)}; map over the states of a trajectory with jax.vmap."
+        )
+    if q.dtype == jnp.float32:
+        _warn_single_precision()
+    chosen = QR() if criterion is None else criterion
+    return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen)
+
+
+@eqx.filter_jit
+def _reactions(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    multipliers: Float[Array, " rows"],
+    criterion: AbstractCriterion,
+) -> Reactions:
+    structure = system.structure
+    matrix = system.constraint_matrix(q, v, t)
+    places = system.places(q)
+    maps = wrench_maps(places, matrix)
+    # As in `analyze`, which would evaluate the matrix once more.
+    length = system.characteristic_length().astype(q.dtype)
+    columns = jnp.where(structure.length_columns, length, 1.0)
+    scaled, row_scale = normalise_rows(lax.stop_gradient(matrix) * columns[None, :])
+    report = analyze_matrix(structure, scaled, row_scale, length, criterion)
+    padded = jnp.append(multipliers, 0.0)
+    own = padded[places.layout.indices["rows"]]
+    axes = _axes(places)
+    force = jnp.einsum("pir,pr->pi", maps.force, own)
+    torque = jnp.einsum("pir,pr->pi", maps.torque, own)
+    force_unique, torque_unique = _components(places, maps, scaled, report, criterion)
+    return Reactions(
+        multipliers=multipliers,
+        generalized_reactions=_generalized(structure, matrix, padded),
+        force=_along(axes, force[..., None])[..., 0],
+        torque=_along(axes, torque[..., None])[..., 0],
+        point=places.point,
+        force_unique=force_unique,
+        torque_unique=torque_unique,
+        reaction_unique=report.reaction_unique,
+        reaction_measure=report.reaction_measure,
+        doubtful=report.doubtful(),
+        layout=places.layout,
+        structure=structure,
+    )
+
+
+def _generalized(
+    structure: Structure, matrix: Float[Array, "rows nv"], padded: Float[Array, " more"]
+) -> Float[Array, "constraints width"]:
+    """C_X^T lambda_X in the columns of each constraint's bodies, padded with zeros."""
+    questions = generalized_reactions(
+        matrix, [(range(c.start, c.stop), c.columns) for c in structure.constraints]
+    )
+    return jnp.einsum("xcr,xr->xc", questions.coefficients, padded[questions.rows])
+
+
+def _axes(places: Places) -> Float[Array, "3 places dim dim"]:
+    """World, body and marker axes (see `Axes`), as columns."""
+    eye = jnp.eye(places.point.shape[1], dtype=places.point.dtype)
+    world = jnp.broadcast_to(eye, places.body_axes.shape)
+    return jnp.stack([world, places.body_axes, places.marker_axes])
+
+
+def _along(
+    axes: Float[Array, "3 places dim dim"], world: Float[Array, "places m columns"]
+) -> Float[Array, "3 places m columns"]:
+    """Components of vectors along axes; a planar torque is normal to all of them."""
+    if world.shape[1] != axes.shape[2]:
+        return jnp.broadcast_to(world, (axes.shape[0], *world.shape))
+    return jnp.einsum("apij,pir->apjr", axes, world)
+
+
+def _components(
+    places: Places,
+    maps: WrenchMaps,
+    scaled: Float[Array, "rows nv"],
+    report: Solvability,
+    criterion: AbstractCriterion,
+) -> tuple[Bool[Array, "3 places dim"], Bool[Array, "3 places turns"]]:
+    """The verdict of each component of each force and torque, along each of the axes."""
+    layout = places.layout
+    maps, axes = lax.stop_gradient((maps, _axes(places)))
+    count, dim, _ = maps.force.shape
+    if count == 0:
+        none = jnp.zeros((3, 0, 0), bool)
+        return none, none
+    # Multipliers of the scaled rows are lambda times the rows' lengths; with forces times the
+    # characteristic length all components are torques, whatever the unit of length is.
+    rows = layout.indices["rows"]
+    scale = jnp.append(report.row_scale, 1.0)[rows][:, None, :]
+    force = _along(axes, maps.force * report.length / scale)
+    torque = _along(axes, maps.torque / scale)
+    functionals = jnp.concatenate([force, torque], axis=2)
+    shape = functionals.shape
+    every = np.broadcast_to(rows[None, :, None, :], shape).reshape(-1, shape[-1])
+    # A criterion that decomposes must not start before the one that made the report has ended
+    # (see AbstractCriterion.measure).
+    scaled, _ = lax.optimization_barrier((scaled, report.reaction_measure))
+    (measure,) = criterion.measure(
+        _decomposition(report, criterion),
+        scaled,
+        [Questions(functionals.reshape(-1, 1, shape[-1]), every)],
+    )
+    # All of them are the generalized reaction moved to another point, which changes a measure by
+    # a factor: where the whole is unique, its components are.
+    whole = report.reaction_unique[np.array(layout.constraints)]
+    unique = criterion.unique(measure).reshape(shape[:-1]) | whole[None, :, None]
+    return unique[..., :dim], unique[..., dim:]
+
+
+def _decomposition(report: Solvability, criterion: AbstractCriterion) -> RankDecomposition:
+    """The decomposition from which the report was made."""
+    first = report.pivots[0] if report.pivots.shape[0] else jnp.zeros_like(report.length)
+    threshold = criterion.tolerance * first
+    return RankDecomposition(report.rank, report.pivots, threshold, report.null_space)

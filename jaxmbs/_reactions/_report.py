@@ -1,0 +1,244 @@
+"""The answer: forces and torques with their verdicts."""
+
+import dataclasses
+import enum
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._constraints import Driver
+from .._solvability._table import format_table
+from .._system import Structure
+from .._system._places import PlaceLayout
+from ._text import vector, verdict, verdict_of_states
+from ._wrench import Wrench
+
+
+_HEADER = ("joint", "type", "on", "force (N)", "torque (N m)", "verdict")
+
+
+class Axes(enum.IntEnum):
+    """Along which axes forces and torques are given: the world's, those of the body that they
+    act on, or those of the joint's marker on it."""
+
+    WORLD = 0
+    BODY = 1
+    MARKER = 2
+
+
+class Reactions(eqx.Module):
+    """The reactions of a system at one state (or, batched, at many), each with its verdict.
+
+    Ask for one by `wrench(name)`: what a joint or driver exerts on its SECOND body (its only
+    one), in world axes. `on(body)`, `in_body_axes()` and `in_marker_axes()` give the same
+    reactions on another body and along other axes.
+
+    - `multipliers` (rows,). `generalized_reactions` (constraints, width): C_X^T lambda_X in the
+      columns of the bodies of X.
+    - `force` (3, places, dim), `torque` (3, places, 1 or 3): what acts on bodies, about
+      `point` (places, dim), for each of `Axes`; `force_unique`, `torque_unique`: their
+      verdicts, component by component.
+    - `reaction_measure`, `reaction_unique` (constraints,): of each whole reaction, as `analyze`
+      gives them; `doubtful`: see there.
+    - `layout`: whose they are.
+    """
+
+    multipliers: Float[Array, "*batch rows"]
+    generalized_reactions: Float[Array, "*batch constraints width"]
+    force: Float[Array, "*batch 3 places dim"]
+    torque: Float[Array, "*batch 3 places turns"]
+    point: Float[Array, "*batch places dim"]
+    force_unique: Bool[Array, "*batch 3 places dim"]
+    torque_unique: Bool[Array, "*batch 3 places turns"]
+    reaction_measure: Float[Array, "*batch constraints"]
+    reaction_unique: Bool[Array, "*batch constraints"]
+    doubtful: Bool[Array, "*batch"]
+    layout: PlaceLayout = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+    axes: Axes = eqx.field(static=True, default=Axes.WORLD)
+    body: str | None = eqx.field(static=True, default=None)
+
+    def on(self, body: str) -> "Reactions":
+        """The reactions on that body; "ground" is the fixed frame.
+
+        **Raises:** `ValueError` for a name on which nothing acts.
+        """
+        self._must_have_places("on")
+        if body not in self.layout.bodies:
+            there = dict.fromkeys(self.layout.bodies)
+            raise ValueError(f"no joint acts on a body {body!r}; there are {', '.join(there)}.")
+        return dataclasses.replace(self, body=body)
+
+    def in_world_axes(self) -> "Reactions":
+        """Forces and torques along the world's axes."""
+        return dataclasses.replace(self, axes=Axes.WORLD)
+
+    def in_body_axes(self) -> "Reactions":
+        """Forces and torques along the axes of the body that they act on (of the ground: the
+        world's; of a particle, whose axes never turn, likewise)."""
+        self._must_have_places("in_body_axes")
+        return dataclasses.replace(self, axes=Axes.BODY)
+
+    def in_marker_axes(self) -> "Reactions":
+        """Forces and torques along the axes of the joint's marker on that body: in space its z
+        axis, in the plane its x axis is the joint's axis, where it has one."""
+        self._must_have_places("in_marker_axes")
+        return dataclasses.replace(self, axes=Axes.MARKER)
+
+    def state(self, index: int | slice | tuple[int | slice, ...]) -> "Reactions":
+        """One state, or some, of a batch."""
+        return jax.tree.map(lambda x: x[index], self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The joints and drivers in row order; after `on`, those that act on that body."""
+        if self.body is None:
+            return self.structure.constraint_names
+        pairs = zip(self.layout.constraints, self.layout.bodies, strict=True)
+        return tuple(self.structure.constraint_names[c] for c, b in pairs if b == self.body)
+
+    def wrench(self, name: str) -> Wrench:
+        """Force and torque of the joint or driver of that name.
+
+        A driver's act along and about its coordinate's axis.
+
+        **Raises:** `ValueError` for a name that there is not, a joint that does not act on the
+        body chosen by `on`, and a system in generalized coordinates, which knows of no points.
+        """
+        constraint = self._constraint(name)
+        k = self._place_of(constraint)
+        # In the plane a torque is a number.
+        turn = 0 if self.torque.shape[-1] == 1 else slice(None)
+        return Wrench(
+            force=self.force[..., self.axes, k, :],
+            torque=self.torque[..., self.axes, k, turn],
+            point=self.point[..., k, :],
+            force_unique=self.force_unique[..., self.axes, k, :],
+            torque_unique=self.torque_unique[..., self.axes, k, turn],
+            unique=self.reaction_unique[..., constraint],
+            name=name,
+            body=self.layout.bodies[k],
+            axes=self.axes.name.lower(),
+        )
+
+    def unique(self, name: str) -> Bool[Array, "*batch"]:
+        """Is the whole reaction of the joint or driver of that name unique? As `analyze`."""
+        return self.reaction_unique[..., self._constraint(name)]
+
+    def driving(self, name: str) -> Float[Array, "*batch"]:
+        """The force (N) or torque (N m) of a driver along its coordinate, on the second body of
+        its joint: its power is this times the coordinate's rate. Its verdict is `unique(name)`.
+
+        **Raises:** `ValueError` for a name that is not that of a driver.
+        """
+        info = self.structure.constraints[self._constraint(name)]
+        if info.kind != Driver.kind:
+            drivers = [c.name for c in self.structure.constraints if c.kind == Driver.kind]
+            raise ValueError(
+                f"{name!r} is no driver; the drivers are {', '.join(drivers) or 'none'}."
+            )
+        # Its row is the coordinate minus its wanted value.
+        return -self.multipliers[..., info.start]
+
+    def generalized(self, name: str) -> Float[Array, "*batch nv"]:
+        """f_X = C_X^T lambda_X with the sign of M dv/dt + C^T lambda = F, as in the papers; what
+        acts on the bodies is -f_X. Its verdict is `unique(name)`."""
+        constraint = self._constraint(name)
+        columns = np.array(self.structure.constraints[constraint].columns, dtype=int)
+        values = self.generalized_reactions[..., constraint, : columns.size]
+        zero = jnp.zeros((*values.shape[:-1], self.structure.nv), values.dtype)
+        return zero.at[..., columns].set(values)
+
+    def _constraint(self, name: str) -> int:
+        return self.structure.constraints.index(self.structure.constraint(name))
+
+    def _place_of(self, constraint: int) -> int:
+        name = self.structure.constraint_names[constraint]
+        self._must_have_places(f"wrench({name!r})")
+        if self.body is None:
+            return self.layout.seconds[constraint]
+        key = (constraint, self.body)
+        pairs = list(zip(self.layout.constraints, self.layout.bodies, strict=True))
+        if key not in pairs:
+            there = ", ".join(body for c, body in pairs if c == constraint)
+            raise ValueError(f"{name!r} does not act on {self.body!r}; it acts on {there}.")
+        return pairs.index(key)
+
+    def _must_have_places(self, what: str) -> None:
+        if not self.layout.bodies and self.structure.constraints:
+            raise ValueError(
+                f"{what} asks for forces at points, which a system in generalized coordinates "
+                "does not know; ask for generalized(name)."
+            )
+
+    def __str__(self) -> str:
+        table = _table_of_states if self.doubtful.ndim else _table_of_state
+        lines = [_head(self), "", table(self)]
+        if bool(jnp.any(self.doubtful)):
+            lines += ["", "Doubtful: a rank was decided by a hair; `analyze` says how."]
+        return "\n".join(lines)
+
+
+def _head(report: Reactions) -> str:
+    head = "Generalized reactions C_X^T lambda_X"
+    if report.layout.bodies:
+        on = "on the second body (the only one) of each joint" if report.body is None else ""
+        on = on or f"on {report.body}"
+        axes = report.axes.name.lower()
+        head = f"Reactions {on}, {axes} axes, torque about the joint's point"
+    if report.doubtful.ndim:
+        head += f"; largest magnitudes over {report.doubtful.size} states"
+    return head
+
+
+def _kind(report: Reactions, name: str) -> str:
+    return report.structure.constraint(name).kind
+
+
+def _table_of_state(report: Reactions) -> str:
+    if not report.layout.bodies:
+        return _generalized_table(report)
+    wrenches = [report.wrench(name) for name in report.names]
+    force = max((float(jnp.max(jnp.abs(w.force))) for w in wrenches), default=0.0)
+    torque = max((float(jnp.max(jnp.abs(w.torque))) for w in wrenches), default=0.0)
+    lines = [
+        (
+            w.name,
+            _kind(report, w.name),
+            w.body,
+            vector(w.force, force),
+            vector(w.torque, torque),
+            verdict(w.unique, w.force_unique, w.torque_unique),
+        )
+        for w in wrenches
+    ]
+    return format_table(_HEADER, lines)
+
+
+def _table_of_states(report: Reactions) -> str:
+    if not report.layout.bodies:
+        return _generalized_table(report)
+    lines = []
+    for w in (report.wrench(name) for name in report.names):
+        force = jnp.linalg.norm(w.force, axis=-1)
+        torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
+        found = verdict_of_states(w.determined)
+        kind = _kind(report, w.name)
+        sizes = (vector(jnp.max(force)), vector(jnp.max(torque)))
+        lines.append((w.name, kind, w.body, *sizes, found))
+    return format_table(_HEADER, lines)
+
+
+def _generalized_table(report: Reactions) -> str:
+    """The vector of one state; of many the largest magnitude."""
+    lines = []
+    for name in report.names:
+        values = report.generalized(name)
+        if values.ndim > 1:
+            values = jnp.max(jnp.linalg.norm(values, axis=-1))
+        found = verdict_of_states(report.unique(name))
+        lines.append((name, _kind(report, name), vector(values), found))
+    return format_table(("constraint", "type", "generalized reaction", "verdict"), lines)

@@ -1,0 +1,79 @@
+"""Blocks of C and M as the block descriptor wants them: padded, parts along the last axis."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import Scalar
+from .._linalg import Pattern, Slot
+from . import _groups
+from ._groups import BodyGroup, ConstraintGroup, map_parts
+
+
+def pattern_of(
+    body_groups: Sequence[BodyGroup], constraint_groups: Sequence[ConstraintGroup], rows: int
+) -> Pattern:
+    """Which rows stand on which body, in the order in which `constraint_blocks` returns them."""
+    columns = sorted(tuple(own.tolist()) for group in body_groups for own in group.indices["v"])
+    number = {own[0]: b for b, own in enumerate(columns)}
+    slots = []
+    for group in constraint_groups:
+        size = group.indices["order"].shape[0]
+        for k in range(len(group.markers)):
+            first = group.indices[f"v{k}"][:, 0].tolist()
+            for i in _moving(group, k, number):
+                start = int(group.indices["row"][i])
+                slots.append(Slot(tuple(range(start, start + size)), number[first[i]]))
+    return Pattern(tuple(slots), tuple(columns), rows)
+
+
+def constraint_blocks(
+    groups: Sequence[ConstraintGroup],
+    pattern: Pattern,
+    coordinates: Float[Array, " extended_q"],
+    velocities: Float[Array, " extended_v"],
+    t: Scalar,
+) -> Float[Array, "r c slots"]:
+    """The derivative of each constraint's rows along the velocities of each of its moving
+    bodies."""
+    number = {own[0]: b for b, own in enumerate(pattern.bodies)}
+    r = max((len(slot.rows) for slot in pattern.slots), default=0)
+    c = max(len(columns) for columns in pattern.bodies)
+    parts = [jnp.zeros((r, c, 0), coordinates.dtype)]
+    for group in groups:
+        qs = _groups.slot_coordinates(group, coordinates)
+        vs = _groups.slot_velocities(group, velocities)
+        part = (group.primitives, group.markers)
+        blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
+        for k, block in enumerate(blocks):
+            moving = _moving(group, k, number)
+            own = block[moving] if len(moving) < block.shape[0] else block
+            ordered = jnp.moveaxis(own[:, group.indices["order"]], 0, -1)
+            missing = ((0, r - ordered.shape[0]), (0, c - ordered.shape[1]), (0, 0))
+            parts.append(jnp.pad(ordered, missing))
+    return jnp.concatenate(parts, axis=-1)
+
+
+def mass_blocks(
+    groups: Sequence[BodyGroup], pattern: Pattern, q: Float[Array, " nq"]
+) -> Float[Array, "c c bodies"]:
+    """M of each body."""
+    c = max(len(columns) for columns in pattern.bodies)
+    parts, firsts = [], []
+    for group in groups:
+        block = map_parts(lambda b, x: b.mass_matrix(x), group.inertia, q[group.indices["q"]])
+        missing = c - block.shape[-1]
+        padded = jnp.pad(jnp.moveaxis(block, 0, -1), ((0, missing), (0, missing), (0, 0)))
+        parts.append(padded)
+        firsts.append(group.indices["v"][:, 0])
+    order = np.argsort(np.concatenate(firsts))
+    blocks = jnp.concatenate(parts, axis=-1)
+    return blocks if np.all(np.diff(order) > 0) else blocks[:, :, order]
+
+
+def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:
+    """Which parts of a group have a moving body in slot k."""
+    first = group.indices[f"v{k}"][:, 0].tolist()
+    return np.array([i for i, column in enumerate(first) if column in number], dtype=np.int32)

@@ -1,0 +1,387 @@
+"""`jaxmbs simulate`: forward dynamics, as a JSON document (MODEL.md section 3) and as tables."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from .._dynamics import (
+    Certificate,
+    certify,
+    consistent_state,
+    simulate,
+    SimulationError,
+    Trajectory,
+)
+from .._dynamics._initial import check_state
+from .._dynamics._saved_times import saved_times
+from .._errors import ModelError
+from .._formulations import (
+    AbstractFormulation,
+    AugmentedLagrangian,
+    CoordinatePartitioning,
+    Elimination,
+    MinimumNorm,
+    NullSpace,
+    UdwadiaKalaba,
+)
+from .._reactions import Reactions
+from .._reactions._text import vector, verdict
+from .._system import Model, MultibodySystem
+from ..io import save_trajectory
+from ..io._body_motion import body_motions
+from ..io._trajectory import check_ending
+from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
+
+
+FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
+    {
+        Elimination.word: Elimination,
+        MinimumNorm.word: MinimumNorm,
+        UdwadiaKalaba.word: UdwadiaKalaba,
+        NullSpace.word: NullSpace,
+        CoordinatePartitioning.word: CoordinatePartitioning,
+        AugmentedLagrangian.word: AugmentedLagrangian,
+    }
+)
+
+# The run that compiles lasts this part of the duration.
+_DEGENERATE = 1e-6
+
+
+class Request(NamedTuple):
+    """What the command line asks."""
+
+    end: float
+    every: float | None = None
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    formulation: str | None = None
+    drop: tuple[str, ...] = ()
+    out: Path | None = None
+    assemble: bool = False
+    time: float = 0.0
+
+
+class Answer(NamedTuple):
+    """Everything that is printed."""
+
+    model: Model
+    system: MultibodySystem
+    formulation: str
+    trajectory: Trajectory
+    reactions: Reactions
+    energy: tuple[float, float]
+    compile_seconds: float
+    run_seconds: float
+    certificate: Certificate | None
+    out: Path | None
+
+
+def answer(model: Model, request: Request) -> Answer:
+    """Simulate, and write the trajectory where it is wanted.
+
+    **Raises:** `ModelError` for bad input, `AnalysisFailed` when the run fails; what was computed
+    until then is written all the same.
+    """
+    system = model.system()
+    formulation = _formulation(system, request)
+    grid = times_of(model, request.time, request.end, request.every)
+    _check_tolerances(request)
+    check_out(request.out)
+    q, v = _initial(system, request)
+    certificate = certify(system, q, v, request.time) if system.frictional_joints else None
+    short = grid[0] + _DEGENERATE * (grid - grid[0])
+
+    def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
+        began = time.perf_counter()
+        found = simulate(
+            system,
+            q,
+            v,
+            float(times[-1]),
+            times=times,
+            formulation=formulation,
+            rtol=request.rtol,
+            atol=request.atol,
+            throw=throw,
+        )
+        jax.block_until_ready(found.q)
+        return found, time.perf_counter() - began
+
+    # The same shapes and next to no motion: what this takes is compilation.
+    _, compiling = run(short, False)
+    try:
+        trajectory, running = run(grid, True)
+    except SimulationError as error:
+        kept = _save(error.trajectory, request.out)
+        raise AnalysisFailed(f"{error}{kept}") from None
+    _save(trajectory, request.out)
+    last = trajectory.at(slice(-1, None))
+    return Answer(
+        model=model,
+        system=system,
+        formulation=formulation.word,
+        trajectory=trajectory,
+        reactions=last.reactions().state(0),
+        energy=(_energy(trajectory, 0), _energy(trajectory, -1)),
+        compile_seconds=compiling,
+        run_seconds=running,
+        certificate=certificate,
+        out=request.out,
+    )
+
+
+def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulation:
+    word = request.formulation or (Elimination.word if request.drop else MinimumNorm.word)
+    if word not in FORMULATIONS:
+        raise ModelError(
+            f"--formulation {word!r} is none; the formulations are {', '.join(FORMULATIONS)}."
+        )
+    if not request.drop:
+        return FORMULATIONS[word]()
+    if word != Elimination.word:
+        raise ModelError(
+            f"--drop names rows for {Elimination.word}; leave out --formulation {word}, or --drop."
+        )
+    rows = system.structure.row_names
+    for name in request.drop:
+        if name not in rows:
+            raise ModelError(
+                f"--drop {name!r} is no row; the rows are {', '.join(rows) or 'none'}."
+            )
+    try:
+        return Elimination(request.drop)
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
+
+
+def times_of(model: Model, start: float, end: float, every: float | None) -> Float[Array, " times"]:
+    """The saved times: start, start + every, ... and end.
+
+    **Raises:** `ModelError`.
+    """
+    if not (math.isfinite(start) and math.isfinite(end) and end > start):
+        raise ModelError(
+            f"--end must be a time (s) later than the start, got {end:g} with a start at {start:g}."
+        )
+    if every is not None and not (math.isfinite(every) and every > 0):
+        raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
+    for driver in model.drivers:
+        domain = driver.motion.domain()
+        if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
+            raise ModelError(
+                f"driver {driver.name!r}: its table runs from {float(domain[0]):g} s to "
+                f"{float(domain[1]):g} s and does not hold all times from {start:g} s to "
+                f"{end:g} s; choose --time and --end within it or extend the table."
+            )
+    return saved_times(start, end, every, None, np.dtype(float))
+
+
+def _check_tolerances(request: Request) -> None:
+    for word, value in (("--rtol", request.rtol), ("--atol", request.atol)):
+        if not (math.isfinite(value) and value > 0):
+            raise ModelError(f"{word} must be greater than zero, got {value:g}.")
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse before the run what could not be written after it.
+
+    **Raises:** `ModelError`.
+    """
+    if out is None:
+        return
+    check_ending(out)
+    if not out.parent.is_dir():
+        raise ModelError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
+
+
+def _initial(
+    system: MultibodySystem, request: Request
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """The state of the model file, or the nearest one that the constraints allow."""
+    start = request.time
+    q = configuration_at(system, _Where(time=start, assemble=request.assemble))
+    v = system.initial_v
+    if request.assemble:
+        try:
+            return consistent_state(system, q, v, start)
+        except ValueError as error:
+            raise AnalysisFailed(str(error)) from None
+    try:
+        check_state(system, q, v, jnp.asarray(start, q.dtype))
+    except ValueError as error:
+        # What follows the semicolon is advice for Python.
+        what = str(error).rsplit(";", 1)[0]
+        raise ModelError(
+            f"{what}; correct them, or let --assemble move to the nearest that the constraints "
+            "allow."
+        ) from None
+    return q, v
+
+
+def _save(trajectory: Trajectory, out: Path | None) -> str:
+    """Write it; returns a sentence to add to a message."""
+    if out is None:
+        return ""
+    try:
+        save_trajectory(trajectory, out)
+    except OSError as error:
+        raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
+    return f" What was computed until then is in {str(out)!r}."
+
+
+def _energy(trajectory: Trajectory, index: int) -> float:
+    state = trajectory.q[index], trajectory.v[index], trajectory.times[index]
+    system: Any = trajectory.system
+    kinetic, potential = system.energy(*state)
+    return float(kinetic) + float(potential)
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON document."""
+    trajectory = answer.trajectory
+    result: dict[str, Any] = {
+        "model": answer.model.name,
+        "time": float(trajectory.times[-1]),
+        "formulation": answer.formulation,
+        "steps": int(trajectory.statistics.accepted),
+        "rejected_steps": int(trajectory.statistics.rejected),
+        "compile_seconds": answer.compile_seconds,
+        "run_seconds": answer.run_seconds,
+        "bodies": _bodies(trajectory),
+        "reactions": {name: _reaction(answer.reactions, name) for name in answer.reactions.names},
+        "energy": {"initial": answer.energy[0], "final": answer.energy[1]},
+        "constraint_error": {
+            "position": float(jnp.max(trajectory.position_error)),
+            "velocity": float(jnp.max(trajectory.velocity_error)),
+        },
+        "passages": passages(trajectory),
+    }
+    if answer.certificate is not None:
+        result["certificate"] = {
+            "certified": bool(answer.certificate.certified),
+            "joints": list(answer.certificate.joints),
+            "uncertain": list(answer.certificate.uncertain_joints()),
+        }
+    if answer.model.remark:
+        result["remark"] = answer.model.remark
+    return result
+
+
+def passages(trajectory: Trajectory) -> list[float]:
+    """Times at which the motion passed singular configurations."""
+    found = np.asarray(trajectory.passages)
+    return found[np.isfinite(found)].tolist()
+
+
+def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
+    last = slice(-1, None)
+    arrays = (trajectory.q[last], trajectory.v[last], trajectory.acceleration[last])
+    motions = body_motions(trajectory.system.structure, *map(np.asarray, arrays))
+    return {
+        name: {word: values[0].tolist() for word, values in motion.columns().items()}
+        for name, motion in motions.items()
+    }
+
+
+def _reaction(reactions: Reactions, name: str) -> dict[str, Any]:
+    wrench = reactions.wrench(name)
+    return {
+        "force": np.asarray(wrench.force).tolist(),
+        "torque": np.asarray(wrench.torque).tolist(),
+        "unique": bool(wrench.unique),
+        "force_unique": np.asarray(wrench.force_unique).tolist(),
+        "torque_unique": np.asarray(wrench.torque_unique).tolist(),
+    }
+
+
+# What a person reads.
+
+
+def show(answer: Answer, console: Console | None = None) -> None:
+    """Print the final state and its reactions."""
+    console = console or make_console()
+    trajectory = answer.trajectory
+    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    steps = trajectory.statistics
+    console.print(
+        f"from {float(trajectory.times[0]):g} s to {float(trajectory.times[-1]):g} s by "
+        f"{answer.formulation}: {int(steps.accepted)} steps ({int(steps.rejected)} rejected) in "
+        f"{answer.run_seconds:.3g} s, after {answer.compile_seconds:.3g} s of compiling"
+    )
+    console.print(_body_table(answer))
+    console.print(
+        "reactions on the second body of each joint (its only one), world axes, at the end"
+    )
+    console.print(_reaction_table(answer))
+    for line in _notes(answer):
+        console.print(Text(line))
+
+
+def _body_table(answer: Answer) -> Table:
+    table = Table(pad_edge=False)
+    planar = answer.model.dimension == 2
+    turn = "angle (rad)" if planar else "orientation (w, x, y, z)"
+    for column in ("body", "position (m)", turn, "velocity (m/s)", "angular velocity (rad/s)"):
+        table.add_column(column)
+    for name, state in _bodies(answer.trajectory).items():
+        turned = state.get("angle", state.get("orientation"))
+        words = (state["position"], turned, state["velocity"], state.get("angular_velocity"))
+        table.add_row(name, *("" if x is None else vector(x, 1.0) for x in words))
+    return table
+
+
+def _reaction_table(answer: Answer) -> Table:
+    table = Table(pad_edge=False)
+    for column in ("joint", "type", "on", "force (N)", "torque (N m)", "verdict"):
+        table.add_column(column)
+    found = answer.reactions
+    wrenches = [found.wrench(name) for name in found.names]
+    force = max((float(jnp.max(jnp.abs(w.force))) for w in wrenches), default=0.0)
+    torque = max((float(jnp.max(jnp.abs(w.torque))) for w in wrenches), default=0.0)
+    for w in wrenches:
+        said = verdict(w.unique, w.force_unique, w.torque_unique)
+        words = (w.name, found.structure.constraint(w.name).kind, w.body)
+        numbers = (vector(w.force, force), vector(w.torque, torque))
+        table.add_row(
+            *map(Text, (*words, *numbers, said)), style="" if said == "unique" else "bold"
+        )
+    return table
+
+
+def _notes(answer: Answer) -> list[str]:
+    trajectory = answer.trajectory
+    initial, final = answer.energy
+    notes = [
+        f"energy (kinetic, gravity, springs): {initial:.9g} J at the start, {final:.9g} J at "
+        "the end",
+        f"constraints: closed within {float(jnp.max(trajectory.position_error)):.1e}, velocities "
+        f"within {float(jnp.max(trajectory.velocity_error)):.1e}",
+    ]
+    count, passed = int(trajectory.passage_count), passages(trajectory)
+    if count:
+        shown = ", ".join(f"{t:.4f}" for t in passed[:8]) + (" ..." if count > 8 else "")
+        notes.append(f"passed {count} singular configurations, at {shown} s")
+    if bool(answer.reactions.doubtful):
+        notes.append("doubtful: a rank was decided by a hair; analyze says how")
+    if trajectory.message:
+        notes.append(trajectory.message)
+    if answer.certificate is not None:
+        notes.append(f"friction: {answer.certificate}")
+    if answer.out is not None:
+        notes.append(f"wrote {answer.out}")
+    if answer.model.remark:
+        notes.append(answer.model.remark)
+    return notes

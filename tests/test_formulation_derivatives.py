@@ -1,0 +1,141 @@
+"""Derivatives of accelerations and multipliers at redundant states, forward and reverse."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle_formulations as slow
+import pytest
+from formulation_cases import admissible, equations_of, STRUCTURES
+from helpers import dot_product_gap
+
+import jaxmbs as jm
+from jaxmbs import _formulations as fo
+from jaxmbs.io import model_from_tables
+
+
+SLIDER_CRANK = jm.mechanisms.get("slider-crank").system().structure
+
+
+@eqx.filter_jit
+def derivatives(function, x, d, w):
+    """f(x), J d and J^T w."""
+    value, push = jax.linearize(function, x)
+    return value, push(d), jax.linear_transpose(push, x)(w)[0]
+
+
+def central_difference(function, h):
+    """Of fourth order, at 0."""
+    ends = [function(k * h) for k in (-2, -1, 1, 2)]
+    return (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * h)
+
+
+def least_solution(M, C, F, Gamma, multipliers):
+    del multipliers
+    return np.concatenate(slow.solve(M, C, F, Gamma))
+
+
+def weighted_solution(M, C, F, Gamma, multipliers):
+    del multipliers
+    a, _ = slow.solve(M, C, F, Gamma)
+    return np.concatenate([a, slow.weighted_multipliers(M, C, F, Gamma, WEIGHTS)])
+
+
+def kept_solution(M, C, F, Gamma, multipliers):
+    """With the rows dropped that have no multiplier."""
+    a, kept = slow.solve(
+        M, np.where(multipliers[:, None] == 0, 0.0, C), F, Gamma * (multipliers != 0)
+    )
+    return np.concatenate([a, kept])
+
+
+WEIGHTS = np.arange(1.0, 9.0)
+DIFFERENTIATED = (
+    (fo.MinimumNorm(), least_solution, 1e-7),
+    (fo.MinimumNorm(WEIGHTS), weighted_solution, 1e-7),
+    (fo.Elimination(), kept_solution, 1e-7),
+    (fo.UdwadiaKalaba(), least_solution, 1e-7),
+    (fo.NullSpace(), least_solution, 1e-7),
+    (fo.CoordinatePartitioning(), least_solution, 1e-7),
+    # Rounding times the penalty in the null space, as it says.
+    (fo.AugmentedLagrangian(1e4), least_solution, 1e-6),
+)
+
+
+def masses_of(system: Any):
+    return [group.inertia.mass for group in system.body_groups]
+
+
+class TestDerivatives:
+    """At a redundant point, along directions that keep the rank: C (s) = (1 + s A) C (1 + s B)
+    and Gamma in its range."""
+
+    @pytest.mark.parametrize(
+        ("member", "exact", "tolerance"), DIFFERENTIATED, ids=lambda m: getattr(m, "word", "")
+    )
+    def test_forward_and_reverse_are_the_central_difference(self, member, exact, tolerance):
+        rng = np.random.default_rng(5)
+        rows, columns, rank = 8, 9, 5
+        spread = np.exp(rng.uniform(-1, 1, size=(rows, 1)))
+        C = spread * rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
+        shapes = ((columns, columns), (rows, rows), (columns, columns), (columns,), (columns,))
+        point = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
+        point[1:3] = [0 * x for x in point[1:3]]
+        direction = [0.3 * jnp.asarray(rng.normal(size=shape)) for shape in shapes]
+
+        def arrays(point):
+            root, A, B, force, a = point
+            constraints = (np.eye(rows) + A) @ C @ (np.eye(columns) + B)
+            return root @ root.T + np.eye(columns), constraints, force, constraints @ a
+
+        def function(point):
+            found = member.solve(equations_of(*arrays(point), structure=SLIDER_CRANK))
+            return jnp.concatenate([found.acceleration, found.multipliers])
+
+        weights = jnp.asarray(rng.normal(size=rows + columns))
+        value, pushed, pulled = derivatives(function, point, direction, weights)
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-9
+        multipliers = np.asarray(value[columns:])
+
+        def at(s):
+            moved = [np.asarray(x + s * d) for x, d in zip(point, direction, strict=True)]
+            return exact(*arrays(moved), multipliers)
+
+        assert np.max(np.abs(value - at(0.0))) < 1e-7 * np.max(np.abs(value))
+        slope = central_difference(at, 1e-4)
+        for part in (slice(0, columns), slice(columns, None)):
+            error = np.max(np.abs(slope[part] - pushed[part])) / np.max(np.abs(pushed[part]))
+            assert error < tolerance
+
+    def test_a_systems_motion_by_masses_forces_and_speed(self):
+        model = STRUCTURES["trailer-with-axle"](np.random.default_rng(0))
+        system = model_from_tables(model).system()
+        rng = np.random.default_rng(1)
+        q, t = system.reference_q, jnp.asarray(0.0)
+        v, equations = admissible(system, q, t, rng)
+        descriptor = equations.descriptor
+        matrices = map(np.asarray, (descriptor.mass_matrix(), descriptor.constraint_matrix()))
+        allowed = jnp.asarray(slow.null_spaces(*matrices)[1][:, 0])
+        arrays, static = eqx.partition(system, eqx.is_inexact_array)
+        point = (masses_of(system), jnp.zeros_like(v), jnp.asarray(0.0))
+
+        def function(point):
+            masses, force, speed = point
+            changed = eqx.tree_at(masses_of, eqx.combine(arrays, static), masses)
+            equations = changed.equations(q, v + speed * allowed, t)
+            equations = eqx.tree_at(lambda e: e.force, equations, equations.force + force)
+            return fo.MinimumNorm(clean=False).solve(equations).acceleration
+
+        direction = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), point)
+        weights = jnp.asarray(rng.normal(size=v.shape))
+        _, pushed, pulled = derivatives(function, point, direction, weights)
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-9
+
+        def at(s):
+            moved = jax.tree.map(lambda x, d: x + s * d, point, direction)
+            return derivatives(function, moved, direction, weights)[0]
+
+        slope = central_difference(at, 1e-3)
+        np.testing.assert_allclose(pushed, slope, atol=1e-8 * np.max(np.abs(slope)))
