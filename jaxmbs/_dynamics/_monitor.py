@@ -13,7 +13,7 @@ needs to come close to the singular configuration for that to be seen.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,7 +36,7 @@ _FIRST, _EACH = 40, 2
 CAPACITY = 64
 
 
-class Passages(NamedTuple):
+class Passages(eqx.Module):
     """What a monitor carries along.
 
     `left` (rows,), `right` (nv,), `value`: smallest singular value and its vectors; `time` and
@@ -107,12 +107,12 @@ class SingularValueMonitor(AbstractMonitor):
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
     ) -> Passages | None:
-        system, y, t = _fixed((system, y, jnp.asarray(t, y.dtype)))
-        descriptor = self._descriptor(system, y, t)
+        system, y, now = _fixed((system, y, jnp.asarray(t, y.dtype)))
+        descriptor = self._descriptor(system, y, now)
         start = jax.random.normal(jax.random.PRNGKey(0), (len(self.watched),), y.dtype)
         left, right, value = _smallest(descriptor, start, _FIRST)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        return Passages(left, right, value, t, value, t, times, jnp.asarray(0), y, t)
+        return Passages(left, right, value, now, value, now, times, jnp.asarray(0), y, now)
 
     def step(
         self,
@@ -123,12 +123,12 @@ class SingularValueMonitor(AbstractMonitor):
         carried: Passages | None,
     ) -> tuple[Passages | None, BoolScalar]:
         assert carried is not None
-        system, y0, y1, t1 = _fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        descriptor = self._descriptor(system, y1, t1)
+        system, y0, y1, now = _fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
+        descriptor = self._descriptor(system, y1, now)
         left, right, value = _smallest(descriptor, carried.left, _EACH)
         passed = right @ descriptor.mass(carried.right) < 0
         when = _zero(
-            (carried.earlier_time, carried.time, t1),
+            (carried.earlier_time, carried.time, now),
             (carried.earlier_value, carried.value, -value),
         )
         times = carried.times.at[carried.count].set(when, mode="drop")
@@ -138,7 +138,7 @@ class SingularValueMonitor(AbstractMonitor):
             left,
             right,
             value,
-            t1,
+            now,
             earlier,
             carried.time,
             jnp.where(passed, times, carried.times),
@@ -156,7 +156,7 @@ class SingularValueMonitor(AbstractMonitor):
         return descriptor if all(self.watched) else descriptor.keeping(np.array(self.watched))
 
 
-def _fixed(tree):
+def _fixed(tree: Any) -> Any:
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)
 

@@ -122,9 +122,7 @@ def simulate(
         MinimumNorm() if formulation is None else formulation,
         dfx.Tsit5() if solver is None else solver,
         Projection() if stabilisation is None else stabilisation,
-        dfx.ClipStepSizeController(pid, step_ts=system.knots())
-        if controller is None
-        else controller,
+        _onto_knots(pid, system) if controller is None else controller,
         dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
         tuple(events),
         dfx.NoProgressMeter() if progress is None else progress,
@@ -136,7 +134,7 @@ def simulate(
 
 
 def _onto_knots(
-    controller: dfx.AbstractStepSizeController, system: AbstractSystem
+    controller: dfx.PIDController, system: AbstractSystem
 ) -> dfx.AbstractStepSizeController:
     """Step exactly onto the times at which motions are not smooth. A long step would pass over a
     motion that begins and ends within it."""
@@ -211,7 +209,7 @@ def _run(
         stops.append(_passed)
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
     args = _Arguments(system, motion_only(formulation), integration.stabilisation)
-    solution = dfx.diffeqsolve(
+    solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),
         grid[0],
@@ -255,7 +253,7 @@ def _assembled(
     system: AbstractSystem,
     integration: Integration,
     grid: Float[Array, " times"],
-    solution: dfx.Solution,
+    solution: Any,
 ) -> Trajectory:
     """The trajectory, saved states projected: what Diffrax saves is interpolated."""
     saved, last = solution.ys
@@ -307,7 +305,7 @@ def _assembled(
 
 
 def _result(
-    solution: dfx.Solution,
+    solution: Any,
     found: Accelerations,
     finite: BoolScalar,
 ) -> RESULTS:

@@ -4,7 +4,6 @@ import diffrax as dfx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._custom_types import RealScalarLike
 from .._system import AbstractSystem
 from ._monitor import AbstractMonitor
 from ._projection import project
@@ -46,23 +45,21 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     def order(self, terms: Any) -> int | None:
         return self.solver.order(terms)
 
-    def error_order(self, terms: Any) -> RealScalarLike | None:
+    def error_order(self, terms: Any) -> Any:
         return self.solver.error_order(terms)
 
-    def func(self, terms: Any, t0: RealScalarLike, y0: PyTree, args: Any) -> Any:
+    def func(self, terms: Any, t0: Any, y0: PyTree, args: Any) -> Any:
         return self.solver.func(terms, t0, y0, args)
 
-    def init(
-        self, terms: Any, t0: RealScalarLike, t1: RealScalarLike, y0: PyTree, args: Any
-    ) -> PyTree:
+    def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Any) -> PyTree:
         inner = self.solver.init(terms, t0, t1, y0, args)
         return inner, self.monitor.init(args.system, y0, t0)
 
     def step(
         self,
         terms: Any,
-        t0: RealScalarLike,
-        t1: RealScalarLike,
+        t0: Any,
+        t1: Any,
         y0: PyTree,
         args: Any,
         solver_state: PyTree,

@@ -262,7 +262,8 @@ class MultibodySystem(AbstractSystem):
     def knots(self) -> Float[Array, " knots"]:
         leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
         motions = [leaf for leaf in leaves if _is_motion(leaf)]
-        return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *(m.knots().ravel() for m in motions)]))
+        knots = [map_parts(lambda m: m.knots(), motion).ravel() for motion in motions]
+        return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *knots]))
 
     def characteristic_length(self) -> Scalar:
         """Root mean square distance from a joint's point to the centre of mass of each moving

@@ -1,0 +1,178 @@
+"""Motions against exact laws, and runs that must end with a message."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import jaxmbs as jm
+from jaxmbs import motions, planar
+
+
+def angle_of_chain(windows: int, times: np.ndarray) -> np.ndarray:
+    """theta'' = g ((N+1)/2 + N) / ((N+1)/3 + N) sin theta, theta from the vertical."""
+    stiffness = 9.81 * ((windows + 1) / 2 + windows) / ((windows + 1) / 3 + windows)
+    return solve_ivp(
+        lambda _, y: [y[1], stiffness * np.sin(y[0])],
+        (0.0, times[-1]),
+        [0.0, 1.0],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        t_eval=times,
+    ).y[0]
+
+
+def test_chain_stays_on_its_branch_and_reports_the_passages():
+    system = jm.mechanisms.get("four-bar-chain:2").system()
+    run = jm.simulate(
+        system, system.reference_q, system.initial_v, 10.0, every=0.5, rtol=1e-9, atol=1e-11
+    )
+    theta = run.q[0, 2] - run.q[:, 2]
+    np.testing.assert_allclose(theta, angle_of_chain(2, np.asarray(run.times)), atol=1e-6)
+    assert float(jnp.max(run.position_error)) < 1e-12
+    assert float(jnp.max(run.velocity_error)) < 1e-11
+    fine = np.linspace(0.0, 10.0, 20001)
+    level = np.cos(angle_of_chain(2, fine))
+    crossings = fine[:-1][level[:-1] * level[1:] < 0]
+    passages = np.asarray(run.passages)
+    np.testing.assert_allclose(passages[np.isfinite(passages)], crossings, atol=2e-3)
+    assert "singular" in str(run)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    system = jm.mechanisms.get("mobile-robot").system()
+    end = 4.4 + 0.37121615
+    runs = {
+        formulation: jm.simulate(
+            system,
+            system.reference_q,
+            system.initial_v,
+            end,
+            every=0.25,
+            rtol=1e-10,
+            atol=1e-12,
+            formulation=formulation,
+        )
+        for formulation in (jm.MinimumNorm(), jm.Elimination(("C.y", "W4")))
+    }
+    return system, list(runs.values())
+
+
+def test_robot_ends_parallel_to_x(robot):
+    _, runs = robot
+    for run in runs:
+        assert abs(float(run.q[-1, 2])) < 1e-7
+        assert float(jnp.max(run.position_error)) < 1e-12
+        assert float(jnp.max(run.velocity_error)) < 1e-12
+
+
+def test_robot_moves_alike_whatever_is_eliminated(robot):
+    _, (least, eliminated) = robot
+    np.testing.assert_allclose(eliminated.q, least.q, atol=1e-7)
+    names = least.system.structure.row_names
+    same = [names.index(n) for n in ("A.x", "A.y", "D.x", "H.n", "W5", "steering")]
+    scale = float(jnp.max(jnp.abs(least.multipliers[:, jnp.array(same)])))
+    np.testing.assert_allclose(
+        eliminated.multipliers[:, jnp.array(same)],
+        least.multipliers[:, jnp.array(same)],
+        atol=1e-5 * scale,
+    )
+    other = names.index("W3")
+    difference = jnp.abs(eliminated.multipliers[:, other] - least.multipliers[:, other])
+    assert float(jnp.max(difference)) > 1e-2 * scale
+
+
+def test_elimination_that_becomes_singular_stops_the_run():
+    model = jm.mechanisms.mobile_robot(motions.Step(times=[0.0, 0.5], values=[0.0, 0.015]))
+    system = model.system()
+    with pytest.raises(jm.SimulationError, match="singular") as caught:
+        jm.simulate(
+            system,
+            system.reference_q,
+            system.initial_v,
+            4.0,
+            every=0.05,
+            formulation=jm.Elimination(("C.y", "W4")),
+        )
+    heading = np.degrees(float(caught.value.trajectory.q[-1, 2]))
+    # Within the step in which it happens.
+    assert abs(heading + 104.244) < 5.0
+
+
+def pendulum(**more):
+    body = planar.Body("rod", mass=2.0, inertia=0.1, position=(0.5, 0.0))
+    return jm.MultibodySystem(
+        [body], [planar.Revolute("pin", ("ground", "rod"), (0.0, 0.0))], **more
+    )
+
+
+def test_pendulum_keeps_its_energy_and_new_numbers_do_not_compile():
+    count = first = 0
+
+    def watch(system, q, v, t):
+        nonlocal count
+        count += 1
+        return q[2] + 100.0
+
+    event = jm.StopWhen(watch)
+    for gravity, end in ((9.81, 1.0), (5.0, 2.0)):
+        system = pendulum(gravity=(0.0, -gravity))
+        run = jm.simulate(system, system.reference_q, system.initial_v, end, events=[event])
+        kinetic, potential = system.energy(run.q[-1], run.v[-1], run.times[-1])
+        assert abs(float(kinetic + potential)) < 1e-6
+        if gravity == 9.81:
+            first = count
+    assert count == first
+
+
+def test_event_stops_where_the_function_crosses_zero():
+    system = pendulum(gravity=(0.0, -9.81))
+    event = jm.StopWhen(lambda system, q, v, t: q[2] + 0.5)
+    run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=[event])
+    assert bool(run.stopped)
+    assert abs(float(run.q[-1, 2]) + 0.5) < 1e-6
+
+
+def test_velocities_that_break_the_constraints():
+    system = pendulum()
+    v = jnp.array([1.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="'pin'"):
+        jm.simulate(system, system.reference_q, v, 1.0)
+    run = jm.simulate(
+        system, system.reference_q, v + jnp.array([0.0, 1.0, 0.0]), 1.0, consistent=True
+    )
+    rolling = np.array([0.0, 0.5, 1.0]) * float(run.v[0, 2])
+    np.testing.assert_allclose(run.v[0], rolling, atol=1e-12)
+
+
+def test_driver_that_leaves_the_range_of_the_mechanism():
+    """A slider is pulled farther than its rod reaches."""
+    model = jm.mechanisms.get("slider-crank")
+    driver = jm.Driver("pull", "D", "translation", motions.Linear(rate=0.2))
+    system = jm.MultibodySystem(model.bodies, model.joints, [driver])
+    v = jm.consistent_state(system, system.reference_q, jnp.zeros(9))[1]
+    with pytest.raises(jm.SimulationError) as caught:
+        jm.simulate(system, system.reference_q, v, 5.0, every=0.05)
+    reached = caught.value.trajectory
+    assert 0.0 < float(reached.times[-1]) < 5.0
+    assert float(jnp.max(reached.position_error)) < 1e-8
+
+
+def test_derivative_of_an_end_angle():
+    def end_angle(mass, adjoint):
+        body = planar.Body("rod", mass=mass, inertia=0.1, position=(0.5, 0.0))
+        pin = planar.Revolute("pin", ("ground", "rod"), (0.0, 0.0))
+        system = jm.MultibodySystem([body], [pin], gravity=(0.0, -9.81))
+        run = jm.simulate(
+            system, system.reference_q, system.initial_v, 0.5, adjoint=adjoint, monitor=False
+        )
+        return run.q[-1, 2]
+
+    forward = jax.jacfwd(lambda m: end_angle(m, diffrax.ForwardMode()))(2.0)
+    plain = jax.jit(lambda m: end_angle(m, diffrax.ForwardMode()))
+    central = (plain(2.0 + 1e-4) - plain(2.0 - 1e-4)) / 2e-4
+    np.testing.assert_allclose(forward, central, rtol=1e-5)
