@@ -1,6 +1,7 @@
 from typing import Any
 
 import diffrax as dfx
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -29,6 +30,8 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     solver: dfx.AbstractSolver
     monitor: AbstractMonitor
     projecting: bool
+    # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
+    scan_kind: Any = None
 
     @property
     def term_structure(self) -> Any:
@@ -67,15 +70,16 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
         jump = jnp.asarray(True) if self.projecting else made_jump
-        y1, error, dense, inner, result = self.solver.step(terms, t0, t1, y0, args, inner, jump)
+        y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
         if self.projecting:
             raw, projected = y1, project(args.system, *split(args.system, y1), t1)
             y1 = jnp.concatenate([projected.q, projected.v, y1[-1:]])
             # What the projection had to move is an error of the step too. The method may not have
-            # seen it: a driver that acted between its stages only.
-            moved = jnp.concatenate([projected.q, projected.v, y1[-1:]]) - raw
+            # seen it: a driver that acted between its stages only. (Velocities next to a
+            # singular configuration move far, and mean nothing.)
+            moved = projected.q - raw[: projected.q.shape[0]]
             if error is not None:
-                error = jnp.abs(error) + jnp.abs(moved)
+                error = jnp.abs(error).at[: moved.shape[0]].add(jnp.abs(moved))
             usable = projected.met & jnp.all(jnp.isfinite(y1))
         else:
             usable = jnp.all(jnp.isfinite(y1))
@@ -83,3 +87,10 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
             error = jnp.where(usable, error, jnp.inf)
         watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
         return y1.at[-1].add(passed), error, dense, (inner, watched), result
+
+    def _inner(self) -> dfx.AbstractSolver:
+        if self.scan_kind is None:
+            return self.solver
+        return eqx.tree_at(
+            lambda s: s.scan_kind, self.solver, self.scan_kind, is_leaf=lambda x: x is None
+        )
