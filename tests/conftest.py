@@ -5,9 +5,11 @@ imports it: double precision, no silent rank promotion, and annotations that are
 """
 
 import fcntl
+import gc
 import itertools
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -56,6 +58,15 @@ def _own_folder(config: pytest.Config) -> Path:
         config.add_cleanup(lock.close)
         return config.cache.mkdir(name)
     raise AssertionError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_compiled_programs() -> Iterator[None]:
+    """Programs of one module are of no use to the next, and each holds several memory mappings:
+    kept all, they exceed what the operating system allows to one process, which then crashes."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture

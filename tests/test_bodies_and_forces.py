@@ -305,9 +305,11 @@ class TestRefusals:
         keys = {"name": "a", "mass": 1.0, "position": np.zeros(3)}
         R = rotation_of([3.0, 1.0, -2.0, 0.5])
         for moments in ((1.0, 2.0, 3.0), (0.1, 0.2, 0.1 + 0.2), (1e-6, 1 / 12, 1 / 12)):
-            spatial.Body(inertia=moments, **keys)
+            straight = spatial.Body(inertia=moments, **keys)
+            np.testing.assert_array_equal(straight.inertia, np.diag(moments))
             matrix = R @ np.diag(moments) @ R.T
-            spatial.Body(inertia=(matrix + matrix.T) / 2, **keys)
+            turned = spatial.Body(inertia=(matrix + matrix.T) / 2, **keys)
+            np.testing.assert_allclose(np.linalg.eigvalsh(turned.inertia), moments, atol=1e-12)
 
     @pytest.mark.parametrize(
         ("keys", "sentence"),

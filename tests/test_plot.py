@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jaxmbs import analyze, mechanisms
@@ -86,7 +87,7 @@ def test_both_verdicts_are_told_apart_without_colour():
 def test_no_two_texts_of_the_robot_overlap():
     figure = _figure("mobile-robot")
     (axes,) = figure.axes
-    renderer = figure.canvas.get_renderer()  # pyright: ignore[reportAttributeAccessIssue]
+    renderer = FigureCanvasAgg(figure).get_renderer()
     (legend,) = figure.legends
     texts = [*_labels("mobile-robot").values(), *legend.get_texts()]
     texts += [axes.title, axes.xaxis.label, axes.yaxis.label, *figure.texts]

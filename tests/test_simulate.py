@@ -137,6 +137,17 @@ def test_event_stops_where_the_function_crosses_zero():
     assert abs(float(run.q[-1, 2]) + 0.5) < 1e-6
 
 
+def test_stop_at_the_first_singular_configuration():
+    system = jm.mechanisms.get("four-bar-chain:1").system()
+    q, v, event = system.reference_q, system.initial_v, jm.StopAtSingular()
+    with pytest.raises(ValueError, match="monitor=True"):
+        jm.simulate(system, q, v, 3.0, events=[event], monitor=False)
+    run = jm.simulate(system, q, v, 3.0, events=[event])
+    assert bool(run.stopped)
+    # The bars lie flat within the last step.
+    assert 1.57 < float(run.q[0, 2] - run.q[-1, 2]) < 2.0
+
+
 def test_velocities_that_break_the_constraints():
     system = pendulum()
     v = jnp.array([1.0, 0.0, 0.0])

@@ -1,5 +1,6 @@
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +16,9 @@ EventFunction = Callable[
 
 
 class AbstractEvent(eqx.Module):
-    """A reason to end a run early."""
+    """A reason to end a run early. `needs_monitor`: it depends on the passages."""
+
+    needs_monitor: ClassVar[bool]
 
     @abc.abstractmethod
     def condition(
@@ -33,6 +36,7 @@ class AbstractEvent(eqx.Module):
 class StopWhen(AbstractEvent):
     """Stop where `function(system, q, v, t)` crosses zero (either way)."""
 
+    needs_monitor: ClassVar[bool] = False
     function: EventFunction
 
     def condition(
@@ -50,6 +54,8 @@ class StopWhen(AbstractEvent):
 class StopAtSingular(AbstractEvent):
     """Stop at the first singular configuration that the motion passes, where the rank of C
     drops and the mobility changes."""
+
+    needs_monitor: ClassVar[bool] = True
 
     def condition(
         self,

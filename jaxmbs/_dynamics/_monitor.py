@@ -12,7 +12,6 @@ singular vector w = M^-1 C^T x / sigma then points the other way after a passage
 needs to come close to the singular configuration for that to be seen.
 """
 
-import abc
 from typing import Any
 
 import equinox as eqx
@@ -56,57 +55,16 @@ class Passages(eqx.Module):
     since: Scalar
 
 
-class AbstractMonitor(eqx.Module):
-    """Watches the steps of an integration. Nothing it does has a derivative."""
-
-    @abc.abstractmethod
-    def init(
-        self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
-    ) -> Passages | None:
-        """What it carries, at the start. y: q, v and the number of passages."""
-
-    @abc.abstractmethod
-    def step(
-        self,
-        system: AbstractSystem,
-        y0: Float[Array, " state"],
-        y1: Float[Array, " state"],
-        t1: RealScalarLike,
-        carried: Passages | None,
-    ) -> tuple[Passages | None, BoolScalar]:
-        """What it carries after the step from y0 to y1 at t1, and whether a singular
-        configuration was passed."""
-
-
-class NoMonitor(AbstractMonitor):
-    """Watches nothing."""
-
-    def init(
-        self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
-    ) -> Passages | None:
-        del system, y, t
-        return None
-
-    def step(
-        self,
-        system: AbstractSystem,
-        y0: Float[Array, " state"],
-        y1: Float[Array, " state"],
-        t1: RealScalarLike,
-        carried: Passages | None,
-    ) -> tuple[Passages | None, BoolScalar]:
-        del system, y0, y1, t1
-        return carried, jnp.asarray(False)
-
-
-class SingularValueMonitor(AbstractMonitor):
-    """Follows the smallest singular value of the rows `watched` (bool, (rows,))."""
+class SingularValueMonitor(eqx.Module):
+    """Follows the smallest singular value of the rows `watched` (bool, (rows,)) from step to step.
+    Nothing it does has a derivative."""
 
     watched: tuple[bool, ...] = eqx.field(static=True)
 
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
-    ) -> Passages | None:
+    ) -> Passages:
+        """What it carries, at the start. y: q, v and the number of passages."""
         system, y, now = _fixed((system, y, jnp.asarray(t, y.dtype)))
         descriptor = self._descriptor(system, y, now)
         start = jax.random.normal(jax.random.PRNGKey(0), (len(self.watched),), y.dtype)
@@ -120,9 +78,10 @@ class SingularValueMonitor(AbstractMonitor):
         y0: Float[Array, " state"],
         y1: Float[Array, " state"],
         t1: RealScalarLike,
-        carried: Passages | None,
-    ) -> tuple[Passages | None, BoolScalar]:
-        assert carried is not None
+        carried: Passages,
+    ) -> tuple[Passages, BoolScalar]:
+        """What it carries after the step from y0 to y1 at t1, and whether a singular
+        configuration was passed."""
         system, y0, y1, now = _fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
         descriptor = self._descriptor(system, y1, now)
         left, right, value = _smallest(descriptor, carried.left, _EACH)

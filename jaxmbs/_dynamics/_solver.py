@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._system import AbstractSystem
-from ._monitor import AbstractMonitor
+from ._monitor import SingularValueMonitor
 from ._projection import project
 
 
@@ -28,7 +28,7 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     """
 
     solver: dfx.AbstractSolver
-    monitor: AbstractMonitor
+    monitor: SingularValueMonitor | None
     projecting: bool
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
@@ -56,7 +56,8 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Any) -> PyTree:
         inner = self.solver.init(terms, t0, t1, y0, args)
-        return inner, self.monitor.init(args.system, y0, t0)
+        watched = None if self.monitor is None else self.monitor.init(args.system, y0, t0)
+        return inner, watched
 
     def step(
         self,
@@ -85,8 +86,10 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
             usable = jnp.all(jnp.isfinite(y1))
         if error is not None:
             error = jnp.where(usable, error, jnp.inf)
-        watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
-        return y1.at[-1].add(passed), error, dense, (inner, watched), result
+        if self.monitor is not None:
+            watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
+            y1 = y1.at[-1].add(passed)
+        return y1, error, dense, (inner, watched), result
 
     def _inner(self) -> dfx.AbstractSolver:
         if self.scan_kind is None:

@@ -144,7 +144,7 @@ class _Placer:
                     f"it is of dimension {value.shape[-1]} and the bodies are of dimension "
                     f"{self._dimension}."
                 )
-        references: Frames = tuple(self._references[n] for n in part.bodies)  # pyright: ignore
+        references: Frames = tuple(self._references[n] for n in part.bodies)
         frames = part.placements(references)
         for frame in frames:
             if frame.origin.shape != (self._dimension,):
