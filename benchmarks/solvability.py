@@ -13,18 +13,15 @@ import os
 # One thread in each decomposition, for both sides; to be said before the libraries are loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import platform
 import time
 from collections.abc import Callable
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy
+from _hardware import hardware, result_path
 from _numpy_peer import NumpyPeer
 
 import jaxmbs as jm
@@ -161,27 +158,6 @@ def _constraint_functions(system, q, v, t):
     )
 
 
-def hardware() -> dict[str, Any]:
-    """What the numbers were measured on and with."""
-    processor = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next(x.split(":")[1].strip() for x in lines if x.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    return {
-        "device": str(jax.devices()[0].device_kind),
-        "platform": jax.default_backend(),
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "jaxlib": metadata.version("jaxlib"),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-
-
 def main() -> None:
     """Measure, print, and write the result file."""
     results: dict[str, Any] = {"hardware": hardware(), "analysis": {}}
@@ -200,13 +176,7 @@ def main() -> None:
     results["compile_seconds"] = times
     results["compile_ratio_160_to_4"] = times["160"] / times["4"]
     print(f"compile time of C, b, Gamma, Phi: {times} s, ratio {times['160'] / times['4']:.2f}")
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
-    label = "-".join(results["hardware"]["processor"].replace("(R)", "").split()).lower()
-    if results["hardware"]["platform"] != "cpu":
-        label = "-".join(results["hardware"]["device"].split()).lower()
-    label = "".join(c for c in label if c.isalnum() or c in "-.")
-    path = folder / f"solvability-{label}-{results['hardware']['cores']}-cores.json"
+    path = result_path("solvability", results["hardware"])
     path.write_text(json.dumps(results, indent=1) + "\n")
     print(f"wrote {path}")
 

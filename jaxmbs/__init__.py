@@ -54,10 +54,13 @@ from ._solvability import (
     Releases as Releases,
     releases as releases,
     removable_rows as removable_rows,
+    screen as screen,
+    Screening as Screening,
     Singularity as Singularity,
     singularity as singularity,
     Solvability as Solvability,
     SVD as SVD,
+    verdicts as verdicts,
 )
 from ._system import (
     AbstractSystem as AbstractSystem,

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractDescriptor, motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations
 from ._mobility import movers
@@ -116,7 +116,7 @@ def _equilibrium(
     fixed = eqx.combine(lax.stop_gradient(arrays), static)
     last = _search(fixed[0], fixed[1], fixed[2], max_steps)
     last = lax.stop_gradient(last)
-    near, met = project_position(system, last.q, t)
+    near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)
     settled = system.retract(near, step)
@@ -163,7 +163,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     no gradient."""
     unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
     rest = jnp.zeros_like(x.way)
-    q, met = project_position(system, x.q, t)
+    q, met = project_position(system, x.q, t, motion_solver())
     descriptor = system.descriptor(q, rest, t)
     tangent = jax.vmap(lambda d: _tangential(descriptor, d), out_axes=1)(jnp.diag(unit))
 
@@ -204,7 +204,9 @@ def _tangential(
     descriptor: AbstractDescriptor, displacement: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """P dq."""
-    return displacement - correction(descriptor, descriptor.constrain(displacement))
+    return displacement - correction(
+        descriptor, descriptor.constrain(displacement), motion_solver()
+    )
 
 
 def _unbalanced(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " nv"]:

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints
+from .._linalg import motion_solver
 from .._system import AbstractSystem
 from ._projection import project, Projected
 
@@ -27,7 +28,7 @@ def _residuals(
 def _projected(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Projected:
-    return project(system, q, v, t)
+    return project(system, q, v, t, motion_solver())
 
 
 def consistent_state(

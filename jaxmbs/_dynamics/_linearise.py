@@ -21,6 +21,7 @@ from jaxtyping import Array, Complex, Float
 
 from .._custom_types import RealScalarLike, Scalar
 from .._formulations import MinimumNorm
+from .._linalg import motion_solver
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
 from ._initial import check_state
@@ -171,7 +172,7 @@ def _first_order(
         # To first order the displacement keeps to the constraints; the velocity does not.
         there, speed = system.retract(q, displaced), v + velocity @ x[p:]
         left = system.velocity_residual(there, speed, t)
-        speed = speed - correction(system.descriptor(there, speed, t), left)
+        speed = speed - correction(system.descriptor(there, speed, t), left, motion_solver())
         found = solve_with_friction(system, formulation, there, speed, t)
         # The motion goes on, and the displaced state would stay beside it if it moved so.
         carried = jax.jvp(lambda y: system.retract(y, displaced), (q,), (system.rate(q, v),))[1]

@@ -1,15 +1,18 @@
 """Where does a motion pass through a singular configuration?
 
 Along a motion the singular values of C M^-1/2 (rows of unit length) change continuously if they
-are allowed to change sign. A passage is a change of sign of the smallest of them that is not zero
-throughout. It is carried along by inverse iteration with the factor of S + mu I: with x its left
-singular vector,
+are allowed to change sign, and so do their vectors u (left) and w = M^-1 C^T u / sigma (right). A
+passage is a change of sign. No step needs to come close for that to be seen: with values taken
+positive, u or w, but not both, points the other way after it, so that the product of the overlap
+of u with its predecessor and that of w turns negative.
+
+The smallest values are carried along by inverse iteration with the factor of S + mu I,
 
     x <- S (S + mu I)^-2 x,
 
-which leaves the null space (the redundancy) out and magnifies the smallest value. The right
-singular vector w = M^-1 C^T x / sigma then points the other way after a passage. No step
-needs to come close to the singular configuration for that to be seen.
+which leaves the null space (the redundancy) out. There are several, since values cross: the one
+that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
+the others no iteration would ever turn to it, but for what is mixed in at random.
 """
 
 from typing import Any
@@ -28,8 +31,22 @@ from .._system import AbstractSystem
 
 _REGULARISATION = 1e-7
 
-# Inverse iterations at the start, and at each step from the vector of the step before.
+# Singular values that are followed, and how much of something else is mixed into the last.
+_MODES = 4
+_MIXED_IN = 0.1
+
+# Inverse iterations at the start, and at each step from the vectors of the step before.
 _FIRST, _EACH = 40, 2
+
+# Overlaps are at least cosines of what the vectors turn in a step.
+_TURNED = -0.3
+
+# Below this a singular value belongs to the null space: there are fewer than are followed.
+_NULL = 1e-8
+
+# A step ends next to a singular configuration if this part of its change of the smallest
+# singular value is left to it.
+_BESIDE = 0.03
 
 # Passages whose times are kept; later ones are counted.
 CAPACITY = 64
@@ -38,39 +55,49 @@ CAPACITY = 64
 class Passages(eqx.Module):
     """What a monitor carries along.
 
-    `left` (rows,), `right` (nv,), `value`: smallest singular value and its vectors; `time` and
-    the time and value of the step before. `times` (CAPACITY,) of passages, `count` of them.
-    `before` (nq + nv + 1,), `since`: the state before the step of the last passage, its time.
+    `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
+    and their vectors; `time`, and of the step before the time and the `earlier_values` (k,) of the
+    same vectors. `times` (CAPACITY,) of passages, `count` of them.
     """
 
-    left: Float[Array, " rows"]
-    right: Float[Array, " nv"]
-    value: Scalar
+    left: Float[Array, "rows k"]
+    right: Float[Array, "nv k"]
+    values: Float[Array, " k"]
     time: Scalar
-    earlier_value: Scalar
+    earlier_values: Float[Array, " k"]
     earlier_time: Scalar
     times: Float[Array, " capacity"]
     count: IntScalar
-    before: Float[Array, " state"]
-    since: Scalar
+
+    def near(self, t1: RealScalarLike) -> BoolScalar:
+        """Does a step from here to t1 lead across a singular configuration, or close to one?"""
+        value, before = self.values[0], self.earlier_values[0]
+        past = self.time - self.earlier_time
+        rate = jnp.where(past > 0, (value - before) / jnp.where(past > 0, past, 1.0), 0.0)
+        step = jnp.asarray(t1, value.dtype) - self.time
+        ahead, behind = value + 1.5 * step * rate, value - 0.5 * step * rate
+        return (value > 0) & ((ahead <= 0) | (behind <= 0))
+
+    @property
+    def beside(self) -> BoolScalar:
+        """Did the last step end next to a singular configuration, rather than across it?"""
+        value, before = self.values[0], self.earlier_values[0]
+        return jnp.abs(value) < _BESIDE * jnp.abs(value - before)
 
 
 class SingularValueMonitor(eqx.Module):
-    """Follows the smallest singular value of the rows `watched` (bool, (rows,)) from step to step.
-    Nothing it does has a derivative."""
-
-    watched: tuple[bool, ...] = eqx.field(static=True)
+    """Follows the smallest singular values of C from step to step. Nothing it does has a
+    derivative."""
 
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
     ) -> Passages:
-        """What it carries, at the start. y: q, v and the number of passages."""
-        system, y, now = _fixed((system, y, jnp.asarray(t, y.dtype)))
-        descriptor = self._descriptor(system, y, now)
-        start = jax.random.normal(jax.random.PRNGKey(0), (len(self.watched),), y.dtype)
-        left, right, value = _smallest(descriptor, start, _FIRST)
+        """What it carries at first: nothing is known yet. y: q, v and the number of passages."""
+        rows, nv = len(system.structure.rows), system.structure.nv
+        left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
+        now = jnp.asarray(t, y.dtype)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        return Passages(left, right, value, now, value, now, times, jnp.asarray(0), y, now)
+        return Passages(left, right, values, now, values, now, times, jnp.asarray(0))
 
     def step(
         self,
@@ -82,61 +109,141 @@ class SingularValueMonitor(eqx.Module):
     ) -> tuple[Passages, BoolScalar]:
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
-        system, y0, y1, now = _fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        descriptor = self._descriptor(system, y1, now)
-        left, right, value = _smallest(descriptor, carried.left, _EACH)
-        passed = right @ descriptor.mass(carried.right) < 0
-        when = _zero(
-            (carried.earlier_time, carried.time, now),
-            (carried.earlier_value, carried.value, -value),
-        )
-        times = carried.times.at[carried.count].set(when, mode="drop")
-        # On the way out the earlier value belongs to the other sign.
-        earlier = jnp.where(passed, -carried.value, carried.value)
-        after = Passages(
-            left,
-            right,
-            value,
-            now,
-            earlier,
-            carried.time,
-            jnp.where(passed, times, carried.times),
-            carried.count + passed,
-            jnp.where(passed, y0, carried.before),
-            jnp.where(passed, carried.time, carried.since),
-        )
-        return after, passed
+        system, y0, y1, now = fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
+        first = ~jnp.any(carried.left)
 
-    def _descriptor(
-        self, system: AbstractSystem, y: Float[Array, " state"], t: Scalar
-    ) -> AbstractDescriptor:
-        nq = system.structure.nq
-        descriptor = system.descriptor(y[:nq], y[nq : nq + system.structure.nv], t)
-        return descriptor if all(self.watched) else descriptor.keeping(np.array(self.watched))
+        def look(k: IntScalar, state: tuple[Passages, BoolScalar]) -> tuple[Passages, BoolScalar]:
+            last, _ = state
+            start = first & (k == 0)
+            t = jnp.where(start, last.time, now)
+            descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
+            return _looked(descriptor, t, last, start)
+
+        # The first step looks at its start as well: in a loop, which is compiled once.
+        return lax.fori_loop(0, jnp.where(first, 2, 1), look, (carried, jnp.asarray(False)))
 
 
-def _fixed(tree: Any) -> Any:
+def _looked(
+    descriptor: AbstractDescriptor, now: Scalar, last: Passages, start: BoolScalar
+) -> tuple[Passages, BoolScalar]:
+    """What is carried on from here, and whether a singular configuration lies behind. At the
+    `start` there is nothing behind."""
+    others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
+    others = jnp.where(start, 1.0, others)
+    rounds = jnp.where(start, _FIRST, _EACH)
+    left, right, values = _smallest(descriptor, last.left, others, rounds)
+
+    moved = _by_column(descriptor.mass)(right)
+    overlaps = (last.left.T @ left) * (last.right.T @ moved)
+    turned = jnp.sum(overlaps, axis=0) < _TURNED
+    same = jnp.argmax(jnp.abs(overlaps), axis=0)
+    before = last.values[same]
+    # The least of those that turned.
+    which = jnp.argmax(turned)
+    when = _zero(
+        (last.earlier_time, last.time, now),
+        (last.earlier_values[same[which]], before[which], -values[which]),
+    )
+    passed = jnp.any(turned)
+    # On the way out the earlier value belongs to the other sign.
+    earlier = jnp.where(turned, -before, before)
+    after = Passages(
+        left,
+        right,
+        values,
+        now,
+        jnp.where(start, values, earlier),
+        last.time,
+        jnp.where(passed, last.times.at[last.count].set(when, mode="drop"), last.times),
+        last.count + passed,
+    )
+    return after, passed
+
+
+def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) -> AbstractDescriptor:
+    nq = system.structure.nq
+    return system.descriptor(y[:nq], y[nq : nq + system.structure.nv], t)
+
+
+def fixed(tree: Any) -> Any:
+    """The same, a constant for all derivatives."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def _smallest(
-    descriptor: AbstractDescriptor, start: Float[Array, " rows"], steps: int
-) -> tuple[Float[Array, " rows"], Float[Array, " nv"], Scalar]:
-    """Left and right singular vector and smallest nonzero singular value of the rows."""
+    descriptor: AbstractDescriptor,
+    known: Float[Array, "rows k"],
+    others: Float[Array, " k"],
+    rounds: IntScalar,
+) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
+    """Left and right singular vectors and values, the smallest nonzero ones first, from what is
+    known of the left ones and as much of `others` as is said."""
     mu = _REGULARISATION
     factor = descriptor.factor(mu)
+    scale = factor.scale[:, None]
+    solve = _by_column(factor.solve)
+    # Rates of the rows in some motion have no part in the null space.
+    motions = np.random.default_rng(0).normal(size=(descriptor.shape[1], known.shape[1]))
+    rates = _by_column(descriptor.constrain)(jnp.asarray(motions)) / scale
 
-    def iterate(_, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        once = factor.solve(x)
-        x = once - mu * factor.solve(once)
-        return x / jnp.sqrt(jnp.maximum(x @ x, jnp.finfo(x.dtype).tiny))
+    def iterate(_, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
+        once = solve(x)
+        return _orthonormal(once - mu * solve(once))
 
-    left = lax.fori_loop(0, steps, iterate, start)
-    force = descriptor.transpose(left / factor.scale)
-    motion = descriptor.inverse_mass(force)
-    value = jnp.sqrt(jnp.maximum(force @ motion, 0.0))
-    return left, motion / jnp.where(value > 0, value, 1.0), value
+    basis = lax.fori_loop(0, rounds, iterate, known + others[None] * rates)
+    force = _by_column(descriptor.transpose)(basis / scale)
+    motion = _by_column(descriptor.inverse_mass)(force)
+    squares, turn = _eigenvectors(force.T @ motion)
+    found = squares > _NULL**2
+    order = jnp.argsort(jnp.where(found, squares, jnp.inf))
+    found, turn = found[order], turn[:, order]
+    values = jnp.where(found, jnp.sqrt(jnp.where(found, squares[order], 1.0)), 0.0)
+    return basis @ turn, motion @ (turn / jnp.where(found, values, jnp.inf)[None]), values
+
+
+def _by_column(function: Any) -> Any:
+    return jax.vmap(function, in_axes=1, out_axes=1)
+
+
+def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """Gram and Schmidt, twice: one round leaves what was nearly parallel with few digits."""
+    found: list[Float[Array, " n"]] = []
+    for column in columns.T:
+        x = _unit(column)
+        for _ in range(2):
+            for known in found:
+                x = x - (known @ x) * known
+            x = _unit(x)
+        found.append(x)
+    return jnp.stack(found, axis=1)
+
+
+def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    return x / jnp.sqrt(jnp.maximum(x @ x, jnp.finfo(x.dtype).tiny))
+
+
+def _eigenvectors(
+    matrix: Float[Array, "k k"],
+) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+    """Eigenvalues and vectors of a small symmetric matrix by Jacobi's rotations. (A call of LAPACK
+    could wait for ever for another one of the same program.)"""
+    k = matrix.shape[0]
+    pairs = np.array([(i, j) for i in range(k) for j in range(i + 1, k)], dtype=int).reshape(-1, 2)
+    identity = jnp.eye(k, dtype=matrix.dtype)
+
+    def rotate(n: IntScalar, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        a, vectors = carry
+        i, j = jnp.asarray(pairs)[n % len(pairs)]
+        angle = jnp.arctan2(2 * a[i, j], a[j, j] - a[i, i]) / 2
+        cosine, sine = jnp.cos(angle), jnp.sin(angle)
+        turn = identity.at[i, i].set(cosine).at[j, j].set(cosine)
+        turn = turn.at[i, j].set(sine).at[j, i].set(-sine)
+        return turn.T @ a @ turn, vectors @ turn
+
+    # Five sweeps leave rounding.
+    values, vectors = lax.fori_loop(0, 5 * len(pairs), rotate, (matrix, identity))
+    return jnp.diagonal(values), vectors
 
 
 def _zero(times: tuple[Scalar, Scalar, Scalar], values: tuple[Scalar, Scalar, Scalar]) -> Scalar:

@@ -19,7 +19,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor, motion_solver, SchurOperator
+from .._linalg import AbstractDescriptor, damped_solver, ProximalCholesky, SchurOperator
 from .._system import AbstractSystem
 
 
@@ -44,14 +44,16 @@ class Projected(eqx.Module):
 
 
 def correction(
-    descriptor: AbstractDescriptor, residual: Float[Array, " rows"]
+    descriptor: AbstractDescriptor,
+    residual: Float[Array, " rows"],
+    solver: ProximalCholesky,
 ) -> Float[Array, " nv"]:
     """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
     C v by the residual."""
     if descriptor.shape[0] == 0:
         return jnp.zeros((descriptor.shape[1],), residual.dtype)
     operator = SchurOperator(descriptor)
-    solution = lx.linear_solve(operator, residual, motion_solver(), throw=False)
+    solution = lx.linear_solve(operator, residual, solver, throw=False)
     return descriptor.inverse_mass(descriptor.transpose(solution.value))
 
 
@@ -72,13 +74,17 @@ def velocity_error(
 
 
 def project_position(
-    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    t: RealScalarLike,
+    solver: ProximalCholesky,
 ) -> tuple[Float[Array, " nq"], BoolScalar]:
     """The configuration on the geometric constraints next to q, and whether it was found."""
     if not system.structure.geometric.any():
         # What is left to do is to bring quaternions to unit length.
         return system.retract(q, jnp.zeros((system.structure.nv,), q.dtype)), jnp.asarray(True)
-    projected = _approach(_position_step, _position_left, q, (system, jnp.asarray(t, q.dtype)))
+    given = (system, jnp.asarray(t, q.dtype), solver)
+    projected = _approach(_position_step, _position_left, q, given)
     return projected, position_error(system, projected, t) <= MET
 
 
@@ -87,11 +93,12 @@ def project_velocity(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
+    solver: ProximalCholesky,
 ) -> tuple[Float[Array, " nv"], BoolScalar]:
     """The velocity that all constraints allow next to v, and whether it was found."""
     if not system.structure.rows:
         return v, jnp.asarray(True)
-    given = (system, q, jnp.asarray(t, q.dtype))
+    given = (system, q, jnp.asarray(t, q.dtype), solver)
     # Geometric rows are linear in v: one step does.
     linear = system.structure.geometric.all()
     v = _velocity_step(v, given) if linear else _approach(_velocity_step, _velocity_left, v, given)
@@ -104,16 +111,28 @@ def project(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
+    solver: ProximalCholesky | None = None,
 ) -> Projected:
     """The state on the constraints next to (q, v), in the mass metric: first the configuration,
-    then the velocity."""
-    q, closed = project_position(system, q, t)
-    v, allowed = project_velocity(system, q, v, t)
+    then the velocity. `solver`: default damped, for a state that is close already."""
+    solver = damped_solver() if solver is None else solver
+    q, closed = project_position(system, q, t, solver)
+    v, allowed = project_velocity(system, q, v, t, solver)
     return Projected(q, v, closed & allowed)
 
 
+def closer(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """Two Newton steps of q and one of v towards the constraints, from close by."""
+    now, solver = jnp.asarray(t, q.dtype), damped_solver()
+    if system.structure.geometric.any():
+        q = lax.fori_loop(0, 2, lambda _, x: _position_step(x, (system, now, solver)), q)
+    return q, _velocity_step(v, (system, q, now, solver))
+
+
 def _position_step(q: Float[Array, " nq"], given: Any) -> Float[Array, " nq"]:
-    system, t = given
+    system, t, solver = given
     at_rest = jnp.zeros((system.structure.nv,), q.dtype)
     descriptor = system.descriptor(q, at_rest, t)
     residual = system.position_residual(q, t)
@@ -121,22 +140,22 @@ def _position_step(q: Float[Array, " nq"], given: Any) -> Float[Array, " nq"]:
         descriptor = descriptor.keeping(system.structure.geometric)
         everywhere = jnp.zeros((descriptor.shape[0],), q.dtype)
         residual = everywhere.at[system.structure.geometric_rows].set(residual)
-    return system.retract(q, -correction(descriptor, residual))
+    return system.retract(q, -correction(descriptor, residual, solver))
 
 
 def _position_left(q: Float[Array, " nq"], given: Any) -> Scalar:
-    system, t = given
+    system, t, _ = given
     return position_error(system, q, t)
 
 
 def _velocity_step(v: Float[Array, " nv"], given: Any) -> Float[Array, " nv"]:
-    system, q, t = given
+    system, q, t, solver = given
     descriptor = system.descriptor(q, v, t)
-    return v - correction(descriptor, system.velocity_residual(q, v, t))
+    return v - correction(descriptor, system.velocity_residual(q, v, t), solver)
 
 
 def _velocity_left(v: Float[Array, " nv"], given: Any) -> Scalar:
-    system, q, t = given
+    system, q, t, _ = given
     return velocity_error(system, q, v, t)
 
 

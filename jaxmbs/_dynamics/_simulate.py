@@ -1,6 +1,7 @@
 """Forward dynamics on Diffrax."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,23 +17,29 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
+from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
+from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._friction import solve_with_friction
 from ._initial import check_state
 from ._monitor import SingularValueMonitor
-from ._projection import project, Projected
+from ._projection import closer, project, Projected
 from ._saved_times import saved_times
 from ._solver import ProjectedSolver, split
 from ._stabilisation import AbstractStabilisation, Projection
 from ._trajectory import Statistics, Trajectory
-from ._watched import kept_rows, motion_only
+from ._watched import motion_only
 
 
 # The least step, relative to the duration: below it a solution is taken to end.
 _LEAST_STEP = 1e-13
+
+# The first step that is tried, relative to the duration. A few steps make it as long as it should
+# be; to ask for that beforehand takes two more evaluations, which would both be compiled.
+_FIRST_STEP = 1e-6
 
 _MAX_STEPS = 1_000_000
 
@@ -97,7 +104,9 @@ def simulate(
       `ForwardMode` and `DirectAdjoint` serve forward mode.
     - `events`: `StopWhen(function)`, `StopAtSingular()`.
     - `progress`: a Diffrax progress meter. `max_steps`: attempted at most.
-    - `monitor`: watch for singular configurations: one factor and four solves a step.
+    - `monitor`: watch for singular configurations (one factor and four solves a step), and for
+      those in which an `Elimination` of named rows becomes singular (one decomposition a step):
+      there the run fails.
 
     **Returns:** a `Trajectory`.
 
@@ -120,8 +129,11 @@ def simulate(
         dtmin=least,
         force_dtmin=False,
     )
+    if first_step is None and controller is None:
+        first_step = _FIRST_STEP * (grid[-1] - grid[0])
+    formulation = MinimumNorm() if formulation is None else formulation
     integration = Integration(
-        MinimumNorm() if formulation is None else formulation,
+        numbered(formulation, system.structure),
         dfx.Tsit5() if solver is None else solver,
         Projection() if stabilisation is None else stabilisation,
         _onto_knots(pid, system) if controller is None else controller,
@@ -132,7 +144,8 @@ def simulate(
         max_steps,
         monitor and bool(system.structure.rows),
     )
-    return _edge(system, integration, q, v, grid, throw)
+    trajectory = _run(system, integration, q, v, grid)
+    return _told(trajectory, formulation, throw)
 
 
 def _onto_knots(
@@ -144,21 +157,13 @@ def _onto_knots(
     return dfx.ClipStepSizeController(controller, step_ts=knots) if knots.size else controller
 
 
-def _edge(
-    system: AbstractSystem,
-    integration: Integration,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    grid: Float[Array, " times"],
-    throw: bool,
-) -> Trajectory:
-    """Run, and tell of failures; inside a transformation just run."""
-    trajectory = _run(system, integration, q, v, grid)
+def _told(trajectory: Trajectory, formulation: AbstractFormulation, throw: bool) -> Trajectory:
+    """Tell of failures; inside a transformation they cannot be told."""
     if isinstance(trajectory.times, Tracer):
         return trajectory
     trajectory = _until_stop(trajectory)
     if RESULTS[trajectory.result]:
-        text = explain(system, integration.formulation, trajectory)
+        text = explain(trajectory.system, formulation, trajectory)
         trajectory = dataclasses.replace(trajectory, message=text)
         if throw:
             raise SimulationError(trajectory)
@@ -169,21 +174,28 @@ def _edge(
 def _consistent(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Projected:
-    return project(system, q, v, t)
+    return project(system, q, v, t, motion_solver())
 
 
 class _Arguments(eqx.Module):
-    """What the vector field depends on besides the state."""
+    """What the vector field and the steps depend on besides the state. `end` (s): of the run.
+    `near`: take slopes on the constraints, as a singular configuration is near; none: never."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
     stabilisation: AbstractStabilisation
+    end: Scalar
+    near: BoolScalar | None
 
 
 def _slope(
     t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
 ) -> Float[Array, " state"]:
     q, v = split(args.system, y)
+    if args.near is not None:
+        # What a stage lies off the constraints is divided by the smallest singular value.
+        onto = functools.partial(closer, args.system, t=t)
+        q, v = lax.cond(args.near, onto, lambda q, v: (q, v), q, v)
     offset = args.stabilisation.offset(args.system, q, v, t)
     found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
     # What failed must not look like a motion: a step that meets it is rejected.
@@ -200,15 +212,12 @@ def _run(
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
 ) -> Trajectory:
-    formulation = integration.formulation
-    kept = kept_rows(formulation, system.structure)
-    monitor = SingularValueMonitor(tuple(bool(k) for k in kept)) if integration.monitored else None
+    formulation, controller = integration.formulation, integration.controller
+    monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
-    if integration.monitored and not kept.all():
-        # An elimination that was passed over as singular is right no longer.
-        stops.append(_passed)
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
-    args = _Arguments(system, motion_only(formulation), integration.stabilisation)
+    near = jnp.asarray(False) if monitor and integration.stabilisation.projecting else None
+    args = _Arguments(system, motion_only(formulation), integration.stabilisation, grid[-1], near)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),
@@ -223,8 +232,9 @@ def _run(
                 dfx.SubSaveAt(t1=True),
             ],
             solver_state=True,
+            controller_state=True,
         ),
-        stepsize_controller=integration.controller,
+        stepsize_controller=guarded(formulation, controller) if monitor else controller,
         adjoint=integration.adjoint,
         event=dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
         max_steps=integration.max_steps,
@@ -242,11 +252,6 @@ def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
         return function
 
     return [condition(event) for event in events]
-
-
-def _passed(t: RealScalarLike, y: Float[Array, " state"], args: _Arguments, **_: Any):
-    del t, args
-    return y[-1] > 0.5
 
 
 def _assembled(
@@ -277,8 +282,8 @@ def _assembled(
     q, v, found, position, velocity = lax.map(state, (times, ys))
     _, watched = solution.solver_state
     result = _result(solution, found, jnp.isfinite(ys).all())
-    if watched is not None and not kept_rows(integration.formulation, system.structure).all():
-        result = RESULTS.where(watched.count > 0, RESULTS.elimination_singular, result)
+    lost = ended_by_guard(solution.controller_state)
+    result = RESULTS.where(lost, RESULTS.elimination_singular, result)
     stopped = solution.result == dfx.RESULTS.event_occurred
     statistics = Statistics(
         solution.stats["num_steps"],

@@ -2,9 +2,11 @@ from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from .._custom_types import BoolScalar
 from .._system import AbstractSystem
 from ._monitor import SingularValueMonitor
 from ._projection import project
@@ -22,7 +24,9 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
     step, and watches for singular configurations.
 
-    A step whose end cannot be projected is rejected. The first slope of the next step is
+    A step whose end cannot be projected is rejected. The error of a step is how far apart the
+    method's two solutions are on the constraints: next to a singular configuration they lie apart
+    mostly across them, which the projection takes away. The first slope of the next step is
     evaluated anew: what a first-same-as-last method keeps belongs to the state before
     projection.
     """
@@ -71,24 +75,21 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
         jump = jnp.asarray(True) if self.projecting else made_jump
-        y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
+        near = None if args.near is None else watched.near(t1)
+        there = eqx.tree_at(lambda a: a.near, args, near, is_leaf=lambda x: x is None)
+        y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, there, inner, jump)
         if self.projecting:
-            raw, projected = y1, project(args.system, *split(args.system, y1), t1)
-            y1 = jnp.concatenate([projected.q, projected.v, y1[-1:]])
-            # What the projection had to move is an error of the step too. The method may not have
-            # seen it: a driver that acted between its stages only. (Velocities next to a
-            # singular configuration move far, and mean nothing.)
-            moved = projected.q - raw[: projected.q.shape[0]]
-            if error is not None:
-                error = jnp.abs(error).at[: moved.shape[0]].add(jnp.abs(moved))
-            usable = projected.met & jnp.all(jnp.isfinite(y1))
+            y1, error, usable = _onto_constraints(args.system, t1, y1, error)
         else:
             usable = jnp.all(jnp.isfinite(y1))
-        if error is not None:
-            error = jnp.where(usable, error, jnp.inf)
         if self.monitor is not None:
             watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
             y1 = y1.at[-1].add(passed)
+            # Steps lead across a singular configuration, not to it, unless they must end there.
+            forced = (t1 >= args.end) | jnp.any(t1 == args.system.knots())
+            usable = usable & (forced | ~watched.beside)
+        if error is not None:
+            error = jnp.where(usable, error, jnp.inf)
         return y1, error, dense, (inner, watched), result
 
     def _inner(self) -> dfx.AbstractSolver:
@@ -97,3 +98,28 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         return eqx.tree_at(
             lambda s: s.scan_kind, self.solver, self.scan_kind, is_leaf=lambda x: x is None
         )
+
+
+def _onto_constraints(
+    system: AbstractSystem,
+    t: Any,
+    y: Float[Array, " state"],
+    error: Float[Array, " state"] | None,
+) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
+    """The end of a step on the constraints, its error there, and whether it can be used."""
+
+    def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
+        found = project(system, *split(system, y), t)
+        end = jnp.concatenate([found.q, found.v, y[-1:]])
+        return end, found.met & jnp.all(jnp.isfinite(end))
+
+    if error is None:
+        end, usable = projected(y)
+        return end, None, usable
+    ends, usable = jax.vmap(projected)(jnp.stack([y, y - error]))
+    # What the projection had to move the configuration is an error too. The method may not have
+    # seen it: a driver that acted between its stages only. (Velocities next to a singular
+    # configuration move far, and mean nothing.)
+    nq = system.structure.nq
+    moved = jnp.abs(ends[0] - y).at[nq:].set(0.0)
+    return ends[0], jnp.abs(ends[0] - ends[1]) + moved, jnp.all(usable)

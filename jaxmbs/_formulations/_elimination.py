@@ -3,9 +3,8 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from .._custom_types import BoolScalar, Scalar
 from .._linalg._pivoted_qr import Pseudoinverse, RANK_TOLERANCE, reflect
@@ -16,8 +15,9 @@ from .base import AbstractFormulation, Accelerations, outcome
 
 
 # A dropped row of unit length that is this far from all combinations of the kept ones does not
-# follow from them.
+# follow from them; and off the constraints, where rows that depend on each other do so but nearly.
 _LOST = 1e-6
+_LOST_OFF = 1e-3
 
 
 class Elimination(AbstractFormulation):
@@ -48,79 +48,89 @@ class Elimination(AbstractFormulation):
         self.drop = names
 
     def solve(self, equations: Equations) -> Accelerations:
+        if self.drop:
+            return self.numbered(equations.structure).solve(equations)
         scaled = mass_weighted(equations)
-        keep = self._kept(equations.structure, scaled)
-        matrix = jnp.where(keep[:, None], scaled.matrix, 0.0)
-        inverse = Pseudoinverse(matrix)
-        missing = jnp.where(keep, scaled.offset, 0.0) - matrix @ scaled.force
-        w = scaled.force + inverse.apply(missing)
-        mu = jnp.where(keep, inverse.apply_transposed(scaled.force - w), 0.0)
-        singular, dependent = _verdicts(scaled.matrix, keep, inverse)
-        return outcome(
-            scaled.acceleration(w),
-            scaled.multipliers(mu),
-            (~scaled.definite, RESULTS.mass_matrix_not_definite),
-            (singular, RESULTS.elimination_singular),
-            (dependent, RESULTS.elimination_incomplete),
-        )
+        pivoted = reflect(scaled.matrix.T, pivoting=True)
+        first = jnp.arange(pivoted.order.shape[0]) < pivoted.rank(RANK_TOLERANCE)
+        return _solved(scaled, jnp.zeros_like(first).at[pivoted.order].set(first), _LOST)
 
-    def reference(self, equations: Equations) -> Float[Array, "rows dropped"]:
-        """What `margin` compares a later state with: the columns of the projector on the left
-        null space of C (rows of unit length) that belong to the dropped rows."""
-        dropped = self._dropped(equations.structure)
-        matrix = mass_weighted(equations).matrix
-        units = jnp.eye(matrix.shape[0], dtype=matrix.dtype)[:, dropped]
-        return _onto_null_space(matrix, units)
+    def numbered(self, structure: Structure) -> "NumberedElimination":
+        """The same with the numbers of the named rows.
 
-    def margin(self, equations: Equations, reference: Float[Array, "rows dropped"]) -> Scalar:
-        """A smooth function of the state that changes its sign where the named elimination
-        becomes singular: an event.
-
-        With N a basis of the left null space of C the kept rows lose the rank of C where
-        det N_D = 0, D the dropped rows. The sign of that depends on the basis; det (N_D) det
-        (N_ref^T N) does not, and is det (P P_ref)_DD with the projectors P = N N^T. It is positive
-        at the reference state, which should be renewed when N has turned by a large angle.
-        1 where rows are chosen by pivoting.
-
-        **Arguments:** `reference`: from `reference`, at an earlier state.
+        **Raises:** `ValueError` for a name that is no row.
         """
-        dropped = self._dropped(equations.structure)
-        moved = _onto_null_space(mass_weighted(equations).matrix, reference)
-        return jnp.linalg.det(moved[dropped])
-
-    def _dropped(self, structure: Structure) -> np.ndarray:
         unknown = [name for name in self.drop if name not in structure.row_names]
         if unknown:
             raise ValueError(
                 f"Elimination drops {', '.join(map(repr, unknown))}, which is no row; the rows "
                 f"are {', '.join(structure.row_names)}."
             )
-        return np.array([structure.row_names.index(name) for name in self.drop], dtype=int)
+        numbers = [structure.row_names.index(name) for name in self.drop]
+        return NumberedElimination(jnp.asarray(numbers, dtype=int))
 
-    def _kept(self, structure: Structure, scaled: MassWeighted) -> Bool[Array, " rows"]:
-        if self.drop:
-            keep = np.ones(len(structure.rows), dtype=bool)
-            keep[self._dropped(structure)] = False
-            return jnp.asarray(keep)
-        pivoted = reflect(scaled.matrix.T, pivoting=True)
-        first = jnp.arange(len(structure.rows)) < pivoted.rank(RANK_TOLERANCE)
-        return jnp.zeros_like(first).at[pivoted.order].set(first)
+
+class NumberedElimination(AbstractFormulation):
+    """Elimination of rows by their numbers, which are data: what is compiled for one choice serves
+    all that drop as many. `off`: for states off the constraints by an error of integration."""
+
+    word: ClassVar[str] = Elimination.word
+    rows: Int[Array, " dropped"]
+    off: bool = eqx.field(static=True, default=False)
+
+    def solve(self, equations: Equations) -> Accelerations:
+        scaled = mass_weighted(equations)
+        everything = jnp.ones((scaled.matrix.shape[0],), bool)
+        keep = everything.at[self.rows].set(False)
+        return _solved(scaled, keep, _LOST_OFF if self.off else _LOST)
+
+    def dependence(self, equations: Equations) -> Float[Array, "rows dropped"]:
+        """The columns of the dropped rows in the projector N N^T onto the left null space of C
+        (rows of unit length): what `singular_between` compares. A constant."""
+        pivoted = reflect(lax.stop_gradient(mass_weighted(equations).matrix), pivoting=True)
+        outside = jnp.arange(pivoted.q.shape[0]) >= pivoted.rank(RANK_TOLERANCE)
+        null_space = jnp.where(outside, pivoted.q, 0.0)
+        return null_space @ null_space[self.rows].T
+
+
+def singular_between(
+    before: Float[Array, "rows dropped"], after: Float[Array, "rows dropped"]
+) -> BoolScalar:
+    """Does an elimination become singular between two states, whose `dependence` this is?
+
+    The kept rows lose rank where det N_D = 0, D the dropped rows. The sign of that depends on the
+    basis N; that of det (before^T after) = det N_D det (N^T N') det N'_D does not. It is
+    negative if the kept rows lost rank on the way an odd number of times, or N turned by more
+    than a right angle: between states close enough only the former.
+    """
+    diagonal = jnp.diagonal(reflect(before.T @ after, pivoting=False).r)
+    # Each reflection turns the sign once.
+    return (-1) ** diagonal.shape[0] * jnp.prod(jnp.sign(diagonal)) < 0
+
+
+def _solved(scaled: MassWeighted, keep: Bool[Array, " rows"], lost: float) -> Accelerations:
+    matrix = jnp.where(keep[:, None], scaled.matrix, 0.0)
+    inverse = Pseudoinverse(matrix)
+    missing = jnp.where(keep, scaled.offset, 0.0) - matrix @ scaled.force
+    w = scaled.force + inverse.apply(missing)
+    mu = jnp.where(keep, inverse.apply_transposed(scaled.force - w), 0.0)
+    outside, dependent = _verdicts(scaled.matrix, keep, inverse)
+    return outcome(
+        scaled.acceleration(w),
+        scaled.multipliers(mu),
+        (~scaled.definite, RESULTS.mass_matrix_not_definite),
+        (outside > lost, RESULTS.elimination_singular),
+        (dependent, RESULTS.elimination_incomplete),
+    )
 
 
 def _verdicts(
     matrix: Float[Array, "rows nv"], keep: Bool[Array, " rows"], inverse: Pseudoinverse
-) -> tuple[BoolScalar, BoolScalar]:
-    """Do the kept rows fail to give all rows; do they depend on each other?"""
+) -> tuple[Scalar, BoolScalar]:
+    """How far are rows from all combinations of the kept ones; do those depend on each other?"""
     matrix = lax.stop_gradient(matrix)
     # An orthonormal basis of what the kept rows span, with columns of zeros behind it.
     basis = lax.stop_gradient(inverse.state.right)
     outside = matrix - (matrix @ basis) @ basis.T
-    lost = jnp.max(jnp.linalg.norm(outside, axis=1), initial=0.0) > _LOST
     kept = jnp.sum(keep & jnp.any(matrix != 0, axis=1))
-    return lost, inverse.rank < kept
-
-
-def _onto_null_space(
-    matrix: Float[Array, "rows nv"], columns: Float[Array, "rows k"]
-) -> Float[Array, "rows k"]:
-    return columns - matrix @ Pseudoinverse(matrix).apply_columns(columns)
+    return jnp.max(jnp.linalg.norm(outside, axis=1), initial=0.0), inverse.rank < kept

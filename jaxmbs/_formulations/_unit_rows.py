@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._linalg import AbstractDescriptor, AbstractFactor
+from .._linalg import AbstractDescriptor, AbstractFactor, NullProjector, Rows
 
 
 class UnitRows(AbstractDescriptor):
@@ -35,6 +35,11 @@ class UnitRows(AbstractDescriptor):
     def factor(self, regularisation: float) -> AbstractFactor:
         factor = self.inner.factor(regularisation)
         return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
+
+    def null_projector(
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+    ) -> NullProjector:
+        return self.inner.null_projector(columns, sets, regularisation)
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
         return self.inner.mass_matrix()

@@ -11,7 +11,12 @@ from ._descriptor import (
     AbstractFactor as AbstractFactor,
     DenseDescriptor as DenseDescriptor,
 )
-from ._proximal import motion_solver as motion_solver, ProximalCholesky as ProximalCholesky
+from ._null_projector import NullProjector as NullProjector, Rows as Rows
+from ._proximal import (
+    damped_solver as damped_solver,
+    motion_solver as motion_solver,
+    ProximalCholesky as ProximalCholesky,
+)
 from ._rank import (
     pivoted_qr as pivoted_qr,
     rank_above as rank_above,

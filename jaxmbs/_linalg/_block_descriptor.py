@@ -24,6 +24,7 @@ from .._indices import Indices
 from . import _multifrontal
 from ._descriptor import AbstractDescriptor, AbstractFactor
 from ._multifrontal import Elimination, LevelFactor
+from ._null_projector import block_null_projector, NullProjector, Rows
 
 
 # A body with more slots than this becomes a vertex of the graph.
@@ -52,7 +53,9 @@ class Layout(eqx.Module):
     `slot_column` (c, slots) and `body_column` (c, bodies) into columns; `slot_body` (slots,);
     `row_slot` (k, rows) into (r, slots); `column_slot` (k, nv) into (c, slots) of ordinary
     bodies; `column_body` (nv,) into (c, bodies), without a zero; `first`, `second` (pairs,):
-    slots on one body; `hub_slot`, `hub_body`: slots on hubs, hubs; `hub_column` (c, hubs).
+    slots of different constraints on one body; `constraint_row` (r, constraints) into rows;
+    `constraint_slot` (k, r, r, constraints) into (r, r, slots) of ordinary bodies; `hub_slot`,
+    `hub_body`: slots on hubs, hubs; `hub_column` (c, hubs).
     """
 
     indices: Indices = eqx.field(static=True)
@@ -145,9 +148,22 @@ class BlockDescriptor(AbstractDescriptor):
         first, second = left[:, :, indices["first"]], right[:, :, indices["second"]]
         pairs = jnp.sum(first[:, None] * second[None], axis=2)
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
-        values = [pairs.ravel(), shift, *self._hub_values(right)]
+        values = [self._own_blocks(left, right, shift), pairs.ravel(), *self._hub_values(right)]
         levels = _multifrontal.factor(self.layout.elimination, jnp.concatenate(values))
         return BlockFactor(scale, levels, self.layout)
+
+    def _own_blocks(
+        self,
+        left: Float[Array, "r c slots"],
+        right: Float[Array, "r c slots"],
+        shift: Float[Array, " rows"],
+    ) -> Float[Array, " values"]:
+        """The blocks of the constraints with themselves, summed over their bodies, shifted."""
+        indices = self.layout.indices
+        by_slot = jnp.sum(left[:, None] * right[None], axis=2)
+        blocks = _sum_of(by_slot, indices["constraint_slot"])
+        identity = np.eye(blocks.shape[0])[:, :, None]
+        return (blocks + identity * _behind_zero(shift)[indices["constraint_row"]][None]).ravel()
 
     def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
         """Coupling blocks and -M of the hubs, whose unknowns are scaled by the roots of the
@@ -161,6 +177,15 @@ class BlockDescriptor(AbstractDescriptor):
         hubs = np.searchsorted(indices["hub_body"], indices["slot_body"][indices["hub_slot"]])
         coupling = scaled[:, :, indices["hub_slot"]] / size[:, hubs][None]
         return [coupling.ravel(), -(mass / size[:, None] / size[None]).ravel()]
+
+    def null_projector(
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+    ) -> NullProjector:
+        layout = self.layout
+        scaled = self.constraint_blocks * _behind_zero(columns)[layout.indices["slot_column"]][None]
+        return block_null_projector(
+            scaled, layout.indices, layout.elimination, sets, regularisation
+        )
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
         place = self.layout.indices["body_column"]
@@ -181,8 +206,8 @@ def _behind_zero(x: Float[Array, " n"]) -> Float[Array, " n_and_1"]:
     return jnp.concatenate([jnp.zeros((1,), x.dtype), x])
 
 
-def _sum_of(values: Float[Array, "*shape"], indices: np.ndarray) -> Float[Array, " n"]:
-    """Sums of the values at positions (k, n), counted from 1."""
+def _sum_of(values: Float[Array, "*given"], indices: np.ndarray) -> Float[Array, "*shape"]:
+    """Sums of the values at positions (k, *shape), counted from 1."""
     return _multifrontal.gathered(_behind_zero(values.ravel()), indices)
 
 
@@ -192,7 +217,7 @@ def _inverse(
     """Inverses of symmetric positive definite blocks, zero where there is padding."""
     size = blocks.shape[0]
     padding = np.eye(size)[:, :, None] * ~present[None]
-    factors, _ = _multifrontal.eliminate(blocks + padding, size)
+    factors, _ = _multifrontal.eliminate(blocks + padding, None)
     half = factors.inverse
     inverse = jnp.sum(half[:, :, None] * (half / factors.pivots[:, None])[:, None], axis=0)
     return inverse - padding
@@ -210,11 +235,12 @@ def layout_of(pattern: Pattern) -> Layout:
         for b, members in enumerate(on_body)
         if b not in hubs
         for i, first in enumerate(members)
-        for second in members[: i + 1]
+        for second in members[:i]
     ]
     indices = Indices(
         **_slot_indices(pattern, hubs),
         **_body_indices(pattern, hubs),
+        **_constraint_indices(pattern, hubs),
         first=np.array([p[0] for p in pairs], dtype=np.int32),
         second=np.array([p[1] for p in pairs], dtype=np.int32),
         hub_slot=np.array([s for b in hubs for s in on_body[b]], dtype=np.int32),
@@ -270,27 +296,51 @@ def _body_indices(pattern: Pattern, hubs: Sequence[int]) -> dict[str, np.ndarray
     return {"body_column": body_column, "column_body": column_body, "column_hub": column_hub}
 
 
+def _constraints(pattern: Pattern) -> dict[tuple[int, ...], list[int]]:
+    """The slots of each constraint, by its rows."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for s, slot in enumerate(pattern.slots):
+        found.setdefault(slot.rows, []).append(s)
+    return found
+
+
+def _constraint_indices(pattern: Pattern, hubs: Sequence[int]) -> dict[str, np.ndarray]:
+    constraints, (r, _) = _constraints(pattern), _padding(pattern)
+    ordinary = [
+        [s for s in slots if pattern.slots[s].body not in hubs] for slots in constraints.values()
+    ]
+    row = np.zeros((r, len(constraints)), dtype=np.int32)
+    deepest = max((len(slots) for slots in ordinary), default=0)
+    slot = np.zeros((deepest, r, r, len(constraints)), dtype=np.int32)
+    corner = np.arange(r * r).reshape(r, r) * len(pattern.slots) + 1
+    for n, (rows, slots) in enumerate(zip(constraints, ordinary, strict=True)):
+        row[: len(rows), n] = np.array(rows, dtype=np.int32) + 1
+        for k, s in enumerate(slots):
+            slot[k, :, :, n] = corner + s
+    return {"constraint_row": row, "constraint_slot": slot}
+
+
 def _elimination(
     pattern: Pattern, pairs: Sequence[tuple[int, int]], hubs: Sequence[int]
 ) -> Elimination:
     """The order in which S, with the hubs beside it, is eliminated. Constraints on the same
     bodies (a joint and its driver) make one vertex."""
     slots, (r, _) = pattern.slots, _padding(pattern)
+    constraints = _constraints(pattern)
     sources: dict[tuple[int, int], list[int]] = {}
+    for n, rows in enumerate(constraints):
+        for i, a in enumerate(rows):
+            for k, b in enumerate(rows):
+                sources[a, b] = [(i * r + k) * len(constraints) + n]
+    start = r * r * len(constraints)
     for p, (first, second) in enumerate(pairs):
         for i, a in enumerate(slots[first].rows):
             for k, b in enumerate(slots[second].rows):
-                place = (i * r + k) * len(pairs) + p
+                place = start + (i * r + k) * len(pairs) + p
                 sources.setdefault((a, b), []).append(place)
-                if first != second:
-                    sources.setdefault((b, a), []).append(place)
-    end = r * r * len(pairs)
-    for row in range(pattern.rows):
-        sources.setdefault((row, row), []).append(end + row)
-    end += pattern.rows
-    bodies: dict[tuple[int, ...], set[int]] = {}
-    for slot in slots:
-        bodies.setdefault(slot.rows, set()).add(slot.body)
+                sources.setdefault((b, a), []).append(place)
+    end = start + r * r * len(pairs)
+    bodies = {rows: {slots[s].body for s in own} for rows, own in constraints.items()}
     members: dict[tuple[frozenset[int], int], list[int]] = {}
     for number, (rows, on) in enumerate(bodies.items()):
         # Constraints on hubs alone are not coupled to each other.

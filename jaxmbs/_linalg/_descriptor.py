@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ._cholesky import cholesky, cholesky_solve
+from ._null_projector import dense_null_projector, NullProjector, Rows
 
 
 class AbstractFactor(eqx.Module):
@@ -58,6 +59,14 @@ class AbstractDescriptor(eqx.Module):
     @abc.abstractmethod
     def factor(self, regularisation: float) -> AbstractFactor:
         """The factor for mu = `regularisation`."""
+
+    @abc.abstractmethod
+    def null_projector(
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+    ) -> NullProjector:
+        """Blocks, on sets of rows, of the projector on the left null space of C with its columns
+        multiplied by `columns` and its rows made of unit length; M has no part in it. Fast under
+        `vmap`."""
 
     @abc.abstractmethod
     def mass_matrix(self) -> Float[Array, "nv nv"]:
@@ -120,6 +129,11 @@ class DenseDescriptor(AbstractDescriptor):
         scaled = schur / scale[:, None] / scale[None, :]
         scaled = scaled + jnp.diag(jnp.where(diagonal > 0, regularisation, 1.0))
         return DenseFactor(scale, cholesky(scaled) if rows else scaled)
+
+    def null_projector(
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+    ) -> NullProjector:
+        return dense_null_projector(self.constraints * columns[None], sets, regularisation)
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
         return self.matrix

@@ -24,16 +24,18 @@ class Front(NamedTuple):
     height: int
 
 
-def fronts(graph: Graph, sizes: Sequence[int], *, leaf: int) -> tuple[Front, ...]:
+def fronts(graph: Graph, sizes: Sequence[int], *, leaf: int, root: int) -> tuple[Front, ...]:
     """Fronts in the order of elimination, children before parents.
 
     **Arguments:** `graph`: neighbours of each vertex; `sizes`: scalar unknowns of each vertex;
-    `leaf`: a connected part with at most this many unknowns is not split any further.
+    `leaf`: a connected part with at most this many unknowns is not split any further; `root`:
+    the last fronts are merged into one of at most this many unknowns.
     """
     parts: list[tuple[int, ...]] = []
     for component in _components(graph, frozenset(graph)):
         _dissect(graph, sizes, component, leaf, parts)
-    return _with_heights(_merged(_eliminated(graph, parts)))
+    found = _with_heights(_merged(_eliminated(graph, parts)))
+    return _with_heights(_with_wide_roots(found, sizes, root))
 
 
 def _components(graph: Graph, vertices: frozenset[int]) -> list[frozenset[int]]:
@@ -121,6 +123,38 @@ def _merged(found: list[Front]) -> list[Front]:
             own[k] = own[child] + own[k]
             children[k] = children[child]
             gone.add(child)
+    return _without(found, own, children, gone)
+
+
+def _with_wide_roots(found: Sequence[Front], sizes: Sequence[int], limit: int) -> list[Front]:
+    """With the tallest children of each root in the root, again and again: the last levels hold
+    few small fronts, and a level costs more than the zeros that merging fills in."""
+    own = [front.own for front in found]
+    children = [front.children for front in found]
+    gone: set[int] = set()
+    for k, front in enumerate(found):
+        if front.boundary:
+            continue
+        while children[k]:
+            height = max(found[c].height for c in children[k])
+            tall = [c for c in children[k] if found[c].height == height]
+            merged = tuple(v for c in tall for v in found[c].own) + own[k]
+            if sum(sizes[v] for v in merged) > limit:
+                break
+            own[k] = merged
+            lower = tuple(c for c in children[k] if c not in tall)
+            children[k] = lower + tuple(g for c in tall for g in found[c].children)
+            gone |= set(tall)
+    return _without(found, own, children, gone)
+
+
+def _without(
+    found: Sequence[Front],
+    own: Sequence[tuple[int, ...]],
+    children: Sequence[tuple[int, ...]],
+    gone: set[int],
+) -> list[Front]:
+    """The fronts that are left, with these own vertices and children."""
     number = {k: i for i, k in enumerate(k for k in range(len(found)) if k not in gone)}
     return [
         Front(own[k], found[k].boundary, tuple(number[c] for c in children[k]), 0) for k in number

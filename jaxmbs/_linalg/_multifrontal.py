@@ -26,13 +26,16 @@ _UNROLLED = 16
 # more operations.
 _LEAF = 4
 
+# The last fronts are merged into one of at most this many unknowns, for the same reason.
+_ROOT = 12
+
 Sources = Mapping[tuple[int, int], Sequence[int]]
 
 
 class Level(eqx.Module):
     """Fronts of one height: `own` and `boundary` unknowns each, after padding; size s.
 
-    Indices, the last axis over fronts: `entries` (k, s, s, n) into the pool of the matrix's
+    Indices, the last axis over fronts: `entries` (k, own, s, n) into the pool of the matrix's
     values (a zero, a one, the values); `children` (k, s, s, n) into the pool of matrix updates;
     `right` (own, n) into the right-hand side; `updates` (k, s, n) into the pool of vector updates;
     `later` (boundary, n) into the pool of solutions. These pools start with a zero and grow by
@@ -67,10 +70,13 @@ def factor(elimination: Elimination, values: Float[Array, " values"]) -> tuple[L
     updates = jnp.zeros((1,), values.dtype)
     factors = []
     for level in elimination.levels:
-        front = gathered(pool, level.indices["entries"])
+        # Entries between boundary unknowns belong to later fronts.
+        rows, corner = gathered(pool, level.indices["entries"]), None
         if level.indices["children"].size:
-            front = front + gathered(updates, level.indices["children"])
-        level_factor, update = eliminate(front, level.own)
+            change = gathered(updates, level.indices["children"])
+            rows = rows + change[: level.own]
+            corner = change[level.own :, level.own :]
+        level_factor, update = eliminate(rows, corner)
         factors.append(level_factor)
         updates = jnp.concatenate([updates, update.ravel()])
     return tuple(factors)
@@ -125,53 +131,54 @@ def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "
     return total
 
 
-def eliminate(front: Float[Array, "s s n"], own: int) -> tuple[LevelFactor, Float[Array, "b b n"]]:
-    """Factors of the first `own` unknowns of n matrices, and what is left of the others."""
-    return _unrolled(front, own) if own <= _UNROLLED else _looped(front, own)
-
-
-def _unrolled(front: Float[Array, "s s n"], own: int) -> tuple[LevelFactor, Float[Array, "b b n"]]:
-    size, _, lanes = front.shape
+def eliminate(
+    rows: Float[Array, "own s n"], corner: Float[Array, "b b n"] | None
+) -> tuple[LevelFactor, Float[Array, "b b n"]]:
+    """Factors of the first `own` unknowns of n symmetric matrices, given by their own rows, and
+    what is left of the others (`corner`, none is zero)."""
+    own, size, lanes = rows.shape
+    identity = jnp.broadcast_to(jnp.eye(own, dtype=rows.dtype)[:, :, None], (own, own, lanes))
     # The row operations, applied to the unit matrix, make the inverse of the triangle.
-    inverse = [jnp.zeros((own, lanes), front.dtype).at[k].set(1.0) for k in range(own)]
-    below, pivots, rest = [], [], front
-    for k in range(own):
-        pivot = rest[0, 0]
-        column = rest[1:, 0] / pivot[None]
-        rest = rest[1:, 1:] - column[:, None] * rest[None, 0, 1:]
-        for i in range(k + 1, own):
-            inverse[i] = inverse[i] - column[i - k - 1][None] * inverse[k]
+    beside = jnp.concatenate([rows, identity], axis=1)
+    upper, pivots = _unrolled(beside) if own <= _UNROLLED else _looped(beside)
+    outer = upper[:, own:size]
+    below = outer / pivots[:, None]
+    change = jnp.sum(below[:, :, None] * outer[:, None], axis=0)
+    rest = -change if corner is None else corner - change
+    return LevelFactor(upper[:, size:], jnp.swapaxes(below, 0, 1), pivots), rest
+
+
+def _unrolled(
+    rows: Float[Array, "own width n"],
+) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
+    """D L^T and what the same row operations make of the columns beside; the pivots D."""
+    done, pivots = [], []
+    for k in range(rows.shape[0]):
+        first, pivot = rows[0], rows[0, k]
+        # The matrix is symmetric: what stands right of a pivot stands below it too.
+        ratios = first[k + 1 : k + rows.shape[0]] / pivot[None]
+        done.append(first)
         pivots.append(pivot)
-        below.append(column[own - k - 1 :])
-    factors = LevelFactor(
-        jnp.stack(inverse),
-        jnp.stack(below, axis=1) if own else jnp.zeros((size, 0, lanes), front.dtype),
-        jnp.stack(pivots),
-    )
-    return factors, rest
+        rows = rows[1:] - ratios[:, None] * first[None]
+    if not done:
+        return rows, rows[:, 0]
+    return jnp.stack(done), jnp.stack(pivots)
 
 
-def _looped(front: Float[Array, "s s n"], own: int) -> tuple[LevelFactor, Float[Array, "b b n"]]:
-    size, _, lanes = front.shape
-    index = np.arange(size)
+def _looped(
+    rows: Float[Array, "own width n"],
+) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
+    own = rows.shape[0]
+    index = np.arange(own)
 
     def column(k, carry):
-        rest, inverse, lower, pivots = carry
-        pivot = lax.dynamic_index_in_dim(rest[k], k, keepdims=False)
-        entries = jnp.where((index > k)[:, None], rest[:, k] / pivot[None], 0.0)
-        rest = rest - entries[:, None] * rest[None, k]
-        inverse = inverse - entries[:own, None] * inverse[None, k]
-        return rest, inverse, lower.at[:, k].set(entries), pivots.at[k].set(pivot)
+        rows, pivots = carry
+        first = rows[k]
+        pivot = lax.dynamic_index_in_dim(first, k, keepdims=False)
+        ratios = jnp.where((index > k)[:, None], first[:own] / pivot[None], 0.0)
+        return rows - ratios[:, None] * first[None], pivots.at[k].set(pivot)
 
-    identity = jnp.broadcast_to(jnp.eye(own, dtype=front.dtype)[:, :, None], (own, own, lanes))
-    start = (
-        front,
-        identity,
-        jnp.zeros((size, own, lanes), front.dtype),
-        jnp.zeros((own, lanes), front.dtype),
-    )
-    rest, inverse, lower, pivots = lax.fori_loop(0, own, column, start)
-    return LevelFactor(inverse, lower[own:], pivots), rest[own:, own:]
+    return lax.fori_loop(0, own, column, (rows, jnp.zeros((own, rows.shape[2]), rows.dtype)))
 
 
 def plan(vertices: Sequence[Sequence[int]], graph: Graph, sources: Sources) -> Elimination:
@@ -181,7 +188,7 @@ def plan(vertices: Sequence[Sequence[int]], graph: Graph, sources: Sources) -> E
     coupled; `sources`: for each entry (i, j) of the matrix the positions in the array of its
     values whose sum it is.
     """
-    found = fronts(graph, [len(v) for v in vertices], leaf=_LEAF)
+    found = fronts(graph, [len(v) for v in vertices], leaf=_LEAF, root=_ROOT)
     layout = _Layout(
         found,
         [[i for v in f.own for i in vertices[v]] for f in found],
@@ -247,7 +254,7 @@ class _Layout:
         self._matrix_end += boundary * boundary * lanes
         self._vector_end += boundary * lanes
         indices = Indices(
-            entries=_dense(entries, (size, size, lanes)),
+            entries=_dense(entries, (own, size, lanes)),
             children=_dense(children, (size, size, lanes)),
             right=right,
             updates=_dense(updates, (size, lanes)),
@@ -270,7 +277,7 @@ class _Layout:
             for j, b in places.items():
                 many = [2 + s for s in sources.get((i, j), ())]
                 if many:
-                    entries[places[i], b, lane] = entries[b, places[i], lane] = many
+                    entries[places[i], b, lane] = many
 
     def _add_child(
         self, child: int, lane: int, places: dict[int, int], children: Places, updates: Places

@@ -17,3 +17,4 @@ from ._explain import (
     singularity as singularity,
 )
 from ._report import Solvability as Solvability
+from ._screening import screen as screen, Screening as Screening, verdicts as verdicts

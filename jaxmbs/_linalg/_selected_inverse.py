@@ -1,0 +1,157 @@
+"""Entries of an inverse on the pattern of its factor, from the roots of the tree to its leaves.
+
+Eliminating the own unknowns o of a front with boundary b leaves A = L D L^T. With
+G = L_bo L_oo^-1 the inverse Z of the whole matrix satisfies
+
+    Z_bo = -Z_bb G        Z_oo = L_oo^-T D^-1 L_oo^-1 - G^T Z_bo
+
+(Takahashi's recurrence: Erisman & Tinney 1975, Comm. ACM 18, eqs. 5-7, here in blocks), and Z_bb
+is known by then, since the whole boundary stands in the parent's front. So all entries of Z on
+the pattern of the factor cost about as much as the factor, and no other one is ever formed.
+
+They are wanted at many states at once. Everything here has the states behind the fronts as its
+last axis, and fronts are grouped by size instead of padded: then the arithmetic runs along
+fronts and states together and does nothing in vain. Where blocks stand is laid out in
+`_selection`.
+"""
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from ._selection import MATRIX, Plane, Selection
+
+
+# Unknowns that are eliminated in one step.
+_PANEL = 8
+
+# Sums of at most this many products are written out, and looped over beyond. Summed by
+# `jnp.sum` along the first axis they were measured to take up to 20 times as long (jaxlib
+# 0.10, CPU).
+_WRITTEN_OUT = 16
+
+
+class Panel(NamedTuple):
+    """A few own unknowns of n fronts: the inverse of their unit lower triangle, the reciprocals
+    of their pivots, and the transpose of G (above)."""
+
+    inverse: Float[Array, "own own n"]
+    reciprocals: Float[Array, "own n"]
+    gain: Float[Array, "later own n"]
+
+
+def selected_inverse(
+    selection: Selection, values: Float[Array, "values states"]
+) -> Float[Array, "r r blocks states"]:
+    """The wanted blocks of the inverse, for the matrix with these values at each state."""
+    factors: list[list[Panel]] = []
+    updates: dict[int, Float[Array, "entries states"]] = {}
+    for k, group in enumerate(selection.groups):
+        front = _placed(group.front, {MATRIX: values, **updates}, group.own + group.boundary)
+        panels, rest = _eliminated(front[: group.own], front[group.own :, group.own :])
+        factors.append(panels)
+        updates[k] = rest.reshape(-1, values.shape[1])
+    inverses: dict[int, Float[Array, "entries states"]] = {MATRIX: values}
+    found = [jnp.zeros((selection.width, selection.width, 0, values.shape[1]), values.dtype)]
+    for k in reversed(range(len(selection.groups))):
+        group = selection.groups[k]
+        inverse = _placed(group.above, inverses, group.boundary)
+        for panel in reversed(factors[k]):
+            inverse = _extended(panel, inverse)
+        inverses[k] = inverse.reshape(-1, values.shape[1])
+        found.append(_taken(group.wanted, inverses[k]))
+    return jnp.concatenate(found, axis=2)[:, :, selection.order]
+
+
+def _taken(plane: Plane, source: Float[Array, "entries states"]) -> Float[Array, "a b n states"]:
+    """Gathers stay apart from what uses them, as in `_multifrontal.gathered`."""
+    part = lax.optimization_barrier(source[plane.places])
+    return part if np.all(plane.present) else jnp.where(plane.present[..., None], part, 0.0)
+
+
+def _placed(
+    planes: Sequence[Plane], sources: Mapping[int, Float[Array, "entries states"]], size: int
+) -> Float[Array, "size size n"]:
+    """The sum of the planes, each in its place in a square matrix; fronts and states make one
+    axis. At least one plane, though it may be empty."""
+    parts = []
+    for plane in planes:
+        part = _taken(plane, sources[plane.source])
+        a, b, n, states = part.shape
+        around = ((plane.start, size - plane.start - a), (plane.start, size - plane.start - b))
+        parts.append(jnp.pad(part.reshape(a, b, n * states), (*around, (0, 0))))
+    return lax.optimization_barrier(functools.reduce(operator.add, parts))
+
+
+def _eliminated(
+    rows: Float[Array, "own s n"], corner: Float[Array, "b b n"]
+) -> tuple[list[Panel], Float[Array, "b b n"]]:
+    """Factors of the own unknowns of symmetric matrices, given by their own rows and the corner
+    beyond them, and what is left of the corner."""
+    panels = []
+    while rows.shape[0]:
+        width = min(_PANEL, rows.shape[0])
+        inverse, reciprocals = _triangle(rows[:width, :width])
+        scaled = _product(jnp.swapaxes(inverse, 0, 1), rows[:width, width:])
+        below = lax.optimization_barrier(scaled * reciprocals[:, None])
+        panels.append(Panel(inverse, reciprocals, _product(below, inverse)))
+        own = rows.shape[0] - width
+        rows = _product(-below[:, :own], scaled, rows[width:, width:])
+        corner = _product(-below[:, own:], scaled[:, own:], corner)
+    return panels, corner
+
+
+def _triangle(
+    block: Float[Array, "own own n"],
+) -> tuple[Float[Array, "own own n"], Float[Array, "own n"]]:
+    """The inverse of the unit lower triangle L and the reciprocals of the pivots D of
+    L D L^T."""
+    size = block.shape[0]
+    identity = jnp.eye(size, dtype=block.dtype)[:, :, None]
+    inverse = list(jnp.broadcast_to(identity, block.shape))
+    reciprocals = []
+    for k in range(size):
+        reciprocals.append(1 / block[0, 0])
+        below = block[1:, 0] * reciprocals[k][None]
+        block = block[1:, 1:] - below[:, None] * block[0, None, 1:]
+        for i in range(k + 1, size):
+            inverse[i] = inverse[i] - below[i - k - 1] * inverse[k]
+    return lax.optimization_barrier((jnp.stack(inverse), jnp.stack(reciprocals)))
+
+
+def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n"]:
+    """The inverse on a front, from the inverse on the unknowns behind a panel of it."""
+    own = _product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
+    if not later.shape[0]:
+        return own
+    cross = _product(later, panel.gain)
+    own = _product(panel.gain, cross, own)
+    above = jnp.concatenate([own, -jnp.swapaxes(cross, 0, 1)], axis=1)
+    return jnp.concatenate([above, jnp.concatenate([-cross, later], axis=1)])
+
+
+def _product(
+    left: Float[Array, "m a n"],
+    right: Float[Array, "m b n"],
+    start: Float[Array, "a b n"] | None = None,
+) -> Float[Array, "a b n"]:
+    """start + left^T right for n matrices."""
+
+    def add(k, total):
+        first = lax.dynamic_index_in_dim(left, k, keepdims=False)
+        second = lax.dynamic_index_in_dim(right, k, keepdims=False)
+        return total + first[:, None] * second[None]
+
+    count = left.shape[0]
+    if count <= _WRITTEN_OUT:
+        terms = [left[k][:, None] * right[k][None] for k in range(count)]
+        terms = terms if start is None else [start, *terms]
+        return lax.optimization_barrier(functools.reduce(operator.add, terms))
+    shape = (left.shape[1], *right.shape[1:])
+    return lax.fori_loop(0, count, add, jnp.zeros(shape, left.dtype) if start is None else start)
