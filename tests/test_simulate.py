@@ -42,67 +42,6 @@ def test_chain_stays_on_its_branch_and_reports_the_passages():
     assert "singular" in str(run)
 
 
-@pytest.fixture(scope="module")
-def robot():
-    system = jm.mechanisms.get("mobile-robot").system()
-    end = 4.4 + 0.37121615
-    runs = {
-        formulation: jm.simulate(
-            system,
-            system.reference_q,
-            system.initial_v,
-            end,
-            every=0.25,
-            rtol=1e-10,
-            atol=1e-12,
-            formulation=formulation,
-        )
-        for formulation in (jm.MinimumNorm(), jm.Elimination(("C.y", "W4")))
-    }
-    return system, list(runs.values())
-
-
-def test_robot_ends_parallel_to_x(robot):
-    _, runs = robot
-    for run in runs:
-        assert abs(float(run.q[-1, 2])) < 1e-7
-        assert float(jnp.max(run.position_error)) < 1e-12
-        assert float(jnp.max(run.velocity_error)) < 1e-12
-
-
-def test_robot_moves_alike_whatever_is_eliminated(robot):
-    _, (least, eliminated) = robot
-    np.testing.assert_allclose(eliminated.q, least.q, atol=1e-7)
-    names = least.system.structure.row_names
-    same = [names.index(n) for n in ("A.x", "A.y", "D.x", "H.n", "W5", "steering")]
-    scale = float(jnp.max(jnp.abs(least.multipliers[:, jnp.array(same)])))
-    np.testing.assert_allclose(
-        eliminated.multipliers[:, jnp.array(same)],
-        least.multipliers[:, jnp.array(same)],
-        atol=1e-5 * scale,
-    )
-    other = names.index("W3")
-    difference = jnp.abs(eliminated.multipliers[:, other] - least.multipliers[:, other])
-    assert float(jnp.max(difference)) > 1e-2 * scale
-
-
-def test_elimination_that_becomes_singular_stops_the_run():
-    model = jm.mechanisms.mobile_robot(motions.Step(times=[0.0, 0.5], values=[0.0, 0.015]))
-    system = model.system()
-    with pytest.raises(jm.SimulationError, match="singular") as caught:
-        jm.simulate(
-            system,
-            system.reference_q,
-            system.initial_v,
-            4.0,
-            every=0.05,
-            formulation=jm.Elimination(("C.y", "W4")),
-        )
-    heading = np.degrees(float(caught.value.trajectory.q[-1, 2]))
-    # Within the step in which it happens.
-    assert abs(heading + 104.244) < 5.0
-
-
 def pendulum(**more):
     body = planar.Body("rod", mass=2.0, inertia=0.1, position=(0.5, 0.0))
     return jm.MultibodySystem(

@@ -8,11 +8,19 @@ from jaxtyping import Array, Float
 from .._custom_types import Scalar
 from .._formulations import AbstractFormulation, Accelerations
 from .._kinematics import open_constraints
+from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
+from ._mobility import movers
+from ._projection import project_position
 from ._trajectory import Trajectory
 from ._watched import kept_rows
+
+
+# How far a failed run is followed to see why: relative to its duration, and at least (s).
+_AHEAD = 1e-2
+_AHEAD_AT_LEAST = 1e-6
 
 
 class SimulationError(RuntimeError):
@@ -39,13 +47,7 @@ def explain(
         text += f" Dropped here: {', '.join(names)}."
     force, found = _state(system, formulation, q, v, t)
     if not bool(jnp.all(jnp.isfinite(force))):
-        columns = np.flatnonzero(~np.isfinite(np.asarray(force)))
-        bodies = [
-            body.name
-            for body in system.structure.bodies
-            if set(columns.tolist()) & {*body.force, *body.torque}
-        ]
-        return f"{text} The force is not finite on {', '.join(bodies) or 'the system'}."
+        return f"{text} The force is not finite on {_bodies(system, force)}."
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}"
     worst = _hardest(system, trajectory)
@@ -63,20 +65,52 @@ def _state(
     return system.force(q, v, t), solve_with_friction(system, formulation, q, v, t)
 
 
+def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
+    """On which bodies the force is no number."""
+    columns = set(np.flatnonzero(~np.isfinite(np.asarray(force))).tolist())
+    bodies = [b.name for b in system.structure.bodies if columns & {*b.force, *b.torque}]
+    return ", ".join(bodies) or "the system"
+
+
 def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
-    """Which joint or driver cannot be followed: the one that opens, or carries most."""
-    opened = open_constraints(
-        system, trajectory.system.scaled_residual(trajectory.q[-1], trajectory.times[-1])
-    )
+    """What cannot be followed: a force that is no number, joints or drivers that open, or the body
+    that accelerates most; there or, where steps went to zero, a little later."""
+    t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
+    opened = open_constraints(system, system.scaled_residual(q, t))
     if opened:
         name, amount, unit = opened[0]
         return f"{name!r} is open by {amount:.3g} {unit} there."
-    drivers = [c for c in system.structure.constraints if c.kind == "driver"]
-    if drivers and trajectory.result == RESULTS.step_too_small:
-        size = np.abs(np.asarray(trajectory.multipliers[-1]))
-        name = max(drivers, key=lambda c: size[c.start : c.stop].max(initial=0.0)).name
+    if bool(trajectory.result != RESULTS.step_too_small):
+        return ""
+    later = t + _AHEAD * (t - trajectory.times[0]) + _AHEAD_AT_LEAST
+    force, residual = _ahead(system, q, v, t, later)
+    if not bool(jnp.all(jnp.isfinite(force))):
+        return f"The force on {_bodies(system, force)} is not finite a little later."
+    opened = open_constraints(system, residual)
+    if opened:
+        _, amount, unit = opened[0]
+        names = ", ".join(repr(name) for name, other, _ in opened if other > 0.1 * amount)
         return (
-            f"Driver {name!r} is the one that carries most: the mechanism may have reached the "
-            "end of what it can follow."
+            f"Not all constraints can be met a little later, at {float(later):.6g} s: {names} "
+            f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of its "
+            "range, or they contradict each other."
         )
-    return ""
+    acceleration = np.asarray(trajectory.acceleration[-1])
+    if not np.any(acceleration):
+        return ""
+    length = float(system.characteristic_length())
+    return f"What accelerates most is {movers(acceleration[:, None], system.structure, length)[0]}."
+
+
+@eqx.filter_jit
+def _ahead(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    later: Scalar,
+) -> tuple[Float[Array, " nv"], Float[Array, " geometric"]]:
+    """The force where the motion would lead to, and what stays open next to there."""
+    straight = system.retract(q, (later - t) * v)
+    near, _ = project_position(system, straight, later, motion_solver())
+    return system.force(straight, v, later), system.scaled_residual(near, later)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._custom_types import RealScalarLike
 from .._indices import Indices
 from . import _multifrontal
 from ._descriptor import AbstractDescriptor, AbstractFactor
@@ -179,7 +180,7 @@ class BlockDescriptor(AbstractDescriptor):
         return [coupling.ravel(), -(mass / size[:, None] / size[None]).ravel()]
 
     def null_projector(
-        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         layout = self.layout
         scaled = self.constraint_blocks * _behind_zero(columns)[layout.indices["slot_column"]][None]

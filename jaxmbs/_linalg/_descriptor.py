@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._custom_types import RealScalarLike
 from ._cholesky import cholesky, cholesky_solve
 from ._null_projector import dense_null_projector, NullProjector, Rows
 
@@ -62,7 +63,7 @@ class AbstractDescriptor(eqx.Module):
 
     @abc.abstractmethod
     def null_projector(
-        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         """Blocks, on sets of rows, of the projector on the left null space of C with its columns
         multiplied by `columns` and its rows made of unit length; M has no part in it. Fast under
@@ -131,7 +132,7 @@ class DenseDescriptor(AbstractDescriptor):
         return DenseFactor(scale, cholesky(scaled) if rows else scaled)
 
     def null_projector(
-        self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
+        self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         return dense_null_projector(self.constraints * columns[None], sets, regularisation)
 

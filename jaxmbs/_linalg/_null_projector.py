@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from .._custom_types import RealScalarLike
 from .._indices import Indices
 from ._cholesky import cholesky, cholesky_solve
 from ._multifrontal import Elimination
@@ -41,7 +42,7 @@ class NullProjector(eqx.Module):
 
 
 def dense_null_projector(
-    matrix: Float[Array, "rows nv"], sets: Rows, regularisation: float
+    matrix: Float[Array, "rows nv"], sets: Rows, regularisation: RealScalarLike
 ) -> NullProjector:
     """From C as it is."""
     unit, _ = normalise_rows(matrix)
@@ -66,21 +67,21 @@ def block_null_projector(
     indices: Indices,
     elimination: Elimination,
     sets: Rows,
-    regularisation: float,
+    regularisation: RealScalarLike,
 ) -> NullProjector:
     """From C in the blocks, and with the layout, of a `BlockDescriptor`."""
     selection = select(elimination, sets)
     own = _own_products(indices["slot_row"], sets)
 
-    def at_states(blocks: Float[Array, "r c slots states"]) -> NullProjector:
+    def at_states(
+        blocks: Float[Array, "r c slots states"],
+    ) -> tuple[Float[Array, "w w sets states"], Float[Array, "2 w w sets states"]]:
         unit = _unit_rows(blocks, indices)
         products = _along_columns(unit, unit)
-        return NullProjector(
-            _sum_of(products, own),
-            _projector(unit, products, indices, regularisation, selection),
-        )
+        projector = _projector(unit, products, indices, regularisation, selection)
+        return _sum_of(products, own), projector
 
-    return states_last(at_states)(blocks)
+    return NullProjector(*states_last(at_states)(blocks))
 
 
 def _unit_rows(
@@ -97,13 +98,14 @@ def _projector(
     unit: Float[Array, "r c slots states"],
     products: Float[Array, "r r slots states"],
     indices: Indices,
-    regularisation: float,
+    regularisation: RealScalarLike,
     selection: Selection,
 ) -> Float[Array, "2 r r sets states"]:
     """The values of C C^T + mu I are laid out as those of S + mu I, with M = I."""
     states = unit.shape[-1]
     own = _sum_of(products, indices["constraint_slot"])
     present = np.eye(own.shape[0])[:, :, None] * (indices["constraint_row"] > 0)
+    present = jnp.asarray(present[..., None], unit.dtype)
     hubs = indices["body_column"][:, indices["hub_body"]] > 0
     mass = jnp.asarray(np.eye(hubs.shape[0])[:, :, None] * hubs, unit.dtype)
     others = [
@@ -113,7 +115,7 @@ def _projector(
     ]
 
     def projector(mu):
-        values = [own + mu * present[..., None], *others]
+        values = [own + mu * present, *others]
         flat = jnp.concatenate([x.reshape(-1, states) for x in values])
         return mu * selected_inverse(selection, flat)
 

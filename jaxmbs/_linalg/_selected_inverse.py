@@ -121,7 +121,7 @@ def _triangle(
         below = block[1:, 0] * reciprocals[k][None]
         block = block[1:, 1:] - below[:, None] * block[0, None, 1:]
         for i in range(k + 1, size):
-            inverse[i] = inverse[i] - below[i - k - 1] * inverse[k]
+            inverse[i] = inverse[i] - below[i - k - 1][None] * inverse[k]
     return lax.optimization_barrier((jnp.stack(inverse), jnp.stack(reciprocals)))
 
 

@@ -13,9 +13,9 @@ def states_last(
     axis.
 
     `jax.vmap` adds the states in front, where the arithmetic on small blocks does not run along
-    them; here they become the last axis. Measured on a spatial mechanism of 36 rows: 5 instead
-    of 400 us for a sparse factor (64 to 1024 states at a time, one core). No reverse-mode
-    derivative.
+    them; here they become the last axis. Measured for the sparse factor of a spatial mechanism of
+    36 rows, 64 states at a time: 5 instead of 90 us each (one core). Whatever `function` closes
+    over must not be batched; it has no reverse-mode derivative.
     """
 
     @jax.custom_batching.custom_vmap

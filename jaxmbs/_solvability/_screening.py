@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._system import AbstractSystem, Structure
 from ._analyze import _warn_single_precision, analyze
 from ._criteria import AbstractCriterion
@@ -13,20 +13,18 @@ from ._report import Solvability
 from ._table import format_table
 
 
-# Singular values below the root of this, 3e-5, take part in the projector. What is not null
-# changes a measure by at most 1 / (2 (s / mu)^2): 1e-7 in a chain of 1000 windows; rounding
-# does by about 1e-16 / mu.
+# An eigenvalue s of C C^T that is not null adds at most 1 / (2 (s / mu)^2) to a measure: 1e-9 in
+# a chain of 1000 windows. Rounding adds about 1e-16 / mu to what is not zero.
 _REGULARISATION = 1e-9
 
-# Measures below the first are zero, and above the second are not.
-_ZERO, _NOT_ZERO = 1e-8, 1e-4
+# Measures below the first are zero, and above the second are not; between both stands the verdict
+# that is more likely.
+_ZERO, _MIDDLE, _NOT_ZERO = 1e-8, 1e-6, 1e-4
 
-# Between both, the verdict that is most likely.
-_MIDDLE = 1e-6
-
-# With one singular value alone, change over measure is s / mu: so what is not zero must be
-# null, and not a singular value above 1e-6 (which `analyze` keeps without doubt).
-_CHANGE = 1e-3
+# What is not zero has to be null: an eigenvalue s takes part in a measure's change by s / mu of
+# its part in the measure. Up to these, relative to the measure or from rounding, singular values
+# below 1e-7 count as zero.
+_CHANGE, _ROUNDING = 1e-5, 3e-7
 
 # A redundancy that the trace misses by more is doubtful.
 _DISTANCE = 1e-3
@@ -51,12 +49,12 @@ class Screening(eqx.Module):
     certain: Bool[Array, " constraints"]
     structure: Structure = eqx.field(static=True)
 
-    def unique(self, name: str) -> BoolScalar:
+    def unique(self, name: str) -> Bool[Array, "..."]:
         """Is the generalized reaction of the joint or driver of that name unique?"""
         info = self.structure.constraint(name)
         return self.reaction_unique[..., self.structure.constraints.index(info)]
 
-    def doubtful(self) -> BoolScalar:
+    def doubtful(self) -> Bool[Array, "..."]:
         """Is any verdict doubtful, or the redundancy?"""
         far = jnp.abs(self.trace - self.redundancy) > _DISTANCE
         return far | ~jnp.all(self.certain, axis=-1)
@@ -112,6 +110,7 @@ def screen(
     cube. P(mu) gives the weight mu / (s + mu) to an eigenvalue s of C C^T; so P = 2 P(mu / 2) -
     P(mu) is taken, and what changes between the two is near a singular configuration: then the
     verdict is doubtful, and `analyze` (or `verdicts`, which asks it where needed) decides.
+    Singular values below 1e-7 count as zero, since C C^T holds them no better.
 
     Works under `jit` and `vmap`, best with 32 to 64 states at a time:
     `jax.lax.map(lambda q: screen(system, q), qs, batch_size=32)`. In single precision nothing
@@ -146,14 +145,14 @@ def _screen(
     traces = jnp.sum(jnp.trace(blocks.projector, axis1=1, axis2=2), axis=1)
     trace = 2 * traces[1] - traces[0]
     unique = measure <= _MIDDLE
-    not_zero = (measure >= _NOT_ZERO) & (change <= _CHANGE * measure)
+    null = change <= jnp.maximum(_CHANGE * measure, _ROUNDING)
     precise = q.dtype == jnp.float64
     return Screening(
         trace=trace,
         redundancy=jnp.round(trace).astype(int),
         reaction_measure=measure,
         reaction_unique=unique,
-        certain=jnp.where(unique, measure <= _ZERO, not_zero) & precise,
+        certain=jnp.where(unique, measure <= _ZERO, (measure >= _NOT_ZERO) & null) & precise,
         structure=structure,
     )
 

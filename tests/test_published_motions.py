@@ -1,0 +1,234 @@
+"""The motions of the papers' mechanisms, and of chains that pass through singular configurations,
+against exact laws, closed forms, and each other for what is eliminated."""
+
+import diffrax as dfx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import jaxmbs as jm
+from jaxmbs import motions
+
+
+# First turning point of the parallelogram (s), of its exact law.
+TURN = 0.239682187
+
+# The second straight part of the robot's manoeuvre (s): its length is chosen so that it ends
+# parallel to x.
+STRAIGHT = 0.37121615
+END = 4.4 + STRAIGHT
+STEERED = np.array([0.5, 1.0, 1.4, 1.9, 2.9, 3.4, 3.4 + STRAIGHT, 3.9 + STRAIGHT])
+# Rack displacements (m) of +0.3 a and back.
+RACK = 0.015 * np.array([0.0, 1.0, 1.0, 0.0, 0.0, -1.0, -1.0, 0.0])
+
+
+def largest(x, y):
+    return float(jnp.max(jnp.abs(x - y)))
+
+
+@pytest.fixture(scope="module")
+def parallelogram():
+    system = jm.mechanisms.get("parallelogram").system()
+    near = TURN + 0.004 * np.cos(np.pi * (np.arange(9) + 0.5) / 9)[::-1]
+    times = np.unique(np.concatenate([np.linspace(0.0, 0.5, 11), near]))
+
+    def run(formulation):
+        return jm.simulate(
+            system,
+            system.reference_q,
+            system.initial_v,
+            0.5,
+            times=times,
+            rtol=1e-10,
+            atol=1e-11,
+            formulation=formulation,
+            solver=dfx.Dopri8(),
+        )
+
+    dropped = [run(jm.Elimination((row,))) for row in ("B.z", "C.z", "F.z")]
+    return run(jm.MinimumNorm()), dropped, near
+
+
+class TestParallelogram:
+    def test_platform_follows_its_exact_law(self, parallelogram):
+        run, _, _ = parallelogram
+        exact = solve_ivp(
+            lambda _, y: [y[1], (1000 * np.cos(y[0]) - 1500 * np.sin(y[0])) / 10.0455],
+            (0.0, 0.5),
+            [0.0, 0.0],
+            method="DOP853",
+            rtol=1e-13,
+            atol=1e-14,
+            t_eval=np.asarray(run.times),
+        ).y[0]
+        path = [0.25 + 0.5 * np.sin(exact), 0.25 + 0.5 * np.cos(exact), 0.5 + 0 * exact]
+        centres = np.asarray(run.q)[:, -7:-4]
+        np.testing.assert_allclose(centres, np.stack(path, axis=1), atol=2e-9)
+        assert float(jnp.max(run.position_error)) < 1e-12
+        assert float(jnp.max(run.velocity_error)) < 1e-12
+
+    def test_platform_turns_back_at_the_published_time(self, parallelogram):
+        run, _, near = parallelogram
+        speeds = np.asarray(run.v)[np.searchsorted(run.times, near), -6]
+        window = [near[0], near[-1]]
+        roots = np.polynomial.Chebyshev.fit(near, speeds, 6, domain=window).roots()
+        real = roots[np.isreal(roots)].real
+        turns = real[(real > near[0]) & (real < near[-1])]
+        np.testing.assert_allclose(turns, [TURN], atol=2e-9)
+
+    def test_forces_of_the_upper_links_at_the_start(self, parallelogram):
+        run, _, _ = parallelogram
+        names = run.system.structure.row_names
+        published = {
+            "K": (-1.34388532, 401.85095, -400.18325),
+            "M": (-1.34388532, -598.14905, 599.81675),
+        }
+        for joint, force in published.items():
+            rows = jnp.array([names.index(f"{joint}.{axis}") for axis in "xyz"])
+            np.testing.assert_allclose(run.multipliers[0, rows], force, atol=1e-7)
+
+    def test_eliminations_move_alike_and_differ_where_not_unique(self, parallelogram):
+        run, dropped, _ = parallelogram
+        names = run.system.structure.row_names
+        upper = jnp.array([i for i, name in enumerate(names) if name[0] in "KLMN"])
+        lower = jnp.array([i for i, name in enumerate(names) if name[0] in "ABCDEFGH"])
+        for other in dropped:
+            assert largest(other.q, run.q) < 1e-9
+            assert largest(other.multipliers[:, upper], run.multipliers[:, upper]) < 1e-5
+            assert largest(other.multipliers[:, lower], run.multipliers[:, lower]) > 100.0
+
+
+def rover(displacements):
+    motion = motions.Step(times=STEERED, values=displacements)
+    return jm.mechanisms.mobile_robot(motion).system()
+
+
+def drive(system, formulation, **more):
+    return jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        END,
+        times=_saved(),
+        rtol=1e-11,
+        atol=1e-12,
+        formulation=formulation,
+        solver=dfx.Dopri8(),
+        **more,
+    )
+
+
+def _saved():
+    return np.unique(np.concatenate([np.arange(0.0, END, 0.25), _steering_nodes().ravel(), [END]]))
+
+
+def _steering_nodes():
+    """Gauss nodes (4, 12) of the intervals in which the rack moves."""
+    nodes, _ = np.polynomial.legendre.leggauss(12)
+    first, last = STEERED[::2, None], STEERED[1::2, None]
+    return (first + last) / 2 + (last - first) / 2 * nodes[None]
+
+
+@pytest.fixture(scope="module")
+def robot():
+    system = rover(RACK)
+    dropped = [("C.y", "W4"), ("W1", "W4"), ("W2", "W4")]
+    return drive(system, jm.MinimumNorm()), [drive(system, jm.Elimination(d)) for d in dropped]
+
+
+class TestRobot:
+    def test_ends_parallel_to_x_and_stays_on_its_constraints(self, robot):
+        run, dropped = robot
+        for one in (run, *dropped):
+            assert abs(float(one.q[-1, 2])) < 1e-8
+            assert float(jnp.max(one.position_error)) < 1e-12
+            assert float(jnp.max(one.velocity_error)) < 1e-12
+
+    def test_eliminations_move_alike_and_differ_where_not_unique(self, robot):
+        run, dropped = robot
+        names = run.system.structure.row_names
+        joints = [name.split(".")[0] for name in names]
+        same = jnp.array([i for i, joint in enumerate(joints) if joint in {*"ADEFGH", "W5"}])
+        differ = [i for i, joint in enumerate(joints) if joint in {*"BC", "W1", "W2", "W3", "W4"}]
+        scale = float(jnp.max(jnp.abs(run.multipliers)))
+        apart = jnp.zeros(len(names))
+        for other in dropped:
+            assert largest(other.q, run.q) < 1e-9
+            assert largest(other.multipliers[:, same], run.multipliers[:, same]) < 1e-7 * scale
+            change = jnp.max(jnp.abs(other.multipliers - run.multipliers), axis=0)
+            apart = jnp.maximum(apart, change)
+        for joint in {joints[i] for i in differ}:
+            rows = jnp.array([i for i in differ if joints[i] == joint])
+            assert float(jnp.max(apart[rows])) > 0.01 * scale
+
+    def test_kinetic_energy_is_the_work_of_the_driver(self, robot):
+        run, _ = robot
+        times, system = np.asarray(run.times), run.system
+        forces = np.asarray(run.multipliers)[:, system.structure.row_names.index("steering")]
+        _, weights = np.polynomial.legendre.leggauss(12)
+        work = 0.0
+        for k, nodes in enumerate(_steering_nodes()):
+            first, last = STEERED[2 * k : 2 * k + 2]
+            part = (nodes - first) / (last - first)
+            # The quintic step has the rate 30 s^2 (1 - s)^2 of its displacement.
+            rate = 30 * (part * (1 - part)) ** 2 * (RACK[2 * k + 1] - RACK[2 * k]) / (last - first)
+            force = forces[np.searchsorted(times, nodes - 1e-12)]
+            work += (last - first) / 2 * float(weights @ (force * rate))
+            after = min(int(np.searchsorted(times, last + 1e-12)), len(times) - 1)
+            kinetic = [float(system.energy(run.q[i], run.v[i], times[i])[0]) for i in (0, after)]
+            # The multiplier is the force of f = F - M dv/dt: it acts against the rack.
+            assert abs(kinetic[1] - kinetic[0] + work) < 1e-8
+
+    def test_longer_turn_stops_where_the_elimination_is_singular(self):
+        system = rover(0.015 * np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
+        with pytest.raises(jm.SimulationError, match="singular") as caught:
+            drive(system, jm.Elimination(("C.y", "W4")))
+        heading = float(np.degrees(caught.value.trajectory.q[-1, 2]))
+        assert abs(abs(heading) - 104.244) < 1e-3
+        through = drive(system, jm.MinimumNorm())
+        assert float(through.times[-1]) == END
+        assert abs(float(np.degrees(through.q[-1, 2]))) > 105.0
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"),
+    [("four-bar-chain", 1), ("four-bar-chain", 4), ("four-bar-chain-spatial", 1)],
+)
+def test_chain_stays_on_its_branch(name, windows):
+    system = jm.mechanisms.get(f"{name}:{windows}").system()
+    run = jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        10.0,
+        every=0.5,
+        rtol=3e-9,
+        atol=3e-11,
+        solver=dfx.Dopri8(),
+    )
+    bars = np.asarray(run.q).reshape(len(run.times), -1, system.structure.nq // (2 * windows + 1))
+    angles = -bars[:, : windows + 1, 2]
+    if bars.shape[2] == 7:
+        angles = -2 * np.arctan2(bars[:, : windows + 1, 6], bars[:, : windows + 1, 3])
+    angles = np.unwrap(angles, axis=0, period=4 * np.pi)
+    stiffness = 9.81 * ((windows + 1) / 2 + windows) / ((windows + 1) / 3 + windows)
+    fine = np.linspace(0.0, 10.0, 20001)
+    exact = solve_ivp(
+        lambda _, y: [y[1], stiffness * np.sin(y[0])],
+        (0.0, 10.0),
+        [0.0, 1.0],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        t_eval=fine,
+    ).y[0]
+    turned = (angles - exact[::1000, None]) / (4 * np.pi)
+    np.testing.assert_allclose((turned - np.round(turned)) * 4 * np.pi, 0.0, atol=1e-6)
+    assert float(jnp.max(run.position_error)) < 1e-12
+    # The bars lie flat where the cosine changes its sign.
+    level = np.cos(exact)
+    flat = fine[:-1][level[:-1] * level[1:] < 0]
+    passages = np.asarray(run.passages)
+    # Interpolated within steps of up to 0.07 s.
+    np.testing.assert_allclose(passages[np.isfinite(passages)], flat, atol=1e-2)
