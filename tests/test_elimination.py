@@ -18,6 +18,7 @@ from formulation_cases import (
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
 from jaxmbs._formulations._compare import _solve as run
+from jaxmbs._formulations._elimination import singular_between
 
 
 @functools.cache
@@ -47,8 +48,10 @@ def exact(equations):
 
 
 @eqx.filter_jit
-def margin(elimination, equations, earlier):
-    return elimination.margin(equations, elimination.reference(earlier))
+def passed(elimination, earlier, later):
+    """Was the elimination singular between two states?"""
+    numbered = elimination.numbered(earlier.structure)
+    return singular_between(numbered.dependence(earlier), numbered.dependence(later))
 
 
 def test_names_are_checked():
@@ -81,10 +84,11 @@ def test_it_becomes_singular_on_the_way():
     elimination, turned = fo.Elimination(("C.y", "W4")), steered()
     start = turned(0.0)
     low, high = np.deg2rad(-110.0), np.deg2rad(-100.0)
-    assert margin(elimination, turned(low), start) < 0 < margin(elimination, turned(high), start)
+    assert passed(elimination, start, turned(low))
+    assert not passed(elimination, start, turned(high))
     for _ in range(40):
         middle = (low + high) / 2
-        beyond = margin(elimination, turned(middle), start) < 0
+        beyond = passed(elimination, start, turned(middle))
         low, high = (middle, high) if beyond else (low, middle)
     assert np.rad2deg(high) == pytest.approx(-104.244, abs=1e-3)
     assert bool(run(elimination, turned(high)).result == jm.RESULTS.elimination_singular)
