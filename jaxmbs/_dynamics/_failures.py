@@ -92,8 +92,8 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
         names = ", ".join(repr(name) for name, other, _ in opened if other > 0.1 * amount)
         return (
             f"Not all constraints can be met a little later, at {float(later):.6g} s: {names} "
-            f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of its "
-            "range, or they contradict each other."
+            f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of "
+            "its range, or they contradict each other."
         )
     acceleration = np.asarray(trajectory.acceleration[-1])
     if not np.any(acceleration):

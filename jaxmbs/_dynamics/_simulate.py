@@ -25,6 +25,7 @@ from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._friction import solve_with_friction
 from ._initial import check_state
+from ._loosening import loosens
 from ._monitor import SingularValueMonitor
 from ._projection import closer, project, Projected
 from ._saved_times import saved_times
@@ -179,23 +180,24 @@ def _consistent(
 
 class _Arguments(eqx.Module):
     """What the vector field and the steps depend on besides the state. `end` (s): of the run.
-    `near`: take slopes on the constraints, as a singular configuration is near; none: never."""
+    `onto`: take slopes on the constraints, as rows become independent off them, or a singular
+    configuration is near; none: never."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
     stabilisation: AbstractStabilisation
     end: Scalar
-    near: BoolScalar | None
+    onto: BoolScalar | None
 
 
 def _slope(
     t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
 ) -> Float[Array, " state"]:
     q, v = split(args.system, y)
-    if args.near is not None:
+    if args.onto is not None:
         # What a stage lies off the constraints is divided by the smallest singular value.
-        onto = functools.partial(closer, args.system, t=t)
-        q, v = lax.cond(args.near, onto, lambda q, v: (q, v), q, v)
+        move = functools.partial(closer, args.system, t=t)
+        q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
     offset = args.stabilisation.offset(args.system, q, v, t)
     found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
     # What failed must not look like a motion: a step that meets it is rejected.
@@ -216,8 +218,9 @@ def _run(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
-    near = jnp.asarray(False) if monitor and integration.stabilisation.projecting else None
-    args = _Arguments(system, motion_only(formulation), integration.stabilisation, grid[-1], near)
+    watched = monitor and integration.stabilisation.projecting
+    onto = loosens(system, q, grid[0]) if watched else None
+    args = _Arguments(system, motion_only(formulation), integration.stabilisation, grid[-1], onto)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),

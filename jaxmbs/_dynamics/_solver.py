@@ -75,8 +75,8 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
         jump = jnp.asarray(True) if self.projecting else made_jump
-        near = None if args.near is None else watched.near(t1)
-        there = eqx.tree_at(lambda a: a.near, args, near, is_leaf=lambda x: x is None)
+        onto = None if args.onto is None else args.onto | watched.near(t1)
+        there = eqx.tree_at(lambda a: a.onto, args, onto, is_leaf=lambda x: x is None)
         y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, there, inner, jump)
         if self.projecting:
             y1, error, usable = _onto_constraints(args.system, t1, y1, error)

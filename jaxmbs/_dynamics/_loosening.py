@@ -1,0 +1,102 @@
+"""Are redundant rows redundant only where the mechanism closes?
+
+The rows of a Bennett linkage depend on each other on the constraints, but off them, where the
+stages of a Runge-Kutta method lie, they do not, and there they ask for accelerations that
+contradict each other. (Those of a plane mechanism built of spatial joints depend on each other
+everywhere.) Slopes are to be taken on the constraints then.
+
+To find out, a configuration q' is made as a stage makes one, by a straight step along an
+admissible velocity; q is the one on the constraints next to it. A left null vector x of C at q
+is one of C at q' too, up to the distance between the two, unless its row becomes independent.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._linalg import AbstractFactor
+from .._system import AbstractSystem
+
+
+# The straight step, relative to the characteristic length or in radians.
+_STEP = 0.1
+
+# Null vectors that are tried: drawn at random, few may have no part in what is lost.
+_TRIED = 4
+
+# x loses the square of the distance between q and q', about _STEP^4, or all of its part in what
+# is lost.
+_LOST = 1e-2
+
+# Relative square of the null part of a random vector that counts as none.
+_NONE = 1e-8
+
+# Newton steps from q' to q. Singular values much below the root of the regularisation count as
+# null, of which each of the solves leaves the part mu / (s + mu).
+_STEPS, _REGULARISATION, _SOLVES = 4, 1e-8, 6
+
+
+def loosens(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> BoolScalar:
+    """Do rows that depend on each other at q (nq,), which is closed, become independent next to
+    it? Also true where that cannot be told. It has no derivative."""
+    shape = (len(system.structure.rows), system.structure.nv)
+    if 0 in shape:
+        return jnp.asarray(False)
+    random = np.random.default_rng(0)
+    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    motion = length * jnp.asarray(random.normal(size=shape[1]), q.dtype)
+    trial = jnp.asarray(random.normal(size=(shape[0], _TRIED)), q.dtype)
+
+    def look(k: IntScalar, carry: Any) -> Any:
+        """At q the motion is made admissible and leads to q'; from there to the constraints; there
+        null vectors are taken, which are tried at q'."""
+        here, away, null, _ = carry
+        first, closed, last = k == 0, k == _STEPS, k == _STEPS + 1
+        here = jnp.where(last, away, here)
+        descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
+        factor = descriptor.factor(_REGULARISATION)
+        rates = jnp.where(first, descriptor.constrain(motion), _residual(system, here, t))
+        right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / factor.scale)
+        start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
+        found = _proximal(factor, right, start)
+        shortest = descriptor.inverse_mass(descriptor.transpose(found[:, 0] / factor.scale))
+        admissible = motion - shortest
+        admissible = admissible * (_STEP / _largest(admissible / length))
+        there = system.retract(here, jnp.where(first, admissible, -shortest))
+
+        rest, left = found[:, 1:], _squares(null)
+        fraction = jnp.where(left > 0, _squares(rest) / jnp.where(left > 0, left, 1.0), 1.0)
+        # What is left of a vector that has no null part is rounding.
+        rest = jnp.where((fraction > _NONE)[None], rest, 0.0)
+        return there, jnp.where(first, there, away), jnp.where(closed, rest, null), fraction
+
+    start = lax.stop_gradient((q, q, trial, jnp.ones((_TRIED,), q.dtype)))
+    _, _, _, fraction = lax.fori_loop(0, _STEPS + 2, look, start)
+    return ~jnp.all(fraction > 1 - _LOST)
+
+
+def _proximal(
+    factor: AbstractFactor, right: Float[Array, "rows k"], start: Float[Array, "rows k"]
+) -> Float[Array, "rows k"]:
+    """Solutions of minimum norm for a start of zero; null parts of the start for a right-hand side
+    of zero (see `ProximalCholesky`)."""
+    solve = jax.vmap(factor.solve, in_axes=1, out_axes=1)
+    return lax.fori_loop(0, _SOLVES, lambda _, x: solve(right + _REGULARISATION * x), start)
+
+
+def _residual(system: AbstractSystem, q: Float[Array, " nq"], t: Any) -> Float[Array, " rows"]:
+    rows = jnp.zeros((len(system.structure.rows),), q.dtype)
+    return rows.at[system.structure.geometric_rows].set(system.position_residual(q, t))
+
+
+def _squares(columns: Float[Array, "n k"]) -> Float[Array, " k"]:
+    return jnp.sum(columns**2, axis=0)
+
+
+def _largest(x: Float[Array, " n"]) -> Scalar:
+    return jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
