@@ -14,6 +14,8 @@ from jaxtyping import Array, Float
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Lower L with L L^T = matrix (Golub & Van Loan 2013, algorithm 4.2.1, by columns)."""
     n = matrix.shape[0]
+    if not n:
+        return matrix
     index = jnp.arange(n)
 
     def column(k, lower):
@@ -31,6 +33,8 @@ def cholesky_solve(
 ) -> Float[Array, " n *k"]:
     """(L L^T)^-1 right, for one vector or the columns of a matrix."""
     n = lower.shape[0]
+    if not n:
+        return right
 
     def forward(k, x):
         return x.at[k].set((x[k] - jnp.where(jnp.arange(n) < k, lower[k], 0.0) @ x) / lower[k, k])

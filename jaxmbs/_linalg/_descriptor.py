@@ -126,10 +126,9 @@ class DenseDescriptor(AbstractDescriptor):
         schur = self.constraints @ half
         diagonal = jnp.diagonal(schur)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        rows = self.constraints.shape[0]
         scaled = schur / scale[:, None] / scale[None, :]
         scaled = scaled + jnp.diag(jnp.where(diagonal > 0, regularisation, 1.0))
-        return DenseFactor(scale, cholesky(scaled) if rows else scaled)
+        return DenseFactor(scale, cholesky(scaled))
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
