@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PyTree
 from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation, Elimination
 from .._formulations._elimination import NumberedElimination, singular_between
-from .._system import Structure
+from .._system import AbstractSystem, Structure
 from ._monitor import fixed
 from ._solver import split
 from ._watched import motion_only
@@ -137,7 +137,8 @@ def _(formulation: Elimination, structure: Structure) -> AbstractFormulation:
 
 
 @motion_only.register
-def _(formulation: NumberedElimination) -> AbstractFormulation:
+def _(formulation: NumberedElimination, system: AbstractSystem) -> AbstractFormulation:
+    del system
     return NumberedElimination(formulation.rows, off=True)
 
 

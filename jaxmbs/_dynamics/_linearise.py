@@ -163,7 +163,7 @@ def _first_order(
     velocity: Float[Array, "nv k"],
 ) -> _FirstOrder:
     p, k = position.shape[1], velocity.shape[1]
-    formulation = motion_only(MinimumNorm())
+    formulation = motion_only(MinimumNorm(), system)
     # A step d from q leads to q + N d.
     rates = jax.jacfwd(lambda d: system.retract(q, d))(jnp.zeros_like(v))
 

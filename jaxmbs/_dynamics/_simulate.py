@@ -193,7 +193,10 @@ class _Arguments(eqx.Module):
 def _slope(
     t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
 ) -> Float[Array, " state"]:
-    q, v = split(args.system, y)
+    # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
+    reference = jnp.concatenate([args.system.reference_q, args.system.initial_v, y[-1:]])
+    finite = jnp.all(jnp.isfinite(y))
+    q, v = split(args.system, jnp.where(finite, y, reference))
     if args.onto is not None:
         # What a stage lies off the constraints is divided by the smallest singular value.
         move = functools.partial(closer, args.system, t=t)
@@ -201,7 +204,7 @@ def _slope(
     offset = args.stabilisation.offset(args.system, q, v, t)
     found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
     # What failed must not look like a motion: a step that meets it is rejected.
-    failed = found.result != RESULTS.successful
+    failed = ~finite | (found.result != RESULTS.successful)
     acceleration = jnp.where(failed, jnp.nan, found.acceleration)
     return jnp.concatenate([args.system.rate(q, v), acceleration, jnp.zeros((1,), y.dtype)])
 
@@ -220,7 +223,8 @@ def _run(
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
     watched = monitor and integration.stabilisation.projecting
     onto = loosens(system, q, grid[0]) if watched else None
-    args = _Arguments(system, motion_only(formulation), integration.stabilisation, grid[-1], onto)
+    slopes = motion_only(formulation, system)
+    args = _Arguments(system, slopes, integration.stabilisation, grid[-1], onto)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from .._formulations import AbstractFormulation, Elimination, MinimumNorm
-from .._system import Structure
+from .._system import AbstractSystem, Structure
 
 
 @functools.singledispatch
@@ -22,11 +22,14 @@ def _(formulation: Elimination, structure: Structure) -> Bool[np.ndarray, " rows
 
 
 @functools.singledispatch
-def motion_only(formulation: AbstractFormulation) -> AbstractFormulation:
-    """The same, or a cheaper one where multipliers need not be exact."""
+def motion_only(formulation: AbstractFormulation, system: AbstractSystem) -> AbstractFormulation:
+    """The same, or a cheaper one where multipliers need not be exact: without friction, which
+    does not converge onto rounding in them."""
+    del system
     return formulation
 
 
 @motion_only.register
-def _(formulation: MinimumNorm) -> AbstractFormulation:
-    return MinimumNorm(clean=False) if formulation.weights is None else formulation
+def _(formulation: MinimumNorm, system: AbstractSystem) -> AbstractFormulation:
+    rounded = formulation.weights is None and not system.frictional_joints
+    return MinimumNorm(clean=False) if rounded else formulation
