@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 from jaxmbs import forces, mechanisms, MultibodySystem, planar, RESULTS, spatial
-from jaxmbs._dynamics import certify, solve_with_friction
+from jaxmbs._dynamics import certify, simulate, SimulationError, solve_with_friction
 from jaxmbs._formulations import Elimination, MinimumNorm
 
 
@@ -408,6 +408,41 @@ class TestCertificates:
         certificate = certify(system, system.reference_q)
         assert bool(certificate.certified)
         assert str(certificate) == "certified unique: no joint has friction."
+
+
+def table_on_rails(coefficient):
+    """A block on two rails of one direction, whose normal forces are not unique."""
+    body = planar.Body("block", mass=2.0, inertia=0.1, position=(0.0, 0.1))
+    rails = [
+        planar.Translational(name, ("ground", "block"), at, (1.0, 0.0))
+        for name, at in (("left", (-0.2, 0.0)), ("right", (0.2, 0.0)))
+    ]
+    return MultibodySystem(
+        [body],
+        rails,
+        forces=[rub("left", coefficient, radius=None), rub("right", coefficient, radius=None)],
+        gravity=(0.0, -G),
+    )
+
+
+def test_a_run_with_friction_in_reactions_that_are_not_unique():
+    """Whatever each rail carries, together they carry the weight: the block brakes by 0.3 G."""
+    system = table_on_rails(0.3)
+    v = jnp.array([1.0, 0.0, 0.0])
+    run = simulate(system, system.reference_q, v, 0.3)
+    assert abs(float(run.v[-1, 0]) - (1 - 0.3 * 0.3 * G)) < 1e-5
+    assert not bool(certify(system, system.reference_q, v).certified)
+
+
+def test_a_run_in_which_friction_does_not_converge():
+    """A rod leans on its rail so steeply that friction grows with itself."""
+    body = planar.Body("rod", mass=1.0, inertia=0.01, position=(0.0, 1.0))
+    rail = planar.PointOnLine("rail", ("ground", "rod"), (0.0, 0.0), (1.0, 0.0))
+    pin = planar.Translational("guide", ("ground", "rod"), (0.0, 0.0), (1.0, 0.0))
+    load = rub("guide", 1e3, radius=None)
+    system = MultibodySystem([body], [rail, pin], forces=[load], gravity=(0.0, -G))
+    with pytest.raises(SimulationError, match="riction"):
+        simulate(system, system.reference_q, jnp.array([1.0, 0.0, 0.0]), 0.3)
 
 
 @pytest.mark.parametrize(

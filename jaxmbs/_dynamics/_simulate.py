@@ -179,13 +179,15 @@ def _consistent(
 
 
 class _Arguments(eqx.Module):
-    """What the vector field and the steps depend on besides the state. `end` (s): of the run.
+    """What the vector field and the steps depend on besides the state. `first`: the state at the
+    start; `end` (s): of the run.
     `onto`: take slopes on the constraints, as rows become independent off them, or a singular
     configuration is near; none: never."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
     stabilisation: AbstractStabilisation
+    first: Float[Array, " state"]
     end: Scalar
     onto: BoolScalar | None
 
@@ -194,9 +196,8 @@ def _slope(
     t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
 ) -> Float[Array, " state"]:
     # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
-    reference = jnp.concatenate([args.system.reference_q, args.system.initial_v, y[-1:]])
     finite = jnp.all(jnp.isfinite(y))
-    q, v = split(args.system, jnp.where(finite, y, reference))
+    q, v = split(args.system, jnp.where(finite, y, args.first))
     if args.onto is not None:
         # What a stage lies off the constraints is divided by the smallest singular value.
         move = functools.partial(closer, args.system, t=t)
@@ -224,7 +225,8 @@ def _run(
     watched = monitor and integration.stabilisation.projecting
     onto = loosens(system, q, grid[0]) if watched else None
     slopes = motion_only(formulation, system)
-    args = _Arguments(system, slopes, integration.stabilisation, grid[-1], onto)
+    first = lax.stop_gradient(y0)
+    args = _Arguments(system, slopes, integration.stabilisation, first, grid[-1], onto)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),
