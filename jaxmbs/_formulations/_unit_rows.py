@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._custom_types import RealScalarLike
 from .._linalg import AbstractDescriptor, AbstractFactor, NullProjector, Rows
 
 
@@ -32,7 +33,7 @@ class UnitRows(AbstractDescriptor):
     def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "UnitRows":
         return UnitRows(self.inner.keeping(rows), self.scale)
 
-    def factor(self, regularisation: float) -> AbstractFactor:
+    def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         factor = self.inner.factor(regularisation)
         return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
 

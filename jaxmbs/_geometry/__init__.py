@@ -16,6 +16,7 @@ from ._quaternion import (
     axis_triad as axis_triad,
     quaternion_exponential as quaternion_exponential,
     quaternion_from_rotation as quaternion_from_rotation,
+    quaternion_logarithm as quaternion_logarithm,
     quaternion_product as quaternion_product,
     relative_rotation_vector as relative_rotation_vector,
     rotation_from_quaternion as rotation_from_quaternion,

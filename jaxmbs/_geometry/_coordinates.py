@@ -8,9 +8,10 @@ import abc
 from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from ._quaternion import quaternion_exponential, quaternion_product
+from ._quaternion import quaternion_exponential, quaternion_logarithm, quaternion_product
 
 
 class AbstractCoordinates(abc.ABC):
@@ -31,6 +32,11 @@ class AbstractCoordinates(abc.ABC):
     def retract(q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """The coordinates reached from q by the finite step; `step = 0` gives q."""
 
+    @staticmethod
+    @abc.abstractmethod
+    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        """The step that leads from q to `end`: retract(q, difference(q, end)) = end."""
+
 
 class AbstractFlatCoordinates(AbstractCoordinates):
     """Coordinates that simply add up: v = qdot."""
@@ -43,6 +49,10 @@ class AbstractFlatCoordinates(AbstractCoordinates):
     @staticmethod
     def retract(q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
+
+    @staticmethod
+    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        return end - q
 
 
 class PlanarPose(AbstractFlatCoordinates):
@@ -91,3 +101,8 @@ class SpatialPose(AbstractCoordinates):
         quaternion = quaternion_product(q[3:], quaternion_exponential(step[3:]))
         quaternion = quaternion / jnp.linalg.norm(quaternion)
         return jnp.concatenate([q[:3] + step[:3], quaternion])
+
+    @staticmethod
+    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        relative = quaternion_product(q[3:] * np.array([1.0, -1.0, -1.0, -1.0]), end[3:])
+        return jnp.concatenate([end[:3] - q[:3], quaternion_logarithm(relative)])

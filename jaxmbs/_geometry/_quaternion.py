@@ -67,6 +67,23 @@ def quaternion_exponential(rotation_vector: Vector3) -> Quaternion:
     return jnp.concatenate([cosine[None], quotient * rotation_vector])
 
 
+def quaternion_logarithm(quaternion: Quaternion) -> Vector3:
+    """Rotation vector (rad) of a quaternion of any non-zero length, up to a full turn: the
+    inverse of `quaternion_exponential` there, so that q and -q have different ones.
+
+    Smooth at zero rotation, with the same kind of Taylor branch.
+    """
+    scalar, vector = quaternion[0], quaternion[1:]
+    square = vector @ vector
+    small = (square < 1e-8 * scalar**2) & (scalar > 0)
+    along = jnp.where(small, scalar, 1.0)
+    ratio = jnp.where(small, square, 0.0) / along**2
+    size = jnp.sqrt(jnp.where(small | (square == 0), 1.0, square))
+    # atan(x)/x to fourth order in x; the next term is below 1e-24 here.
+    near = (1 - ratio / 3 + ratio**2 / 5) / along
+    return 2.0 * jnp.where(small, near, jnp.arctan2(size, scalar) / size) * vector
+
+
 def relative_rotation_vector(rotation: Matrix3) -> Vector3:
     """Twice the Rodrigues vector of a rotation matrix: 2 tan(angle/2) axis.
 

@@ -23,6 +23,6 @@ from ._rank import (
     RankDecomposition as RankDecomposition,
     singular_values as singular_values,
 )
-from ._regularised_gauss_newton import RegularisedGaussNewton as RegularisedGaussNewton
+from ._saddle_point import saddle_point as saddle_point, SaddlePoint as SaddlePoint
 from ._scaling import normalise_rows as normalise_rows
 from ._schur import SchurOperator as SchurOperator

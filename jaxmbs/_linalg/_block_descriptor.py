@@ -136,7 +136,7 @@ class BlockDescriptor(AbstractDescriptor):
         blocks = jnp.where(kept[:, None], self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
-    def factor(self, regularisation: float) -> BlockFactor:
+    def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         indices = self.layout.indices
         inverse = self.inverse_blocks[:, :, indices["slot_body"]]
         half = jnp.sum(self.constraint_blocks[:, :, None] * inverse[None], axis=1)

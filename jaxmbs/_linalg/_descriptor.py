@@ -58,7 +58,7 @@ class AbstractDescriptor(eqx.Module):
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
-    def factor(self, regularisation: float) -> AbstractFactor:
+    def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         """The factor for mu = `regularisation`."""
 
     @abc.abstractmethod
@@ -121,7 +121,7 @@ class DenseDescriptor(AbstractDescriptor):
         kept = jnp.where(rows[:, None], self.constraints, 0.0)
         return eqx.tree_at(lambda d: d.constraints, self, kept)
 
-    def factor(self, regularisation: float) -> DenseFactor:
+    def factor(self, regularisation: RealScalarLike) -> DenseFactor:
         half = cholesky_solve(self.lower, self.constraints.T)
         schur = self.constraints @ half
         diagonal = jnp.diagonal(schur)

@@ -21,6 +21,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._custom_types import IntScalar, RealScalarLike
 from ._cholesky import cholesky
 from ._descriptor import AbstractFactor, DenseFactor
 from ._schur import SchurOperator
@@ -40,9 +41,9 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
       C^T x is used.
     """
 
-    regularisation: float = 1e-7
+    regularisation: RealScalarLike = 1e-7
     rtol: float = 1e-14
-    max_steps: int = 20
+    max_steps: int | IntScalar = 20
     clean: bool = True
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> AbstractFactor:
@@ -118,7 +119,9 @@ def damped_solver() -> ProximalCholesky:
 
 
 @functools.singledispatch
-def factorise(operator: lx.AbstractLinearOperator, regularisation: float) -> AbstractFactor:
+def factorise(
+    operator: lx.AbstractLinearOperator, regularisation: RealScalarLike
+) -> AbstractFactor:
     """The factor of D^-1/2 S D^-1/2 + mu I of a positive semidefinite operator."""
     if not lx.is_positive_semidefinite(operator):
         raise ValueError(
@@ -134,5 +137,5 @@ def factorise(operator: lx.AbstractLinearOperator, regularisation: float) -> Abs
 
 
 @factorise.register
-def _(operator: SchurOperator, regularisation: float) -> AbstractFactor:
+def _(operator: SchurOperator, regularisation: RealScalarLike) -> AbstractFactor:
     return operator.descriptor.factor(regularisation)

@@ -214,6 +214,9 @@ class GeneralizedSystem(AbstractSystem):
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
 
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        return end - q
+
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))
 

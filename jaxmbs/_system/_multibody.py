@@ -248,7 +248,7 @@ class MultibodySystem(AbstractSystem):
         for group in self.body_groups:
             rate = jax.vmap(group.inertia.coordinates.rate)
             iq, iv = group.indices["q"], group.indices["v"]
-            result = result.at[iq].set(rate(q[iq], v[iv]))
+            result = result.at[iq].set(rate(q[iq], v[iv]), unique_indices=True)
         return result
 
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
@@ -256,7 +256,15 @@ class MultibodySystem(AbstractSystem):
         for group in self.body_groups:
             retract = jax.vmap(group.inertia.coordinates.retract)
             iq, iv = group.indices["q"], group.indices["v"]
-            result = result.at[iq].set(retract(q[iq], step[iv]))
+            result = result.at[iq].set(retract(q[iq], step[iv]), unique_indices=True)
+        return result
+
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        result = jnp.zeros((self.structure.nv,), q.dtype)
+        for group in self.body_groups:
+            difference = jax.vmap(group.inertia.coordinates.difference)
+            iq, iv = group.indices["q"], group.indices["v"]
+            result = result.at[iv].set(difference(q[iq], end[iq]), unique_indices=True)
         return result
 
     def knots(self) -> Float[Array, " knots"]:

@@ -112,6 +112,11 @@ class AbstractSystem(eqx.Module):
         """The coordinates reached from q by a finite step along the velocities."""
 
     @abc.abstractmethod
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        """The finite step along the velocities that leads from q to `end`, rotations by less than
+        a full turn: the inverse of `retract`."""
+
+    @abc.abstractmethod
     def knots(self) -> Float[Array, " knots"]:
         """Times (s), in order, at which prescribed motions are not smooth."""
 
