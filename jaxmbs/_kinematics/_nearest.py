@@ -10,9 +10,9 @@ C^T has its sparse factor. One loop takes three kinds of steps, each of them one
 - Away from Phi = 0: Gauss-Newton of minimum norm, u = -M^-1 C^T (S + mu)^-1 Phi. A redundant
   mechanism often is redundant only where it is closed: off the solution set C has full rank, with
   singular values that go to zero as it closes. Plain Gauss-Newton divides by them and wanders
-  along the solution set; a fixed truncation needs to know how small is small. Damping by the squared
-  residual needs no such number and keeps quadratic convergence, as the residual bounds the
-  distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
+  along the solution set; a fixed truncation needs to know how small is small. Damping by the
+  squared residual needs no such number and keeps quadratic convergence, as the residual bounds
+  the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
 - On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
   Lagrangian f + lambda^T Phi. A step that has led farther from the start, once the mechanism is
   closed again, is taken back and made smaller.
@@ -45,8 +45,7 @@ CLOSED = 1e-8
 # on closing are of its order, and their squares far below the regularisation.
 _NEAR = 1e-7
 
-# Damping is this times the squared residual, at least and at most so large.
-_DAMPING = 1.0
+# Damping is the squared residual, at least this and at most 1.
 _FLOOR = 1e-12
 
 # Steps are taken until they no longer change what double precision holds, or no longer shrink
@@ -184,7 +183,7 @@ def _error(descriptor: AbstractDescriptor, gap: Float[Array, " rows"], size: Sca
 
 
 def _damping(error: Scalar) -> Scalar:
-    return jnp.clip(_DAMPING * error**2, _FLOOR, 1.0)
+    return jnp.clip(error**2, _FLOOR, 1.0)
 
 
 def _advance(problem: Problem, size: Scalar, here: _Point) -> _Point:

@@ -4,9 +4,9 @@
     [ C   0  ] [ lambda ] = [ g ]
 
 H is known by its products alone. With M in its place the system is solved by one solve with
-S = C M^-1 C^T; that is the preconditioner, under which conjugate gradients stay in the null space of
-C (Gould, Hribar & Nocedal 2001, SIAM J. Sci. Comput. 23, algorithm 6.2). Where H is near M a few
-steps do. The multipliers are carried along, so that the residual f - H u - C^T lambda stays as
+S = C M^-1 C^T; that is the preconditioner, under which conjugate gradients stay in the null space
+of C (Gould, Hribar & Nocedal 2001, SIAM J. Sci. Comput. 23, algorithm 6.2). Where H is near M a
+few steps do. The multipliers are carried along, so that the residual f - H u - C^T lambda stays as
 small as the projected one and nothing is lost to rounding (ibid., section 6). Nothing is formed,
 and S may be singular.
 """
@@ -106,9 +106,7 @@ def saddle_point(
         solution = _add(c.solution, length, along)
         force = pushed[0] + descriptor.transpose(along[1])
         left = _add(c.left, -length, (force, pushed[1]))
-        return _Carry(
-            solution, left, along, product, slope, scale, size, convex, c.count + 1
-        )
+        return _Carry(solution, left, along, product, slope, scale, size, convex, c.count + 1)
 
     zero = jnp.zeros_like(right[0]), jnp.zeros_like(right[1])
     none = jnp.zeros((), right[0].dtype)
