@@ -1,5 +1,7 @@
 """Assembly by the sparse core: against dense Newton steps, on long chains, without any matrix."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -38,6 +40,7 @@ def nearest_by_dense_newton(system, start, d):
     """Newton's method on M d + J^T lambda = 0, Phi = 0, by pseudoinverses and a null space, from
     retraction coordinates d close to the solution."""
     multipliers = np.zeros(len(system.structure.geometric_rows))
+    step = np.full_like(d, np.inf)
     for _ in range(20):
         given = dense(system, start, jnp.asarray(d), jnp.asarray(multipliers))
         phi, jacobian, bent, mass = (np.array(x) for x in given)
@@ -72,7 +75,7 @@ class TestDerivatives:
         """Quaternions, an overconstrained loop, 0.15 rad and 0.15 m apart. It stays one when all
         of its points move away from the bodies' centres in proportion, with the bodies."""
         problem = (*perturbed(mechanisms.bennett(), 0.15, rng), jnp.asarray(0.0))
-        markers = [m for g in problem[0].constraint_groups for m in g.markers]
+        markers: Any = [m for g in problem[0].constraint_groups for m in g.markers]
         grown = [[0.3 * marker.offset.origin for marker in markers]]
         directions = [
             along_start(problem, rng),
