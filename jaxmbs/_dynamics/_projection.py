@@ -4,15 +4,16 @@ Position: q* = retract(q, d) with d = -M^-1 C_h^T S_h^+ Phi repeated, C_h the ge
 Velocity: v* = v - M^-1 C^T S^+ (C v + b), all rows. S^+ has minimum norm, so redundant rows do not
 disturb it.
 
-Both take steps that have no derivative until the residual is small, and then one that has:
-its derivative is (1 - M^-1 C^T S^+ C) along the state and -M^-1 C^T S^+ along the residual's
-parameters, up to the size of the residual it removes. Nothing is unrolled.
+One loop takes both steps, which share C and, without velocity constraints, the factor of S: where
+the configuration no longer moves, the velocity is right as well. It has no derivative; that is the
+derivative of one more step from its end, (1 - M^-1 C^T S^+ C) along the state and -M^-1 C^T S^+
+along the residual's parameters. Nothing is unrolled.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import lineax as lx
 from jax import lax
@@ -23,10 +24,10 @@ from .._linalg import AbstractDescriptor, damped_solver, ProximalCholesky, Schur
 from .._system import AbstractSystem
 
 
-# A step squares what is left: from here one more ends at rounding.
-_SMALL = 1e-7
+# A step squares what is left of Phi: from the second one more changes nothing but rounding, which
+# may be larger far from the origin; from the first what does not shrink is rounding.
+_SMALL, _NOTHING = 1e-7, 1e-13
 
-# Steps without a derivative at most; three are usual after a step of an integrator.
 _MAX_STEPS = 20
 
 # A projection that leaves more than this (scaled residual, for a state of size one) has failed.
@@ -80,30 +81,9 @@ def project_position(
     solver: ProximalCholesky,
 ) -> tuple[Float[Array, " nq"], BoolScalar]:
     """The configuration on the geometric constraints next to q, and whether it was found."""
-    if not system.structure.geometric.any():
-        # What is left to do is to bring quaternions to unit length.
-        return system.retract(q, jnp.zeros((system.structure.nv,), q.dtype)), jnp.asarray(True)
-    given = (system, jnp.asarray(t, q.dtype), solver)
-    projected = _approach(_position_step, _position_left, q, given)
-    return projected, position_error(system, projected, t) <= MET
-
-
-def project_velocity(
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: RealScalarLike,
-    solver: ProximalCholesky,
-) -> tuple[Float[Array, " nv"], BoolScalar]:
-    """The velocity that all constraints allow next to v, and whether it was found."""
-    if not system.structure.rows:
-        return v, jnp.asarray(True)
-    given = (system, q, jnp.asarray(t, q.dtype), solver)
-    # Geometric rows are linear in v: one step does.
-    linear = system.structure.geometric.all()
-    v = _velocity_step(v, given) if linear else _approach(_velocity_step, _velocity_left, v, given)
-    speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-    return v, velocity_error(system, q, v, t) <= MET * speed
+    at_rest = jnp.zeros((system.structure.nv,), q.dtype)
+    q, _ = closer(system, q, at_rest, t, solver)
+    return q, position_error(system, q, t) <= MET
 
 
 def project(
@@ -115,68 +95,113 @@ def project(
 ) -> Projected:
     """The state on the constraints next to (q, v), in the mass metric: first the configuration,
     then the velocity. `solver`: default damped, for a state that is close already."""
-    solver = damped_solver() if solver is None else solver
-    q, closed = project_position(system, q, t, solver)
-    v, allowed = project_velocity(system, q, v, t, solver)
-    return Projected(q, v, closed & allowed)
+    q, v = closer(system, q, v, t, solver)
+    speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
+    closed = position_error(system, q, t) <= MET
+    return Projected(q, v, closed & (velocity_error(system, q, v, t) <= MET * speed))
 
 
 def closer(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    solver: ProximalCholesky | None = None,
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """Two Newton steps of q and one of v towards the constraints, from close by."""
-    now, solver = jnp.asarray(t, q.dtype), damped_solver()
-    if system.structure.geometric.any():
-        q = lax.fori_loop(0, 2, lambda _, x: _position_step(x, (system, now, solver)), q)
-    return q, _velocity_step(v, (system, q, now, solver))
+    """`project` without looking whether it got there."""
+    if not system.structure.rows:
+        # What is left to do is to bring quaternions to unit length.
+        return system.retract(q, jnp.zeros_like(v)), v
+    problem = _Problem(system, jnp.asarray(t, q.dtype), solver or damped_solver())
+    return _nearest(problem, q, v)
 
 
-def _position_step(q: Float[Array, " nq"], given: Any) -> Float[Array, " nq"]:
-    system, t, solver = given
-    at_rest = jnp.zeros((system.structure.nv,), q.dtype)
-    descriptor = system.descriptor(q, at_rest, t)
-    residual = system.position_residual(q, t)
-    if not system.structure.geometric.all():
-        descriptor = descriptor.keeping(system.structure.geometric)
-        everywhere = jnp.zeros((descriptor.shape[0],), q.dtype)
-        residual = everywhere.at[system.structure.geometric_rows].set(residual)
-    return system.retract(q, -correction(descriptor, residual, solver))
+class _Problem(eqx.Module):
+    """What the way back depends on besides the state."""
+
+    system: AbstractSystem
+    t: Scalar
+    solver: ProximalCholesky
 
 
-def _position_left(q: Float[Array, " nq"], given: Any) -> Scalar:
-    system, t, _ = given
-    return position_error(system, q, t)
+class _Iterate(NamedTuple):
+    """`closure`, `rate`: scaled residuals before the last step, `earlier`: closure before that."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    closure: Scalar
+    rate: Scalar
+    earlier: Scalar
+    steps: IntScalar
 
 
-def _velocity_step(v: Float[Array, " nv"], given: Any) -> Float[Array, " nv"]:
-    system, q, t, solver = given
+def _step(
+    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """One step of both, with C at q."""
+    system, t, solver = problem.system, problem.t, problem.solver
+    structure = system.structure
     descriptor = system.descriptor(q, v, t)
-    return v - correction(descriptor, system.velocity_residual(q, v, t), solver)
+    closure = jnp.zeros((len(structure.rows),), q.dtype)
+    closure = closure.at[structure.geometric_rows].set(system.position_residual(q, t))
+    rate = system.velocity_residual(q, v, t)
+    if structure.geometric.all():
+        both = jnp.stack([closure, rate])
+        move, change = _corrections(descriptor, both, solver)
+    else:
+        # Velocity constraints have no say in where the configuration goes.
+        move = jnp.zeros_like(v)
+        if structure.geometric.any():
+            move = correction(descriptor.keeping(structure.geometric), closure, solver)
+        change = correction(descriptor, rate, solver)
+    return system.retract(q, -move), v - change
 
 
-def _velocity_left(v: Float[Array, " nv"], given: Any) -> Scalar:
-    system, q, t, _ = given
-    return velocity_error(system, q, v, t)
+def _corrections(
+    descriptor: AbstractDescriptor, residuals: Float[Array, "k rows"], solver: ProximalCholesky
+) -> Float[Array, "k nv"]:
+    """`correction` of several residuals with one factor."""
+    operator = SchurOperator(descriptor)
+    state = solver.init(operator, {})
+
+    def one(residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        solution = lx.linear_solve(operator, residual, solver, state=state, throw=False)
+        return descriptor.inverse_mass(descriptor.transpose(solution.value))
+
+    return jax.vmap(one)(residuals)
 
 
-def _approach(
-    step: Callable[..., Float[Array, " n"]],
-    error: Callable[..., Scalar],
-    x: Float[Array, " n"],
-    given: Any,
-) -> Float[Array, " n"]:
-    """Steps without derivative to where one more ends at rounding, and that one more."""
-    arrays, rest = eqx.partition((x, given), eqx.is_array)
-    start, fixed = eqx.combine(lax.stop_gradient(arrays), rest)
+@eqx.filter_custom_jvp
+def _nearest(
+    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    system, t = problem.system, problem.t
+    linear = bool(system.structure.geometric.all())
 
-    def going(carry: tuple[Float[Array, " n"], IntScalar]) -> BoolScalar:
-        here, count = carry
-        return (error(here, fixed) > _SMALL) & (count < _MAX_STEPS)
+    def going(last: _Iterate) -> BoolScalar:
+        still = last.closure > 0.5 * last.earlier
+        closed = (last.closure <= _NOTHING) | ((last.closure <= _SMALL) & still)
+        # Geometric rows are linear in v: one step at the right place does.
+        speed = jnp.maximum(1.0, jnp.max(jnp.abs(last.v), initial=0.0))
+        done = closed & (linear | (last.rate <= _SMALL * speed))
+        usable = jnp.isfinite(last.closure) & jnp.isfinite(last.rate)
+        return (last.steps == 0) | (~done & usable & (last.steps < _MAX_STEPS))
 
-    def move(carry: tuple[Float[Array, " n"], IntScalar]) -> tuple[Float[Array, " n"], IntScalar]:
-        here, count = carry
-        return step(here, fixed), count + 1
+    def move(last: _Iterate) -> _Iterate:
+        closure = position_error(system, last.q, t)
+        rate = velocity_error(system, last.q, last.v, t)
+        stepped = _step(problem, last.q, last.v)
+        return _Iterate(*stepped, closure, rate, last.closure, last.steps + 1)
 
-    near, _ = lax.while_loop(going, move, (start, jnp.asarray(0)))
-    # The change is a constant: along x the derivative passes unchanged to the last step.
-    return step(x + lax.stop_gradient(near - start), given)
+    infinite = jnp.asarray(jnp.inf, q.dtype)
+    start = _Iterate(q, v, infinite, infinite, infinite, jnp.asarray(0))
+    end = lax.while_loop(going, move, start)
+    return end.q, end.v
+
+
+@_nearest.def_jvp
+def _nearest_jvp(primals: Any, tangents: Any) -> Any:
+    problem, q, v = primals
+    end = _nearest(problem, q, v)
+    _, change = eqx.filter_jvp(_step, (problem, *end), tangents)
+    return end, change
