@@ -8,6 +8,8 @@ import fcntl
 import gc
 import itertools
 import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,22 @@ from pathlib import Path
 # Threads inside one small decomposition only wait for each other; to be said before the library
 # is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Each program runs a few times, on something small: to compile it well takes longer than it
+# saves, by three. (Users compile with the defaults, and so do the demos of `.ci/run`.)
+_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+
+
+def _known(flags: str) -> bool:
+    """A compiler that does not know a flag ends the process."""
+    program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1).block_until_ready()"]
+    environment = os.environ | {"XLA_FLAGS": flags}
+    return not subprocess.run(program, env=environment, capture_output=True, check=False).returncode
+
+
+# Workers inherit it.
+if "XLA_FLAGS" not in os.environ:
+    os.environ["XLA_FLAGS"] = _QUICK if _known(_QUICK) else ""
 
 import jax
 import jaxtyping
