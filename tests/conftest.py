@@ -19,6 +19,12 @@ from pathlib import Path
 # is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import jax
+import jaxtyping
+import numpy as np
+import pytest
+
+
 # Each program runs a few times, on something small: to compile it well takes longer than it
 # saves, by three. (Users compile with the defaults, and so do the demos of `.ci/run`.)
 _QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
@@ -31,15 +37,9 @@ def _known(flags: str) -> bool:
     return not subprocess.run(program, env=environment, capture_output=True, check=False).returncode
 
 
-# Workers inherit it.
+# Read when the first program is compiled; workers inherit it.
 if "XLA_FLAGS" not in os.environ:
     os.environ["XLA_FLAGS"] = _QUICK if _known(_QUICK) else ""
-
-import jax
-import jaxtyping
-import numpy as np
-import pytest
-
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import AbstractFormulation, Accelerations
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractDescriptor, directional_derivative
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations
 
@@ -177,7 +177,7 @@ def _coupled_jvp(primals: Any, tangents: Any) -> Any:
     tangent, *_ = tangents
     found, converged = _coupled(state, frictionless, tolerance, max_steps)
     descriptor = lax.stop_gradient(state.equations.descriptor)
-    _, direct = eqx.filter_jvp(lambda s: _response(s, found.friction), (state,), (tangent,))
+    direct = directional_derivative(lambda s: _response(s, found.friction), state, tangent)
     _, push = jax.linearize(lambda f: _response(state, f), found.friction)
     change = lax.custom_linear_solve(
         lambda x: x - push(x).friction,

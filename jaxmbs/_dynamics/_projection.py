@@ -4,10 +4,10 @@ Position: q* = retract(q, d) with d = -M^-1 C_h^T S_h^+ Phi repeated, C_h the ge
 Velocity: v* = v - M^-1 C^T S^+ (C v + b), all rows. S^+ has minimum norm, so redundant rows do not
 disturb it.
 
-One loop takes both steps, which share C and, without velocity constraints, the factor of S: where
-the configuration no longer moves, the velocity is right as well. It has no derivative; that is the
-derivative of one more step from its end, (1 - M^-1 C^T S^+ C) along the state and -M^-1 C^T S^+
-along the residual's parameters. Nothing is unrolled.
+One loop takes both steps, which share C and, without velocity constraints, the factor of S; the
+velocity moves where the configuration no longer does. The loop has no derivative; that is the
+derivative of one more step of each from its end, (1 - M^-1 C^T S^+ C) along the state and
+-M^-1 C^T S^+ along the residual's parameters. Nothing is unrolled.
 """
 
 from typing import Any, NamedTuple
@@ -135,10 +135,10 @@ class _Iterate(NamedTuple):
     steps: IntScalar
 
 
-def _step(
+def _steps(
     problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """One step of both, with C at q."""
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+    """What to take from q and from v, with C at q."""
     system, t, solver = problem.system, problem.t, problem.solver
     structure = system.structure
     descriptor = system.descriptor(q, v, t)
@@ -146,15 +146,21 @@ def _step(
     closure = closure.at[structure.geometric_rows].set(system.position_residual(q, t))
     rate = system.velocity_residual(q, v, t)
     if structure.geometric.all():
-        both = jnp.stack([closure, rate])
-        move, change = _corrections(descriptor, both, solver)
-    else:
-        # Velocity constraints have no say in where the configuration goes.
-        move = jnp.zeros_like(v)
-        if structure.geometric.any():
-            move = correction(descriptor.keeping(structure.geometric), closure, solver)
-        change = correction(descriptor, rate, solver)
-    return system.retract(q, -move), v - change
+        move, change = _corrections(descriptor, jnp.stack([closure, rate]), solver)
+        return move, change
+    # Velocity constraints have no say in where the configuration goes.
+    move = jnp.zeros_like(v)
+    if structure.geometric.any():
+        move = correction(descriptor.keeping(structure.geometric), closure, solver)
+    return move, correction(descriptor, rate, solver)
+
+
+def _one_more(
+    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """A step of q and from there one of v: what is differentiated."""
+    after = problem.system.retract(q, -_steps(problem, q, v)[0])
+    return after, v - _steps(problem, after, v)[1]
 
 
 def _corrections(
@@ -178,20 +184,24 @@ def _nearest(
     system, t = problem.system, problem.t
     linear = bool(system.structure.geometric.all())
 
+    def closed(closure: Scalar, earlier: Scalar) -> BoolScalar:
+        return (closure <= _NOTHING) | ((closure <= _SMALL) & (closure > 0.5 * earlier))
+
     def going(last: _Iterate) -> BoolScalar:
-        still = last.closure > 0.5 * last.earlier
-        closed = (last.closure <= _NOTHING) | ((last.closure <= _SMALL) & still)
         # Geometric rows are linear in v: one step at the right place does.
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(last.v), initial=0.0))
-        done = closed & (linear | (last.rate <= _SMALL * speed))
+        done = closed(last.closure, last.earlier) & (linear | (last.rate <= _SMALL * speed))
         usable = jnp.isfinite(last.closure) & jnp.isfinite(last.rate)
         return (last.steps == 0) | (~done & usable & (last.steps < _MAX_STEPS))
 
     def move(last: _Iterate) -> _Iterate:
         closure = position_error(system, last.q, t)
         rate = velocity_error(system, last.q, last.v, t)
-        stepped = _step(problem, last.q, last.v)
-        return _Iterate(*stepped, closure, rate, last.closure, last.steps + 1)
+        move, change = _steps(problem, last.q, last.v)
+        # Where it is open, rows may contradict each other that are redundant where it is closed.
+        v = jnp.where(closed(closure, last.closure), last.v - change, last.v)
+        q = system.retract(last.q, -move)
+        return _Iterate(q, v, closure, rate, last.closure, last.steps + 1)
 
     infinite = jnp.asarray(jnp.inf, q.dtype)
     start = _Iterate(q, v, infinite, infinite, infinite, jnp.asarray(0))
@@ -203,5 +213,5 @@ def _nearest(
 def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     problem, q, v = primals
     end = _nearest(problem, q, v)
-    _, change = eqx.filter_jvp(_step, (problem, *end), tangents)
+    _, change = eqx.filter_jvp(_one_more, (problem, *end), tangents)
     return end, change

@@ -33,7 +33,13 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor, motion_solver, ProximalCholesky, saddle_point
+from .._linalg import (
+    AbstractDescriptor,
+    directional_derivative,
+    motion_solver,
+    ProximalCholesky,
+    saddle_point,
+)
 from .._system import AbstractSystem
 
 
@@ -281,27 +287,28 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     def residual(given: Problem) -> tuple[Float[Array, " nv"], Float[Array, " rows"]]:
         return _slope(given, q, multipliers, rest), gap_at(given.system, q, given.t)
 
-    _, change = eqx.filter_jvp(residual, (problem,), (tangent,))
+    change = directional_derivative(residual, problem, tangent)
     descriptor = descriptor_at(system, q, problem.t)
     _, hessian = jax.linearize(lambda u: _slope(problem, q, multipliers, u), rest)
+    nv = rest.shape[0]
 
-    def matrix(pair: Any) -> Any:
-        u, force = pair
-        return hessian(u) + descriptor.transpose(force), descriptor.constrain(u)
+    def matrix(x: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
+        u, force = x[:nv], x[nv:]
+        return jnp.concatenate([hessian(u) + descriptor.transpose(force), descriptor.constrain(u)])
 
-    def solve(_: Any, right: Any) -> Any:
+    def solve(_: Any, right: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
         solver = motion_solver()
         solution = saddle_point(
             descriptor,
             descriptor.factor(solver.regularisation),
             solver,
             hessian,
-            right,
+            (right[:nv], right[nv:]),
             rtol=_DERIVATIVE_RTOL,
-            max_steps=2 * system.structure.nv,
+            max_steps=2 * nv,
         )
-        return solution.u, solution.multipliers
+        return jnp.concatenate([solution.u, solution.multipliers])
 
-    right = jax.tree.map(jnp.negative, change)
-    u, force = lax.custom_linear_solve(matrix, right, solve, symmetric=True)
-    return (q, multipliers, found), (system.rate(q, u), force, None)
+    # One vector: where a part of the right-hand side does not vary, two have no transpose.
+    x = lax.custom_linear_solve(matrix, -jnp.concatenate(change), solve, symmetric=True)
+    return (q, multipliers, found), (system.rate(q, x[:nv]), x[nv:], None)

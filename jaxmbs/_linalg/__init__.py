@@ -11,6 +11,7 @@ from ._descriptor import (
     AbstractFactor as AbstractFactor,
     DenseDescriptor as DenseDescriptor,
 )
+from ._directional import directional_derivative as directional_derivative
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
 from ._proximal import (
     damped_solver as damped_solver,
