@@ -57,6 +57,7 @@ class Row:
     name: str
     solver: str
     rtol: float
+    monitor: bool
     compile_seconds: float
     ms_per_second: float
     ms_per_second_fine: float
@@ -106,17 +107,17 @@ def parallelogram() -> Case:
     return Case("parallelogram", system, 1.0, error, "m")
 
 
-def simulate(case: Case, solver: dfx.AbstractSolver, rtol: float, every: float) -> jm.Trajectory:
+def simulate(case: Case, solver: dfx.AbstractSolver, rtol: float, **more: Any) -> jm.Trajectory:
     """One run to its end."""
     run = jm.simulate(
         case.system,
         case.system.reference_q,
         case.system.initial_v,
         case.duration,
-        every=every,
         solver=solver,
         rtol=rtol,
         atol=1e-2 * rtol,
+        **more,
     )
     jax.block_until_ready(run.q)
     return run
@@ -132,19 +133,24 @@ def best(function: Callable[[], Any], repeats: int = REPEATS) -> float:
     return min(times)
 
 
-def measure(case: Case, solver: dfx.AbstractSolver, rtol: float) -> Row:
+def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: bool = True) -> Row:
     """Time and error of one solver at one tolerance."""
+
+    def run_saving(every: float) -> jm.Trajectory:
+        return simulate(case, solver, rtol, every=every, monitor=monitor)
+
     # From the second tolerance on nothing is compiled: the first call shows it.
     start = time.perf_counter()
-    coarse = simulate(case, solver, rtol, COARSE)
+    coarse = run_saving(COARSE)
     first = time.perf_counter() - start
-    seconds = best(lambda: simulate(case, solver, rtol, COARSE))
-    run = simulate(case, solver, rtol, FINE)
-    fine = best(lambda: simulate(case, solver, rtol, FINE))
+    seconds = best(lambda: run_saving(COARSE))
+    run = run_saving(FINE)
+    fine = best(lambda: run_saving(FINE))
     return Row(
         case.name,
         type(solver).__name__,
         rtol,
+        monitor,
         max(first - seconds, 0.0),
         1e3 * seconds / case.duration,
         1e3 * fine / case.duration,
@@ -156,13 +162,17 @@ def measure(case: Case, solver: dfx.AbstractSolver, rtol: float) -> Row:
     )
 
 
-def own_rows(case: Case) -> list[Row]:
-    """Dopri8 at three tolerances, and the default solver."""
+def own_rows(case: Case, small: bool) -> list[Row]:
+    """Dopri8 at three tolerances; on `small` mechanisms also without the monitor, which no peer
+    has, and with the default solver."""
     rows = [measure(case, dfx.Dopri8(), rtol) for rtol in TOLERANCES]
-    rows.append(measure(case, dfx.Tsit5(), TOLERANCES[1]))
+    if small:
+        rows.append(measure(case, dfx.Dopri8(), TOLERANCES[1], monitor=False))
+        rows.append(measure(case, dfx.Tsit5(), TOLERANCES[1]))
     for row in rows:
         print(
             f"{row.name:30s} jaxmbs {row.solver:7s} rtol {row.rtol:6.0e} "
+            f"{'' if row.monitor else 'without monitor '}"
             f"{row.ms_per_second:9.2f} {row.ms_per_second_fine:9.2f} {row.error:9.1e} {row.unit:4s}"
             f"{row.compile_seconds:8.1f}   closure {row.closure:.0e}, "
             f"{row.steps} + {row.rejected} steps",
@@ -237,7 +247,7 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
 
 def measured(case: Case, mechanism: str, windows: int, peers: bool) -> dict[str, Any]:
     """Own and peers' rows of one mechanism."""
-    own = [dataclasses.asdict(row) for row in own_rows(case)]
+    own = [dataclasses.asdict(row) for row in own_rows(case, peers and windows <= 4)]
     return {"jaxmbs": own, "peers": others(case, mechanism, windows) if peers else []}
 
 
