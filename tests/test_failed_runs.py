@@ -1,6 +1,7 @@
 """Runs that cannot go on say what happened, where, and keep everything computed until then."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from jaxmbs import motions, planar
 class Push(eqx.Module):
     """blow v^2 on a mass of 1 kg, which is no number any more after the time `until` (s)."""
 
-    blow: float
-    until: float
+    blow: jax.Array
+    until: jax.Array
 
     def __call__(self, q, v, t):
         return jnp.where(t < self.until, self.blow * v**2, jnp.nan)
