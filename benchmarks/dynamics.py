@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from _dynamics_peers import exact, rows as peer_rows
 from _hardware import hardware, result_path
+from _timing import best
 from jax import lax
 
 import jaxmbs as jm
@@ -43,7 +44,6 @@ WINDOWS = (1, 4, 16, 40, 160)
 SPATIAL = (1, 4, 16, 40)
 SCALING = (40, 160, 400, 1000)
 TOLERANCES = (3e-7, 3e-8, 3e-9)
-REPEATS = 5
 
 # States are saved this often (s): as often as the peers' for the error, and for the time both
 # so and ten times less often. A saved state is projected, and comes with its accelerations and
@@ -122,16 +122,6 @@ def simulate(case: Case, solver: dfx.AbstractSolver, rtol: float, **more: Any) -
     )
     jax.block_until_ready(run.q)
     return run
-
-
-def best(function: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Shortest wall-clock time of a call (s)."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: bool = True) -> Row:
@@ -216,7 +206,6 @@ def evaluation(windows: int, spatial: bool) -> dict[str, float]:
     start = time.perf_counter()
     compiled = jitted.lower(*arguments).compile()
     seconds = time.perf_counter() - start
-    jax.block_until_ready(compiled(*arguments))
     duration = best(lambda: jax.block_until_ready(compiled(*arguments)), 10)
     return {"us": 1e6 * duration / count, "compile_seconds": seconds}
 

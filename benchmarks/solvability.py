@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from _hardware import hardware, result_path
 from _numpy_peer import NumpyPeer
+from _timing import best
 
 import jaxmbs as jm
 
@@ -85,17 +86,6 @@ CASES: dict[str, Callable[[], tuple[jm.MultibodySystem, np.ndarray]]] = {
     "four-bar-chain-spatial N=16": lambda: chain(16, True, 16),
     "four-bar-chain-spatial N=40": lambda: chain(40, True, 4),
 }
-
-
-def best(function: Callable[[], Any], repeats: int = 5) -> float:
-    """Shortest wall-clock time of a call (s), after one call that is not counted."""
-    function()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -24,7 +24,13 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _checks
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar
-from .._kinematics import close, is_closed, open_constraints
+from .._kinematics import (
+    close,
+    geometric_descriptor,
+    geometric_gap,
+    is_closed,
+    open_constraints,
+)
 from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, SchurOperator
 from .._solution import RESULTS
 from .._system import AbstractSystem
@@ -188,22 +194,9 @@ class _Rows(eqx.Module):
         return jax.vmap(one)(rows)
 
 
-def _descriptor(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> AbstractDescriptor:
-    descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t)
-    if system.structure.geometric.all():
-        return descriptor
-    return descriptor.keeping(system.structure.geometric)
-
-
 def _rows_at(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> _Rows:
-    descriptor = _descriptor(system, q, t)
+    descriptor = geometric_descriptor(system, q, t)
     return _Rows(descriptor, descriptor.factor(motion_solver().regularisation))
-
-
-def _residual(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
-    """Phi, zero in the place of velocity constraints."""
-    rows = jnp.zeros((len(system.structure.rows),), q.dtype)
-    return rows.at[system.structure.geometric_rows].set(system.position_residual(q, t))
 
 
 def _drift(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
@@ -250,7 +243,7 @@ def _chain(
     def move(point: _Point, target: Scalar, interval: Scalar) -> _Point:
         trial, t = point.trial, point.next
         error = position_error(system, trial, t)
-        rows = jnp.stack([_residual(system, trial, t), _drift(system, trial, t)])
+        rows = jnp.stack([geometric_gap(system, trial, t), _drift(system, trial, t)])
         back, v = _rows_at(system, trial, t).shortest(rows)
         stepped = point._replace(trial=system.retract(trial, -back), tried=point.tried + 1)
 
@@ -307,9 +300,9 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     signs = np.random.default_rng(0).choice((-1.0, 1.0), structure.nv)
     probe = unit * jnp.asarray(signs, near.dtype)
     rows = _rows_at(system, near, t)
-    q = system.retract(near, -rows.shortest(_residual(system, near, t)[None])[0])
+    q = system.retract(near, -rows.shortest(geometric_gap(system, near, t)[None])[0])
     # The same factor, as nothing changed but the derivative.
-    rows = _Rows(_descriptor(system, q, t), rows.factor)
+    rows = _Rows(geometric_descriptor(system, q, t), rows.factor)
     right = jnp.stack([_drift(system, q, t), rows.descriptor.constrain(probe)])
     v, held = rows.shortest(right)
     offset = jnp.where(structure.geometric, system.acceleration_offset(q, -v, t), 0.0)

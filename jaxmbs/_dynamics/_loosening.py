@@ -19,6 +19,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._kinematics import geometric_gap
 from .._linalg import AbstractFactor
 from .._system import AbstractSystem
 
@@ -60,7 +61,7 @@ def loosens(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -
         here = jnp.where(last, away, here)
         descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
         factor = descriptor.factor(_REGULARISATION)
-        rates = jnp.where(first, descriptor.constrain(motion), _residual(system, here, t))
+        rates = jnp.where(first, descriptor.constrain(motion), geometric_gap(system, here, t))
         right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / factor.scale)
         start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
         found = _proximal(factor, right, start)
@@ -87,11 +88,6 @@ def _proximal(
     of zero (see `ProximalCholesky`)."""
     solve = jax.vmap(factor.solve, in_axes=1, out_axes=1)
     return lax.fori_loop(0, _SOLVES, lambda _, x: solve(right + _REGULARISATION * x), start)
-
-
-def _residual(system: AbstractSystem, q: Float[Array, " nq"], t: Any) -> Float[Array, " rows"]:
-    rows = jnp.zeros((len(system.structure.rows),), q.dtype)
-    return rows.at[system.structure.geometric_rows].set(system.position_residual(q, t))
 
 
 def _squares(columns: Float[Array, "n k"]) -> Float[Array, " k"]:

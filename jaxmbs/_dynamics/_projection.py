@@ -20,6 +20,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._kinematics import geometric_gap
 from .._linalg import AbstractDescriptor, damped_solver, ProximalCholesky, SchurOperator
 from .._system import AbstractSystem
 
@@ -51,11 +52,26 @@ def correction(
 ) -> Float[Array, " nv"]:
     """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
     C v by the residual."""
-    if descriptor.shape[0] == 0:
-        return jnp.zeros((descriptor.shape[1],), residual.dtype)
+    return corrections(descriptor, residual[None], solver)[0]
+
+
+def corrections(
+    descriptor: AbstractDescriptor,
+    residuals: Float[Array, "k rows"],
+    solver: ProximalCholesky,
+) -> Float[Array, "k nv"]:
+    """`correction` of several residuals with one factor."""
+    count, size = residuals.shape[0], descriptor.shape
+    if not size[0]:
+        return jnp.zeros((count, size[1]), residuals.dtype)
     operator = SchurOperator(descriptor)
-    solution = lx.linear_solve(operator, residual, solver, throw=False)
-    return descriptor.inverse_mass(descriptor.transpose(solution.value))
+    state = solver.init(operator, {})
+
+    def one(residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        solution = lx.linear_solve(operator, residual, solver, state=state, throw=False)
+        return descriptor.inverse_mass(descriptor.transpose(solution.value))
+
+    return jax.vmap(one)(residuals)
 
 
 def position_error(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> Scalar:
@@ -112,8 +128,8 @@ def closer(
     if not system.structure.rows:
         # What is left to do is to bring quaternions to unit length.
         return system.retract(q, jnp.zeros_like(v)), v
-    problem = _Problem(system, jnp.asarray(t, q.dtype), solver or damped_solver())
-    return _nearest(problem, q, v)
+    solver = damped_solver() if solver is None else solver
+    return _nearest(_Problem(system, jnp.asarray(t, q.dtype), solver), q, v)
 
 
 class _Problem(eqx.Module):
@@ -142,11 +158,10 @@ def _steps(
     system, t, solver = problem.system, problem.t, problem.solver
     structure = system.structure
     descriptor = system.descriptor(q, v, t)
-    closure = jnp.zeros((len(structure.rows),), q.dtype)
-    closure = closure.at[structure.geometric_rows].set(system.position_residual(q, t))
+    closure = geometric_gap(system, q, t)
     rate = system.velocity_residual(q, v, t)
     if structure.geometric.all():
-        move, change = _corrections(descriptor, jnp.stack([closure, rate]), solver)
+        move, change = corrections(descriptor, jnp.stack([closure, rate]), solver)
         return move, change
     # Velocity constraints have no say in where the configuration goes.
     move = jnp.zeros_like(v)
@@ -161,20 +176,6 @@ def _one_more(
     """A step of q and from there one of v: what is differentiated."""
     after = problem.system.retract(q, -_steps(problem, q, v)[0])
     return after, v - _steps(problem, after, v)[1]
-
-
-def _corrections(
-    descriptor: AbstractDescriptor, residuals: Float[Array, "k rows"], solver: ProximalCholesky
-) -> Float[Array, "k nv"]:
-    """`correction` of several residuals with one factor."""
-    operator = SchurOperator(descriptor)
-    state = solver.init(operator, {})
-
-    def one(residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        solution = lx.linear_solve(operator, residual, solver, state=state, throw=False)
-        return descriptor.inverse_mass(descriptor.transpose(solution.value))
-
-    return jax.vmap(one)(residuals)
 
 
 @eqx.filter_custom_jvp

@@ -222,8 +222,7 @@ def _run(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
-    watched = monitor and integration.stabilisation.projecting
-    onto = loosens(system, q, grid[0]) if watched else None
+    onto = loosens(system, q, grid[0]) if integration.stabilisation.projecting else None
     slopes = motion_only(formulation, system)
     first = lax.stop_gradient(y0)
     args = _Arguments(system, slopes, integration.stabilisation, first, grid[-1], onto)

@@ -75,9 +75,9 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
         jump = jnp.asarray(True) if self.projecting else made_jump
-        onto = None if args.onto is None else args.onto | watched.near(t1)
-        there = eqx.tree_at(lambda a: a.onto, args, onto, is_leaf=lambda x: x is None)
-        y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, there, inner, jump)
+        if self.monitor is not None and args.onto is not None:
+            args = eqx.tree_at(lambda a: a.onto, args, args.onto | watched.near(t1))
+        y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
         if self.projecting:
             y1, error, usable = _onto_constraints(args.system, t1, y1, error)
         else:

@@ -5,3 +5,7 @@ from ._assembly import (
     is_closed as is_closed,
     open_constraints as open_constraints,
 )
+from ._geometric_rows import (
+    geometric_descriptor as geometric_descriptor,
+    geometric_gap as geometric_gap,
+)

@@ -32,7 +32,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg import (
     AbstractDescriptor,
     directional_derivative,
@@ -41,6 +41,7 @@ from .._linalg import (
     saddle_point,
 )
 from .._system import AbstractSystem
+from ._geometric_rows import geometric_descriptor, geometric_gap
 
 
 # Residuals at most this large count as closed, lengths relative to the characteristic length;
@@ -97,27 +98,6 @@ class _Point(NamedTuple):
     count: IntScalar
 
 
-def descriptor_at(
-    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
-) -> AbstractDescriptor:
-    """M and the geometric rows of C, zero in the place of the others."""
-    descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t)
-    if system.structure.geometric.all():
-        return descriptor
-    return descriptor.keeping(system.structure.geometric)
-
-
-def gap_at(
-    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
-) -> Float[Array, " rows"]:
-    """Phi, zero in the place of velocity constraints."""
-    residual = system.position_residual(q, t)
-    if system.structure.geometric.all():
-        return residual
-    rows = jnp.zeros((len(system.structure.rows),), q.dtype)
-    return rows.at[system.structure.geometric_rows].set(residual, unique_indices=True)
-
-
 def _distance(problem: Problem, q: Float[Array, " nq"]) -> Scalar:
     """f(q) = 1/2 d^T M(q0) d."""
     system = problem.system
@@ -147,7 +127,7 @@ def _slope(
 
     def lagrangian(step: Float[Array, " nv"]) -> Scalar:
         end = problem.system.retract(q, step)
-        return _distance(problem, end) + multipliers @ gap_at(problem.system, end, problem.t)
+        return _distance(problem, end) + multipliers @ geometric_gap(problem.system, end, problem.t)
 
     return jax.grad(lagrangian)(u)
 
@@ -163,7 +143,7 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
 
     def step(here: Any) -> Any:
         q, moved, _, count = here
-        descriptor, gap = descriptor_at(system, q, t), gap_at(system, q, t)
+        descriptor, gap = geometric_descriptor(system, q, t), geometric_gap(system, q, t)
         factor = descriptor.factor(_damping(_error(descriptor, gap, size)))
         multipliers = factor.solve(gap / factor.scale) / factor.scale
         step = -descriptor.inverse_mass(descriptor.transpose(multipliers))
@@ -195,7 +175,7 @@ def _damping(error: Scalar) -> Scalar:
 def _advance(problem: Problem, size: Scalar, here: _Point) -> _Point:
     """One step of the loop."""
     system, q, t = problem.system, here.q, problem.t
-    descriptor, gap = descriptor_at(system, q, t), gap_at(system, q, t)
+    descriptor, gap = geometric_descriptor(system, q, t), geometric_gap(system, q, t)
     error = _error(descriptor, gap, size)
     near = error <= _NEAR
     distance = _distance(problem, q)
@@ -285,10 +265,10 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     rest = jnp.zeros((system.structure.nv,), q.dtype)
 
     def residual(given: Problem) -> tuple[Float[Array, " nv"], Float[Array, " rows"]]:
-        return _slope(given, q, multipliers, rest), gap_at(given.system, q, given.t)
+        return _slope(given, q, multipliers, rest), geometric_gap(given.system, q, given.t)
 
     change = directional_derivative(residual, problem, tangent)
-    descriptor = descriptor_at(system, q, problem.t)
+    descriptor = geometric_descriptor(system, q, problem.t)
     _, hessian = jax.linearize(lambda u: _slope(problem, q, multipliers, u), rest)
     nv = rest.shape[0]
 
