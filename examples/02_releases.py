@@ -19,8 +19,7 @@ model = jm.mechanisms.door()
 system = model.system()
 report = jm.analyze(system, system.reference_q)
 found = jm.releases(system, system.reference_q, report=report)
-for chosen in found.sets:
-    print("; ".join(f"{option.constraint}: {option.kind} -> {option.to}" for option in chosen))
+print(found)
 
 pair = ("ground", "door")
 joints = [

@@ -52,7 +52,7 @@ certificate = jm.certify(uncertain, uncertain.reference_q)
 print("friction in B2:", certificate)
 helpful = jm.releases(uncertain, uncertain.reference_q, report=certificate.solvability)
 for (option,) in helpful.sets:
-    print(f"  would help: {option.constraint} as {option.to} along {option.axis}")
+    print(f"  would help: {option}")
 slotted = mechanism("B2", slotted=True)
 print("B1 slotted:", jm.certify(slotted, slotted.reference_q))
 

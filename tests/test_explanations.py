@@ -67,6 +67,9 @@ def test_released_door_is_a_door_without_redundancy():
     found = released(system, report)
     wanted = {("lower", "spherical"), ("upper", "point_on_line")}
     chosen = next(s for s in found.sets if {(o.constraint, o.to) for o in s} == wanted)
+    assert "; ".join(map(str, chosen)) == (
+        "lower: revolute -> spherical; upper: revolute -> point_on_line, axis (0, 0, 1)"
+    )
     axis = next(o.axis for o in chosen if o.axis is not None)
     np.testing.assert_allclose(axis, (0.0, 0.0, 1.0), atol=1e-12)
     lower, upper = model.joints
@@ -80,11 +83,29 @@ def test_released_door_is_a_door_without_redundancy():
     assert bool(jnp.all(repaired.reaction_unique))
 
 
+def test_lines_along_both_axes_are_told_apart():
+    """A beam on two pins, one hole of which may become a slot in either direction."""
+    beam = planar.Body("beam", mass=1.0, inertia=0.1, position=(0.5, 0.0))
+    joints = [
+        planar.Revolute(n, ("ground", "beam"), at)
+        for n, at in (("left", (0.0, 0.0)), ("right", (1.0, 1.0)))
+    ]
+    system, report = report_of(jm.Model("beam", 2, bodies=[beam], joints=joints))
+    assert str(released(system, report)).splitlines() == [
+        f"{name}: revolute -> point_on_line, axis {axis}"
+        for name in ("left", "right")
+        for axis in ("(1, 0)", "(0, 1)")
+    ]
+
+
 @pytest.mark.parametrize("name", ["bennett", "sarrus", "table", "three-crank-parallelogram"])
 def test_every_release_found_leaves_full_row_rank(name):
     system, report = report_of(jm.mechanisms.get(name))
     found = released(system, report)
     assert found.sets
+    # No two ways read the same: many differ in the direction of an axis alone.
+    lines = str(found).splitlines()
+    assert len(set(lines)) == len(lines) == len(found.sets)
     q, v = system.reference_q, jnp.zeros_like(system.initial_v)
     matrix = np.asarray(system.constraint_matrix(q, v, 0.0))
     for chosen in found.sets[:20]:
@@ -97,7 +118,9 @@ def test_every_release_found_leaves_full_row_rank(name):
 
 def test_nothing_to_release_where_nothing_is_redundant():
     system, report = report_of(jm.mechanisms.slider_crank())
-    assert released(system, report).sets == ()
+    found = released(system, report)
+    assert found.sets == ()
+    assert str(found) == "nothing to release: every reaction is unique"
 
 
 def test_search_for_releases_says_when_it_was_cut_off():
@@ -105,6 +128,7 @@ def test_search_for_releases_says_when_it_was_cut_off():
     found = released(system, report, most=3)
     assert not found.complete
     assert found.searched < 2
+    assert str(found).endswith("the search was cut off after all sets of 1")
 
 
 def singular(model):

@@ -17,7 +17,8 @@ class ReleaseOption(NamedTuple):
     """A joint of fewer rows in the place of another, at one state.
 
     `kind` of the constraint `constraint` becomes `to` (with `axis`, a world direction, where
-    the new joint has one); `rows` (k, nv) are its rows of C. No rows: the joint is left out.
+    the new joint has one: what its class calls so, as the normal of a plane); `rows` (k, nv) are
+    its rows of C. No rows: the joint is left out.
     """
 
     constraint: str
@@ -25,6 +26,13 @@ class ReleaseOption(NamedTuple):
     to: str
     axis: tuple[float, ...] | None
     rows: np.ndarray
+
+    def __str__(self) -> str:
+        axis = ""
+        if self.axis is not None:
+            # Adding zero turns a printed -0 into 0.
+            axis = f", axis ({', '.join(f'{round(x, 4) + 0.0:g}' for x in self.axis)})"
+        return f"{self.constraint}: {self.kind} -> {self.to}{axis}"
 
 
 class AbstractSystem(eqx.Module):

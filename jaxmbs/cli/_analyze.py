@@ -380,17 +380,7 @@ def _release_notes(answer: Answer) -> list[str]:
     found = answer.releases
     if found is None:
         return []
-    notes = []
-    for chosen in found.sets[:20]:
-        words = []
-        for option in chosen:
-            axis = "" if option.axis is None else f" along {list(np.round(option.axis, 4))}"
-            words.append(f"{option.constraint} from {option.kind} to {option.to}{axis}")
-        notes.append(f"release: {'; '.join(words)}")
+    notes = [f"release {line}" for line in found.lines()[:20]]
     if len(found.sets) > 20:
         notes.append(f"and {len(found.sets) - 20} sets of releases more (see --json)")
-    if not found.sets:
-        notes.append("no set of releases found that makes every reaction unique")
-    if not found.complete:
-        notes.append(f"the search was cut off after all sets of {found.searched}")
-    return notes
+    return notes + found.remarks()

@@ -23,6 +23,21 @@ class Releases(NamedTuple):
     searched: int
     complete: bool
 
+    def lines(self) -> list[str]:
+        """One line a set, with the axis of each new joint, in which alone some sets differ."""
+        return ["; ".join(map(str, chosen)) for chosen in self.sets]
+
+    def remarks(self) -> list[str]:
+        """Why there are no sets, or not all."""
+        if self.complete and not self.searched:
+            return ["nothing to release: every reaction is unique"]
+        none = [] if self.sets else ["no set of releases found that makes every reaction unique"]
+        cut = f"the search was cut off after all sets of {self.searched}"
+        return none if self.complete else [*none, cut]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *self.remarks()])
+
 
 def releases(
     system: AbstractSystem,
