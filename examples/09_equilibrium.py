@@ -50,8 +50,7 @@ loads = [
 system = jm.MultibodySystem(bodies, joints, forces=loads, gravity=(0.0, -9.81))
 
 rest = jm.equilibrium(system, system.reference_q)
-still = jnp.zeros(system.structure.nv)
-found = jm.reactions(system, rest.q, still, 0.0, rest.multipliers)
+found = rest.reactions()
 print(found)
 small = jm.linearise(system, rest.q)
 print(small)

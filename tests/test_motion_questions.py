@@ -13,7 +13,6 @@ from jaxmbs._dynamics._equilibrium import equilibrium
 from jaxmbs._dynamics._inverse import inverse_dynamics
 from jaxmbs._dynamics._kinematics import kinematics, KinematicsError
 from jaxmbs._dynamics._linearise import linearise
-from jaxmbs._reactions import reactions
 
 
 G = 9.81
@@ -275,6 +274,25 @@ def hanging(angle=-np.pi / 2):
     return [0.5 * np.cos(angle), 0.5 * np.sin(angle), angle, 3.0, 2.0 - length, 0.0]
 
 
+def beam_on_cranks():
+    """Three parallel cranks carry a beam, on which a pendulum hangs; and what pulls a kilogram."""
+    pivots, crank = np.array([[0.0, 0.0], [1.0, 0.0], [2.2, 0.0]]), np.array([0.3, -0.4])
+    bodies = [
+        planar.Body(f"crank {k}", mass=1.0, inertia=0.02, position=pivot + crank / 2)
+        for k, pivot in enumerate(pivots)
+    ]
+    bodies += [
+        planar.Body("beam", mass=4.0, inertia=1.6, position=pivots.mean(axis=0) + crank),
+        planar.Body("pendulum", mass=2.0, inertia=0.02, position=(1.5, -0.7)),
+    ]
+    joints = [planar.Revolute("P", ("beam", "pendulum"), (1.5, -0.4))]
+    for k, pivot in enumerate(pivots):
+        joints.append(planar.Revolute(f"G{k}", ("ground", f"crank {k}"), pivot))
+        joints.append(planar.Revolute(f"B{k}", (f"crank {k}", "beam"), pivot + crank))
+    pull = np.array([2.0, -G])
+    return MultibodySystem(bodies, joints, gravity=pull), pull
+
+
 class TestEquilibrium:
     # From the upright pendulum, nearly, and with the angle at which it has no stiffness.
     @pytest.mark.parametrize("angle", [0.2, 0.0, np.pi / 2 - 0.01])
@@ -283,10 +301,31 @@ class TestEquilibrium:
         found = equilibrium(system, system.reference_q)
         assert_close(found.q, hanging())
         assert_close(found.residual, 0.0, 1e-8)
-        at_rest = jnp.zeros(6)
-        wrench = reactions(system, found.q, at_rest, 0.0, found.multipliers).wrench("A")
+        wrench = found.reactions().wrench("A")
         assert_close(wrench.force, [0.0, 2.0 * G], 1e-8)
         assert bool(wrench.unique)
+
+    def test_reactions_balance_every_body_and_carry_their_verdicts(self):
+        """A beam on three parallel cranks, one too many, hangs from a slanted ceiling."""
+        system, pull = beam_on_cranks()
+        found = equilibrium(system, system.reference_q, 0.5)
+        assert float(found.time) == 0.5
+        crank = np.array(found.q)[:2] / np.linalg.norm(found.q[:2])
+        assert_close(crank, pull / np.linalg.norm(pull), 1e-9)
+        loads = found.reactions()
+        for k, body in enumerate(system.structure.bodies):
+            acting = loads.on(body.name)
+            wrenches = [acting.wrench(name) for name in acting.names]
+            mass = float(system.mass_matrix(found.q)[3 * k, 3 * k])
+            assert_close(sum(w.force for w in wrenches), -mass * pull, 1e-8)
+            arms = [w.point - found.q[3 * k : 3 * k + 2] for w in wrenches]
+            turns = [
+                a[0] * w.force[1] - a[1] * w.force[0] + w.torque
+                for a, w in zip(arms, wrenches, strict=True)
+            ]
+            assert_close(sum(turns), 0.0, 1e-8)
+        assert not any(bool(loads.unique(name)) for name in loads.names if name != "P")
+        assert bool(loads.unique("P"))
 
     def test_derivatives(self, rng):
         """tan(angle) = g_y / g_x; the spring gives way by m g / k."""

@@ -27,6 +27,7 @@ from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import AbstractDescriptor, motion_solver
+from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations
 from ._mobility import movers
@@ -48,15 +49,23 @@ _SOFT = 1e-10
 class Equilibrium(eqx.Module):
     """A configuration at rest, and what holds it.
 
-    - `q` (nq,). `multipliers` (rows,): those of the reactions, of least norm.
+    - `q` (nq,); `time` (s) at which drivers are held. `multipliers` (rows,): those of the
+      reactions, of least norm.
     - `residual` (nv,): F - C^T lambda, what is left (N, N m).
-    - `result`: a `RESULTS` member.
+    - `result`: a `RESULTS` member; `system`: whose equilibrium it is.
     """
 
     q: Float[Array, " nq"]
+    time: Scalar
     multipliers: Float[Array, " rows"]
     residual: Float[Array, " nv"]
     result: RESULTS
+    system: AbstractSystem
+
+    def reactions(self) -> Reactions:
+        """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
+        rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
+        return reactions(self.system, self.q, rest, self.time, self.multipliers)
 
 
 def equilibrium(
@@ -71,8 +80,8 @@ def equilibrium(
 
     Goes from q with the forces, so that a stable equilibrium is found unless q is next to an
     unstable one; the stiffness of `linearise` tells. Where equilibria are not isolated (a
-    mobility without stiffness) the one found depends on q. Friction at rest is none. For the
-    reactions ask `reactions(system, q, 0, t, multipliers)` with what is returned.
+    mobility without stiffness) the one found depends on q. Friction at rest is none. `reactions()`
+    of the result gives the physical wrenches with their verdicts.
     Differentiable, forward and reverse, in t and every array of the system at an isolated
     equilibrium, not in q. Dense: one singular value decomposition a step.
 
@@ -129,7 +138,7 @@ def _equilibrium(
     result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
     finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
     result = RESULTS.where(finite, result, RESULTS.state_not_finite)
-    return Equilibrium(settled, loads.multipliers, left, result), last.way
+    return Equilibrium(settled, t, loads.multipliers, left, result, system), last.way
 
 
 def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int) -> _Iterate:
