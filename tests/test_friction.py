@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from jaxmbs import forces, mechanisms, MultibodySystem, planar, RESULTS, spatial
 from jaxmbs._dynamics import certify, simulate, SimulationError, solve_with_friction
 from jaxmbs._formulations import Elimination, MinimumNorm
+from jaxmbs._solvability import dependent_sets
 
 
 solve = eqx.filter_jit(solve_with_friction)
@@ -394,14 +395,24 @@ class TestCertificates:
         assert certificate.uncertain_joints() == ("lower", "upper")
         text = str(certificate)
         assert text.startswith("not certified: the reactions of lower, upper are not unique")
-        assert "sufficient, not necessary" in text
+        assert text.endswith(
+            "The condition is sufficient, not necessary. What helps: take the redundant rows from "
+            "lower, upper (`releases` lists ways), or put a bushing in the place of one of them."
+        )
 
     def test_one_of_two(self):
         """The robot's frame: joint A's reaction is unique, B's is not."""
         system = mechanism("mobile-robot", [rub("A"), rub("B")])
         certificate = certify(system, system.reference_q)
         assert certificate.unique.tolist() == [True, False]
-        assert "the reaction of B is not unique" in str(certificate)
+        text = str(certificate)
+        assert "the reaction of B is not unique" in text
+        # All that share a dependent set with B, as the full search finds them.
+        sets = dependent_sets(certificate.solvability).sets
+        sharing = {name for members in sets if "B" in members for name in members}
+        order = certificate.solvability.structure.constraint_names
+        assert f"rows from {', '.join(n for n in order if n in sharing)} (`releases`" in text
+        assert text.endswith("friction only where the reaction is unique (A, D, E, F, G).")
 
     def test_no_friction(self):
         system = mechanism("door")

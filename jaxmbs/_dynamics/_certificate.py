@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, RealScalarLike
-from .._solvability import AbstractCriterion, analyze, Solvability
+from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
 from .._system import AbstractSystem
 
 
@@ -40,7 +40,8 @@ class Certificate(eqx.Module):
                 which = f"reactions of {', '.join(named)} are"
             text = (
                 f"not certified: the {which} not unique, so that friction there, and with it the "
-                "motion, may depend on the formulation. The condition is sufficient, not necessary."
+                "motion, may depend on the formulation. The condition is sufficient, not "
+                f"necessary. {self._advice(named)}"
             )
         else:
             text = (
@@ -49,6 +50,33 @@ class Certificate(eqx.Module):
             )
         doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful()) else ""
         return text + doubt
+
+    def _advice(self, named: tuple[str, ...]) -> str:
+        """What would make the condition hold."""
+        structure = self.solvability.structure
+        redundant = _listed(sharing_dependent_sets(self.solvability, named))
+        ways = [
+            f"take the redundant rows from {redundant} (`releases` lists ways)",
+            "put a bushing in the place of one of them",
+        ]
+        # Of the kinds in which there is friction already, so that it is known in them.
+        kinds = {structure.constraint(name).kind for name in self.joints}
+        sound = tuple(
+            info.name
+            for info, unique in zip(
+                structure.constraints, np.asarray(self.solvability.reaction_unique), strict=True
+            )
+            if unique and info.kind in kinds
+        )
+        if sound:
+            ways.append(f"have friction only where the reaction is unique ({_listed(sound)})")
+        return f"What helps: {', or '.join(ways)}."
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    """Names, of very many the first."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def certify(

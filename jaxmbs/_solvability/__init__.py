@@ -13,6 +13,7 @@ from ._explain import (
     Releases as Releases,
     releases as releases,
     removable_rows as removable_rows,
+    sharing_dependent_sets as sharing_dependent_sets,
     Singularity as Singularity,
     singularity as singularity,
 )

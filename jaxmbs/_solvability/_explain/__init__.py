@@ -1,4 +1,8 @@
-from ._dependent_sets import dependent_sets as dependent_sets, DependentSets as DependentSets
+from ._dependent_sets import (
+    dependent_sets as dependent_sets,
+    DependentSets as DependentSets,
+    sharing_dependent_sets as sharing_dependent_sets,
+)
 from ._reason import reason as reason
 from ._releases import Releases as Releases, releases as releases
 from ._rows import complete_removal as complete_removal, removable_rows as removable_rows

@@ -36,6 +36,27 @@ def dependent_sets(report: Solvability, *, work: float = 2e9) -> DependentSets:
     )
 
 
+def sharing_dependent_sets(report: Solvability, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The joints and drivers, in row order, that are in a dependent set with any of these.
+
+    No search: two joints share a minimal dependent set iff they lie in one component of the left
+    null space, which the zero blocks of its orthogonal projector show.
+    """
+    structure = report.structure
+    null_space = np.asarray(report.null_space)[:, int(report.rank) :]
+    rows = [null_space[c.start : c.stop] for c in structure.constraints]
+    reached = {i for i, name in enumerate(structure.constraint_names) if name in names}
+    found: set[int] = set()
+    while reached:
+        found |= reached
+        reached = {
+            j
+            for j in range(len(rows))
+            if j not in found and any(_is_nonzero(rows[i] @ rows[j].T) for i in reached)
+        }
+    return tuple(structure.constraint_names[i] for i in sorted(found))
+
+
 class _Search:
     """Depth-first search through the subspaces of the left null space."""
 
