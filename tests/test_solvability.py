@@ -29,7 +29,8 @@ def analyze_all(systems):
     def one(system):
         q, v = system.reference_q, jnp.zeros_like(system.initial_v)
         return (
-            system.constraint_matrix(q, v, 0.0),
+            # A time of the same type as in `analyze`: it is the same program then.
+            system.constraint_matrix(q, v, jnp.zeros((), q.dtype)),
             [jm.analyze(system, q, criterion=criterion) for criterion in CRITERIA],
         )
 
