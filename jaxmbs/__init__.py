@@ -13,6 +13,7 @@ from ._dynamics import (
     Certificate as Certificate,
     certify as certify,
     consistent_state as consistent_state,
+    ConsistentState as ConsistentState,
     Equilibrium as Equilibrium,
     equilibrium as equilibrium,
     inverse_dynamics as inverse_dynamics,

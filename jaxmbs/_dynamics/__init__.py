@@ -7,7 +7,7 @@ from ._events import (
 )
 from ._failures import SimulationError as SimulationError
 from ._friction import solve_with_friction as solve_with_friction
-from ._initial import consistent_state as consistent_state
+from ._initial import consistent_state as consistent_state, ConsistentState as ConsistentState
 from ._inverse import inverse_dynamics as inverse_dynamics
 from ._kinematics import (
     Kinematics as Kinematics,

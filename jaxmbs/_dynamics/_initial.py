@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,13 @@ from ._projection import project, Projected
 # Velocities count as allowed when C v + b is at most this, lengths relative to the
 # characteristic length (1/s), relative to the largest of 1/s and the velocities.
 ALLOWED = 1e-8
+
+
+class ConsistentState(NamedTuple):
+    """A state that all constraints allow: coordinates `q` (nq,) and velocities `v` (nv,)."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
 
 
 @eqx.filter_jit
@@ -36,7 +45,7 @@ def consistent_state(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike = 0.0,
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+) -> ConsistentState:
     """The state next to (q, v) that all constraints allow at time t, in the mass metric.
 
     Close to closure this is the projection of a step of an integrator: use `assemble` for a
@@ -44,7 +53,7 @@ def consistent_state(
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s).
 
-    **Returns:** q (nq,), v (nv,).
+    **Returns:** a `ConsistentState`, which unpacks to q, v.
 
     **Raises:** `ValueError` if there is none nearby, naming the joint.
     """
@@ -52,7 +61,7 @@ def consistent_state(
     found = _projected(system, q, v, t)
     if not isinstance(found.met, Tracer) and not bool(found.met):
         _refuse(system, found.q, found.v, t, "no state nearby satisfies them")
-    return found.q, found.v
+    return ConsistentState(found.q, found.v)
 
 
 def check_state(
