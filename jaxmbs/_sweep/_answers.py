@@ -156,5 +156,7 @@ def sentences() -> dict[int, tuple[str, str]]:
 def bytes_of(shapes: Any) -> int:
     """Bytes of all arrays of one case."""
     return sum(
-        math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in jax.tree.leaves(shapes) if _is_shape(x)
+        math.prod(x.shape) * np.dtype(x.dtype).itemsize
+        for x in jax.tree.leaves(shapes)
+        if _is_shape(x)
     )

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from .._constraints import AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
 from .._system import Model, MultibodySystem
-from ._subjects import AbstractSubject, Placed, said_of, State, STATE, Values, with_entry
+from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values, with_entry
 from ._units import unit_of, unit_of_motion
 
 

@@ -17,7 +17,6 @@ from .._version import __version__
 from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
 from ._cases import Cases
 from ._model_subject import ModelSubject
-from ._program import AXIS
 from ._stores import Layout
 from ._subjects import AbstractSubject, State, SystemSubject
 
@@ -40,7 +39,9 @@ def subject_of(
     if isinstance(system, Model):
         if q is not None or v is not None or t != 0.0:
             own = system.system()
-            start = _state(own.reference_q if q is None else q, own.initial_v if v is None else v, t)
+            start = _state(
+                own.reference_q if q is None else q, own.initial_v if v is None else v, t
+            )
         return ModelSubject(system, start)
     if q is None:
         raise ModelError("a system needs a configuration to start from; give q.")
@@ -70,18 +71,22 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
     return Cases(dict(zip(names, cases.values, strict=True)), origin=cases.origin)
 
 
-def mesh_of(devices: Mesh | Sequence[jax.Device] | None) -> Mesh:
-    """All the devices in a row."""
-    if isinstance(devices, Mesh):
-        devices = list(devices.devices.flat)
-    chosen = jax.devices() if devices is None else list(devices)
+def devices_of(devices: Mesh | Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
+    """All the devices, in order."""
+    given = devices.devices.flat if isinstance(devices, Mesh) else devices
+    chosen = tuple(jax.devices() if given is None else given)
     if len(chosen) == 0:
         raise ModelError("a sweep needs at least one device, got none.")
-    return Mesh(np.array(chosen), (AXIS,))
+    return chosen
 
 
 def chunk_of(
-    given: int | None, stored: int | None, count: int, width: int, each: int, mesh: Mesh
+    given: int | None,
+    stored: int | None,
+    count: int,
+    width: int,
+    each: int,
+    devices: Sequence[jax.Device],
 ) -> int:
     """Cases in a chunk: whole batches.
 
@@ -102,13 +107,13 @@ def chunk_of(
         return stored
     if wanted is not None:
         return wanted
-    fit = _free_memory(mesh) // (_SHARE * max(each, 1) * width)
+    fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
     return width * max(1, min(_BATCHES, -(-count // (_PARTS * width)), fit))
 
 
-def _free_memory(mesh: Mesh) -> int:
+def _free_memory(devices: Sequence[jax.Device]) -> int:
     """Bytes for each device of this process."""
-    own = [d for d in mesh.devices.flat if d.process_index == jax.process_index()]
+    own = [d for d in devices if d.process_index == jax.process_index()]
     if not own:
         raise ModelError("every process needs a device of its own among the devices.")
     statistics = own[0].memory_stats() if own[0].platform != "cpu" else None

@@ -3,8 +3,11 @@
 A compiler may round the same case differently in arrays of another size. So the cases are always
 taken in batches of one width, side by side (`vmap`), and a loop goes over the batches; the number
 of its turns is data, since a loop of one turn would be compiled differently. A case stands at
-the same place of its batch however the cases are split up. Devices run the same program on chunks
-of their own (`shard_map`), and no case knows of any other.
+the same place of its batch however the cases are split up.
+
+Each device runs this program on chunks of its own. One program over all devices (`shard_map`)
+passes through the compiler's partitioner when there are several and not when there is one, which
+moved configurations by 1e-16; and as no case knows of any other, it would gain nothing.
 """
 
 from typing import Any
@@ -14,16 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .._kinematics import assemble
 from .._solution import RESULTS
 from ._answers import code_of, first_failure
 from ._questions import AbstractQuestion
 from ._subjects import AbstractSubject, Placed
-
-
-AXIS = "devices"
 
 
 class Campaign(eqx.Module):
@@ -66,32 +65,9 @@ def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, A
 
 
 @eqx.filter_jit
-def run_chunks(
-    campaign: Campaign,
-    values: tuple[Any, ...],
-    counts: Any,
-    mesh: Mesh,
-) -> Any:
-    """All cases of one chunk for each device.
-
-    **Arguments:** `values`: (devices * chunk, ...) each, sharded; `counts` (devices,): batches
-    that are wanted of each chunk.
-
-    **Returns:** the arrays of `Campaign.one` with a leading axis (devices * chunk).
-    """
-    arrays, static = eqx.partition(campaign, eqx.is_array)
-    split, whole = PartitionSpec(AXIS), PartitionSpec()
-
-    def on_device(arrays: Any, values: tuple[Any, ...], counts: Any) -> Any:
-        return _batches(eqx.combine(arrays, static), values, counts[0])
-
-    # Loops inside start from constants, which differ between devices later: not checked.
-    return jax.shard_map(
-        on_device, mesh=mesh, in_specs=(whole, split, split), out_specs=split, check_vma=False
-    )(arrays, values, counts)
-
-
-def _batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
+def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
+    """The arrays of `Campaign.one` for whole batches of cases, the first `count` batches of them;
+    on the device that holds the values."""
     width = campaign.width
     batch = jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))
 
@@ -119,22 +95,27 @@ def _second_look(campaign: Campaign, values: tuple[Any, ...], answer: Any, q: An
 
 
 def settle(
-    campaign: Campaign, values: tuple[np.ndarray, ...], found: dict[str, Any], template: Any
+    campaign: Campaign,
+    device: jax.Device,
+    values: tuple[np.ndarray, ...],
+    found: dict[str, Any],
+    template: Any,
 ) -> None:
     """Take the second look at the cases that want it, and enter what it gives into `found`.
 
     **Arguments:** `values`, `found`: of whole batches, on the host. `template`: the rest of the
     answer.
     """
-    width, everything = campaign.width, np.arange(len(found["code"]))
-    wanted = everything[found["again"]]
+    width, wanted = campaign.width, np.flatnonzero(found["again"])
     rest = eqx.filter(template, lambda x: not isinstance(x, jax.ShapeDtypeStruct))
     for batch, real in _lanes(wanted, width):
-        picked = jax.tree.map(lambda x, b=batch: x[b], (found["answer"], found["q"]))
-        answer = eqx.combine(picked[0], rest)
-        new = _second_look(campaign, tuple(x[batch] for x in values), answer, picked[1])
+        arrays = (values, found["answer"], found["q"])
+        picked = jax.tree.map(lambda x, b=batch: jax.device_put(x[b], device), arrays)
+        new = _second_look(campaign, picked[0], eqx.combine(picked[1], rest), picked[2])
         for name in new:
-            jax.tree.map(lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found[name], new[name])
+            jax.tree.map(
+                lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found[name], new[name]
+            )
 
 
 def _enter(old: np.ndarray, new: Any, where: np.ndarray, real: np.ndarray) -> None:
@@ -153,8 +134,3 @@ def _lanes(wanted: np.ndarray, width: int) -> list[tuple[np.ndarray, np.ndarray]
         real[lanes[turn == k]] = True
         batches.append((batch, real))
     return batches
-
-
-def on_mesh(mesh: Mesh, array: np.ndarray) -> jax.Array:
-    """An array split over the devices of a mesh along its first axis."""
-    return jax.device_put(array, NamedSharding(mesh, PartitionSpec(AXIS)))

@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._solution import RESULTS
@@ -140,7 +139,10 @@ class Certification(AbstractQuestion):
         """What `analyze` says, but for reactions of which the first look was certain."""
         report = analyze(system, q, v, t, criterion=self.criterion)
         clear = ~report.doubtful()
-        unique, certain = report.reaction_unique, jnp.broadcast_to(clear, report.reaction_unique.shape)
+        unique, certain = (
+            report.reaction_unique,
+            jnp.broadcast_to(clear, report.reaction_unique.shape),
+        )
         if first is not None:
             unique = jnp.where(first.certain, first.reaction_unique, unique)
             certain = first.certain | certain

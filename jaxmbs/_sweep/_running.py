@@ -1,19 +1,20 @@
 """The loop over chunks."""
 
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh
 
 from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
 from ._extras import extra
-from ._program import Campaign, on_mesh, run_chunks, settle
+from ._program import Campaign, run_batches, settle
 from ._stores import AbstractStore, Layout, MemoryStore
 
 
@@ -46,78 +47,79 @@ def meet(where: str) -> None:
 def run(
     campaign: Campaign,
     cases: Cases,
-    mesh: Mesh,
+    devices: Sequence[jax.Device],
     layout: Layout,
     store: AbstractStore,
     template: Any,
     progress: bool,
 ) -> tuple[int, float]:
     """Compute what is not done yet; how many cases, and in how many seconds (without the first
-    round, which compiles).
+    chunk, which takes the time of compiling).
 
-    Chunks that are left go round the devices in turn. A process looks after its own devices, and
-    waits for no other one: no case knows of any other.
+    Chunks that are left go to the devices in turn. A process looks after its own devices, each in
+    a thread of its own; none waits for another.
     """
-    left = np.flatnonzero(~store.done())
+    left = np.flatnonzero(~store.done()).tolist()
     # Nobody writes before everybody knows what is left.
     meet("begun")
-    size, here = mesh.devices.size, jax.process_index()
-    places = [k for k, d in enumerate(mesh.devices.flat) if d.process_index == here]
-    own = Mesh(mesh.devices.flat[np.array(places)] if size > 1 else mesh.devices, mesh.axis_names)
-    rounds = [left[k : k + size] for k in range(0, len(left), size)]
-    computed = timed = 0
-    seconds = 0.0
-    with _bar(layout, store, progress and here == 0) as bar:
-        for number, chunks in enumerate(rounds):
-            mine = [int(chunks[k]) for k in places if k < len(chunks)]
-            if not mine:
-                continue
-            began = time.perf_counter()
-            count = _round(campaign, cases, own, layout, store, template, mine)
-            if number:
-                timed, seconds = timed + count, seconds + time.perf_counter() - began
-            computed += count
-            _advance(bar, layout, store)
-    # What the first round took is compilation for the most part.
-    return computed, seconds * computed / timed if timed else 0.0
+    here, stop = jax.process_index(), threading.Event()
+    ends: list[tuple[float, int]] = []
+
+    def work(place: int) -> None:
+        for chunk in left[place :: len(devices)]:
+            if stop.is_set():
+                return
+            _chunk(campaign, cases, devices[place], layout, store, template, chunk)
+            where = layout.cases(chunk)
+            ends.append((time.perf_counter(), where.stop - where.start))
+
+    own = [k for k, device in enumerate(devices) if device.process_index == here]
+    with (
+        _bar(layout, store, progress and here == 0) as bar,
+        ThreadPoolExecutor(max(len(own), 1)) as pool,
+    ):
+        working = [pool.submit(work, place) for place in own]
+        try:
+            while wait(working, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
+                _advance(bar, layout, store)
+                if any(w.done() and w.exception() for w in working):
+                    break
+        finally:
+            stop.set()
+        for w in working:
+            w.result()
+        _advance(bar, layout, store)
+    counts = [count for _, count in ends]
+    timed = sum(counts[1:])
+    computed = sum(counts)
+    return computed, (ends[-1][0] - ends[0][0]) * computed / timed if timed else 0.0
 
 
-def _round(
+def _chunk(
     campaign: Campaign,
     cases: Cases,
-    mesh: Mesh,
+    device: jax.Device,
     layout: Layout,
     store: AbstractStore,
     template: Any,
-    chunks: list[int],
-) -> int:
-    """One chunk for each device of this process; those without one repeat the first for nothing."""
-    width, devices = campaign.width, mesh.devices.size
+    chunk: int,
+) -> None:
+    """Compute one chunk, and keep it."""
+    where = layout.cases(chunk)
+    count = where.stop - where.start
     # The last case fills up what is left of the last batch.
-    indices = np.minimum(
-        np.concatenate([c * layout.chunk + np.arange(layout.chunk) for c in chunks]), layout.count - 1
-    )
-    lengths = [layout.cases(c).stop - layout.cases(c).start for c in chunks]
-    counts = np.array([-(-n // width) for n in lengths] + [0] * (devices - len(chunks)))
-    idle = np.zeros((devices - len(chunks)) * layout.chunk, dtype=int)
-    everywhere = np.concatenate([indices, idle])
-    values = tuple(x[everywhere] for x in cases.values)
-    sharded = tuple(on_mesh(mesh, x) for x in values)
-    found = run_chunks(campaign, sharded, on_mesh(mesh, counts), mesh)
+    indices = np.minimum(where.start + np.arange(layout.chunk), layout.count - 1)
+    values = tuple(x[indices] for x in cases.values)
+    batches = np.asarray(-(-count // campaign.width))
+    on_device = jax.device_put((values, batches), device)
     # Copies, as the second look writes into them.
-    arrays = jax.tree.map(lambda x: np.array(x), found)
-    real = np.concatenate(
-        [np.arange(layout.chunk) < n for n in (*lengths, *[0] * (devices - len(chunks)))]
-    )
-    arrays["again"] &= real
-    settle(campaign, values, arrays, template)
+    found = jax.tree.map(np.array, run_batches(campaign, *on_device))
+    found["again"][count:] = False
+    settle(campaign, device, values, found, template)
     names = [v.name for v in variables(template, (RESULT, CONFIGURATION, *cases.names), {})]
-    named = dict(zip(names, flatten(arrays["answer"]), strict=True))
-    named |= {RESULT: arrays["code"], CONFIGURATION: arrays["q"]}
-    for k, (chunk, n) in enumerate(zip(chunks, lengths, strict=True)):
-        start = k * layout.chunk
-        store.write(chunk, {name: x[start : start + n] for name, x in named.items()})
-    return sum(lengths)
+    named = dict(zip(names, flatten(found["answer"]), strict=True))
+    named |= {RESULT: found["code"], CONFIGURATION: found["q"]}
+    store.write(chunk, {name: x[:count] for name, x in named.items()})
 
 
 def _bar(layout: Layout, store: AbstractStore, shown: bool) -> Any:

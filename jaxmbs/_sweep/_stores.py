@@ -1,7 +1,7 @@
 """Where results go, chunk by chunk."""
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -140,8 +140,7 @@ def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
     if not entry:
         if value.shape != old.shape:
             raise ModelError(
-                f"{name!r} is of shape {list(old.shape)}, got values of shape "
-                f"{list(value.shape)}."
+                f"{name!r} is of shape {list(old.shape)}, got values of shape {list(value.shape)}."
             )
         return value.astype(old.dtype)
     size = old.shape[-1] if old.ndim else 0

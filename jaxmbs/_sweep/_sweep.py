@@ -19,7 +19,7 @@ from ._answers import CONFIGURATION, failed, RESULT, sentences, unflatten, varia
 from ._cases import Cases
 from ._digest import digest
 from ._extras import extra
-from ._planning import bytes_of_case, chunk_of, layout_of, mesh_of, named, subject_of
+from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
 from ._program import Campaign, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
 from ._running import meet, open_store, run
@@ -148,10 +148,10 @@ def sweep(
     began = time.time()
     subject = subject_of(system, q, v, t)
     cases = named(subject, cases)
-    mesh = mesh_of(devices)
+    chosen = devices_of(devices)
     if store is None and jax.process_count() > 1:
         raise ModelError("several processes need a store that all of them can reach.")
-    platform = mesh.devices.flat[0].platform
+    platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
     campaign = Campaign(as_question(question), subject, cases.names, assemble, batch)
     shapes = shapes_of(campaign, cases.values)
@@ -159,11 +159,11 @@ def sweep(
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)
     each = bytes_of_case(cases, shapes)
-    size = chunk_of(chunk, stored, len(cases), batch, each, mesh)
+    size = chunk_of(chunk, stored, len(cases), batch, each, chosen)
     layout = layout_of(system, subject, cases, shapes, units or {}, size, fingerprint)
     opened = open_store(address, layout, cases, fresh=stored is None)
     template = shapes["answer"]
-    computed, seconds = run(campaign, cases, mesh, layout, opened, template, progress)
+    computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
     meet("computed")
     if jax.process_index() == 0 and computed:
         opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})

@@ -4,6 +4,7 @@ The arrays of a chunk are written first, and its entry in `done` last: one objec
 file system replaces as a whole. So a killed sweep leaves a chunk done or not, and nothing between.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class ZarrStore(AbstractStore):
 
     def __init__(self, address: str, layout: Layout):
         self._group = extra("zarr").open_group(address, mode="r+")
+        self._address = address
         self._layout = layout
         self._arrays = {v.name: self._group[v.name] for v in layout.variables}
         self._done = self._group[DONE]
@@ -43,6 +45,7 @@ class ZarrStore(AbstractStore):
 
     def close(self, attributes: Mapping[str, Any]) -> None:
         self._group.attrs.update(dict(attributes))
+        _consolidate(self._address)
 
 
 def existing_chunk(address: str, digest: str) -> int | None:
@@ -113,8 +116,17 @@ def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> Non
             attributes={"long_name": "1 for each chunk of cases that is finished"},
         )
         group.attrs.update({**layout.attributes, _MARK: mark | {"ready": True}})
+        _consolidate(address)
     except OSError as error:
         raise ModelError(f"cannot write the store {address!r}: {error}.") from None
+
+
+def _consolidate(address: str) -> None:
+    """Copy the description of all arrays to the root, where xarray looks for it."""
+    with warnings.catch_warnings():
+        # It is no part of the specification of the third format, as Zarr says each time.
+        warnings.simplefilter("ignore")
+        extra("zarr").consolidate_metadata(address)
 
 
 def _fill(dtype: np.dtype) -> Any:
