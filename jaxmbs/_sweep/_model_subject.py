@@ -5,6 +5,7 @@ the same checks and conversions as the user's own, and the system follows. So ev
 what it means in a model file, and takes along what is derived from it.
 """
 
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -159,12 +160,14 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
             word, entry = words[inner], ".".join(words[inner + 1 :])
             old = own.get(word, getattr(owner, word))
             own[word] = _with_entry(old, entry, value, name)
-    for key, own in changes.items():
-        part = groups[key[0]][key[1]]
+    # Motions before the drivers that hold them.
+    for key, changed in sorted(changes.items(), key=lambda item: -len(item[0])):
+        group, part = groups[key[0]], groups[key[0]][key[1]]
         if len(key) == 3:
-            motion = part.motion
-            own = {"motion": said_of(names[key], lambda m=motion, o=own: _remade(m, o))}
-        groups[key[0]][key[1]] = said_of(names[key], lambda p=part, o=own: _remade(p, o))
+            motion = said_of(names[key], functools.partial(_remade, part.motion, changed))
+            group[key[1]] = _remade(part, {"motion": motion})
+        else:
+            group[key[1]] = said_of(names[key], functools.partial(_remade, part, changed))
     parts = {group: tuple(groups[group].values()) for group in _GROUPS}
     varied = Model(model.name, model.dimension, **parts, gravity=gravity, remark=model.remark)
     return varied, tuple(holders)
