@@ -52,9 +52,10 @@ def _add(x: Any, walk: _Walk) -> None:
     """Of any other object: its class and its attributes."""
     walk.mark(x)
     walk.word(f"{type(x).__module__}.{type(x).__qualname__}")
-    if callable(x) and getattr(x, "__wrapped__", None) is not None:
+    inner = getattr(x, "__wrapped__", None)
+    if inner is not None:
         # Compiled functions.
-        walk.add(x.__wrapped__)
+        walk.add(inner)
         return
     fields = getattr(x, "__dict__", None)
     if fields is None:

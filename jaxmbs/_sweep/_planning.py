@@ -17,6 +17,7 @@ from .._version import __version__
 from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
 from ._cases import Cases
 from ._model_subject import ModelSubject
+from ._program import Device
 from ._stores import Layout
 from ._subjects import AbstractSubject, State, SystemSubject
 
@@ -71,7 +72,7 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
     return Cases(dict(zip(names, cases.values, strict=True)), origin=cases.origin)
 
 
-def devices_of(devices: Mesh | Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
+def devices_of(devices: Mesh | Sequence[Device] | None) -> tuple[Device, ...]:
     """All the devices, in order."""
     given = devices.devices.flat if isinstance(devices, Mesh) else devices
     chosen = tuple(jax.devices() if given is None else given)
@@ -86,7 +87,7 @@ def chunk_of(
     count: int,
     width: int,
     each: int,
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
 ) -> int:
     """Cases in a chunk: whole batches.
 
@@ -111,7 +112,7 @@ def chunk_of(
     return width * max(1, min(_BATCHES, -(-count // (_PARTS * width)), fit))
 
 
-def _free_memory(devices: Sequence[jax.Device]) -> int:
+def _free_memory(devices: Sequence[Device]) -> int:
     """Bytes for each device of this process."""
     own = [d for d in devices if d.process_index == jax.process_index()]
     if not own:

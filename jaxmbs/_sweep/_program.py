@@ -10,7 +10,7 @@ passes through the compiler's partitioner when there are several and not when th
 moved configurations by 1e-16; and as no case knows of any other, it would gain nothing.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -23,6 +23,10 @@ from .._solution import RESULTS
 from ._answers import code_of, first_failure
 from ._questions import AbstractQuestion
 from ._subjects import AbstractSubject, Placed
+
+
+# A `jax.Device`, whose class type checkers take for a variable.
+Device: TypeAlias = Any
 
 
 class Campaign(eqx.Module):
@@ -96,7 +100,7 @@ def _second_look(campaign: Campaign, values: tuple[Any, ...], answer: Any, q: An
 
 def settle(
     campaign: Campaign,
-    device: jax.Device,
+    device: Device,
     values: tuple[np.ndarray, ...],
     found: dict[str, Any],
     template: Any,

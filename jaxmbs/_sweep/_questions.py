@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, analyze, QR, screen, Screening
+from .._solvability import AbstractCriterion, analyze, screen, Screening
 from .._system import AbstractSystem, Structure
 
 
@@ -101,10 +101,10 @@ class Certification(AbstractQuestion):
     """Verdicts on all reactions in two tiers: the fast `screen` of every case, and `analyze` of
     those that it leaves in doubt.
 
-    **Arguments:** `criterion`: of `analyze`; `every`: `analyze` every case.
+    **Arguments:** `criterion`: of `analyze` (default its own); `every`: `analyze` every case.
     """
 
-    criterion: AbstractCriterion = QR()
+    criterion: AbstractCriterion | None = None
     every: bool = eqx.field(default=False, static=True)
 
     def __call__(

@@ -14,7 +14,7 @@ from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
 from ._extras import extra
-from ._program import Campaign, run_batches, settle
+from ._program import Campaign, Device, run_batches, settle
 from ._stores import AbstractStore, Layout, MemoryStore
 
 
@@ -47,7 +47,7 @@ def meet(where: str) -> None:
 def run(
     campaign: Campaign,
     cases: Cases,
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
     layout: Layout,
     store: AbstractStore,
     template: Any,
@@ -98,7 +98,7 @@ def run(
 def _chunk(
     campaign: Campaign,
     cases: Cases,
-    device: jax.Device,
+    device: Device,
     layout: Layout,
     store: AbstractStore,
     template: Any,

@@ -20,7 +20,7 @@ from ._cases import Cases
 from ._digest import digest
 from ._extras import extra
 from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
-from ._program import Campaign, shapes_of
+from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
 from ._running import meet, open_store, run
 from ._stores import AbstractStore, Layout
@@ -99,7 +99,7 @@ def sweep(
     assemble: bool = True,
     store: str | os.PathLike[str] | None = None,
     chunk: int | None = None,
-    devices: Mesh | Sequence[jax.Device] | None = None,
+    devices: Mesh | Sequence[Device] | None = None,
     width: int | None = None,
     units: Mapping[str, str] | None = None,
     progress: bool = False,

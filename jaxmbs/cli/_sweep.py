@@ -5,7 +5,7 @@ import math
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,13 +32,8 @@ class Method(enum.StrEnum):
     rank = "rank"
 
 
-_QUESTIONS = MappingProxyType(
-    {
-        Method.screen: Certification(),
-        Method.qr: Certification(QR(), every=True),
-        Method.svd: Certification(SVD(), every=True),
-        Method.rank: Certification(RankComparison(), every=True),
-    }
+_CRITERIA: Mapping[Method, type[QR] | type[SVD] | type[RankComparison]] = MappingProxyType(
+    {Method.qr: QR, Method.svd: SVD, Method.rank: RankComparison}
 )
 
 
@@ -133,10 +128,11 @@ def answer(model: Model, request: Request) -> Answer:
 
     **Raises:** `ModelError` for bad input.
     """
+    criterion = _CRITERIA.get(request.method)
     out = request.out
     try:
         found = sweep(
-            _QUESTIONS[request.method],
+            Certification() if criterion is None else Certification(criterion(), every=True),
             model,
             cases_of(request),
             store=out,
