@@ -32,20 +32,23 @@ with tempfile.TemporaryDirectory() as folder:
 
 good = data["result"].values == 0
 unique = data["reaction_unique"].values[good]
+print("the same verdicts everywhere:", bool((unique == unique[0]).all()))
 for name, share in zip(data.attrs["constraints"], unique.mean(axis=0), strict=True):
     print(f"{name}: unique in {100 * share:.0f} % of the cases that assemble")
 
 rack, angle = data["drivers.steering"].values / a, np.degrees(data["joints.A.rotation"].values)
 steered = np.degrees(data["configuration"].values[:, 5] - data["configuration"].values[:, 2])
 figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.0), sharex=True, layout="constrained")
-above.plot(rack[good], angle[good], ".", color="0.6", ms=3, label="same verdicts as published")
+above.plot(
+    rack[good], angle[good], ".", color="0.6", ms=3, label="assembles: the same verdicts everywhere"
+)
 above.plot(rack[~good], angle[~good], "kx", ms=4, label="does not assemble")
 above.set_ylabel("trolley angle (deg)")
 above.legend(loc="lower center", framealpha=1.0)
 below.plot(rack[good], steered[good], "k.", ms=2)
-for limit in (-1.456, 1.600):
+for limit, side in ((-1.456, "left"), (1.600, "right")):
     below.axvline(limit, color="0.5", ls="--")
-    below.annotate(f"{limit:.3f} a", (limit, 0.0), xytext=(4, 0), textcoords="offset points")
+    below.text(limit, 0.0, f" {limit:.3f} a ", ha=side)
 below.set_ylabel("front wheel against platform (deg)")
 below.set_xlabel("rack displacement (a = 50 mm)")
 for axes in (above, below):

@@ -229,7 +229,7 @@ class TestFailures:
         assert f"2 failed: {said}" in str(found)
 
     def test_simulations(self):
-        """Whole motions: the height that a thrown particle reaches, and a run that fails."""
+        """Whole motions: the height of a particle after being thrown."""
         ball = jm.planar.Particle("ball", mass=1.0, position=(0.0, 0.0), velocity=(0.0, 3.0))
         model = jm.Model("ball", 2, bodies=[ball], gravity=(0.0, -10.0))
 
@@ -239,32 +239,35 @@ class TestFailures:
         speeds = np.array([1.0, 2.0, 3.0])
         found = plain(thrown, model, {"v.1": speeds})
         height = found.answers().q[:, -1, 1]
-        np.testing.assert_allclose(height, 0.2 * speeds - 5 * 0.04, rtol=1e-6)
+        np.testing.assert_allclose(height, 0.2 * speeds - 5 * 0.04, atol=1e-9)
         assert found.failures() == {}
 
 
 class TestTwoTiers:
     def test_exactly_the_doubtful_are_decomposed(self):
-        """A parallelogram of three cranks is singular where it lies flat."""
-        model = jm.mechanisms.get("door")
-        every = jm.sweep(
-            jm.Certification(every=True),
-            model,
-            jm.Cases({"bodies.door.mass": [1.0, 2.0]}),
-            assemble=False,
-            width=8,
-        ).answers()
+        """A door whose upper hinge leans by a little: its redundancy goes away by degrees."""
+        model, leans = jm.mechanisms.get("door"), [0.0, 1e-12, 1e-8, 3e-8, 1e-7, 1e-5, 1e-2]
+        name = model.joints[1].name
+        cases = {f"joints.{name}.axis.x": leans}
+        found = plain(_CERTIFICATION, model, cases).answers()
+        every = plain(jm.Certification(every=True), model, cases).answers()
+        doubtful = []
+        for k, lean in enumerate(leans):
+            joint = model.joints[1]
+            leaning = eqx.tree_at(lambda j: j.axis, joint, joint.axis.at[0].set(lean))
+            joints = (model.joints[0], leaning, *model.joints[2:])
+            system = jm.MultibodySystem(model.bodies, joints, model.drivers)
+            screened = jm.screen(system, system.reference_q)
+            report = jm.analyze(system, system.reference_q)
+            doubtful.append(bool(screened.doubtful()))
+            chosen = jm.verdicts(system, system.reference_q)
+            np.testing.assert_array_equal(found.reaction_unique[k], chosen.reaction_unique)
+            np.testing.assert_array_equal(found.certain[k], chosen.certain)
+            np.testing.assert_array_equal(every.reaction_unique[k], report.reaction_unique)
+            assert (found.rank[k], every.rank[k]) == (10 - chosen.redundancy, report.rank)
+        np.testing.assert_array_equal(found.rechecked, doubtful)
+        assert 0 < sum(doubtful) < len(leans)
         assert every.rechecked.all()
-        first = jm.sweep(
-            jm.Certification(),
-            model,
-            jm.Cases({"bodies.door.mass": [1.0, 2.0]}),
-            assemble=False,
-            width=8,
-        ).answers()
-        np.testing.assert_array_equal(first.reaction_unique, every.reaction_unique)
-        np.testing.assert_array_equal(first.rank, every.rank)
-        assert not first.rechecked.any()
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import numpy as np
 from jax.tree_util import GetAttrKey, KeyPath
 from jaxtyping import Array
 
-from .._custom_types import BoolScalar
 from .._solution import RESULTS
 
 
@@ -135,11 +134,6 @@ def _then(first: RESULTS, second: RESULTS) -> RESULTS:
 def code_of(result: Any) -> Any:
     """The number of a `RESULTS` member."""
     return jax.tree.leaves(result)[0]
-
-
-def failed(codes: Any) -> BoolScalar:
-    """Which cases failed?"""
-    return codes != code_of(RESULTS.successful)
 
 
 def sentences() -> dict[int, tuple[str, str]]:

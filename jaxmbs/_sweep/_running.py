@@ -53,13 +53,13 @@ def run(
     template: Any,
     progress: bool,
 ) -> tuple[int, float]:
-    """Compute what is not done yet; how many cases, and in how many seconds (without the first
-    chunk, which takes the time of compiling).
+    """Compute what is not done yet; how many cases (of all processes), and in how many seconds
+    without the time of compiling.
 
     Chunks that are left go to the devices in turn. A process looks after its own devices, each in
     a thread of its own; none waits for another.
     """
-    left = np.flatnonzero(~store.done()).tolist()
+    left, before = np.flatnonzero(~store.done()).tolist(), _finished(layout, store)
     # Nobody writes before everybody knows what is left.
     meet("begun")
     here, stop = jax.process_index(), threading.Event()
@@ -89,10 +89,12 @@ def run(
         for w in working:
             w.result()
         _advance(bar, layout, store)
+    meet("computed")
     counts = [count for _, count in ends]
+    # The time of the first chunk is that of compiling for the most part: as the others took.
     timed = sum(counts[1:])
-    computed = sum(counts)
-    return computed, (ends[-1][0] - ends[0][0]) * computed / timed if timed else 0.0
+    seconds = (ends[-1][0] - ends[0][0]) * sum(counts) / timed if timed else 0.0
+    return _finished(layout, store) - before, seconds
 
 
 def _chunk(

@@ -15,7 +15,7 @@ from .._custom_types import RealScalarLike
 from .._errors import ModelError
 from .._system import AbstractSystem, Model
 from .._version import __version__
-from ._answers import CONFIGURATION, failed, RESULT, sentences, unflatten, variables
+from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
 from ._extras import extra
@@ -34,8 +34,8 @@ _WIDTH, _WIDTH_ACCELERATOR = 32, 4096
 class Sweep(eqx.Module):
     """The outcome of `sweep`.
 
-    `cases`; `computed`: how many of them this run computed, in `seconds` without what it took to
-    compile the first chunk's program.
+    `cases`; `computed`: how many of them this call computed (with all processes), in `seconds`
+    without the time of compiling.
     """
 
     cases: Cases
@@ -68,7 +68,7 @@ class Sweep(eqx.Module):
         codes, counts = np.unique(self.result, return_counts=True)
         said = sentences()
         pairs = zip(codes.tolist(), counts.tolist(), strict=True)
-        return {said[code][1]: count for code, count in pairs if failed(code)}
+        return {said[code][1]: count for code, count in pairs if said[code][1]}
 
     def dataset(self) -> Any:
         """The store as an `xarray.Dataset` (extra `sweep`)."""
@@ -164,7 +164,6 @@ def sweep(
     opened = open_store(address, layout, cases, fresh=stored is None)
     template = shapes["answer"]
     computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
-    meet("computed")
     if jax.process_index() == 0 and computed:
         opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})
     meet("finished")

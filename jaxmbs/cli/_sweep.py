@@ -2,6 +2,7 @@
 
 import enum
 import math
+import os
 import socket
 import subprocess
 import sys
@@ -119,6 +120,10 @@ def prepare(request: Request) -> None:
         except RuntimeError:
             raise ModelError("--devices comes too late: JAX has already started.") from None
     if request.worker is not None:
+        # Libraries that connect processes write about it to standard output, which is ours.
+        ours = os.dup(1)
+        os.dup2(2, 1)
+        sys.stdout = os.fdopen(ours, "w", encoding="utf-8")
         index, port = map(int, request.worker.split(":"))
         jax.distributed.initialize(f"localhost:{port}", request.processes, index)
 
