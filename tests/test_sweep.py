@@ -1,5 +1,7 @@
 """Sweeps: lists of cases, names, failures, two tiers, and independence of how they are split."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -253,7 +255,7 @@ class TestTwoTiers:
         every = plain(jm.Certification(every=True), model, cases).answers()
         doubtful = []
         for k, lean in enumerate(leans):
-            joint = model.joints[1]
+            joint: Any = model.joints[1]
             leaning = eqx.tree_at(lambda j: j.axis, joint, joint.axis.at[0].set(lean))
             joints = (model.joints[0], leaning, *model.joints[2:])
             system = jm.MultibodySystem(model.bodies, joints, model.drivers)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ OVER = ("--over", "bodies.door.mass=1:2:3", "--over", "bodies.door.position.x=0:
 
 def run(*arguments):
     return CliRunner().invoke(app, ["sweep", *map(str, arguments)], catch_exceptions=False)
+
+
+def group_of(store) -> Any:
+    return zarr.open_group(str(store), mode="r")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def test_document(grid):
     assert document["ranks"] == {"5": 60}
     assert [joint["name"] for joint in document["joints"]] == ["lower", "upper"]
     assert all(joint["never"] and joint["unique"] == 0.0 for joint in document["joints"])
-    mass = zarr.open_group(str(store), mode="r")["bodies.door.mass"][:]
+    mass = group_of(store)["bodies.door.mass"][:]
     np.testing.assert_array_equal(mass, np.repeat([1.0, 1.5, 2.0], 20))
 
 
@@ -72,7 +77,7 @@ def test_processes_and_devices_change_no_bit(grid, tmp_path):
     document = json.loads(done.stdout)
     assert document["computed"] == 60
     assert document["joints"] == grid[0]["joints"]
-    one, other = (zarr.open_group(str(s), mode="r") for s in (grid[1], store))
+    one, other = (group_of(s) for s in (grid[1], store))
     for name in ("configuration", "reaction_unique", "rank", "result", "rechecked"):
         assert one[name][:].tobytes() == other[name][:].tobytes(), name
 
@@ -106,5 +111,5 @@ def test_random_cases(grid, tmp_path):
     ranges = ("--over", "bodies.door.mass=1:2", "--over", "bodies.door.position.x=0:0.5:9")
     result = run("door", *ranges, "--random", "5", "--seed", "3", "--out", store)
     assert result.exit_code == 0, result.stderr
-    found = zarr.open_group(str(store), mode="r")["bodies.door.mass"][:]
+    found = group_of(store)["bodies.door.mass"][:]
     np.testing.assert_allclose(found, 1 + np.random.default_rng(3).random((5, 2))[:, 0])

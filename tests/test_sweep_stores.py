@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -45,8 +46,12 @@ def finish(process):
     return int(out.split()[-1])
 
 
+def group_of(store, mode: Any = "r") -> Any:
+    return zarr.open_group(str(store), mode=mode)
+
+
 def arrays(store):
-    return {name: x[:] for name, x in zarr.open_group(str(store), mode="r").arrays()}
+    return {name: x[:] for name, x in group_of(store).arrays()}
 
 
 def same(one, other):
@@ -93,9 +98,9 @@ class TestContents:
         mass, gravity, angle = cases.values
         force = np.stack([0 * mass, mass * gravity, 0 * mass], axis=1)
         np.testing.assert_allclose(data["force"].values, force, rtol=1e-14)
-        # C = [1 0 sin(a)/2; 0 1 -cos(a)/2]: minus the arm of 0.5 m, turned.
+        # C = -[1 0 sin(a)/2; 0 1 -cos(a)/2].
         lever = np.sin(0.5 * np.sin(angle)) + np.sin(-0.5 * np.cos(angle))
-        wanted = np.sin(1.0) * (np.exp(0.5) + 1.0) + lever * np.exp(angle)
+        wanted = -np.sin(1.0) * (np.exp(0.5) + 1.0) - lever * np.exp(angle)
         np.testing.assert_allclose(data["sum"].values, wanted, rtol=1e-12, atol=1e-12)
 
     def test_what_was_asked_comes_back(self, whole, tmp_path):
@@ -137,7 +142,7 @@ class TestResuming:
     def test_a_half_written_chunk_is_computed_again(self, whole, tmp_path):
         store = tmp_path / "store.zarr"
         shutil.copytree(whole, store)
-        group = zarr.open_group(str(store), mode="r+")
+        group = group_of(store, "r+")
         group["done"][7] = 0
         group["force"][56:60] = 77.0
         (store / "force" / "c" / "x.partial").write_bytes(b"half")
@@ -148,7 +153,7 @@ class TestResuming:
     def test_a_store_that_was_being_made_is_made_again(self, tmp_path):
         store = tmp_path / "store.zarr"
         own(store, 20)
-        group = zarr.open_group(str(store), mode="r+")
+        group = group_of(store, "r+")
         group.attrs["jaxmbs_sweep"] = dict(group.attrs["jaxmbs_sweep"]) | {"ready": False}
         assert own(store, 20).computed == 20
 

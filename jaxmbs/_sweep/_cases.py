@@ -60,14 +60,18 @@ class Cases(eqx.Module):
         return cls(table, origin=f"grid of {' x '.join(map(str, shape))}")
 
     @classmethod
-    def uniform(cls, ranges: Mapping[str, Sequence[Any]], count: int, *, seed: int) -> "Cases":
+    def uniform(
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+    ) -> "Cases":
         """`count` independent random cases, uniform between the lowest and highest value of
         each name: numbers, or arrays for names that are arrays."""
         draw = np.random.default_rng(seed).random
         return _scaled(ranges, count, lambda n, d: draw((n, d)), f"uniform, seed {seed}")
 
     @classmethod
-    def sobol(cls, ranges: Mapping[str, Sequence[Any]], count: int, *, seed: int) -> "Cases":
+    def sobol(
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+    ) -> "Cases":
         """`count` points of a scrambled Sobol sequence between the lowest and highest values,
         more even than random ones (extra `sweep`)."""
 
@@ -80,7 +84,7 @@ class Cases(eqx.Module):
 
     @classmethod
     def latin_hypercube(
-        cls, ranges: Mapping[str, Sequence[Any]], count: int, *, seed: int
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
     ) -> "Cases":
         """`count` points of a Latin hypercube: each name visits each of `count` equal parts of
         its range once (extra `sweep`)."""
@@ -105,7 +109,7 @@ def _column(name: str, column: Any) -> np.ndarray:
 
 
 def _scaled(
-    ranges: Mapping[str, Sequence[Any]],
+    ranges: Mapping[str, Sequence[Any] | np.ndarray],
     count: int,
     points: Callable[[int, int], np.ndarray],
     origin: str,
