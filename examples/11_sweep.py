@@ -3,8 +3,8 @@
 The mobile robot is assembled and judged at two thousand positions of its steering rack and angles
 of its trolley, spread evenly by a Sobol sequence. Wherever it can be assembled at all, the same
 reactions are unique: its redundancy is permanent. Where the rods are too short the case says so,
-and the sweep goes on. The results stand in a Zarr store; a sweep that is interrupted goes on from
-there when the script is run again.
+and the sweep goes on. The results stand in a Zarr store; in a folder that stays, a sweep that was
+interrupted goes on from there when it is asked for again.
 """
 
 import tempfile

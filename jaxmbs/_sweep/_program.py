@@ -130,7 +130,11 @@ def _lanes(wanted: np.ndarray, width: int) -> list[tuple[np.ndarray, np.ndarray]
     """Batches that hold each of the wanted cases once, at the place that it has in its own
     batch; other places are filled with cases of the first batch. And which places are wanted."""
     lanes = wanted % width
-    turn = np.array([np.sum(lanes[:k] == lane) for k, lane in enumerate(lanes)], dtype=int)
+    # How many before it stand at the same place.
+    order = np.argsort(lanes, kind="stable")
+    first = np.searchsorted(lanes[order], lanes[order])
+    turn = np.empty_like(lanes)
+    turn[order] = np.arange(len(lanes)) - first
     batches = []
     for k in range(turn.max(initial=-1) + 1):
         batch, real = np.arange(width), np.zeros(width, dtype=bool)
