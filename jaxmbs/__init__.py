@@ -63,6 +63,14 @@ from ._solvability import (
     SVD as SVD,
     verdicts as verdicts,
 )
+from ._sweep import (
+    AbstractQuestion as AbstractQuestion,
+    Cases as Cases,
+    Certification as Certification,
+    Sweep as Sweep,
+    sweep as sweep,
+    Verdicts as Verdicts,
+)
 from ._system import (
     AbstractSystem as AbstractSystem,
     GeneralizedSystem as GeneralizedSystem,

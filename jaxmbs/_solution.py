@@ -61,3 +61,11 @@ class RESULTS(Enumeration):
         "The integrator failed, most likely in the nonlinear solve of an implicit method. Take "
         "smaller steps, loosen its tolerances, or choose an explicit solver."
     )
+    verdict_doubtful = (
+        "The rank is decided by a hair: the configuration is near a singular one, or the model's "
+        "numbers are not exact. Read verdicts from configurations nearby, or give more digits."
+    )
+    answer_not_a_number = (
+        "The answer holds what is not a number. Look for a division by zero or the root of a "
+        "negative number in the question, or numbers that the mechanism cannot have."
+    )

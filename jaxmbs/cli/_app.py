@@ -1,5 +1,6 @@
 """Verbs of the command line. Each reads a model, asks one question and prints the answer."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
-from . import _analyze, _demo, _kinematics, _load, _simulate
+from . import _analyze, _demo, _kinematics, _load, _simulate, _sweep
 from ._output import print_json, refusing
 
 
@@ -135,6 +136,56 @@ def kinematics(
             print_json(_kinematics.document(answer))
         else:
             _kinematics.show(answer)
+
+
+@app.command()
+def sweep(
+    model: ModelArgument,
+    over: Annotated[
+        list[str],
+        typer.Option(help="What is varied: NAME=LO:HI:COUNT, a driver or a number. Repeats."),
+    ],
+    out: Annotated[str, typer.Option(help="Zarr store: a folder or an fsspec address.")],
+    random: Annotated[
+        int | None, typer.Option(help="So many random cases in place of the grid.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the random cases; default 0.")] = None,
+    processes: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
+    devices: Annotated[
+        int | None, typer.Option(help="Devices into which each process splits the CPU.")
+    ] = None,
+    chunk: Annotated[int | None, typer.Option(help="Cases for each device at a time.")] = None,
+    method: Annotated[
+        _sweep.Method, typer.Option(help="Screen and decompose what is in doubt, or a criterion.")
+    ] = _sweep.Method.screen,
+    worker: Annotated[str | None, typer.Option(hidden=True)] = None,
+    json: JsonOption = False,
+) -> None:
+    """Verdicts of many cases: other numbers, other configurations. Resumes where it stopped."""
+    with refusing():
+        request = _sweep.Request(
+            over=tuple(over),
+            out=out,
+            random=random,
+            seed=seed,
+            processes=processes,
+            devices=devices,
+            chunk=chunk,
+            method=method,
+            worker=worker,
+        )
+        _sweep.check(request)
+        if processes > 1 and worker is None:
+            _sweep.spawn(request, sys.argv[1:])
+            return
+        _sweep.prepare(request)
+        answer = _sweep.answer(_load.load(model), request)
+        if not _sweep.leads():
+            return
+        if json:
+            print_json(_sweep.document(answer))
+        else:
+            _sweep.show(answer)
 
 
 @app.command("list")

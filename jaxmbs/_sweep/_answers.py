@@ -1,0 +1,156 @@
+"""Answers as named arrays, and back."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import GetAttrKey, KeyPath
+from jaxtyping import Array
+
+from .._solution import RESULTS
+
+
+# Dimensions, and variables that are no part of the answer.
+CASE, CHUNK = "case", "chunk"
+RESULT, CONFIGURATION, DONE = "result", "configuration", "done"
+
+
+class Variable(NamedTuple):
+    """One array of a store: its name, the shape and dtype of one case, dimensions, attributes."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    dimensions: tuple[str, ...]
+    attributes: dict[str, Any]
+
+
+def flatten(answer: Any) -> list[Any]:
+    """The arrays of an answer, in order."""
+    return [x for x in jax.tree.leaves(answer) if eqx.is_array(x)]
+
+
+def unflatten(template: Any, arrays: Sequence[Any]) -> Any:
+    """An answer from its arrays; `template` as `variables` takes it."""
+    leaves, structure = jax.tree.flatten(template)
+    left = iter(arrays)
+    return jax.tree.unflatten(structure, [next(left) if _is_shape(x) else x for x in leaves])
+
+
+def variables(
+    template: Any, taken: Sequence[str], units: Mapping[str, str]
+) -> tuple[Variable, ...]:
+    """The arrays of one case's answer, whose shapes are `template` (`eqx.filter_eval_shape`).
+
+    A name is the way to the array. Dimensions are called as in the annotations of the class that
+    holds the array, if they say it.
+    """
+    found: list[Variable] = []
+    sizes: dict[str, int] = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(template)[0]:
+        if not _is_shape(leaf):
+            continue
+        name = _name_of(path)
+        while name in (*taken, *(v.name for v in found)):
+            name = f"answer.{name}"
+        dimensions = tuple(
+            _dimension(word, size, name, k, sizes)
+            for k, (word, size) in enumerate(
+                zip(_words(template, path, len(leaf.shape)), leaf.shape, strict=True)
+            )
+        )
+        attributes = {"units": units[name]} if name in units else {}
+        found.append(Variable(name, leaf.shape, np.dtype(leaf.dtype), dimensions, attributes))
+    return tuple(found)
+
+
+def _is_shape(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def _name_of(path: KeyPath) -> str:
+    words = [jax.tree_util.keystr((key,), simple=True) for key in path]
+    # A RESULTS member holds its code in a private field.
+    return ".".join(w for w in words if w != "_value").replace("/", "_") or "answer"
+
+
+def _words(template: Any, path: KeyPath, count: int) -> list[str]:
+    """What the annotation of the field that holds the array calls each axis; empty words where
+    it says nothing."""
+    none = [""] * count
+    if not path or not isinstance(path[-1], GetAttrKey):
+        return none
+    owner = template
+    for key in path[:-1]:
+        owner = _step(owner, key)
+    hints = {field.name: field.type for field in dataclasses.fields(owner)}
+    words = getattr(hints.get(path[-1].name), "dim_str", "").split()
+    return words if len(words) == count else none
+
+
+def _step(owner: Any, key: Any) -> Any:
+    if isinstance(key, GetAttrKey):
+        return getattr(owner, key.name)
+    return owner[getattr(key, "key", getattr(key, "idx", None))]
+
+
+def _dimension(word: str, size: int, name: str, k: int, sizes: dict[str, int]) -> str:
+    """A dimension has one size in all of a store."""
+    if not word.isidentifier() or word in (CASE, CHUNK) or sizes.setdefault(word, size) != size:
+        word = f"{name}_{k}"
+    return word
+
+
+# ---------------------------------------------------------------------------------------------
+# Failures
+# ---------------------------------------------------------------------------------------------
+
+
+def first_failure(assembly: RESULTS, answer: Any, *used: Array) -> RESULTS:
+    """What one case ended with: the first of the assembly's result, those in the answer, and
+    numbers in it that are none (what is infinite may be an answer)."""
+    leaves = jax.tree.leaves(answer, is_leaf=lambda x: isinstance(x, RESULTS))
+    result = assembly
+    for leaf in leaves:
+        if isinstance(leaf, RESULTS):
+            own = leaf if jnp.ndim(code_of(leaf)) == 0 else RESULTS.successful
+            result = _then(result, own)
+    numbers = [x for x in (*leaves, *used) if eqx.is_inexact_array(x)]
+    broken = jnp.asarray(False)
+    for x in numbers:
+        broken = broken | jnp.any(jnp.isnan(x))
+    return _then(result, RESULTS.where(broken, RESULTS.answer_not_a_number, RESULTS.successful))
+
+
+def _then(first: RESULTS, second: RESULTS) -> RESULTS:
+    return RESULTS.where(first != RESULTS.successful, first, second)
+
+
+def code_of(result: Any) -> Any:
+    """The number of a `RESULTS` member."""
+    return jax.tree.leaves(result)[0]
+
+
+def sentences() -> dict[int, tuple[str, str]]:
+    """The word and the text of each `RESULTS` member, by its number."""
+    names = vars(RESULTS)["_name_to_item"]
+    return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# Sizes
+# ---------------------------------------------------------------------------------------------
+
+
+def bytes_of(shapes: Any) -> int:
+    """Bytes of all arrays of one case."""
+    return sum(
+        math.prod(x.shape) * np.dtype(x.dtype).itemsize
+        for x in jax.tree.leaves(shapes)
+        if _is_shape(x)
+    )

@@ -1,0 +1,135 @@
+"""Lists of cases: what is varied, and the values that it takes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from .._errors import ModelError
+from ._extras import extra
+
+
+class Cases(eqx.Module):
+    """Values of named numbers, one set for each case: a table.
+
+    **Arguments:** `table`: from a name to an array (cases, ...), all equally long. A name is
+
+    - `steering`, or `drivers.steering`: the value (m or rad) at which a driver holds;
+    - `joints.A.rotation`, `joints.A.translation`: a relative coordinate of a joint (rad, m; zero
+      in the reference configuration) at which the mechanism is assembled;
+    - `bodies.crank.mass`, `joints.B.at`, `forces.spring.stiffness`, `drivers.steering.motion.rate`:
+      a number or array of a part, by the word with which the part is made; `gravity`;
+    - any of these and an entry: `bodies.crank.position.x`, `joints.B.at.y` (on both bodies),
+      `forces.push.force.0`;
+    - `q`, `v`, `time`: the state from which the mechanism is assembled.
+
+    `Cases.grid`, `Cases.uniform`, `Cases.sobol` and `Cases.latin_hypercube` make tables.
+
+    **Raises:** `ModelError` (a `ValueError`) that names what is wrong.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    values: tuple[np.ndarray, ...]
+    origin: str = eqx.field(static=True)
+
+    def __init__(self, table: Mapping[str, Any], *, origin: str = "table"):
+        if len(table) == 0:
+            raise ModelError("a sweep needs at least one name to vary, got none.")
+        self.names = tuple(table)
+        self.values = tuple(_column(name, column) for name, column in table.items())
+        lengths = {name: len(x) for name, x in zip(self.names, self.values, strict=True)}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name!r} {n}" for name, n in lengths.items())
+            raise ModelError(f"all names must have the same number of cases, got {told}.")
+        if len(self) == 0:
+            raise ModelError("a sweep needs at least one case, got none.")
+        self.origin = origin
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    @classmethod
+    def grid(cls, axes: Mapping[str, Sequence[float] | np.ndarray]) -> "Cases":
+        """Every combination of the values of each name, the last name fastest."""
+        columns = [_column(name, axis) for name, axis in axes.items()]
+        shape = [len(column) for column in columns]
+        picks = np.indices(shape).reshape(len(shape), -1)
+        table = {n: c[i] for n, c, i in zip(axes, columns, picks, strict=True)}
+        return cls(table, origin=f"grid of {' x '.join(map(str, shape))}")
+
+    @classmethod
+    def uniform(
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+    ) -> "Cases":
+        """`count` independent random cases, uniform between the lowest and highest value of
+        each name: numbers, or arrays for names that are arrays."""
+        draw = np.random.default_rng(seed).random
+        return _scaled(ranges, count, lambda n, d: draw((n, d)), f"uniform, seed {seed}")
+
+    @classmethod
+    def sobol(
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+    ) -> "Cases":
+        """`count` points of a scrambled Sobol sequence between the lowest and highest values,
+        more even than random ones (extra `sweep`)."""
+
+        def points(n: int, dimension: int) -> np.ndarray:
+            # The sequence is balanced in powers of two; what is beyond is cut off.
+            sobol = extra("scipy.stats.qmc").Sobol(dimension, rng=np.random.default_rng(seed))
+            return sobol.random_base2(math.ceil(math.log2(max(n, 2))))[:n]
+
+        return _scaled(ranges, count, points, f"Sobol, seed {seed}")
+
+    @classmethod
+    def latin_hypercube(
+        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+    ) -> "Cases":
+        """`count` points of a Latin hypercube: each name visits each of `count` equal parts of
+        its range once (extra `sweep`)."""
+
+        def points(n: int, dimension: int) -> np.ndarray:
+            rng = np.random.default_rng(seed)
+            return extra("scipy.stats.qmc").LatinHypercube(dimension, rng=rng).random(n)
+
+        return _scaled(ranges, count, points, f"Latin hypercube, seed {seed}")
+
+
+def _column(name: str, column: Any) -> np.ndarray:
+    try:
+        array = np.array(column, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name!r} needs an array of numbers, got {column!r}.") from None
+    if array.ndim == 0:
+        raise ModelError(f"{name!r} needs one value for each case, got the number {array:g}.")
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"{name!r} must be finite in every case.")
+    return array
+
+
+def _scaled(
+    ranges: Mapping[str, Sequence[Any] | np.ndarray],
+    count: int,
+    points: Callable[[int, int], np.ndarray],
+    origin: str,
+) -> Cases:
+    """Points of the unit cube between the bounds of each name."""
+    if count < 1:
+        raise ModelError(f"the number of cases must be at least 1, got {count}.")
+    bounds = {}
+    for name, pair in ranges.items():
+        if len(pair) != 2:
+            raise ModelError(f"{name!r} needs a lowest and a highest value, got {pair!r}.")
+        low, high = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in pair))
+        if not np.all(np.isfinite(low) & np.isfinite(high) & (low <= high)):
+            raise ModelError(f"{name!r} must range from a lower to a higher value, got {pair!r}.")
+        bounds[name] = low, high
+    sizes = [low.size for low, _ in bounds.values()]
+    cube = points(count, sum(sizes)) if bounds else np.zeros((count, 0))
+    parts = np.split(cube, np.cumsum(sizes)[:-1], axis=1) if bounds else []
+    table = {
+        name: low + (high - low) * part.reshape(count, *low.shape)
+        for (name, (low, high)), part in zip(bounds.items(), parts, strict=True)
+    }
+    return Cases(table, origin=origin)

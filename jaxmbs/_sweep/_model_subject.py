@@ -1,0 +1,197 @@
+"""A model with other numbers.
+
+A model is varied where it is written down: its part is made anew with the numbers of the case, by
+the same checks and conversions as the user's own, and the system follows. So every number means
+what it means in a model file, and takes along what is derived from it.
+"""
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._constraints import AbstractJoint, Driver, Polynomial
+from .._errors import ModelError
+from .._system import Model, MultibodySystem
+from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values, with_entry
+from ._units import unit_of, unit_of_motion
+
+
+_GROUPS = ("bodies", "joints", "drivers", "forces")
+
+
+class ModelSubject(AbstractSubject):
+    """A model, its parts by their names. `start`: its reference configuration if none."""
+
+    model: Model
+    start: State | None
+
+    def name(self, given: str) -> str:
+        return _resolve(self.model, given)
+
+    def unit(self, name: str) -> str:
+        words = name.split(".")
+        if words[0] not in _GROUPS:
+            return unit_of(words[0])
+        part = _part(self.model, words[0], words[1])
+        if not isinstance(part, Driver):
+            return unit_of(words[2], part.kind if words[0] == "forces" else "")
+        if len(words) == 2:
+            return unit_of(part.coordinate)
+        return unit_of_motion(words[3], part.coordinate)
+
+    def check(self, values: Values) -> None:
+        _varied(self.model, values)
+
+    def place(self, values: Values) -> Placed:
+        model, holders = _varied(self.model, values)
+        system = held = model.system()
+        if holders:
+            drivers = (*model.drivers, *holders)
+            held = MultibodySystem(model.bodies, model.joints, drivers, gravity=model.gravity)
+        start = self.start
+        if start is None:
+            start = State(system.reference_q, system.initial_v, jnp.zeros(()))
+        start = start.changed(values)
+        return Placed(system, held, start.q, start.v, start.t)
+
+
+def _part(model: Model, group: str, name: str) -> Any:
+    """The part of that name; None if there is none."""
+    return next((part for part in getattr(model, group) if part.name == name), None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Names
+# ---------------------------------------------------------------------------------------------
+
+
+def _resolve(model: Model, given: str) -> str:
+    words, drivers = given.split("."), [driver.name for driver in model.drivers]
+    if words[0] in (*STATE, "gravity"):
+        return given
+    if given in drivers:
+        return f"drivers.{given}"
+    if words[0] not in _GROUPS or len(words) < 2:
+        raise ModelError(
+            f"{given!r} names nothing that can be varied: give a driver "
+            f"({', '.join(drivers) or 'there is none'}), a number of a part such as "
+            "bodies.NAME.mass, a coordinate of a joint such as joints.NAME.rotation, gravity or "
+            "time."
+        )
+    part = _part(model, words[0], words[1])
+    if part is None:
+        names = ", ".join(p.name for p in getattr(model, words[0]))
+        raise ModelError(
+            f"{given!r}: there is no {words[1]!r} among the {words[0]}, which are "
+            f"{names or 'none'}."
+        )
+    return _resolve_number(model, part, given, words[2:])
+
+
+def _resolve_number(model: Model, part: Any, given: str, words: Sequence[str]) -> str:
+    coordinates, numbers = _coordinates(part), _numbers(part)
+    offer = ", ".join((*numbers, *coordinates)) or "none"
+    if not words:
+        if isinstance(part, Driver):
+            return given
+        raise ModelError(f"{given!r} is a whole part; add one of its numbers: {offer}.")
+    if words[0] in coordinates and len(words) == 1:
+        for driver in model.drivers:
+            if (driver.joint, driver.coordinate) == (part.name, words[0]):
+                raise ModelError(f"{given!r} is driven; vary the driver {driver.name!r}.")
+        return given
+    known = ".".join(words[:2]) if words[0] == "motion" else words[0]
+    if known not in numbers:
+        raise ModelError(f"{given!r}: {part.name!r} has no such number; it has {offer}.")
+    return given
+
+
+def _numbers(part: Any) -> tuple[str, ...]:
+    """The words with which a part is made and which are numbers."""
+    fields = vars(part)
+    words = [word for word in inspect.signature(type(part)).parameters if word in fields]
+    found = [word for word in words if fields[word] is None or eqx.is_array(fields[word])]
+    if isinstance(part, Driver):
+        found += [f"motion.{word}" for word in _numbers(part.motion)]
+    return tuple(found)
+
+
+def _coordinates(part: Any) -> tuple[str, ...]:
+    """The relative coordinates of a part, if it is a joint."""
+    return tuple(part.coordinates()) if isinstance(part, AbstractJoint) else ()
+
+
+# ---------------------------------------------------------------------------------------------
+# Numbers
+# ---------------------------------------------------------------------------------------------
+
+
+def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
+    """The model with the numbers of a case, and drivers that hold the coordinates of joints."""
+    groups = {group: {p.name: p for p in getattr(model, group)} for group in _GROUPS}
+    changes: dict[tuple[str, ...], dict[str, Any]] = {}
+    names: dict[tuple[str, ...], str] = {}
+    holders, gravity = [], model.gravity
+    for name, value in values.items():
+        words = name.split(".")
+        if words[0] == "gravity":
+            old = jnp.zeros(model.dimension) if gravity is None else gravity
+            gravity = with_entry(old, ".".join(words[1:]), value, name)
+        if words[0] not in groups:
+            continue
+        part = groups[words[0]][words[1]]
+        if len(words) == 2:
+            groups[words[0]][words[1]] = _remade(part, {"motion": _constant(value, name)})
+        elif words[2] in _coordinates(part):
+            holder = f"{words[1]} {words[2]}"
+            holders.append(Driver(holder, words[1], words[2], _constant(value, name)))
+        else:
+            # What belongs to one part is changed at once: an inertia may be that of no body
+            # until its last entry has changed as well.
+            inner = 3 if words[2] == "motion" else 2
+            owner = part.motion if inner == 3 else part
+            key = tuple(words[:inner])
+            own = changes.setdefault(key, {})
+            names[key] = name
+            word, entry = words[inner], ".".join(words[inner + 1 :])
+            old = own.get(word, getattr(owner, word))
+            own[word] = _with_entry(old, entry, value, name)
+    # Motions before the drivers that hold them.
+    for key, changed in sorted(changes.items(), key=lambda item: -len(item[0])):
+        group, part = groups[key[0]], groups[key[0]][key[1]]
+        if len(key) == 3:
+            motion = said_of(names[key], functools.partial(_remade, part.motion, changed))
+            group[key[1]] = _remade(part, {"motion": motion})
+        else:
+            group[key[1]] = said_of(names[key], functools.partial(_remade, part, changed))
+    parts = {group: tuple(groups[group].values()) for group in _GROUPS}
+    varied = Model(model.name, model.dimension, **parts, gravity=gravity, remark=model.remark)
+    return varied, tuple(holders)
+
+
+def _with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
+    """A whole number or array is left to the part's own checks."""
+    if not entry:
+        return value
+    if old is None:
+        raise ModelError(f"{name!r}: it is not given in the model, so it has no entry to vary.")
+    return with_entry(old, entry, value, name)
+
+
+def _remade(part: Any, changes: dict[str, Any]) -> Any:
+    """A part of the same class, made with its own numbers but for the changes."""
+    fields = vars(part)
+    words = [word for word in inspect.signature(type(part)).parameters if word in fields]
+    return type(part)(**({word: fields[word] for word in words} | changes))
+
+
+def _constant(value: Any, name: str) -> Polynomial:
+    """A driver that holds at a value."""
+    value = jnp.asarray(value)
+    if value.shape != ():
+        raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
+    return Polynomial(coefficients=value[None])

@@ -1,0 +1,185 @@
+"""What is settled before the first case: names, devices, sizes, the layout of the store."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike
+from .._errors import ModelError
+from .._system import AbstractSystem, Model
+from .._version import __version__
+from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
+from ._cases import Cases
+from ._model_subject import ModelSubject
+from ._program import Device
+from ._stores import Layout
+from ._subjects import AbstractSubject, State, SystemSubject
+
+
+# A chunk holds at most this many batches (what a kill may cost), and a sixteenth of the cases.
+_BATCHES, _PARTS = 128, 16
+
+# The part of a device's free memory that the arrays of a chunk may take.
+_SHARE = 8
+
+
+def subject_of(
+    system: Model | AbstractSystem,
+    q: Float[Array, " nq"] | None,
+    v: Float[Array, " nv"] | None,
+    t: RealScalarLike,
+) -> AbstractSubject:
+    """What is varied, and the state from which cases start."""
+    start = None
+    if isinstance(system, Model):
+        if q is not None or v is not None or t != 0.0:
+            own = system.system()
+            start = _state(
+                own.reference_q if q is None else q, own.initial_v if v is None else v, t
+            )
+        return ModelSubject(system, start)
+    if q is None:
+        raise ModelError("a system needs a configuration to start from; give q.")
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    return SystemSubject(system, _state(q, rest if v is None else v, t))
+
+
+def _state(q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike) -> State:
+    return State(jnp.asarray(q), jnp.asarray(v), jnp.asarray(t, jnp.asarray(q).dtype))
+
+
+def named(subject: AbstractSubject, cases: Cases) -> Cases:
+    """The cases under their full names, after a look at what is extreme among them.
+
+    **Raises:** `ModelError` for names that mean nothing and numbers that cannot be.
+    """
+    names = [subject.name(name) for name in cases.names]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"{name!r} is varied twice.")
+    extremes = {0}
+    for column in cases.values:
+        entries = column.reshape(len(column), -1)
+        extremes |= {int(k) for k in (*entries.argmin(axis=0), *entries.argmax(axis=0))}
+    for k in sorted(extremes):
+        subject.check({name: x[k] for name, x in zip(names, cases.values, strict=True)})
+    return Cases(dict(zip(names, cases.values, strict=True)), origin=cases.origin)
+
+
+def devices_of(devices: Mesh | Sequence[Device] | None) -> tuple[Device, ...]:
+    """All the devices, in order."""
+    given = devices.devices.flat if isinstance(devices, Mesh) else devices
+    chosen = tuple(jax.devices() if given is None else given)
+    if len(chosen) == 0:
+        raise ModelError("a sweep needs at least one device, got none.")
+    return chosen
+
+
+def chunk_of(
+    given: int | None,
+    stored: int | None,
+    count: int,
+    width: int,
+    each: int,
+    devices: Sequence[Device],
+) -> int:
+    """Cases in a chunk: whole batches.
+
+    **Arguments:** `given` by the user; `stored` in the store that is continued; `count` of all
+    cases; `width` of a batch; `each`: bytes of one case.
+
+    **Raises:** `ModelError` if the store has other chunks than the user wants.
+    """
+    if given is not None and given < 1:
+        raise ModelError(f"chunk must be at least 1 case, got {given}.")
+    wanted = None if given is None else -(-given // width) * width
+    if stored is not None:
+        if wanted not in (None, stored):
+            raise ModelError(
+                f"the store has chunks of {stored} cases, not {wanted}; leave the chunk out to "
+                "continue it."
+            )
+        return stored
+    if wanted is not None:
+        return wanted
+    fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
+    return width * max(1, min(_BATCHES, -(-count // (_PARTS * width)), fit))
+
+
+def _free_memory(devices: Sequence[Device]) -> int:
+    """Bytes for each device of this process."""
+    own = [d for d in devices if d.process_index == jax.process_index()]
+    if not own:
+        raise ModelError("every process needs a device of its own among the devices.")
+    statistics = own[0].memory_stats() if own[0].platform != "cpu" else None
+    if statistics and "bytes_limit" in statistics:
+        return statistics["bytes_limit"] - statistics.get("bytes_in_use", 0)
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return pages // (len(own) * jax.process_count())
+
+
+def bytes_of_case(cases: Cases, shapes: dict[str, Any]) -> int:
+    """Bytes of the values and results of one case."""
+    return bytes_of(shapes) + sum(x[0].nbytes for x in cases.values)
+
+
+def layout_of(
+    system: Model | AbstractSystem,
+    subject: AbstractSubject,
+    cases: Cases,
+    shapes: dict[str, Any],
+    units: Mapping[str, str],
+    chunk: int,
+    fingerprint: str,
+) -> Layout:
+    """Everything that a store holds."""
+    said = sentences()
+    words = {
+        "flag_values": list(said),
+        "flag_meanings": " ".join(word for word, _ in said.values()),
+        "messages": {word: text for word, text in said.values() if text},
+    }
+    taken = [RESULT, CONFIGURATION, *cases.names]
+    own = (
+        Variable(RESULT, (), np.dtype(shapes["code"].dtype), (), words),
+        Variable(
+            CONFIGURATION,
+            shapes["q"].shape,
+            np.dtype(shapes["q"].dtype),
+            ("coordinate",),
+            {"units": "m, rad or (quaternions) 1"},
+        ),
+        *(_case_variable(subject, n, x) for n, x in zip(cases.names, cases.values, strict=True)),
+        *variables(shapes["answer"], taken, units),
+    )
+    structure = subject_structure(subject, cases)
+    attributes = {
+        "title": system.name if isinstance(system, Model) else type(system).__name__,
+        "jaxmbs_version": __version__,
+        "cases": cases.origin,
+        "varied": list(cases.names),
+        "constraints": list(structure.constraint_names),
+        "rows": list(structure.row_names),
+        "bodies": [body.name for body in structure.bodies],
+    }
+    along = tuple(v._replace(dimensions=(CASE, *v.dimensions)) for v in own)
+    return Layout(len(cases), chunk, along, attributes, fingerprint)
+
+
+def subject_structure(subject: AbstractSubject, cases: Cases) -> Any:
+    """Names of the rows and bodies of every case: they are the same in all."""
+    first = {n: x[0] for n, x in zip(cases.names, cases.values, strict=True)}
+    return subject.place(first).system.structure
+
+
+def _case_variable(subject: AbstractSubject, name: str, values: np.ndarray) -> Variable:
+    shape = values.shape[1:]
+    dimensions = tuple(f"{name}_{k}" for k in range(len(shape)))
+    unit = subject.unit(name)
+    return Variable(name, shape, values.dtype, dimensions, {"units": unit} if unit else {})

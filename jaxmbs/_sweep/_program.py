@@ -1,0 +1,144 @@
+"""Many cases in one compiled program, with bits that depend on nothing but the case.
+
+A compiler may round the same case differently in arrays of another size. So the cases are always
+taken in batches of one width, side by side (`vmap`), and a loop goes over the batches; the number
+of its turns is data, since a loop of one turn would be compiled differently. A case stands at
+the same place of its batch however the cases are split up.
+
+Each device runs this program on chunks of its own. One program over all devices (`shard_map`)
+passes through the compiler's partitioner when there are several and not when there is one, which
+moved configurations by 1e-16; and as no case knows of any other, it would gain nothing.
+"""
+
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._kinematics import assemble
+from .._solution import RESULTS
+from ._answers import code_of, first_failure
+from ._questions import AbstractQuestion
+from ._subjects import AbstractSubject, Placed
+
+
+# A `jax.Device`, whose class type checkers take for a variable.
+Device: TypeAlias = Any
+
+
+class Campaign(eqx.Module):
+    """A question, what is varied, and how."""
+
+    question: AbstractQuestion
+    subject: AbstractSubject
+    names: tuple[str, ...] = eqx.field(static=True)
+    assembled: bool = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+
+    def placed(self, values: tuple[Any, ...]) -> Placed:
+        """One case before it is assembled."""
+        return self.subject.place(dict(zip(self.names, values, strict=True)))
+
+    def one(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """One case: its answer, what it ended with, the configuration, and whether a second
+        look is wanted."""
+        system, held, q, v, t = self.placed(values)
+        result = RESULTS.successful
+        if self.assembled:
+            assembly = assemble(held, q, t, throw=False)
+            q, result = assembly.q, assembly.result
+        answer = self.question(system, q, v, t)
+        closed = result == RESULTS.successful
+        code = code_of(first_failure(result, answer, q))
+        again = closed & self.question.unsettled(answer)
+        return {"answer": answer, "code": code, "q": q, "again": again}
+
+    def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
+        """The second look at one case."""
+        system, _, _, v, t = self.placed(values)
+        answer = self.question.settle(answer, system, q, v, t)
+        return {"answer": answer, "code": code_of(first_failure(RESULTS.successful, answer, q))}
+
+
+def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:
+    """The shapes of what one case gives, and everything of it that is no array."""
+    return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, tuple(x[0] for x in values))
+
+
+@eqx.filter_jit
+def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
+    """The arrays of `Campaign.one` for whole batches of cases, the first `count` batches of them;
+    on the device that holds the values."""
+    width = campaign.width
+    batch = jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))
+
+    def part(k: Any) -> tuple[Any, ...]:
+        return tuple(lax.dynamic_slice_in_dim(x, k * width, width) for x in values)
+
+    def turn(k: Any, filled: Any) -> Any:
+        return jax.tree.map(
+            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, k * width, 0),
+            filled,
+            batch(part(k)),
+        )
+
+    shapes = jax.eval_shape(batch, part(0))
+    size = values[0].shape[0]
+    empty = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), shapes)
+    return lax.fori_loop(0, count, turn, empty)
+
+
+@eqx.filter_jit
+def _second_look(campaign: Campaign, values: tuple[Any, ...], answer: Any, q: Any) -> Any:
+    return jax.vmap(lambda x, a, y: eqx.filter(campaign.again(x, a, y), eqx.is_array))(
+        values, answer, q
+    )
+
+
+def settle(
+    campaign: Campaign,
+    device: Device,
+    values: tuple[np.ndarray, ...],
+    found: dict[str, Any],
+    template: Any,
+) -> None:
+    """Take the second look at the cases that want it, and enter what it gives into `found`.
+
+    **Arguments:** `values`, `found`: of whole batches, on the host. `template`: the rest of the
+    answer.
+    """
+    width, wanted = campaign.width, np.flatnonzero(found["again"])
+    rest = eqx.filter(template, lambda x: not isinstance(x, jax.ShapeDtypeStruct))
+    for batch, real in _lanes(wanted, width):
+        arrays = (values, found["answer"], found["q"])
+        picked = jax.tree.map(lambda x, b=batch: jax.device_put(x[b], device), arrays)
+        new = _second_look(campaign, picked[0], eqx.combine(picked[1], rest), picked[2])
+        for name in new:
+            jax.tree.map(
+                lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found[name], new[name]
+            )
+
+
+def _enter(old: np.ndarray, new: Any, where: np.ndarray, real: np.ndarray) -> None:
+    old[where] = np.asarray(new)[real]
+
+
+def _lanes(wanted: np.ndarray, width: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Batches that hold each of the wanted cases once, at the place that it has in its own
+    batch; other places are filled with cases of the first batch. And which places are wanted."""
+    lanes = wanted % width
+    # How many before it stand at the same place.
+    order = np.argsort(lanes, kind="stable")
+    first = np.searchsorted(lanes[order], lanes[order])
+    turn = np.empty_like(lanes)
+    turn[order] = np.arange(len(lanes)) - first
+    batches = []
+    for k in range(turn.max(initial=-1) + 1):
+        batch, real = np.arange(width), np.zeros(width, dtype=bool)
+        batch[lanes[turn == k]] = wanted[turn == k]
+        real[lanes[turn == k]] = True
+        batches.append((batch, real))
+    return batches

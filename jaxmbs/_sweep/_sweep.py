@@ -1,0 +1,170 @@
+"""Many cases of one question: in batches, over devices and processes, into a store."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array, Float, Int
+
+from .._custom_types import RealScalarLike
+from .._errors import ModelError
+from .._system import AbstractSystem, Model
+from .._version import __version__
+from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
+from ._cases import Cases
+from ._digest import digest
+from ._extras import extra
+from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
+from ._program import Campaign, Device, shapes_of
+from ._questions import AbstractQuestion, as_question, Function
+from ._running import meet, open_store, run
+from ._stores import AbstractStore, Layout
+from ._zarr_store import existing_chunk
+
+
+# Cases side by side. Cores work best on a few dozen states at a time, accelerators on thousands.
+_WIDTH, _WIDTH_ACCELERATOR = 32, 4096
+
+
+class Sweep(eqx.Module):
+    """The outcome of `sweep`.
+
+    `cases`; `computed`: how many of them this call computed (with all processes), in `seconds`
+    without the time of compiling.
+    """
+
+    cases: Cases
+    computed: int = eqx.field(static=True)
+    seconds: float = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
+    store: AbstractStore = eqx.field(static=True)
+    template: Any = eqx.field(static=True)
+    address: str | None = eqx.field(static=True)
+
+    @property
+    def result(self) -> Int[np.ndarray, " cases"]:
+        """What each case ended with: the number of its `RESULTS` member, 0 for success."""
+        return self.store.read(RESULT)
+
+    @property
+    def configuration(self) -> Float[np.ndarray, "cases nq"]:
+        """The assembled coordinates of each case (of a case that failed: the last ones met)."""
+        return self.store.read(CONFIGURATION)
+
+    def answers(self) -> Any:
+        """What the question answered, with the cases as a leading axis of every array. Where a
+        case failed its numbers mean nothing."""
+        taken = (RESULT, CONFIGURATION, *self.cases.names)
+        names = [v.name for v in variables(self.template, taken, {})]
+        return unflatten(self.template, [self.store.read(name) for name in names])
+
+    def failures(self) -> dict[str, int]:
+        """How often cases failed with each sentence."""
+        codes, counts = np.unique(self.result, return_counts=True)
+        said = sentences()
+        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
+        return {said[code][1]: count for code, count in pairs if said[code][1]}
+
+    def dataset(self) -> Any:
+        """The store as an `xarray.Dataset` (extra `sweep`)."""
+        xarray = extra("xarray")
+        if self.address is not None:
+            return xarray.open_zarr(self.address, consolidated=False)
+        arrays = {
+            v.name: xarray.Variable(v.dimensions, self.store.read(v.name), v.attributes)
+            for v in self.layout.variables
+        }
+        return xarray.Dataset(arrays, attrs=self.layout.attributes)
+
+    def __str__(self) -> str:
+        rate = f", {self.computed / self.seconds:.4g} a second" if self.seconds > 0 else ""
+        head = f"{len(self.cases)} cases ({self.cases.origin}); {self.computed} computed{rate}"
+        lines = [f"{count} failed: {text}" for text, count in self.failures().items()]
+        return "\n".join([head, *(lines or ["none failed"])])
+
+
+def sweep(
+    question: AbstractQuestion | Function,
+    system: Model | AbstractSystem,
+    cases: Cases,
+    *,
+    q: Float[Array, " nq"] | None = None,
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    assemble: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    chunk: int | None = None,
+    devices: Mesh | Sequence[Device] | None = None,
+    width: int | None = None,
+    units: Mapping[str, str] | None = None,
+    progress: bool = False,
+) -> Sweep:
+    """Ask a question of many cases of a system: other numbers, other configurations.
+
+    Every case is assembled (the closed configuration nearest to where it starts, with its
+    drivers and held coordinates at the values of the case), and asked. Cases are taken in batches
+    of `width`, chunk by chunk, on all devices; what a case gives depends, bit for bit, on
+    nothing but the case, the width and the platform: not on chunks, devices or processes. A case
+    that fails (does not assemble, is in doubt, is not a number) is recorded with its `RESULTS`
+    message and stops nothing.
+
+    With a `store` the results go chunk by chunk to a Zarr store. A sweep that was killed goes on
+    where it stopped when it is called again with the same arguments, and ends with the same bits.
+
+    Several processes that called `jax.distributed.initialize` before (the same script on each)
+    share the cases; the store must then be one that all can reach.
+
+    **Arguments:**
+
+    - `question`: a function (system, q, v, t) to arrays in any pytree, which works under `vmap`
+      (`screen`, `analyze`, a lambda around `simulate`, ...), or a question with a second look,
+      such as `Certification()`.
+    - `system`: a `Model`, whose parts are varied by their names, or a system, whose arrays are.
+    - `cases`: names and values.
+    - `q` (nq,), `v` (nv,), `t` (s): where every case starts, if its own names say no other;
+      default the model's reference configuration and velocities (a system has to be given q).
+      v reaches the question as it is; `consistent_state` makes it consistent.
+    - `assemble`: False takes q as it is.
+    - `store`: a folder or an fsspec address; default none: results stay in memory.
+    - `chunk`: cases for each device at a time, rounded up to whole batches; default what an
+      eighth of the device's free memory holds (inputs and outputs of the cases; what a batch
+      needs besides does not grow with the chunk), but at most 128 batches and a sixteenth
+      of the cases. A store keeps its own.
+    - `devices`: a mesh, or devices; default all, of all processes.
+    - `width`: cases side by side; default 32 on a CPU, 4096 elsewhere.
+    - `units`: of the answer's arrays, by their names, for the store.
+    - `progress`: show a bar with rate and time left.
+
+    **Returns:** a `Sweep`.
+
+    **Raises:** `ModelError` (a `ValueError`) for names, values or a store that cannot be; then
+    nothing has been written.
+    """
+    began = time.time()
+    subject = subject_of(system, q, v, t)
+    cases = named(subject, cases)
+    chosen = devices_of(devices)
+    if store is None and jax.process_count() > 1:
+        raise ModelError("several processes need a store that all of them can reach.")
+    platform = chosen[0].platform
+    batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
+    campaign = Campaign(as_question(question), subject, cases.names, assemble, batch)
+    shapes = shapes_of(campaign, cases.values)
+    address = None if store is None else os.fspath(store)
+    fingerprint = digest(campaign, cases.values, __version__, platform)
+    stored = None if address is None else existing_chunk(address, fingerprint)
+    each = bytes_of_case(cases, shapes)
+    size = chunk_of(chunk, stored, len(cases), batch, each, chosen)
+    layout = layout_of(system, subject, cases, shapes, units or {}, size, fingerprint)
+    opened = open_store(address, layout, cases, fresh=stored is None)
+    template = shapes["answer"]
+    computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
+    if jax.process_index() == 0 and computed:
+        opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})
+    meet("finished")
+    return Sweep(cases, computed, seconds, layout, opened, template, address)

@@ -1,0 +1,144 @@
+"""A Zarr store: a folder, or any address that fsspec knows, readable by `xarray.open_zarr`.
+
+The arrays of a chunk are written first, and its entry in `done` last: one object each, which the
+file system replaces as a whole. So a killed sweep leaves a chunk done or not, and nothing between.
+"""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError
+from ._answers import CASE, CHUNK, DONE
+from ._extras import extra
+from ._stores import AbstractStore, Layout
+
+
+# Attribute of the root by which a sweep knows its own store.
+_MARK = "jaxmbs_sweep"
+
+
+class ZarrStore(AbstractStore):
+    """An open store."""
+
+    def __init__(self, address: str, layout: Layout):
+        self._group = extra("zarr").open_group(address, mode="r+")
+        self._address = address
+        self._layout = layout
+        self._arrays = {v.name: self._group[v.name] for v in layout.variables}
+        self._done = self._group[DONE]
+
+    def done(self) -> np.ndarray:
+        return self._done[:].astype(bool)
+
+    def write(self, chunk: int, arrays: Mapping[str, np.ndarray]) -> None:
+        where = self._layout.cases(chunk)
+        for name, array in arrays.items():
+            self._arrays[name][where] = array
+        self._done[chunk] = 1
+
+    def read(self, name: str) -> np.ndarray:
+        return self._arrays[name][:]
+
+    def close(self, attributes: Mapping[str, Any]) -> None:
+        self._group.attrs.update(dict(attributes))
+        _consolidate(self._address)
+
+
+def existing_chunk(address: str, digest: str) -> int | None:
+    """The cases in a chunk of the store at this address; None if there is none yet.
+
+    **Raises:** `ModelError` if something else is there, or a sweep of something else.
+    """
+    mark = _mark(address)
+    if mark is None or not (mark["ready"] or mark["digest"] == digest):
+        _refuse_others(address, mark)
+        return None
+    if mark["digest"] != digest:
+        raise ModelError(
+            f"the store {address!r} holds another sweep: its model, cases or question (or the "
+            "version, platform or batch width that computed it) differ. Choose another store, or "
+            "remove this one."
+        )
+    return mark["chunk"] if mark["ready"] else None
+
+
+def _refuse_others(address: str, mark: dict[str, Any] | None) -> None:
+    path = Path(address)
+    if mark is None and path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise ModelError(
+            f"{address!r} exists and is no store of a sweep; choose another place for it."
+        )
+
+
+def _mark(address: str) -> dict[str, Any] | None:
+    zarr = extra("zarr")
+    try:
+        return zarr.open_group(address, mode="r").attrs.get(_MARK)
+    except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.ContainsArrayError):
+        return None
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(f"cannot open the store {address!r}: {error}") from None
+
+
+def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> None:
+    """An empty store, with the arrays that are known beforehand. It counts as one only once
+    everything stands in it.
+
+    **Raises:** `ModelError` if it cannot be written.
+    """
+    mark = {"digest": layout.digest, "chunk": layout.chunk, "ready": False}
+    try:
+        group = extra("zarr").open_group(address, mode="w", attributes={_MARK: mark})
+        for variable in layout.variables:
+            along = variable.dimensions[0] == CASE
+            group.create_array(
+                variable.name,
+                shape=(layout.count, *variable.shape),
+                chunks=(layout.chunk if along else 1, *(max(n, 1) for n in variable.shape)),
+                dtype=variable.dtype,
+                fill_value=_fill(variable.dtype),
+                dimension_names=variable.dimensions,
+                attributes=variable.attributes,
+            )
+        for name, array in known.items():
+            group[name][:] = array
+        group.create_array(
+            DONE,
+            shape=(layout.chunks,),
+            chunks=(1,),
+            dtype=np.uint8,
+            fill_value=0,
+            dimension_names=(CHUNK,),
+            attributes={"long_name": "1 for each chunk of cases that is finished"},
+        )
+        group.attrs.update({**layout.attributes, _MARK: mark | {"ready": True}})
+        _consolidate(address)
+    except OSError as error:
+        raise ModelError(f"cannot write the store {address!r}: {error}.") from None
+
+
+def _consolidate(address: str) -> None:
+    """Copy the description of all arrays to the root, where xarray looks for it."""
+    with warnings.catch_warnings():
+        # It is no part of the specification of the third format, as Zarr says each time.
+        warnings.simplefilter("ignore")
+        extra("zarr").consolidate_metadata(address)
+
+
+def _fill(dtype: np.dtype) -> Any:
+    """What a case that has not been computed shows."""
+    if np.issubdtype(dtype, np.inexact):
+        return np.nan
+    return False if dtype == np.bool_ else 0
+
+
+def remove_remains(address: str) -> None:
+    """Remove what a kill left of the files that were being written."""
+    path = Path(address)
+    if path.is_dir():
+        for remains in path.rglob("*.partial"):
+            remains.unlink(missing_ok=True)
