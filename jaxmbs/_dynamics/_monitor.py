@@ -38,6 +38,10 @@ _MIXED_IN = 0.1
 # Inverse iterations at the start, and at each step from the vectors of the step before.
 _FIRST, _EACH = 40, 2
 
+# Sweeps of Jacobi's rotations at the start, which leave rounding; later one does, as what is
+# carried is nearly diagonal.
+_FIRST_SWEEPS = 5
+
 # Overlaps are at least cosines of what the vectors turn in a step.
 _TURNED = -0.3
 
@@ -130,8 +134,8 @@ def _looked(
     `start` there is nothing behind."""
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
-    rounds = jnp.where(start, _FIRST, _EACH)
-    left, right, values = _smallest(descriptor, last.left, others, rounds)
+    effort = (jnp.where(start, _FIRST, _EACH), jnp.where(start, _FIRST_SWEEPS, 1))
+    left, right, values = _smallest(descriptor, last.left, others, effort)
 
     moved = _by_column(descriptor.mass)(right)
     overlaps = (last.left.T @ left) * (last.right.T @ moved)
@@ -175,10 +179,11 @@ def _smallest(
     descriptor: AbstractDescriptor,
     known: Float[Array, "rows k"],
     others: Float[Array, " k"],
-    rounds: IntScalar,
+    effort: tuple[IntScalar, IntScalar],
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first, from what is
-    known of the left ones and as much of `others` as is said."""
+    known of the left ones and as much of `others` as is said. `effort`: inverse iterations, and
+    sweeps of Jacobi's rotations."""
     mu = _REGULARISATION
     factor = descriptor.factor(mu)
     scale = factor.scale[:, None]
@@ -191,10 +196,10 @@ def _smallest(
         once = solve(x)
         return _orthonormal(once - mu * solve(once))
 
-    basis = lax.fori_loop(0, rounds, iterate, known + others[None] * rates)
+    basis = lax.fori_loop(0, effort[0], iterate, known + others[None] * rates)
     force = _by_column(descriptor.transpose)(basis / scale)
     motion = _by_column(descriptor.inverse_mass)(force)
-    squares, turn = _eigenvectors(force.T @ motion)
+    squares, turn = _eigenvectors(force.T @ motion, effort[1])
     found = squares > _NULL**2
     order = jnp.argsort(jnp.where(found, squares, jnp.inf))
     found, turn = found[order], turn[:, order]
@@ -224,26 +229,41 @@ def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 
 def _eigenvectors(
-    matrix: Float[Array, "k k"],
+    matrix: Float[Array, "k k"], sweeps: IntScalar
 ) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
-    """Eigenvalues and vectors of a small symmetric matrix by Jacobi's rotations. (A call of LAPACK
-    could wait for ever for another one of the same program.)"""
+    """Eigenvalues and vectors of a small symmetric matrix by Jacobi's rotations, pairs that have
+    nothing in common at once. (A call of LAPACK could wait for ever for another one of the same
+    program.)"""
     k = matrix.shape[0]
-    pairs = np.array([(i, j) for i in range(k) for j in range(i + 1, k)], dtype=int).reshape(-1, 2)
-    identity = jnp.eye(k, dtype=matrix.dtype)
+    tournament = _tournament(k)
+    signs = np.sign(np.sum(tournament * (np.arange(k)[None] - np.arange(k)[:, None]), axis=2))
 
     def rotate(n: IntScalar, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         a, vectors = carry
-        i, j = jnp.asarray(pairs)[n % len(pairs)]
-        angle = jnp.arctan2(2 * a[i, j], a[j, j] - a[i, i]) / 2
-        cosine, sine = jnp.cos(angle), jnp.sin(angle)
-        turn = identity.at[i, i].set(cosine).at[j, j].set(cosine)
-        turn = turn.at[i, j].set(sine).at[j, i].set(-sine)
+        pairs, sign = jnp.asarray(tournament)[n % len(signs)], jnp.asarray(signs)[n % len(signs)]
+        diagonal = jnp.diagonal(a)
+        opposite = jnp.sum(pairs * a, axis=1)
+        difference = sign * (jnp.sum(pairs * diagonal[None], axis=1) - diagonal)
+        # Who has no partner in this round has sign 0 and is not turned.
+        angle = jnp.where(sign == 0, 0.0, jnp.arctan2(2 * opposite, difference) / 2)
+        turn = jnp.diag(jnp.cos(angle)) + pairs * (sign * jnp.sin(angle))[:, None]
         return turn.T @ a @ turn, vectors @ turn
 
-    # Five sweeps leave rounding.
-    values, vectors = lax.fori_loop(0, 5 * len(pairs), rotate, (matrix, identity))
+    identity = jnp.eye(k, dtype=matrix.dtype)
+    values, vectors = lax.fori_loop(0, sweeps * len(signs), rotate, (matrix, identity))
     return jnp.diagonal(values), vectors
+
+
+def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
+    """Rounds in which everybody meets everybody else once (the circle method): 1 where two do."""
+    players = list(range(k + k % 2))
+    rounds = np.zeros((max(len(players) - 1, 1), k, k))
+    for some in rounds:
+        for i, j in zip(players, reversed(players), strict=True):
+            if i != j and max(i, j) < k:
+                some[i, j] = 1.0
+        players = [players[0], players[-1], *players[1:-1]]
+    return rounds
 
 
 def _zero(times: tuple[Scalar, Scalar, Scalar], values: tuple[Scalar, Scalar, Scalar]) -> Scalar:

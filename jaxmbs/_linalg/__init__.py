@@ -17,6 +17,7 @@ from ._proximal import (
     damped_solver as damped_solver,
     motion_solver as motion_solver,
     ProximalCholesky as ProximalCholesky,
+    slope_solver as slope_solver,
 )
 from ._rank import (
     pivoted_qr as pivoted_qr,

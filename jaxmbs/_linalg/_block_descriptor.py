@@ -18,6 +18,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import RealScalarLike
@@ -26,6 +27,7 @@ from . import _multifrontal
 from ._descriptor import AbstractDescriptor, AbstractFactor
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
+from ._sums import sum_over
 
 
 # A body with more slots than this becomes a vertex of the graph.
@@ -112,18 +114,20 @@ class BlockDescriptor(AbstractDescriptor):
         self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
         parts = _behind_zero(v)[self.layout.indices["body_column"]]
-        product = jnp.sum(blocks * parts[None], axis=1)
+        product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
         return product.ravel()[self.layout.indices["column_body"]]
 
     def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
         parts = _behind_zero(v)[self.layout.indices["slot_column"]]
-        product = jnp.sum(self.constraint_blocks * parts[None], axis=1)
+        blocks = self.constraint_blocks
+        product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
         return _sum_of(product, self.layout.indices["row_slot"])
 
     def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         indices = self.layout.indices
         parts = _behind_zero(multipliers)[indices["slot_row"]]
-        product = jnp.sum(self.constraint_blocks * parts[:, None], axis=0)
+        blocks = self.constraint_blocks
+        product = sum_over(lambda k: blocks[k] * parts[k][None], len(parts))
         total = _sum_of(product, indices["column_slot"])
         if indices["hub_body"].size:
             own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
@@ -139,15 +143,16 @@ class BlockDescriptor(AbstractDescriptor):
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         indices = self.layout.indices
         inverse = self.inverse_blocks[:, :, indices["slot_body"]]
-        half = jnp.sum(self.constraint_blocks[:, :, None] * inverse[None], axis=1)
-        diagonal = _sum_of(jnp.sum(half * self.constraint_blocks, axis=1), indices["row_slot"])
+        blocks, columns = self.constraint_blocks, len(inverse)
+        half = sum_over(lambda k: blocks[:, k][:, None] * inverse[k][None], columns)
+        by_row = sum_over(lambda k: half[:, k] * blocks[:, k], columns)
+        diagonal = _sum_of(by_row, indices["row_slot"])
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
         by_slot = _behind_zero(1 / scale)[indices["slot_row"]]
         left = half * by_slot[:, None]
-        right = self.constraint_blocks * by_slot[:, None]
-        # One term for each column, added up: a product of small matrices along the pairs.
+        right = blocks * by_slot[:, None]
         first, second = left[:, :, indices["first"]], right[:, :, indices["second"]]
-        pairs = jnp.sum(first[:, None] * second[None], axis=2)
+        pairs = sum_over(lambda k: first[:, k][:, None] * second[:, k][None], columns)
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
         values = [self._own_blocks(left, right, shift), pairs.ravel(), *self._hub_values(right)]
         levels = _multifrontal.factor(self.layout.elimination, jnp.concatenate(values))
@@ -161,7 +166,7 @@ class BlockDescriptor(AbstractDescriptor):
     ) -> Float[Array, " values"]:
         """The blocks of the constraints with themselves, summed over their bodies, shifted."""
         indices = self.layout.indices
-        by_slot = jnp.sum(left[:, None] * right[None], axis=2)
+        by_slot = sum_over(lambda k: left[:, k][:, None] * right[:, k][None], left.shape[1])
         blocks = _sum_of(by_slot, indices["constraint_slot"])
         identity = np.eye(blocks.shape[0])[:, :, None]
         return (blocks + identity * _behind_zero(shift)[indices["constraint_row"]][None]).ravel()
@@ -204,7 +209,7 @@ class BlockDescriptor(AbstractDescriptor):
 
 
 def _behind_zero(x: Float[Array, " n"]) -> Float[Array, " n_and_1"]:
-    return jnp.concatenate([jnp.zeros((1,), x.dtype), x])
+    return lax.optimization_barrier(jnp.concatenate([jnp.zeros((1,), x.dtype), x]))
 
 
 def _sum_of(values: Float[Array, "*given"], indices: np.ndarray) -> Float[Array, "*shape"]:
@@ -220,8 +225,8 @@ def _inverse(
     padding = np.eye(size)[:, :, None] * ~present[None]
     factors, _ = _multifrontal.eliminate(blocks + padding, None)
     half = factors.inverse
-    inverse = jnp.sum(half[:, :, None] * (half / factors.pivots[:, None])[:, None], axis=0)
-    return inverse - padding
+    scaled = half / factors.pivots[:, None]
+    return sum_over(lambda k: half[k][:, None] * scaled[k][None], size) - padding
 
 
 @functools.lru_cache(maxsize=128)
@@ -254,7 +259,7 @@ def layout_of(pattern: Pattern) -> Layout:
 def _padding(pattern: Pattern) -> tuple[int, int]:
     """Rows and columns of a padded block."""
     return (
-        max((len(slot.rows) for slot in pattern.slots), default=0),
+        max((len(slot.rows) for slot in pattern.slots), default=1),
         max((len(columns) for columns in pattern.bodies), default=0),
     )
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
+from ._sums import sum_over
 
 
 # Column steps are written out up to this many own unknowns, and looped over beyond.
@@ -98,9 +99,9 @@ def solve(
             vector, rest = vector + change[: level.own], change[level.own :]
         else:
             rest = jnp.zeros((level.boundary, vector.shape[1]), right.dtype)
-        vector = jnp.sum(part.inverse * vector[None], axis=1)
+        vector = _applied(part.inverse, vector)
         if level.boundary:
-            rest = rest - jnp.sum(part.below * vector[None], axis=1)
+            rest = rest - _applied(part.below, vector)
             updates = jnp.concatenate([updates, rest.ravel()])
         forward.append(vector / part.pivots)
     solved = zero
@@ -110,25 +111,32 @@ def solve(
         vector = own
         if level.boundary:
             later = solved[level.indices["later"]]
-            vector = vector - jnp.sum(part.below * later[:, None], axis=0)
-        vector = jnp.sum(part.inverse * vector[:, None], axis=0)
+            vector = vector - _transposed(part.below, later)
+        vector = _transposed(part.inverse, vector)
         solved = jnp.concatenate([solved, vector.ravel()])
     return solved[elimination.indices["solution"]]
+
+
+def _applied(matrices: Float[Array, "a b n"], vectors: Float[Array, "b n"]) -> Float[Array, "a n"]:
+    return sum_over(lambda k: matrices[:, k] * vectors[k][None], len(vectors))
+
+
+def _transposed(
+    matrices: Float[Array, "b a n"], vectors: Float[Array, "b n"]
+) -> Float[Array, "a n"]:
+    return sum_over(lambda k: matrices[k] * vectors[k][None], len(vectors))
 
 
 def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "*shape"]:
     """The sum over the first axis of the entries at these positions.
 
-    Gathers stay apart: fused into one loop with their sum they were measured to take six times
-    as long (jaxlib 0.10, CPU).
+    The gather stays apart: fused into one loop with the sum it was measured to take six times as
+    long (jaxlib 0.10, CPU).
     """
-    if indices.shape[0] > 4:
-        return jnp.sum(pool[indices], axis=0)
-    total = jnp.zeros(indices.shape[1:], pool.dtype)
-    for k, some in enumerate(indices):
-        part = lax.optimization_barrier(pool[some])
-        total = total + part if k else part
-    return total
+    if not len(indices):
+        return jnp.zeros(indices.shape[1:], pool.dtype)
+    parts = lax.optimization_barrier(pool[indices])
+    return sum_over(lambda k: parts[k], len(indices), apart=False)
 
 
 def eliminate(
@@ -143,7 +151,7 @@ def eliminate(
     upper, pivots = _unrolled(beside) if own <= _UNROLLED else _looped(beside)
     outer = upper[:, own:size]
     below = outer / pivots[:, None]
-    change = jnp.sum(below[:, :, None] * outer[:, None], axis=0)
+    change = sum_over(lambda k: below[k][:, None] * outer[k][None], own)
     rest = -change if corner is None else corner - change
     return LevelFactor(upper[:, size:], jnp.swapaxes(below, 0, 1), pivots), rest
 
