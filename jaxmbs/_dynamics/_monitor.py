@@ -36,7 +36,7 @@ _MODES = 4
 _MIXED_IN = 0.1
 
 # Inverse iterations at the start, and at each step from the vectors of the step before.
-_FIRST, _EACH = 40, 2
+_FIRST, _EACH = 40, 1
 
 # Sweeps of Jacobi's rotations at the start, which leave rounding; later one does, as what is
 # carried is nearly diagonal.

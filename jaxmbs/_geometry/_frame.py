@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
-from ._quaternion import vector_of_skew
+from ._quaternion import composed, rotated, vector_of_skew
 
 
 class PlanarTwist(eqx.Module):
@@ -53,7 +53,9 @@ class PlanarFrame(eqx.Module):
 
     def after(self, inner: "PlanarFrame") -> "PlanarFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
-        return PlanarFrame(self.origin + self.rotation @ inner.origin, self.angle + inner.angle)
+        return PlanarFrame(
+            self.origin + rotated(self.rotation, inner.origin), self.angle + inner.angle
+        )
 
     def relative(self, outer: "PlanarFrame") -> "PlanarFrame":
         """This world frame as seen from the axes of `outer`."""
@@ -84,7 +86,8 @@ class SpatialFrame(eqx.Module):
     def after(self, inner: "SpatialFrame") -> "SpatialFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
         return SpatialFrame(
-            self.origin + self.rotation @ inner.origin, self.rotation @ inner.rotation
+            self.origin + rotated(self.rotation, inner.origin),
+            composed(self.rotation, inner.rotation),
         )
 
     def relative(self, outer: "SpatialFrame") -> "SpatialFrame":

@@ -1,5 +1,8 @@
 """Unit quaternions, scalar first, body to world (Shabana 2020, section 2.3)."""
 
+import functools
+import operator
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -8,9 +11,23 @@ from .._custom_types import Matrix3, Quaternion, Vector3
 
 def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
     """Hamilton product a b; the rotation b is applied first."""
-    scalar = a[0] * b[0] - a[1:] @ b[1:]
-    vector = a[0] * b[1:] + b[0] * a[1:] + jnp.cross(a[1:], b[1:])
-    return jnp.concatenate([scalar[None], vector])
+    w, x, y, z = a
+    columns = (a, (-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))
+    terms = [jnp.stack(column) * part for column, part in zip(columns, b, strict=True)]
+    return terms[0] + terms[1] + terms[2] + terms[3]
+
+
+def rotated(rotation: Float[Array, "n n"], vector: Float[Array, " n"]) -> Float[Array, " n"]:
+    """rotation @ vector, written out: mapped over many joints it is one loop with what is around
+    it, where each product of small matrices is a call."""
+    terms = [column * part for column, part in zip(rotation.T, vector, strict=True)]
+    return functools.reduce(operator.add, terms)
+
+
+def composed(first: Float[Array, "n n"], second: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """first @ second, written out like `rotated`."""
+    terms = [a[:, None] * b[None] for a, b in zip(first.T, second, strict=True)]
+    return functools.reduce(operator.add, terms)
 
 
 def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
@@ -20,7 +37,7 @@ def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     stretches a body.
     """
     w, x, y, z = quaternion
-    s = 2.0 / (quaternion @ quaternion)
+    s = 2.0 / (w * w + x * x + y * y + z * z)
     return jnp.array(
         [
             [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
