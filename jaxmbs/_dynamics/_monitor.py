@@ -213,19 +213,19 @@ def _by_column(function: Any) -> Any:
 
 def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """Gram and Schmidt, twice: one round leaves what was nearly parallel with few digits."""
-    found: list[Float[Array, " n"]] = []
-    for column in columns.T:
-        x = _unit(column)
+    columns = _unit(columns)
+    found = columns[:, :1]
+    for j in range(1, columns.shape[1]):
+        x = columns[:, j : j + 1]
         for _ in range(2):
-            for known in found:
-                x = x - (known @ x) * known
-            x = _unit(x)
-        found.append(x)
-    return jnp.stack(found, axis=1)
+            x = x - found @ (found.T @ x)
+        found = jnp.concatenate([found, _unit(x)], axis=1)
+    return found
 
 
-def _unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
-    return x / jnp.sqrt(jnp.maximum(x @ x, jnp.finfo(x.dtype).tiny))
+def _unit(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    squares = jnp.sum(columns * columns, axis=0)
+    return columns / jnp.sqrt(jnp.maximum(squares, jnp.finfo(columns.dtype).tiny))[None]
 
 
 def _eigenvectors(
