@@ -71,6 +71,8 @@ from ._sweep import (
     Sweep as Sweep,
     sweep as sweep,
     Verdicts as Verdicts,
+    Workspace as Workspace,
+    workspace as workspace,
 )
 from ._system import (
     AbstractSystem as AbstractSystem,
