@@ -43,6 +43,7 @@ from ._formulations import (
     UdwadiaKalaba as UdwadiaKalaba,
 )
 from ._kinematics import assemble as assemble, Assembly as Assembly
+from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._reactions import Reactions as Reactions, reactions as reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (
@@ -70,6 +71,8 @@ from ._sweep import (
     Sweep as Sweep,
     sweep as sweep,
     Verdicts as Verdicts,
+    Workspace as Workspace,
+    workspace as workspace,
 )
 from ._system import (
     AbstractSystem as AbstractSystem,

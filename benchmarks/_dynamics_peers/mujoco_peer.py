@@ -53,7 +53,7 @@ class _Chain:
 
     def __init__(self, mujoco: Any, integrator: str, windows: int):
         self._mujoco = mujoco
-        model = mujoco.MjModel.from_xml_string(_chain_document(integrator, windows))
+        model = mujoco.MjModel.from_xml_string(chain_document(integrator, windows))
         self._model, self._data = model, mujoco.MjData(model)
         first = {model.body(i).name: model.body(i).dofadr[0] for i in range(1, model.nbody)}
         self._uprights = [first[f"v{i}"] for i in range(windows + 1)]
@@ -73,7 +73,7 @@ class _Parallelogram:
 
     def __init__(self, mujoco: Any, integrator: str):
         self._mujoco = mujoco
-        self._model = mujoco.MjModel.from_xml_string(_parallelogram_document(integrator))
+        self._model = mujoco.MjModel.from_xml_string(parallelogram_document(integrator))
         self._data = mujoco.MjData(self._model)
         self._platform = self._model.body("platform").id
 
@@ -102,7 +102,8 @@ def _march(mujoco: Any, model: Any, data: Any, duration: float) -> tuple[float, 
     return watch(), positions
 
 
-def _chain_document(integrator: str, windows: int) -> str:
+def chain_document(integrator: str, windows: int) -> str:
+    """The chain of N windows, as MJCF."""
     across, slender = _bodies.ACROSS, _bodies.SLENDER
     hinge = '<joint type="hinge" axis="0 0 1"/>'
     upright = f'<inertial pos="0 0.5 0" mass="1" diaginertia="{across} {slender} {across}"/>'
@@ -117,8 +118,8 @@ def _chain_document(integrator: str, windows: int) -> str:
     return _document(integrator, _bodies.DOWN_Y, bodies, closures)
 
 
-def _parallelogram_document(integrator: str) -> str:
-    """All frames parallel to the world's at the start."""
+def parallelogram_document(integrator: str) -> str:
+    """The parallelogram as MJCF, all frames parallel to the world's at the start."""
     ball = '<joint type="ball"/>'
     links = _bodies.links()
     corner = links["AB"][1]

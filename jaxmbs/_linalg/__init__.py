@@ -20,7 +20,11 @@ from ._proximal import (
     slope_solver as slope_solver,
 )
 from ._rank import (
+    AbstractQRMethod as AbstractQRMethod,
+    BatchedQR as BatchedQR,
+    LapackQR as LapackQR,
     pivoted_qr as pivoted_qr,
+    PlatformQR as PlatformQR,
     rank_above as rank_above,
     RankDecomposition as RankDecomposition,
     singular_values as singular_values,

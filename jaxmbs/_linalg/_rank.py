@@ -6,6 +6,8 @@ under `jit` and `vmap`. None of it is meant to be differentiated: a rank has no 
 the derivative of a decomposition of a rank-deficient matrix does not exist.
 """
 
+import abc
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -13,6 +15,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar, Scalar
+from ._batched_qr import reflect_states
+from ._states_last import states_last
 
 
 class RankDecomposition(eqx.Module):
@@ -53,14 +57,56 @@ class RankDecomposition(eqx.Module):
         return jnp.where(decided, kept / jnp.where(decided, padded[0], 1.0), 1.0)
 
 
-def pivoted_qr(matrix: Float[Array, "m n"], tolerance: Scalar) -> RankDecomposition:
-    """C E = Q R with column pivoting (Businger & Golub 1965); the last columns of Q span the
-    left null space (Wojtyra & Fraczek 2013, eq. 21)."""
+class AbstractQRMethod(eqx.Module):
+    """A way to compute C E = Q R with column pivoting (Businger & Golub 1965), batched by
+    `vmap`. All give the same verdicts."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, matrix: Float[Array, "m n"]
+    ) -> tuple[Float[Array, " k"], Float[Array, "m m"]]:
+        """|R_kk|, k = min(m, n), and Q. The matrix is not empty."""
+
+
+class LapackQR(AbstractQRMethod):
+    """LAPACK's geqp3, one matrix after the other. On accelerators slow, or not there."""
+
+    def __call__(
+        self, matrix: Float[Array, "m n"]
+    ) -> tuple[Float[Array, " k"], Float[Array, "m m"]]:
+        q, r, _ = jsl.qr(matrix, mode="full", pivoting=True)
+        return jnp.abs(jnp.diagonal(r)), q
+
+
+class BatchedQR(AbstractQRMethod):
+    """Householder's reflections of all matrices of a batch at once, in array operations that stay
+    on the device."""
+
+    def __call__(
+        self, matrix: Float[Array, "m n"]
+    ) -> tuple[Float[Array, " k"], Float[Array, "m m"]]:
+        return states_last(reflect_states)(matrix)
+
+
+class PlatformQR(AbstractQRMethod):
+    """`LapackQR` on a CPU, `BatchedQR` elsewhere, chosen where the program is compiled for."""
+
+    def __call__(
+        self, matrix: Float[Array, "m n"]
+    ) -> tuple[Float[Array, " k"], Float[Array, "m m"]]:
+        return lax.platform_dependent(matrix, cpu=LapackQR(), default=BatchedQR())
+
+
+def pivoted_qr(
+    matrix: Float[Array, "m n"], tolerance: Scalar, method: AbstractQRMethod
+) -> RankDecomposition:
+    """C E = Q R; the last columns of Q span the left null space (Wojtyra & Fraczek 2013,
+    eq. 21)."""
     matrix = lax.stop_gradient(matrix)
     if 0 in matrix.shape:
         return _empty(matrix)
-    q, r, _ = jsl.qr(matrix, mode="full", pivoting=True)
-    return _decide(jnp.abs(jnp.diagonal(r)), q, tolerance)
+    pivots, basis = method(matrix)
+    return _decide(pivots, basis, tolerance)
 
 
 def singular_values(matrix: Float[Array, "m n"], tolerance: Scalar) -> RankDecomposition:

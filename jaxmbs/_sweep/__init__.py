@@ -5,3 +5,4 @@ from ._questions import (
     Verdicts as Verdicts,
 )
 from ._sweep import Sweep as Sweep, sweep as sweep
+from ._workspace import Workspace as Workspace, workspace as workspace

@@ -5,4 +5,5 @@ from ._history import (
     draw_force as draw_force,
     draw_reactions as draw_reactions,
 )
+from ._map import draw_map as draw_map
 from ._mechanism import draw_mechanism as draw_mechanism

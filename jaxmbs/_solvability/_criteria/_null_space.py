@@ -8,7 +8,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._custom_types import Numbers, Scalar
-from ..._linalg import pivoted_qr, RankDecomposition, singular_values
+from ..._linalg import (
+    AbstractQRMethod,
+    pivoted_qr,
+    PlatformQR,
+    RankDecomposition,
+    singular_values,
+)
 from .._questions import Questions
 from .base import AbstractCriterion
 
@@ -76,16 +82,22 @@ def _largest_eigenvalue(gram: Float[Array, "batch 3 3"]) -> Float[Array, " batch
 
 
 class QR(AbstractNullSpaceCriterion):
-    """Pivoted QR decomposition of C (Wojtyra & Fraczek 2013, eqs. 21-27): the default."""
+    """Pivoted QR decomposition of C (Wojtyra & Fraczek 2013, eqs. 21-27): the default.
+
+    **Arguments:** `tolerance`; `method`: how it is computed, default as suits the platform
+    (`PlatformQR`). No verdict depends on it.
+    """
 
     word: ClassVar[str] = "qr"
     tolerance: Scalar
+    method: AbstractQRMethod
 
-    def __init__(self, tolerance: Numbers = 1e-9):
+    def __init__(self, tolerance: Numbers = 1e-9, method: AbstractQRMethod | None = None):
         self.tolerance = jnp.asarray(tolerance, dtype=float)
+        self.method = PlatformQR() if method is None else method
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
-        return pivoted_qr(matrix, self.tolerance)
+        return pivoted_qr(matrix, self.tolerance, self.method)
 
 
 class SVD(AbstractNullSpaceCriterion):

@@ -1,0 +1,146 @@
+"""Many motions at once: `simulate` under `vmap`, and MuJoCo's threaded rollout.
+
+Every motion starts from the same state, with the loops at speeds between 0.5 and 1.5 of the
+model's (the parallelogram from rest). The closure error is the largest distance (m) between points
+that should coincide, at any saved time.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from _dynamics_peers import _bodies, mujoco_peer
+from _sweep_methods import batched, joined, WIDTH
+from _timing import best
+
+import jaxmbs as jm
+
+
+DURATION = 0.1  # s
+_STEP = 1e-3  # s, of MuJoCo's models
+
+
+class Motion(NamedTuple):
+    """A mechanism in both forms: ours, and MuJoCo's document; do speeds differ?"""
+
+    name: str
+    system: jm.MultibodySystem
+    document: str
+    moving: bool
+
+
+def motions() -> list[Motion]:
+    """A four-bar loop and the spatial parallelogram."""
+    chain = jm.mechanisms.four_bar_chain(1).system()
+    platform = jm.mechanisms.parallelogram().system()
+    return [
+        Motion("four-bar loop", chain, mujoco_peer.chain_document("Euler", 1), True),
+        Motion("parallelogram", platform, mujoco_peer.parallelogram_document("Euler"), False),
+    ]
+
+
+def own(motion: Motion, count: int, width: int) -> dict[str, float]:
+    """jaxmbs: simulations a second, and the closure error."""
+    system = motion.system
+
+    def one(system: jm.MultibodySystem, speed: Any) -> Any:
+        run = jm.simulate(
+            system,
+            system.reference_q,
+            speed * system.initial_v,
+            DURATION,
+            rtol=1e-6,
+            atol=1e-8,
+            monitor=False,
+            throw=False,
+        )
+        # The position error is relative to the characteristic length.
+        return run.q, jnp.max(run.position_error) * system.characteristic_length()
+
+    many = batched(one, system, width)
+    speeds = jnp.asarray(_speeds(count))
+    closure = float(np.max(joined(many(speeds))[1]))
+    seconds = best(lambda: many(speeds), _repeats(count))
+    return {"simulations_per_second": count / seconds, "closure_error": closure}
+
+
+def mujoco_rows(motion: Motion, count: int) -> dict[str, float] | None:
+    """MuJoCo's rollout, on as many threads as there are cores to this process."""
+    try:
+        mujoco: Any = importlib.import_module("mujoco")
+        rollout: Any = importlib.import_module("mujoco.rollout")
+    except ImportError as error:
+        print(f"MuJoCo is missing, its rows are left out ({error}).", file=sys.stderr)
+        return None
+    model, start = _mujoco_start(mujoco, motion)
+    threads = len(os.sched_getaffinity(0))
+    steps = round(DURATION / _STEP)
+    states = np.tile(_full_state(mujoco, model, start), (count, 1))
+    # The state is time, positions, velocities.
+    velocities = slice(1 + model.nq, 1 + model.nq + model.nv)
+    states[:, velocities] *= _speeds(count)[:, None]
+    wanted = mujoco.mjtState.mjSTATE_XFRC_APPLIED
+    loads = np.tile(start.xfrc_applied.ravel(), (1, steps, 1))
+    with rollout.Rollout(nthread=threads) as pool:
+        workers = [mujoco.MjData(model) for _ in range(threads)]
+
+        def run() -> Any:
+            return pool.rollout(model, workers, states, loads, control_spec=int(wanted))[0]
+
+        seconds = best(run, _repeats(count))
+        reached = run()
+    closure = _mujoco_closure(
+        mujoco, model, reached[: min(count, 64), ::10].reshape(-1, states.shape[1])
+    )
+    return {
+        "simulations_per_second": count / seconds,
+        "closure_error": closure,
+        "threads": threads,
+    }
+
+
+def _mujoco_start(mujoco: Any, motion: Motion) -> tuple[Any, Any]:
+    model = mujoco.MjModel.from_xml_string(motion.document)
+    data = mujoco.MjData(model)
+    if motion.moving:
+        for name, speed in (("v0", -1.0), ("h1", 1.0), ("v1", -1.0)):
+            data.qvel[model.body(name).dofadr[0]] = speed
+    else:
+        data.xfrc_applied[model.body("platform").id] = [*_bodies.FORCE, *_bodies.TORQUE]
+    return model, data
+
+
+def _full_state(mujoco: Any, model: Any, data: Any) -> np.ndarray:
+    kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    state = np.zeros(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    return state
+
+
+def _mujoco_closure(mujoco: Any, model: Any, states: np.ndarray) -> float:
+    data = mujoco.MjData(model)
+    worst = 0.0
+    for state in states:
+        mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        mujoco.mj_forward(model, data)
+        gaps = np.array(data.efc_pos).reshape(-1, 3)
+        worst = max(worst, float(np.max(np.linalg.norm(gaps, axis=1))))
+    return worst
+
+
+METHODS: dict[str, Callable[[Motion, int], dict[str, float] | None]] = {
+    "jaxmbs": lambda motion, count: own(motion, count, WIDTH),
+    "MuJoCo rollout": mujoco_rows,
+}
+
+
+def _speeds(count: int) -> np.ndarray:
+    return np.linspace(0.5, 1.5, count) if count > 1 else np.ones(1)
+
+
+def _repeats(count: int) -> int:
+    return 1 if count > 1000 else 3

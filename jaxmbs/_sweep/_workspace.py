@@ -1,0 +1,66 @@
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import IntScalar, Scalar
+from .._dynamics import solve_with_friction
+from .._formulations import MinimumNorm
+from .._solution import RESULTS
+from .._solvability import analyze
+from .._solvability._questions import generalized_reactions
+from .._system import AbstractSystem, Structure
+
+
+class Workspace(eqx.Module):
+    """What a map of a workspace shows at one state (or, batched, at many).
+
+    - `rank`, `redundancy`, `rank_gap`, `margin`, `reaction_unique` (constraints,): as in
+      `Solvability`.
+    - `force` (N): the largest resultant force on a body that is unique; 0 if none is.
+    - `result`: a `RESULTS` member, of the multipliers.
+    """
+
+    rank: IntScalar
+    redundancy: IntScalar
+    rank_gap: Scalar
+    margin: Scalar
+    reaction_unique: Bool[Array, " constraints"]
+    force: Scalar
+    result: RESULTS
+    structure: Structure = eqx.field(static=True)
+
+
+def workspace(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Workspace:
+    """The question of a map over a workspace: what is unique, how clearly, and how large do
+    forces become that can be known?
+
+    Forces are the resultants H_i C_X^T lambda_X of joints and drivers on bodies at this state
+    (q, v, t); one that is not unique (Wojtyra & Pekal, eq. 5) takes no part.
+
+    **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state.
+
+    **Returns:** a `Workspace`, for `sweep` and `jaxmbs.plot.draw_map`.
+    """
+    report = analyze(system, q, v, t)
+    solved = solve_with_friction(system, MinimumNorm(), q, v, t)
+    structure = system.structure
+    selections = []
+    for constraint, body in report.layout.pairs:
+        info = structure.constraints[constraint]
+        selections.append((range(info.start, info.stop), structure.bodies[body].force))
+    questions = generalized_reactions(system.constraint_matrix(q, v, t), selections)
+    own = jnp.append(solved.multipliers, 0.0)[questions.rows]
+    forces = jnp.linalg.norm(jnp.einsum("pcr,pr->pc", questions.coefficients, own), axis=1)
+    known = jnp.where(report.body_unique[:, 0], forces, 0.0)
+    return Workspace(
+        rank=report.rank,
+        redundancy=report.redundancy,
+        rank_gap=report.rank_gap,
+        margin=report.margin,
+        reaction_unique=report.reaction_unique,
+        force=jnp.max(known, initial=0.0),
+        result=solved.result,
+        structure=structure,
+    )
