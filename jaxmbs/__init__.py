@@ -1,6 +1,7 @@
 """Differentiable simulator of rigid and flexible multibody systems in JAX."""
 
 from . import (
+    design as design,
     forces as forces,
     mechanisms as mechanisms,
     motions as motions,

@@ -69,3 +69,13 @@ class RESULTS(Enumeration):
         "The answer holds what is not a number. Look for a division by zero or the root of a "
         "negative number in the question, or numbers that the mechanism cannot have."
     )
+    reaction_not_unique = (
+        "The objective depends on a reaction that is not unique, so it has no gradient. Use a "
+        "unique combination of multipliers (analyze says which are), or give the joints "
+        "compliance."
+    )
+    design_singular = (
+        "The objective depends on reactions in a singular configuration, out of which the rank of "
+        "the constraints changes, so it has no gradient there. Design for other configurations, or "
+        "make a body elastic."
+    )

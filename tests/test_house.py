@@ -26,7 +26,7 @@ FLOORS = (
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions"),
     ("_sweep", "_design"),
-    ("planar", "spatial", "forces", "motions", "mechanisms", "io", "plot", "view", "cli"),
+    ("planar", "spatial", "forces", "motions", "design", "mechanisms", "io", "plot", "view", "cli"),
     ("__init__", "__main__"),
 )
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}

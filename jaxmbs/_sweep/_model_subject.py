@@ -12,11 +12,21 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from .._constraints import AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
 from .._system import Model, MultibodySystem
-from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values, with_entry
+from ._subjects import (
+    AbstractSubject,
+    entry_of,
+    Placed,
+    said_of,
+    STATE,
+    State,
+    Values,
+    with_entry,
+)
 from ._units import unit_of, unit_of_motion
 
 
@@ -43,6 +53,16 @@ class ModelSubject(AbstractSubject):
             return unit_of(part.coordinate)
         return unit_of_motion(words[3], part.coordinate)
 
+    def value(self, name: str) -> Array:
+        words = name.split(".")
+        if words[0] in STATE:
+            return self._begin(self.model.system()).value(words[0], ".".join(words[1:]), name)
+        if words[0] == "gravity":
+            given = self.model.gravity
+            old = jnp.zeros(self.model.dimension) if given is None else given
+            return entry_of(old, ".".join(words[1:]), name)
+        return _value(_part(self.model, words[0], words[1]), words, name)
+
     def check(self, values: Values) -> None:
         _varied(self.model, values)
 
@@ -52,11 +72,13 @@ class ModelSubject(AbstractSubject):
         if holders:
             drivers = (*model.drivers, *holders)
             held = MultibodySystem(model.bodies, model.joints, drivers, gravity=model.gravity)
-        start = self.start
-        if start is None:
-            start = State(system.reference_q, system.initial_v, jnp.zeros(()))
-        start = start.changed(values)
+        start = self._begin(system).changed(values)
         return Placed(system, held, start.q, start.v, start.t)
+
+    def _begin(self, system: MultibodySystem) -> State:
+        if self.start is not None:
+            return self.start
+        return State(system.reference_q, system.initial_v, jnp.zeros(()))
 
 
 def _part(model: Model, group: str, name: str) -> Any:
@@ -128,6 +150,21 @@ def _coordinates(part: Any) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------------
 # Numbers
 # ---------------------------------------------------------------------------------------------
+
+
+def _value(part: Any, words: Sequence[str], name: str) -> Array:
+    """A number of a part, as the model gives it; where coordinates are held, zero, their value
+    in the reference configuration; the value at which a driver holds."""
+    if len(words) == 2:
+        return part.motion(jnp.zeros(()))
+    if words[2] in _coordinates(part):
+        return jnp.zeros(())
+    inner = 3 if words[2] == "motion" else 2
+    owner = part.motion if inner == 3 else part
+    given = getattr(owner, words[inner])
+    if given is None:
+        raise ModelError(f"{name!r}: it is not given in the model; give it a number there first.")
+    return entry_of(given, ".".join(words[inner + 1 :]), name)
 
 
 def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:

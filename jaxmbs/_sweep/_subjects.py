@@ -42,6 +42,10 @@ class State(eqx.Module):
     v: Float[Array, " nv"]
     t: Scalar
 
+    def value(self, word: str, entry: str, name: str) -> Array:
+        """One of q, v and time, or an entry of it."""
+        return entry_of({"q": self.q, "v": self.v, "time": self.t}[word], entry, name)
+
     def changed(self, values: Values) -> "State":
         """The same with what a case names."""
         fields = {"q": self.q, "v": self.v, "time": self.t}
@@ -65,6 +69,13 @@ class AbstractSubject(eqx.Module):
     @abc.abstractmethod
     def unit(self, name: str) -> str:
         """The unit of the number of that full name; empty where it is not known."""
+
+    @abc.abstractmethod
+    def value(self, name: str) -> Array:
+        """What stands there before anything is varied.
+
+        **Raises:** `ModelError` for a number that is not given.
+        """
 
     @abc.abstractmethod
     def check(self, values: Values) -> None:
@@ -92,6 +103,12 @@ class SystemSubject(AbstractSubject):
 
     def unit(self, name: str) -> str:
         return unit_of(name.split(".")[-1])
+
+    def value(self, name: str) -> Array:
+        word, _, entry = name.partition(".")
+        if word in STATE:
+            return self.start.value(word, entry, name)
+        return jnp.asarray(_follow(self.system, self._way(name)))
 
     def check(self, values: Values) -> None:
         self.place(values)
@@ -143,7 +160,27 @@ def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
                 f"{name!r} is of shape {list(old.shape)}, got values of shape {list(value.shape)}."
             )
         return value.astype(old.dtype)
-    size = old.shape[-1] if old.ndim else 0
+    index = _entry_index(old, entry, name)
+    if value.shape != ():
+        raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
+    return old.at[..., index].set(value)
+
+
+def entry_of(array: Any, entry: str, name: str) -> Array:
+    """An array, or its entry (along its last axis, where all of them are the same number).
+
+    **Raises:** `ModelError` if it has no such entry, or entries of that name differ.
+    """
+    if not entry:
+        return jnp.asarray(array)
+    found = jnp.asarray(array)[..., _entry_index(array, entry, name)].ravel()
+    if not bool(jnp.all(found == found[0])):
+        raise ModelError(f"{name!r} stands for several numbers, {found.tolist()}.")
+    return found[0]
+
+
+def _entry_index(array: Any, entry: str, name: str) -> int:
+    size = array.shape[-1] if array.ndim else 0
     words = {str(k): k for k in range(size)}
     if size in (2, 3):
         words |= dict(zip(_LETTERS[:size], range(size), strict=True))
@@ -152,9 +189,7 @@ def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
             f"{name!r}: there is no entry {entry!r}; the entries are "
             f"{', '.join(words) or 'none, as it is one number'}."
         )
-    if value.shape != ():
-        raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
-    return old.at[..., words[entry]].set(value)
+    return words[entry]
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:

@@ -1,0 +1,156 @@
+"""The constraint matrix along a design's states, with its null spaces and its changes.
+
+C is scaled as in `analyze`: linear columns times the characteristic length, rows of unit length.
+Decompositions are NumPy's, of concrete numbers, and nothing is differentiated through them.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import Scalar
+from ._study import States, Study
+
+
+# As `QR()` of `analyze`: relative to the largest singular value.
+_RANK = 1e-9
+
+
+class Spaces(NamedTuple):
+    """At one state: singular values of the scaled C, its `rank`, its left null space (rows, p)
+    and its null space (nv, k); the left and the null space of its geometric rows."""
+
+    values: np.ndarray
+    rank: int
+    left: np.ndarray
+    right: np.ndarray
+    geometric_left: np.ndarray
+    geometric_right: np.ndarray
+
+
+class Rows(eqx.Module):
+    """At each state, along each parameter: the change of C and of Phi at a fixed configuration.
+    What the configuration follows: its geometric rows (joints whose coordinate is held have one
+    more), their change, and the change of the configuration from which it is assembled."""
+
+    matrix: Float[Array, "*n rows nv p"]
+    residual: Float[Array, "*n geometric p"]
+    followed: Float[Array, "*n held nv"]
+    held: Float[Array, "*n held p"]
+    start: Float[Array, "*n nv p"]
+
+
+class Scaled(NamedTuple):
+    """C at each state (n, rows, nv) with rows of unit length, the lengths that the rows had
+    (n, rows), and what the columns were multiplied by (nv,)."""
+
+    matrix: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+@eqx.filter_jit
+def _matrices(at: States) -> tuple[Float[Array, "n rows nv"], Scalar]:
+    system = at.system
+    states = (at.q, at.v, at.times)
+    matrices = lax.map(lambda s: system.constraint_matrix(*s), states)
+    return matrices, system.characteristic_length()
+
+
+def scaled(at: States) -> Scaled:
+    """The constraint matrices of a concrete at."""
+    matrices, length = _matrices(at)
+    structure = at.system.structure
+    columns = np.where(structure.length_columns, float(length), 1.0)
+    matrix = np.asarray(matrices) * columns
+    rows = np.linalg.norm(matrix, axis=2)
+    rows = np.where(rows > 0, rows, 1.0)
+    return Scaled(matrix / rows[:, :, None], rows, columns)
+
+
+def spaces(matrix: np.ndarray, geometric: np.ndarray) -> Spaces:
+    """Of one scaled C."""
+    values, rank, left, right = _decomposed(matrix)
+    if geometric.all():
+        return Spaces(values, rank, left, right, left, right)
+    _, _, some, free = _decomposed(matrix[geometric])
+    return Spaces(values, rank, left, right, some, free)
+
+
+def singular_values(matrix: np.ndarray, tolerance: float = _RANK) -> tuple[np.ndarray, int]:
+    """Of one scaled C, and its rank."""
+    if 0 in matrix.shape:
+        return np.zeros(0), 0
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values, int(np.sum(values > tolerance * values[0]))
+
+
+def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, int, np.ndarray, np.ndarray]:
+    rows, columns = matrix.shape
+    if not rows:
+        return np.zeros(0), 0, np.zeros((0, 0)), np.eye(columns)
+    u, values, vt = np.linalg.svd(matrix)
+    rank = int(np.sum(values > _RANK * values[0]))
+    return values, rank, u[:, rank:], vt[rank:].T
+
+
+@eqx.filter_jit
+def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
+    """Of C and Phi along every parameter, at every state."""
+    moving, nv = study.run.moving, at.v.shape[1]
+    origin = lax.stop_gradient(study.placed(design).q)
+
+    def state(given: tuple[Array, Array, Array]) -> Rows:
+        q, v, t = given
+
+        def varied(x: Float[Array, " p"]) -> tuple[Array, Array, Array, Array]:
+            system, held, start, _, time = study.placed(x)
+            held, time = (system, t) if moving else (held, time)
+            begin = jnp.zeros(nv) if moving else system.difference(origin, start)
+            matrix, residual = system.constraint_matrix(q, v, time), held.position_residual(q, time)
+            return matrix, system.position_residual(q, time), residual, begin
+
+        matrix, residual, held, start = jax.jacfwd(varied)(design)
+        follower = study.placed(design)
+        system, time = (follower.system, t) if moving else (follower.held, follower.t)
+        followed = system.constraint_matrix(q, v, time)[system.structure.geometric_rows]
+        return Rows(matrix, residual, followed, held, start)
+
+    states = (at.q, at.v, at.times)
+    return lax.map(state, lax.stop_gradient(states))
+
+
+def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
+    """The displacement with which each state follows each parameter: the start's, and the least
+    one that meets the constraints again, or comes closest. Free motions may be added to it."""
+    followed = np.asarray(moved.followed) * columns
+    start = np.asarray(moved.start) / columns[:, None]
+    if not followed.shape[1]:
+        return np.swapaxes(start, 1, 2) * columns
+    gap = followed @ start + np.asarray(moved.held)
+    least = np.linalg.pinv(followed, rcond=_RANK) @ gap
+    return np.swapaxes(start - least, 1, 2) * columns
+
+
+@eqx.filter_jit
+def changes_of_motion(at: States, steps: Float[Array, "n k nv"]) -> Float[Array, "n k rows nv"]:
+    """The change of C along displacements of each state."""
+    system = at.system
+
+    def state(given: tuple[Array, Array, Array, Array]) -> Float[Array, "k rows nv"]:
+        q, v, t, own = given
+
+        def along(step: Float[Array, " nv"]) -> Float[Array, "rows nv"]:
+            def matrix(s: Scalar) -> Float[Array, "rows nv"]:
+                return system.constraint_matrix(system.retract(q, s * step), v, t)
+
+            return jax.jvp(matrix, (jnp.zeros((), q.dtype),), (jnp.ones((), q.dtype),))[1]
+
+        return jax.vmap(along)(own)
+
+    return lax.map(state, (at.q, at.v, at.times, steps))

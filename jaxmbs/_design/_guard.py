@@ -1,0 +1,271 @@
+"""Which directions of a design have a derivative.
+
+At constant rank the derivative of a reaction is given by a formula that returns a number for any
+direction. It means nothing along a direction that changes the rank of C or opens the mechanism.
+With N and Z the left and the right null space of C and dC its total change, the configuration
+following the constraints, a direction keeps the rank to first order iff N^T dC Z = 0; and the
+mechanism closes after it iff N_h^T dPhi = 0, N_h the left null space of the geometric rows. Both
+are linear in the direction, so that the directions that keep both are a null space again.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import NumberList, Numbers, RealScalarLike
+from .._solution import RESULTS
+from .._solvability._table import format_table
+from ._constraints import changes, changes_of_motion, following, scaled, spaces
+from ._refusal import DesignError
+from ._study import States, states, Study
+
+
+# A change across the null spaces below this part of the whole change is rounding.
+_KEEPS = 1e-6
+
+# A parameter that changes rows of unit length by less than this changes nothing.
+_ROUNDING = 1e-10
+
+
+class _Conditions(NamedTuple):
+    """N^T dC Z and N_h^T dPhi of all states, a column for each parameter, with the size of the
+    whole change of C and of Phi of each parameter."""
+
+    rank: np.ndarray
+    closure: np.ndarray
+    rank_size: np.ndarray
+    closure_size: np.ndarray
+
+
+class Guard(eqx.Module):
+    """Which directions of a design keep the rank and the closure of its mechanism.
+
+    - `names` (p,): the parameters. `ranks` (n,): of C at each state.
+    - `rank_measure`, `closure_measure` (p,): the part of the change of C, and of Phi, along each
+      parameter that breaks the rank, and the closure; 0 where it keeps them.
+    - `kept` (p, k): a basis of the directions that keep both.
+
+    `keeps`, `require` and `project` answer for a direction or a gradient.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    ranks: np.ndarray
+    rank_measure: np.ndarray
+    closure_measure: np.ndarray
+    kept: np.ndarray
+    study: Study
+    conditions: _Conditions
+
+    def keeps(self, direction: Mapping[str, float] | str) -> bool:
+        """Does this direction (numbers by name, or one parameter) keep rank and closure?"""
+        return not self._broken(self._vector(direction))
+
+    def require(self, direction: Mapping[str, float] | str) -> None:
+        """Refuse a direction along which there is no derivative.
+
+        **Raises:** `DesignError` that says what it breaks and which combination keeps it.
+        """
+        vector = self._vector(direction)
+        broken = self._broken(vector)
+        if broken:
+            moved = {n: x for n, x in zip(self.names, vector, strict=True) if x}
+            single = list(moved.values()) == [1.0]
+            shown = repr(next(iter(moved))) if single else _combination(moved)
+            raise DesignError(
+                f"there is no derivative along {shown}: it breaks "
+                f"{' and '.join(broken)}; {self._way_out(vector)}."
+            )
+
+    def project(
+        self, gradient: NumberList, scale: Mapping[str, float] | None = None
+    ) -> Float[np.ndarray, " p"]:
+        """The direction of steepest ascent among those that keep both: the orthogonal projection
+        of the gradient onto them.
+
+        **Arguments:** `gradient` (p,): in the order of `names`. `scale`: the amount by which each
+        parameter may reasonably change, relative to which orthogonal and steepest are meant;
+        default 1 in its unit, where the result is a gradient again.
+        """
+        scales = np.ones(len(self.names))
+        if scale is not None:
+            given = self.study.direction(scale)
+            scales = np.where(given > 0, given, scales)
+        basis, _ = np.linalg.qr(self.kept / scales[:, None])
+        return scales * (basis @ (basis.T @ (np.asarray(gradient) * scales)))
+
+    def _vector(self, direction: Mapping[str, float] | str) -> np.ndarray:
+        given = {direction: 1.0} if isinstance(direction, str) else direction
+        return self.study.direction(given)
+
+    def _broken(self, vector: np.ndarray) -> list[str]:
+        found = []
+        conditions = self.conditions
+        for matrix, size, what in (
+            (conditions.rank, conditions.rank_size, self._rank_words()),
+            (conditions.closure, conditions.closure_size, "the closure of the mechanism"),
+        ):
+            whole = np.abs(vector) @ size
+            if np.linalg.norm(matrix @ vector) > _KEEPS * whole:
+                found.append(what)
+        return found
+
+    def _rank_words(self) -> str:
+        ranks = sorted(set(self.ranks.tolist()))
+        return f"the rank of the constraints ({', '.join(map(str, ranks))} here)"
+
+    def _way_out(self, vector: np.ndarray) -> str:
+        """Which other parameters make up for what a direction breaks, as few as do."""
+        others = [k for k in range(len(self.names)) if not vector[k]]
+        for count in (1, 2):
+            for chosen in itertools.combinations(others, count):
+                found = self._completed(vector, list(chosen))
+                if found is not None:
+                    return f"together with {_combination(found)} it keeps both"
+        found = self._completed(vector, others)
+        if found is not None:
+            return f"together with {_combination(found)} it keeps both"
+        return (
+            "no combination with the other parameters of the study keeps it, so leave it out, or "
+            "make a body or joint elastic (bushings have no such limit)"
+        )
+
+    def _completed(self, vector: np.ndarray, others: list[int]) -> dict[str, float] | None:
+        """What the other parameters have to change by, if that helps."""
+        if not others:
+            return None
+        conditions = self.conditions
+        size = conditions.rank_size + conditions.closure_size
+        unit = np.where(size > 0, size, 1.0)[others]
+        matrix = np.concatenate([conditions.rank, conditions.closure])
+        # Columns have at most unit length: what is smaller than a kept change is rounding.
+        u, values, vt = np.linalg.svd(matrix[:, others] / unit, full_matrices=False)
+        large = values > _KEEPS
+        amounts = vt[large].T @ (u[:, large].T @ (-matrix @ vector) / values[large])
+        whole = vector.copy()
+        whole[others] = amounts / unit
+        if self._broken(whole):
+            return None
+        # Numbers that only rounding made are no part of a combination.
+        moved = np.abs(amounts) > _KEEPS * np.max(np.abs(amounts), initial=0.0)
+        return {self.names[k]: whole[k] for k, own in zip(others, moved, strict=True) if own}
+
+    def __str__(self) -> str:
+        header = ("parameter", "unit", "rank", "closure", "derivative")
+        lines = []
+        for k, name in enumerate(self.names):
+            broken = self._broken(np.eye(len(self.names))[k])
+            lines.append(
+                (
+                    name,
+                    self.study.subject.unit(name),
+                    f"{self.rank_measure[k]:.1e}",
+                    f"{self.closure_measure[k]:.1e}",
+                    "none: breaks " + " and ".join(broken) if broken else "yes",
+                )
+            )
+        ranks = ", ".join(map(str, sorted(set(self.ranks.tolist()))))
+        head = (
+            f"rank {ranks}; {self.kept.shape[1]} of {len(self.names)} directions keep rank and "
+            "closure"
+        )
+        return "\n".join([head, "", format_table(header, lines)])
+
+
+def guard(study: Study, design: Mapping[str, RealScalarLike] | Numbers | None = None) -> Guard:
+    """Which directions of a design keep the rank of C and the closure, at all states of its run?
+
+    Costs two singular value decompositions for each state, beside derivatives of C.
+
+    **Arguments:** `design`: numbers by name or in order; default as the model gives them.
+
+    **Returns:** a `Guard`.
+
+    **Raises:** `DesignError` if the run of this design fails.
+    """
+    x = study.design if design is None else study.values(design)
+    study.check(x)
+    found = states(study, x)
+    succeeded(found.result, "this design")
+    conditions, ranks = _conditions(study, x, found)
+    size = conditions.rank_size, conditions.closure_size
+    rank, closure = (
+        np.linalg.norm(m, axis=0) / np.where(s > 0, s, 1.0)
+        for m, s in zip(conditions[:2], size, strict=True)
+    )
+    return Guard(study.names, ranks, rank, closure, _kept(conditions), study, conditions)
+
+
+def succeeded(result: RESULTS, what: str) -> None:
+    """Raise what a run ended with, if that was a failure."""
+    if RESULTS[result]:
+        raise DesignError(f"{what} cannot be computed. {RESULTS[result]}")
+
+
+def _conditions(
+    study: Study, design: Float[Array, " p"], at: States
+) -> tuple[_Conditions, np.ndarray]:
+    found, structure = scaled(at), at.system.structure
+    moved = changes(study, design, at)
+    steps = following(moved, found.columns)
+    with_states = np.moveaxis(np.asarray(changes_of_motion(at, jnp.asarray(steps))), 1, 3)
+    unit = found.columns[None, None, :, None] / found.rows[:, :, None, None]
+    direct, follow = np.asarray(moved.matrix) * unit, with_states * unit
+    residual = np.asarray(moved.residual) / found.rows[:, structure.geometric_rows, None]
+    rank, closure, ranks = [], [], []
+    for k, matrix in enumerate(found.matrix):
+        here = spaces(matrix, structure.geometric)
+        across = np.einsum("ra,rcp,cb->abp", here.left, direct[k] + follow[k], here.right)
+        rank.append(across.reshape(-1, len(study.names)))
+        closure.append(here.geometric_left.T @ residual[k])
+        ranks.append(here.rank)
+    amounts = _amounts(study, np.asarray(design), float(at.system.characteristic_length()))
+    whole = _norms(direct) + _norms(follow)
+    rank_part, rank_size = _without_rounding(np.concatenate(rank), whole, amounts)
+    closure_part, closure_size = _without_rounding(
+        np.concatenate(closure), _norms(residual), amounts
+    )
+    return _Conditions(rank_part, closure_part, rank_size, closure_size), np.array(ranks)
+
+
+def _norms(arrays: np.ndarray) -> np.ndarray:
+    """The norm of all entries that belong to a parameter, the last axis."""
+    return np.linalg.norm(arrays.reshape(-1, arrays.shape[-1]), axis=0)
+
+
+def _amounts(study: Study, design: np.ndarray, length: float) -> np.ndarray:
+    """By how much each parameter may change: its own size, at least one characteristic length,
+    or one where it is no length."""
+    units = [study.subject.unit(name) for name in study.names]
+    least = np.array([length if unit == "m" else 1.0 for unit in units])
+    return np.maximum(np.abs(design), least)
+
+
+def _without_rounding(
+    conditions: np.ndarray, size: np.ndarray, amounts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters that change nothing but by rounding change nothing. Rows have unit length, so
+    that changes are compared with one."""
+    changing = size * amounts > _ROUNDING
+    return np.where(changing, conditions, 0.0), np.where(changing, size, 0.0)
+
+
+def _kept(conditions: _Conditions) -> np.ndarray:
+    """A basis of the directions that break nothing."""
+    size = conditions.rank_size + conditions.closure_size
+    unit = np.where(size > 0, size, 1.0)
+    matrix = np.concatenate([conditions.rank, conditions.closure]) / unit
+    if not matrix.shape[0]:
+        return np.eye(unit.size)
+    _, values, basis = np.linalg.svd(matrix)
+    return basis[int(np.sum(values > _KEEPS)) :].T / unit[:, None]
+
+
+def _combination(amounts: Mapping[str, float]) -> str:
+    """Such as 2 bodies.rod.mass - 0.1 joints.B.at.x."""
+    terms = [f"{'-' if x < 0 else '+'} {abs(x):.7g} {name}" for name, x in amounts.items()]
+    return " ".join(terms).removeprefix("+ ")

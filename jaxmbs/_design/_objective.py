@@ -1,0 +1,307 @@
+"""Objectives, their gradients, and which of them have none.
+
+An objective is any function of the states of a run to a number. Multipliers are known up to N z, N
+a basis of the left null space of C; so an objective J has a gradient only if J(lambda + N z) does
+not depend on z. It is asked of the derivative of J by lambda, across N, at the multipliers that
+were found and at others that are as good. A reaction has no derivative either in a singular
+configuration, out of which free motions change the rank of C: N^T (dC z) w is not zero there for
+some free motions z and w.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
+from .._dynamics import Trajectory
+from .._dynamics._projection import correction
+from .._kinematics import geometric_descriptor
+from .._linalg import motion_solver, normalise_rows
+from .._solution import RESULTS
+from .._solvability import QR
+from ._guard import guard, succeeded
+from ._refusal import DesignError
+from ._study import responded, Study
+
+
+# Any function of the states of a run to a number.
+Objective: TypeAlias = Callable[[Trajectory], Scalar]
+
+# The part of a gradient by the multipliers across their null space below which it is rounding,
+# and that of the change of C across both null spaces.
+_UNIQUE = 1e-6
+_SINGULAR = 1e-5
+
+# Random free motions, and other multipliers, that are tried.
+_TRIALS = 2
+
+# Terms of a combination that are named.
+_TERMS = 6
+
+
+class Evaluation(eqx.Module):
+    """A value of an objective. `result`: `RESULTS.reaction_not_unique` or `design_singular` if it
+    has no gradient; the failure of the run if that failed."""
+
+    value: Scalar
+    result: RESULTS
+
+
+class Dependence(eqx.Module):
+    """How an objective depends on the multipliers of each state, rows of unit length.
+
+    - `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind zeros.
+    - `row_scale` (n, rows): what rows were divided by. `across`, `singular` (n,): what of it is
+      not unique; how much the rank changes out of the configuration.
+    """
+
+    gradient: Float[Array, "n rows"]
+    null_space: Float[Array, "n rows rows"]
+    row_scale: Float[Array, "n rows"]
+    across: Float[Array, " n"]
+    singular: Float[Array, " n"]
+
+    def unique(self) -> BoolScalar:
+        """Does it depend on nothing that is not unique?"""
+        return jnp.all(self.across <= _UNIQUE)
+
+    def regular(self) -> BoolScalar:
+        """Are all states on whose multipliers it depends out of singular configurations?"""
+        return jnp.all(self.singular <= _SINGULAR)
+
+
+def evaluate(study: Study, objective: Objective, design: Float[Array, " p"]) -> Evaluation:
+    """The value of an objective, and whether it has a gradient at all.
+
+    Works under `jit`, `vmap` and differentiation: there the `result` alone tells. It does not
+    look at the parameters: see `guard`.
+
+    **Arguments:** `design` (p,): in the order of `study.names`.
+    """
+    response = study.respond(design)
+    value = objective(response)
+    found = dependence(objective, response, hidden_in(response, value))
+    result = RESULTS.where(found.regular(), RESULTS.successful, RESULTS.design_singular)
+    result = RESULTS.where(found.unique(), result, RESULTS.reaction_not_unique)
+    failed = response.result != RESULTS.successful
+    return Evaluation(value, RESULTS.where(failed, response.result, result))
+
+
+class Hidden(eqx.Module):
+    """What a response leaves open at each state: N of the scaled C behind zeros, what its rows
+    were divided by, and how much free motions change the rank."""
+
+    null_space: Float[Array, "n rows rows"]
+    row_scale: Float[Array, "n rows"]
+    singular: Float[Array, " n"]
+
+
+def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
+    """Not differentiated. `after`: what has to be computed before, as this decomposes (see
+    `AbstractCriterion.measure`) and an objective may do so as well."""
+    arrays, rest = eqx.partition((response, after), eqx.is_array)
+    response, after = eqx.combine(lax.stop_gradient(arrays), rest)
+    states = (response.q, response.v, response.times)
+    states, _ = lax.optimization_barrier((states, after))
+    null, scale, singular = lax.map(lambda s: _state(response, *s), states)
+    return Hidden(null, scale, singular)
+
+
+def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> Dependence:
+    """See `Dependence`; not differentiated."""
+    arrays, rest = eqx.partition((response, objective), eqx.is_array)
+    response, objective = eqx.combine(lax.stop_gradient(arrays), rest)
+    null, scale = hidden.null_space, hidden.row_scale
+
+    def gradient_at(other: Float[Array, "n rows"]) -> Float[Array, "n rows"]:
+        def changed(x: Float[Array, "n rows"]) -> Scalar:
+            return objective(eqx.tree_at(lambda r: r.multipliers, response, x))
+
+        away = jnp.einsum("nij,nj->ni", null, size * other) / scale
+        return jax.grad(changed)(response.multipliers + away)
+
+    size = jnp.max(jnp.abs(response.multipliers * scale), initial=0.0)
+    size = jnp.where(size > 0, size, 1.0)
+    shape = response.multipliers.shape
+    normal = np.random.default_rng(0).normal(size=(_TRIALS, *shape))
+    others = jnp.asarray(np.concatenate([np.zeros((1, *shape)), normal]))
+    gradients = lax.map(gradient_at, others) / scale[None]
+    lengths = jnp.linalg.norm(gradients, axis=2)
+    largest = jnp.max(lengths, initial=0.0)
+    largest = jnp.where(largest > 0, largest, 1.0)
+    across = jnp.linalg.norm(jnp.einsum("kni,nij->knj", gradients, null), axis=2) / largest
+    depends = jnp.max(lengths, axis=0) > _UNIQUE * largest
+    # The trial that shows it most; the longest gradient where none does.
+    strongest = jnp.argmax(across + _UNIQUE**2 * lengths / largest, axis=0)
+    return Dependence(
+        gradients[strongest, jnp.arange(scale.shape[0])],
+        null,
+        scale,
+        jnp.max(across, axis=0),
+        jnp.where(depends, hidden.singular, 0.0),
+    )
+
+
+def _state(
+    response: Trajectory, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Float[Array, "rows rows"], Float[Array, " rows"], Scalar]:
+    """N of the scaled C, what its rows were divided by, and how much free motions change the
+    rank."""
+    system = response.system
+    structure = system.structure
+    unit = jnp.where(structure.length_columns, system.characteristic_length(), 1.0)
+
+    def matrix(q: Float[Array, " nq"]) -> Float[Array, "rows nv"]:
+        return system.constraint_matrix(q, v, t) * unit[None]
+
+    scaled, scale = normalise_rows(matrix(q))
+    null = QR().decompose(scaled).null_space
+    normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
+
+    def change(pair: Float[Array, "2 nv"]) -> Float[Array, ""]:
+        solver = motion_solver()
+        geometric = geometric_descriptor(system, q, t)
+        everything = system.descriptor(q, v, t)
+        free = unit * pair[0]
+        free = free - correction(geometric, geometric.constrain(free), solver)
+        other = unit * pair[1]
+        other = (other - correction(everything, everything.constrain(other), solver)) / unit
+        zero, one = jnp.zeros(()), jnp.ones(())
+        moved = jax.jvp(lambda s: matrix(system.retract(q, s * free)), (zero,), (one,))[1]
+        moved = moved / scale[:, None]
+        size = jnp.linalg.norm(moved) * jnp.linalg.norm(other)
+        return jnp.linalg.norm(null.T @ (moved @ other)) / jnp.where(size > 0, size, 1.0)
+
+    return null, scale, jnp.max(lax.map(change, normal), initial=0.0)
+
+
+# Apart, as the first is the same program for every objective.
+_hidden_in = eqx.filter_jit(hidden_in)
+_dependence = eqx.filter_jit(dependence)
+
+
+def require_gradient(
+    study: Study,
+    objective: Objective,
+    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+) -> None:
+    """Refuse an objective that has no gradient, as it depends on a reaction that is not unique.
+
+    **Raises:** `DesignError` that names the joints and the ways out.
+    """
+    x = study.design if design is None else study.values(design)
+    study.check(x)
+    response = responded(study, x)
+    succeeded(response.result, "this design")
+    found = _dependence(objective, response, _hidden_in(response))
+    if not bool(found.unique()):
+        raise DesignError(_not_unique(found, response))
+    if not bool(found.regular()):
+        state = int(np.argmax(np.asarray(found.singular)))
+        raise DesignError(
+            "the objective has no gradient: it depends on reactions of "
+            f"{', '.join(_joints(found, response, state, hidden=False))} in a singular "
+            f"configuration (at {float(response.times[state]):g} s), out of which the rank of the "
+            "constraints changes, so that they are not continuous there; design for other "
+            "configurations, or make a body elastic."
+        )
+
+
+def _joints(found: Dependence, response: Trajectory, state: int, *, hidden: bool) -> list[str]:
+    """The joints on which the objective depends at a state; `hidden`: and which are not
+    unique."""
+    structure = response.system.structure
+    gradient = np.abs(np.asarray(found.gradient[state]))
+    rows = gradient > _UNIQUE * max(gradient.max(), 1e-300)
+    if hidden:
+        rows &= np.linalg.norm(np.asarray(found.null_space[state]), axis=1) > _UNIQUE
+    owners = dict.fromkeys(structure.row_owner[rows].tolist())
+    return [structure.constraint_names[k] for k in owners]
+
+
+def _not_unique(found: Dependence, response: Trajectory) -> str:
+    state = int(np.argmax(np.asarray(found.across)))
+    names = ", ".join(_joints(found, response, state, hidden=True))
+    null = np.asarray(found.null_space[state])
+    gradient = np.asarray(found.gradient[state])
+    closest = gradient - null @ (null.T @ gradient)
+    out = "no combination of multipliers close to it is unique"
+    if np.linalg.norm(closest) > 1e-3 * np.linalg.norm(gradient):
+        terms = _terms(closest * np.asarray(found.row_scale[state]), response)
+        out = f"the closest unique combination is {terms}"
+    return (
+        f"the objective has no gradient: it depends on reactions that are not unique, those of "
+        f"{names}; {out}; or give these joints compliance (a bushing in the place of the joint), "
+        "which makes their reactions unique."
+    )
+
+
+def _terms(coefficients: np.ndarray, response: Trajectory) -> str:
+    largest = np.max(np.abs(coefficients))
+    shown = [k for k in np.argsort(-np.abs(coefficients)) if abs(coefficients[k]) > 1e-6 * largest]
+    names = response.system.structure.row_names
+    relative = coefficients / coefficients[shown[0]]
+    terms = [f"{'-' if relative[k] < 0 else '+'} {abs(relative[k]):.4g} {names[k]}" for k in shown]
+    more = f" ... ({len(terms)} terms)" if len(terms) > _TERMS else ""
+    return " ".join(terms[:_TERMS]).removeprefix("+ ") + more
+
+
+class Gradient(eqx.Module):
+    """The value of an objective and its gradient (p,), `names` in order."""
+
+    value: Scalar
+    gradient: Float[Array, " p"]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.gradient[self.names.index(name)])
+
+
+def gradient(
+    study: Study,
+    objective: Objective,
+    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+    *,
+    project: bool = False,
+) -> Gradient:
+    """Value and gradient of an objective, where there is one.
+
+    **Arguments:** `design`: numbers by name or in order, default as the model gives them;
+    `project`: take the gradient along the directions that keep rank and closure, in place of
+    refusing the others (see `Guard.project`).
+
+    **Raises:** `DesignError` for an objective of reactions that are not unique, naming them, and
+    for parameters along which the rank or the closure breaks, naming the combinations that keep
+    them.
+    """
+    x = study.design if design is None else study.values(design)
+    require_gradient(study, objective, x)
+    found = guard(study, x)
+    if not project:
+        for name in study.names:
+            found.require(name)
+    value, slope = value_and_slope(study, objective, x)
+    if project:
+        slope = jnp.asarray(found.project(slope))
+    return Gradient(value, slope, study.names)
+
+
+@eqx.filter_jit
+def value_and_slope(
+    study: Study, objective: Objective, design: Float[Array, " p"]
+) -> tuple[Scalar, Float[Array, " p"]]:
+    """Value and gradient without any guard; forward mode where the run asks for it."""
+
+    def function(x: Float[Array, " p"]) -> Any:
+        value = objective(study.respond(x))
+        return value, value
+
+    derivative = jax.jacfwd if study.run.forward_mode() else jax.grad
+    slope, value = derivative(function, has_aux=True)(design)
+    return value, slope

@@ -1,0 +1,151 @@
+"""What an objective is made of: numbers of every state of a run."""
+
+import abc
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._custom_types import RealScalarLike, Scalar
+from .._dynamics import Trajectory
+from .._solvability._expression import parse_combination
+
+
+class AbstractQuantity(eqx.Module):
+    """A number at every state of a run."""
+
+    @abc.abstractmethod
+    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
+        """The number at each of the states."""
+
+    @abc.abstractmethod
+    def unit(self, response: Trajectory) -> str:
+        """Its unit; empty where it has none of its own."""
+
+
+class Combination(AbstractQuantity):
+    """c^T lambda, a linear combination of multipliers (N, N m).
+
+    **Arguments:** `expression`: in row names, such as `"W1 - W2"` (see `analyze`).
+    """
+
+    expression: str = eqx.field(static=True)
+
+    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
+        names = response.system.structure.row_names
+        return response.multipliers @ jnp.asarray(parse_combination(self.expression, names))
+
+    def unit(self, response: Trajectory) -> str:
+        structure = response.system.structure
+        named = parse_combination(self.expression, structure.row_names) != 0
+        lengths = structure.length_rows[named]
+        if lengths.all():
+            return "N"
+        return "" if lengths.any() else "N m"
+
+
+class Force(AbstractQuantity):
+    """The magnitude of the resultant force (N) of joints on a body, |sum of H_i C_X^T lambda_X|.
+
+    **Arguments:** `joints`: their names, or one; `body`: on which they act, default the first
+    moving body of the first of them.
+
+    **Raises:** (when called) `ValueError` for names that mean nothing.
+    """
+
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: str | Sequence[str], body: str | None = None):
+        self.joints = (joints,) if isinstance(joints, str) else tuple(joints)
+        self.body = body
+
+    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
+        system = response.system
+        structure = system.structure
+        infos = [structure.constraint(name) for name in self.joints]
+        rows = np.concatenate([np.arange(c.start, c.stop) for c in infos])
+        bodies = {structure.bodies[k].name: structure.bodies[k] for c in infos for k in c.bodies}
+        body = next(iter(bodies)) if self.body is None else self.body
+        if body not in bodies:
+            raise ValueError(
+                f"{', '.join(self.joints)} act on {', '.join(bodies)}, not on {body!r}."
+            )
+        columns = np.array(bodies[body].force)
+
+        def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
+            q, v, t, multipliers = state
+            matrix = system.constraint_matrix(q, v, t)[rows][:, columns]
+            square = jnp.sum((matrix.T @ multipliers[rows]) ** 2)
+            # The root of zero has no derivative; that of a force which is zero is taken as zero.
+            acting = square > 0
+            return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
+
+        states = (response.q, response.v, response.times, response.multipliers)
+        return lax.map(magnitude, states)
+
+    def unit(self, response: Trajectory) -> str:
+        del response
+        return "N"
+
+
+class Peak(eqx.Module):
+    """An objective: the largest absolute value of a quantity over the states.
+
+    **Arguments:** `quantity`; `exponent`: in the place of the maximum, which bends sharply where
+    two states are equally large, the smooth norm (mean |x|^exponent)^(1/exponent), which is at
+    most the maximum and comes close to it; default the maximum itself.
+    """
+
+    quantity: AbstractQuantity
+    exponent: Scalar | None
+
+    def __init__(self, quantity: AbstractQuantity, exponent: RealScalarLike | None = None):
+        self.quantity = quantity
+        self.exponent = None if exponent is None else _checks.positive(exponent, "exponent")
+
+    def __call__(self, response: Trajectory) -> Scalar:
+        values = jnp.abs(self.quantity(response))
+        largest = jnp.max(values)
+        if self.exponent is None:
+            return largest
+        # Relative to a constant, so that no power overflows.
+        scale = lax.stop_gradient(jnp.where(largest > 0, largest, 1.0))
+        mean = jnp.mean((values / scale) ** self.exponent)
+        some = mean > 0
+        return jnp.where(some, scale * jnp.where(some, mean, 1.0) ** (1 / self.exponent), 0.0)
+
+    def unit(self, response: Trajectory) -> str:
+        """The unit of the quantity."""
+        return self.quantity.unit(response)
+
+
+class Final(eqx.Module):
+    """An objective: the value of a quantity at the last state (of `AtState`: the only one)."""
+
+    quantity: AbstractQuantity
+
+    def __call__(self, response: Trajectory) -> Scalar:
+        return self.quantity(response)[-1]
+
+    def unit(self, response: Trajectory) -> str:
+        """The unit of the quantity."""
+        return self.quantity.unit(response)
+
+
+class MeanSquare(eqx.Module):
+    """An objective: the mean of the squares of a quantity over the states."""
+
+    quantity: AbstractQuantity
+
+    def __call__(self, response: Trajectory) -> Scalar:
+        return jnp.mean(self.quantity(response) ** 2)
+
+    def unit(self, response: Trajectory) -> str:
+        """The square of the quantity's."""
+        unit = self.quantity.unit(response)
+        return f"({unit})2" if unit else ""

@@ -1,0 +1,170 @@
+"""A mechanism, the numbers of it that may change, and what is computed of each design."""
+
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import Numbers, RealScalarLike
+from .._dynamics import Trajectory
+from .._kinematics import assemble
+from .._solution import RESULTS
+from .._sweep._planning import subject_of
+from .._sweep._subjects import AbstractSubject, Placed
+from .._system import AbstractSystem, Model
+from ._refusal import DesignError
+from ._runs import AbstractRun, AtState
+
+
+class Study(eqx.Module):
+    """A mechanism with named parameters: a design is one number for each of them.
+
+    **Arguments:**
+
+    - `system`: a `Model`, whose parts are named, or a system, whose arrays are.
+    - `parameters`: names of single numbers, as in `Cases`: `bodies.crank.mass`, `joints.B.at.x`,
+      `drivers.motor.motion.rate`, `gravity.y`, `q.0` ...
+    - `run`: what is computed of each design; default `AtState()`.
+    - `q`, `v`, `t`: where every design starts to be assembled; default the model's own.
+
+    **Raises:** `ModelError` for a name that means nothing; `DesignError` for one that names
+    several numbers.
+    """
+
+    subject: AbstractSubject
+    run: AbstractRun
+    names: tuple[str, ...] = eqx.field(static=True)
+    given: tuple[float, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        system: Model | AbstractSystem,
+        parameters: Sequence[str],
+        *,
+        run: AbstractRun | None = None,
+        q: Float[Array, " nq"] | None = None,
+        v: Float[Array, " nv"] | None = None,
+        t: RealScalarLike = 0.0,
+    ):
+        self.subject = subject_of(system, q, v, t)
+        self.run = AtState() if run is None else run
+        self.names = tuple(self.subject.name(name) for name in parameters)
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice or not self.names:
+            raise DesignError(
+                f"the parameter {twice[0]!r} is named twice; name it once."
+                if twice
+                else "a study needs at least one parameter, such as bodies.crank.mass."
+            )
+        self.given = tuple(_number(self.subject.value(name), name) for name in self.names)
+
+    @property
+    def design(self) -> Float[Array, " p"]:
+        """The design as the model gives it."""
+        return jnp.array(self.given)
+
+    def values(self, design: Mapping[str, RealScalarLike] | Numbers) -> Float[Array, " p"]:
+        """A design as a vector in the order of `names`; names that are left out keep their
+        number.
+
+        **Raises:** `DesignError` for names that are no parameters, or another count of numbers.
+        """
+        if isinstance(design, Mapping):
+            changed = {self.subject.name(name): value for name, value in design.items()}
+            self._known(changed)
+            numbers = [changed.get(n, x) for n, x in zip(self.names, self.given, strict=True)]
+            return jnp.stack([jnp.asarray(x, float) for x in numbers])
+        vector = jnp.asarray(design, float)
+        if vector.shape != (len(self.names),):
+            raise DesignError(
+                f"a design is {len(self.names)} numbers, one for each of "
+                f"{', '.join(self.names)}; got shape {list(vector.shape)}."
+            )
+        return vector
+
+    def direction(self, direction: Mapping[str, float]) -> np.ndarray:
+        """A direction as a vector: names that are left out do not move.
+
+        **Raises:** `DesignError` for names that are no parameters.
+        """
+        moved = {self.subject.name(name): value for name, value in direction.items()}
+        self._known(moved)
+        return np.array([float(moved.get(name, 0.0)) for name in self.names])
+
+    def _known(self, names: Mapping[str, object]) -> None:
+        for name in names:
+            if name not in self.names:
+                raise DesignError(
+                    f"{name!r} is no parameter of this study; they are {', '.join(self.names)}."
+                )
+
+    def named(self, vector: Float[Array, " p"] | np.ndarray) -> dict[str, float]:
+        """A design or a gradient by names."""
+        return dict(zip(self.names, np.asarray(vector).tolist(), strict=True))
+
+    def placed(self, design: Float[Array, " p"]) -> Placed:
+        """The system and the start of a design, not assembled."""
+        return self.subject.place({name: design[k] for k, name in enumerate(self.names)})
+
+    def respond(self, design: Float[Array, " p"]) -> Trajectory:
+        """The states of a design. Works under `jit`, `vmap` and differentiation; what fails is
+        told by the `result`."""
+        system, held, q, v, t = self.placed(design)
+        assembly = assemble(held, q, t, throw=False)
+        # What did not close is run from where it is, and told by the result.
+        response = self.run(system, assembly.q, v, t)
+        closed = assembly.result == RESULTS.successful
+        result = RESULTS.where(closed, response.result, assembly.result)
+        return eqx.tree_at(lambda r: r.result, response, result)
+
+    def check(self, design: Float[Array, " p"]) -> None:
+        """Refuse a design of numbers that cannot be. Concrete ones only.
+
+        **Raises:** `ModelError`.
+        """
+        if not isinstance(design, Tracer):
+            self.subject.check({n: x for n, x in zip(self.names, design, strict=True)})
+
+
+class States(eqx.Module):
+    """Where the constraint matrix of a design is looked at: closed configurations. Velocities
+    matter to nonlinear velocity constraints alone."""
+
+    times: Float[Array, " n"]
+    q: Float[Array, "n nq"]
+    v: Float[Array, "n nv"]
+    system: AbstractSystem
+    result: RESULTS
+
+
+@eqx.filter_jit
+def states(study: Study, design: Float[Array, " p"]) -> States:
+    """The states of a concrete design; of one that does not move, where it is assembled."""
+    design = lax.stop_gradient(design)
+    if study.run.moving:
+        r = study.respond(design)
+        return States(r.times, r.q, r.v, r.system, r.result)
+    system, held, q, v, t = study.placed(design)
+    assembly = assemble(held, q, t, throw=False)
+    # Any closed configuration will do, and next to a singular one the nearest is hard to find.
+    near = assembly.result == RESULTS.assembly_not_nearest
+    result = RESULTS.where(near, RESULTS.successful, assembly.result)
+    return States(t[None], assembly.q[None], v[None], system, result)
+
+
+@eqx.filter_jit
+def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
+    """The states of a concrete design, without derivative."""
+    return study.respond(lax.stop_gradient(design))
+
+
+def _number(value: Array, name: str) -> float:
+    if value.shape != ():
+        raise DesignError(
+            f"{name!r} names {value.size} numbers; a parameter is one number, such as {name}.0."
+        )
+    return float(value)

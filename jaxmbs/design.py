@@ -1,0 +1,26 @@
+"""Design: which derivatives exist, objectives, and their gradients."""
+
+from ._design import (
+    AbstractQuantity as AbstractQuantity,
+    AbstractRun as AbstractRun,
+    AtState as AtState,
+    Combination as Combination,
+    DesignError as DesignError,
+    Driven as Driven,
+    evaluate as evaluate,
+    Evaluation as Evaluation,
+    Final as Final,
+    Force as Force,
+    Gradient as Gradient,
+    gradient as gradient,
+    Guard as Guard,
+    guard as guard,
+    MeanSquare as MeanSquare,
+    Motion as Motion,
+    Objective as Objective,
+    Peak as Peak,
+    rank_changes as rank_changes,
+    RankChange as RankChange,
+    require_gradient as require_gradient,
+    Study as Study,
+)

@@ -1,0 +1,260 @@
+"""Which derivatives exist: directions that keep rank and closure, unique functionals."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbs as jm
+from jaxmbs import design
+from jaxmbs.design import Combination, DesignError, Final, Force, Study
+
+
+A = 0.05
+WHEEL = ("joints.W3.at.x", "joints.W3.at.y", "joints.W3.direction.y")
+PARAMETERS = (*WHEEL, "bodies.platform.mass")
+
+
+def robot(rack):
+    return jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[rack * A]))
+
+
+def at_rack(rack, names=PARAMETERS):
+    return Study(robot(rack), names)
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return at_rack(0.0)
+
+
+@pytest.fixture(scope="module")
+def steered():
+    return at_rack(0.5)
+
+
+class TestDirectionsOfTheRobot:
+    def test_rack_in_the_middle(self, straight):
+        found = design.guard(straight)
+        assert found.ranks.tolist() == [20]
+        assert found.keeps("joints.W3.at.x")
+        assert found.keeps("joints.W3.at.y")
+        assert found.keeps("bodies.platform.mass")
+        assert not found.keeps("joints.W3.direction.y")
+        with pytest.raises(DesignError, match=r"breaks the rank .*no combination"):
+            found.require("joints.W3.direction.y")
+
+    def test_rack_aside(self, steered):
+        found = design.guard(steered)
+        assert found.keeps("joints.W3.at.y")
+        assert not found.keeps("joints.W3.at.x")
+        together = {"joints.W3.at.x": 1.0, "joints.W3.direction.y": -1.5296720728}
+        assert found.keeps(together)
+        assert not found.keeps(together | {"joints.W3.direction.y": -1.5297})
+        with pytest.raises(DesignError, match=r"20 here\); together with - 1\.529672 joints\.W3"):
+            found.require("joints.W3.at.x")
+        assert found.kept.shape == (4, 3)
+
+    def test_the_rank_becomes_21_along_what_is_refused_and_stays_along_what_is_not(self, steered):
+        def rank(**step):
+            return design.guard(steered, {f"joints.W3.at.{k}": x for k, x in step.items()}).ranks
+
+        assert rank(x=1e-3).tolist() == [21]
+        assert rank(y=4 * A + 1e-3).tolist() == [20]
+
+    def test_projection_of_a_gradient(self, steered):
+        found = design.guard(steered)
+        gradient = np.array([1.0, 2.0, 3.0, 4.0])
+        projected = found.project(gradient)
+        assert found.keeps(steered.named(projected))
+        np.testing.assert_allclose(found.project(projected), projected, atol=1e-12)
+        # What was taken away is orthogonal to every direction that is kept.
+        np.testing.assert_allclose((gradient - projected) @ found.kept, 0.0, atol=1e-12)
+        scaled = found.project(gradient, {"joints.W3.at.x": 1e-3})
+        assert found.keeps(steered.named(scaled))
+        assert abs(scaled[0]) < abs(projected[0])
+
+    def test_report(self, steered):
+        text = str(design.guard(steered))
+        assert "rank 20; 3 of 4 directions keep rank and closure" in text
+        assert "none: breaks the rank of the constraints" in text
+
+
+class TestClosure:
+    def test_a_redundant_mechanism_away_from_its_reference(self):
+        """One of six parallel links longer than the others: it closes in the configuration in
+        which it was drawn and in no other."""
+        model = jm.mechanisms.parallelogram()
+        system = model.system()
+        step = jnp.zeros(system.structure.nv).at[36].set(0.1)
+        moved = jm.assemble(system, system.retract(system.reference_q, step)).q
+        names = ["joints.B.at.x", "joints.A.at.x", "joints.K.at.y", "bodies.platform.mass"]
+        found = design.guard(Study(model, names, q=moved))
+        assert found.closure_measure[0] > 0.1
+        with pytest.raises(DesignError, match=r"the closure of .*; together with 1 joints\.A"):
+            found.require("joints.B.at.x")
+        assert found.keeps({"joints.A.at.x": 1.0, "joints.B.at.x": 1.0})
+        assert found.keeps("joints.K.at.y")
+        assert found.keeps("bodies.platform.mass")
+
+
+class Weighted(eqx.Module):
+    """A combination of multipliers whose coefficients are arrays: one program for all."""
+
+    coefficients: jax.Array
+
+    def __call__(self, response):
+        return jnp.sum(response.multipliers @ self.coefficients)
+
+
+ROBOT_OBJECTIVES = (
+    (0.0, Combination("W1"), "those of W1;"),
+    (0.0, Combination("W1 + W2"), "those of W1, W2;"),
+    (0.0, Combination("W1 - W2"), None),
+    (0.5, Combination("W1 + W2"), "those of W1, W2;"),
+    (0.5, Combination("W5"), None),
+    (0.5, Force("B"), "those of B;"),
+    (0.5, Force(("B", "W1"), "front knuckle"), None),
+    (0.0, Force(("B", "W1"), "front knuckle"), None),
+)
+
+
+class TestReactions:
+    @pytest.mark.parametrize(("rack", "quantity", "names"), ROBOT_OBJECTIVES, ids=str)
+    def test_robot(self, rack, quantity, names):
+        study = at_rack(rack)
+        if names is None:
+            design.require_gradient(study, Final(quantity))
+            return
+        with pytest.raises(DesignError, match="not unique") as caught:
+            design.require_gradient(study, Final(quantity))
+        assert names in str(caught.value)
+        assert "closest unique combination" in str(caught.value)
+        assert "compliance" in str(caught.value)
+
+    @pytest.mark.parametrize("rack", [0.0, 0.5])
+    def test_the_sum_of_all_wheels_across(self, rack, steered):
+        delta = np.radians(23.787215) if rack else 0.0
+        response = at_rack(rack).respond(steered.design)
+        delta = float(response.q[0, 5] - response.q[0, 2])
+        assert abs(np.degrees(delta)) == pytest.approx(23.787215 if rack else 0.0, abs=1e-5)
+        total = Combination(f"(W1 + W2) * {float(np.cos(delta))!r} + W3 + W4")
+        design.require_gradient(at_rack(rack), Final(total))
+
+    def test_the_closest_unique_combination_is_unique(self, steered):
+        with pytest.raises(DesignError) as caught:
+            design.require_gradient(at_rack(0.0), Final(Combination("W1 + W2")))
+        text = str(caught.value).split("combination is ")[1].split(";")[0]
+        response = at_rack(0.0).respond(steered.design)
+        report = jm.analyze(response.system, response.q[0], combinations=[text])
+        # As far as four digits say it.
+        assert float(report.combination_measure[0]) < 1e-3
+
+    def test_every_reaction_of_the_singular_parallelogram(self):
+        study = Study(jm.mechanisms.parallelogram(np.pi / 2), ["bodies.platform.mass"])
+        rows = study.respond(study.design).multipliers.shape[1]
+        words = []
+        for row in range(rows):
+            with pytest.raises(DesignError, match="has no gradient") as caught:
+                design.require_gradient(study, Weighted(jnp.eye(rows)[row]))
+            words.append("in a singular configuration" in str(caught.value))
+        # Some multipliers are unique there, and still not continuous.
+        assert 0 < sum(words) < rows
+        found = eqx.filter_jit(design.evaluate)(
+            study, Weighted(jnp.eye(rows)[words.index(True)]), study.design
+        )
+        assert found.result == jm.RESULTS.design_singular
+
+    def test_the_parallelogram_elsewhere(self):
+        study = Study(jm.mechanisms.parallelogram(0.3), ["bodies.platform.mass"])
+        for name in ("K", "L", "M", "N"):
+            design.require_gradient(study, Final(Force(name)))
+        for name in ("A", "B", "H"):
+            with pytest.raises(DesignError, match=f"those of {name};"):
+                design.require_gradient(study, Final(Force(name)))
+
+    def test_inside_jit_the_result_says_so(self, straight):
+        evaluate = eqx.filter_jit(design.evaluate)
+        first, last = (Weighted(jnp.eye(22)[row]) for row in (17, 21))
+        found = evaluate(straight, first, straight.design)
+        assert found.result == jm.RESULTS.reaction_not_unique
+        found = evaluate(straight, last, straight.design)
+        assert found.result == jm.RESULTS.successful
+
+    def test_an_objective_that_looks_at_a_reaction_elsewhere_only(self, straight):
+        """Zero at the multipliers that were found, with a zero derivative there."""
+
+        def hinge(response):
+            return jnp.sum(jnp.maximum(response.multipliers[:, 18] - 1e3, 0.0))
+
+        design.require_gradient(straight, lambda r: jnp.sum(r.multipliers[:, 21] ** 2))
+        with pytest.raises(DesignError, match="not unique"):
+            design.require_gradient(straight, lambda r: hinge(r) + jnp.sum(r.multipliers[:, 18]))
+
+
+class TestGradient:
+    def test_refuses_what_has_none_and_projects(self, steered):
+        objective = Final(Combination("W5"))
+        with pytest.raises(DesignError, match=r"no derivative along 'joints\.W3\.at\.x'"):
+            design.gradient(steered, objective)
+        with pytest.raises(DesignError, match="not unique"):
+            design.gradient(steered, Final(Combination("W1")), project=True)
+        found = design.gradient(steered, objective, project=True)
+        assert design.guard(steered).keeps(steered.named(found.gradient))
+        assert np.isfinite(found["bodies.platform.mass"])
+
+
+class TestRankAlongPaths:
+    def test_a_path_across_the_flat_parallelogram(self):
+        model = jm.mechanisms.parallelogram(np.radians(70.0))
+        # Across 90 deg, the whole mechanism turned about the links' common direction of motion.
+        begin = model.system().reference_q
+        end = jm.mechanisms.parallelogram(np.radians(100.0)).system().reference_q
+        study = Study(model, [f"q.{k}" for k in range(begin.shape[0])])
+        found = design.rank_changes(study, begin, end, count=8)
+        assert [(x.before, x.there, x.after) for x in found] == [(35, 34, 35)]
+        at = study.respond(study.values(found[0].design)).q[0]
+        # The platform stands where it does at 90 deg.
+        np.testing.assert_allclose(at[42:44], [0.75, 0.25], atol=1e-5)
+        assert "rank 35 -> 34 -> 35 at fraction" in str(found[0])
+
+    def test_a_wheel_that_leaves_its_place(self, steered):
+        found = design.rank_changes(
+            steered, {"joints.W3.at.x": -0.01}, {"joints.W3.at.x": 0.03}, count=4
+        )
+        assert [(x.before, x.there, x.after) for x in found] == [(21, 20, 21)]
+        assert found[0].fraction == pytest.approx(0.25, abs=1e-7)
+        assert found[0].design["joints.W3.at.x"] == pytest.approx(0.0, abs=1e-8)
+
+    def test_no_change_is_no_report(self, steered):
+        ends = {"bodies.platform.mass": 8.0}, {"bodies.platform.mass": 12.0}
+        assert design.rank_changes(steered, *ends, count=3) == ()
+
+
+class TestRefusals:
+    def test_names(self, straight):
+        with pytest.raises(DesignError, match="no parameter of this study"):
+            straight.values({"bodies.rack.mass": 1.0})
+        with pytest.raises(DesignError, match="a parameter is one number"):
+            at_rack(0.0, ["joints.B.at"])
+        with pytest.raises(DesignError, match="named twice"):
+            at_rack(0.0, ["joints.B.at.x", "joints.B.at.x"])
+        with pytest.raises(DesignError, match="at least one parameter"):
+            at_rack(0.0, [])
+        with pytest.raises(DesignError, match="a design is 4 numbers"):
+            straight.values([1.0])
+        with pytest.raises(jm.design.DesignError, match="count must be at least 3"):
+            design.rank_changes(straight, straight.design, straight.design, count=2)
+
+    def test_a_body_on_which_a_joint_does_not_act(self, straight):
+        with pytest.raises(ValueError, match="B act on platform, front knuckle, not on 'rack'"):
+            design.require_gradient(straight, Final(Force("B", "rack")))
+
+    def test_the_design_is_that_of_the_model(self, straight):
+        assert straight.named(straight.design) == {
+            "joints.W3.at.x": 0.0,
+            "joints.W3.at.y": 4 * A,
+            "joints.W3.direction.y": 0.0,
+            "bodies.platform.mass": 10.0,
+        }
