@@ -36,11 +36,10 @@ _MODES = 4
 _MIXED_IN = 0.1
 
 # Inverse iterations at the start, and at each step from the vectors of the step before.
-_FIRST, _EACH = 40, 1
+_FIRST, _EACH = 40, 2
 
-# Sweeps of Jacobi's rotations at the start, which leave rounding; later one does, as what is
-# carried is nearly diagonal.
-_FIRST_SWEEPS = 5
+# Sweeps of Jacobi's rotations; they leave rounding.
+_SWEEPS = 5
 
 # Overlaps are at least cosines of what the vectors turn in a step.
 _TURNED = -0.3
@@ -134,8 +133,8 @@ def _looked(
     `start` there is nothing behind."""
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
-    effort = (jnp.where(start, _FIRST, _EACH), jnp.where(start, _FIRST_SWEEPS, 1))
-    left, right, values = _smallest(descriptor, last.left, others, effort)
+    rounds = jnp.where(start, _FIRST, _EACH)
+    left, right, values = _smallest(descriptor, last.left, others, rounds)
 
     moved = _by_column(descriptor.mass)(right)
     overlaps = (last.left.T @ left) * (last.right.T @ moved)
@@ -179,11 +178,10 @@ def _smallest(
     descriptor: AbstractDescriptor,
     known: Float[Array, "rows k"],
     others: Float[Array, " k"],
-    effort: tuple[IntScalar, IntScalar],
+    rounds: IntScalar,
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first, from what is
-    known of the left ones and as much of `others` as is said. `effort`: inverse iterations, and
-    sweeps of Jacobi's rotations."""
+    known of the left ones and as much of `others` as is said."""
     mu = _REGULARISATION
     factor = descriptor.factor(mu)
     scale = factor.scale[:, None]
@@ -196,10 +194,10 @@ def _smallest(
         once = solve(x)
         return _orthonormal(once - mu * solve(once))
 
-    basis = lax.fori_loop(0, effort[0], iterate, known + others[None] * rates)
+    basis = lax.fori_loop(0, rounds, iterate, known + others[None] * rates)
     force = _by_column(descriptor.transpose)(basis / scale)
     motion = _by_column(descriptor.inverse_mass)(force)
-    squares, turn = _eigenvectors(force.T @ motion, effort[1])
+    squares, turn = _eigenvectors(force.T @ motion)
     found = squares > _NULL**2
     order = jnp.argsort(jnp.where(found, squares, jnp.inf))
     found, turn = found[order], turn[:, order]
@@ -229,7 +227,7 @@ def _unit(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
 
 
 def _eigenvectors(
-    matrix: Float[Array, "k k"], sweeps: IntScalar
+    matrix: Float[Array, "k k"],
 ) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
     """Eigenvalues and vectors of a small symmetric matrix by Jacobi's rotations, pairs that have
     nothing in common at once. (A call of LAPACK could wait for ever for another one of the same
@@ -250,7 +248,7 @@ def _eigenvectors(
         return turn.T @ a @ turn, vectors @ turn
 
     identity = jnp.eye(k, dtype=matrix.dtype)
-    values, vectors = lax.fori_loop(0, sweeps * len(signs), rotate, (matrix, identity))
+    values, vectors = lax.fori_loop(0, _SWEEPS * len(signs), rotate, (matrix, identity))
     return jnp.diagonal(values), vectors
 
 

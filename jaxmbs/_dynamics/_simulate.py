@@ -44,10 +44,6 @@ _FIRST_STEP = 1e-6
 
 _MAX_STEPS = 1_000_000
 
-# Of the step that the error allows: with 0.9 one step in five is rejected and tried again, with
-# this one in ten.
-_SAFETY = 0.8
-
 # Saved states are evaluated as many at a time as have about this many rows: a small mechanism
 # costs the starts of its operations, a large one the memory of its batch.
 _LANES = 256
@@ -133,7 +129,6 @@ def simulate(
         check_state(system, q, v, grid[0])
     least = _LEAST_STEP * jnp.abs(grid[-1] - grid[0])
     pid = dfx.PIDController(
-        safety=_SAFETY,
         rtol=jnp.asarray(rtol, q.dtype),
         atol=jnp.asarray(atol, q.dtype),
         dtmin=least,

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from .._custom_types import BoolScalar
 from .._system import AbstractSystem
 from ._monitor import SingularValueMonitor
-from ._projection import project, project_pair
+from ._projection import project
 
 
 def split(
@@ -108,18 +108,18 @@ def _onto_constraints(
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
     """The end of a step on the constraints, its error there, and whether it can be used."""
 
-    if error is None:
+    def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(system, *split(system, y), t)
         end = jnp.concatenate([found.q, found.v, y[-1:]])
-        return end, None, found.met & jnp.all(jnp.isfinite(end))
-    pairs = jax.vmap(lambda y: split(system, y))(jnp.stack([y, y - error]))
-    first, second = project_pair(system, *pairs, t)
-    end = jnp.concatenate([first.q, first.v, y[-1:]])
-    other = jnp.concatenate([second.q, second.v, y[-1:]])
-    usable = first.met & jnp.all(jnp.isfinite(end)) & jnp.all(jnp.isfinite(other))
+        return end, found.met & jnp.all(jnp.isfinite(end))
+
+    if error is None:
+        end, usable = projected(y)
+        return end, None, usable
+    ends, usable = jax.vmap(projected)(jnp.stack([y, y - error]))
     # What the projection had to move the configuration is an error too. The method may not have
     # seen it: a driver that acted between its stages only. (Velocities next to a singular
     # configuration move far, and mean nothing.)
     nq = system.structure.nq
-    moved = jnp.abs(end - y).at[nq:].set(0.0)
-    return end, jnp.abs(end - other) + moved, usable
+    moved = jnp.abs(ends[0] - y).at[nq:].set(0.0)
+    return ends[0], jnp.abs(ends[0] - ends[1]) + moved, jnp.all(usable)

@@ -13,9 +13,9 @@ from .._linalg import (
     AbstractFactor,
     cholesky,
     cholesky_solve,
+    motion_solver,
     ProximalCholesky,
     SchurOperator,
-    slope_solver,
 )
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
@@ -37,7 +37,7 @@ class MinimumNorm(AbstractFormulation):
 
     (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all
     solutions the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not
-    depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-12; no dense C is
+    depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is
     formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
     which carries a motion through a singular configuration; a state that is this close to one is
     better solved by `UdwadiaKalaba`.
@@ -46,7 +46,7 @@ class MinimumNorm(AbstractFormulation):
 
     - `weights`: (rows,), positive, in the place of d_i, in the order of the rows. Dense.
     - `clean`: remove the rounding that collects in the null space of S, and carry the derivative
-      of non-unique multipliers. Without, multipliers may be off by about 1e-4 there: enough
+      of non-unique multipliers. Without, multipliers may be off by about 1e-7 there: enough
       where only the motion is asked for, and half the price. It means nothing with `weights`.
     """
 
@@ -68,7 +68,7 @@ class MinimumNorm(AbstractFormulation):
 
     def solve(self, equations: Equations) -> Accelerations:
         if self.weights is None:
-            solver = ProximalCholesky(regularisation=1e-8) if self.clean else slope_solver()
+            solver = ProximalCholesky(regularisation=1e-8) if self.clean else motion_solver()
             return _block_sparse(equations, solver)
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):

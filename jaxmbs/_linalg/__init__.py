@@ -17,7 +17,6 @@ from ._proximal import (
     damped_solver as damped_solver,
     motion_solver as motion_solver,
     ProximalCholesky as ProximalCholesky,
-    slope_solver as slope_solver,
 )
 from ._rank import (
     AbstractQRMethod as AbstractQRMethod,

@@ -108,13 +108,6 @@ def motion_solver() -> ProximalCholesky:
     return ProximalCholesky(regularisation=1e-9, clean=False)
 
 
-def slope_solver() -> ProximalCholesky:
-    """The solver of a motion's slopes: `motion_solver` with so small a mu that one iteration mostly
-    does. What is left of the right-hand side lies across the constraints, where the projection
-    takes it away."""
-    return ProximalCholesky(regularisation=1e-12, rtol=1e-10, clean=False)
-
-
 def damped_solver() -> ProximalCholesky:
     """The solver that brings a state back which has left the constraints a little.
 
