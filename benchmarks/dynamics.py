@@ -8,6 +8,7 @@ stand apart. Then the cost of one evaluation, from q and v to accelerations and 
 
     taskset -c 0 python benchmarks/dynamics.py    # prints tables, writes results/<hardware>.json
     taskset -c 0 python benchmarks/dynamics.py --no-peers --windows 1 --windows 4
+    taskset -c 0 python benchmarks/dynamics.py --windows 16 --parallelogram    # renews these
     taskset -c 0 python benchmarks/dynamics.py --only-scaling
 """
 
@@ -231,7 +232,12 @@ def scaling() -> dict[str, Any]:
 def arguments() -> argparse.Namespace:
     """What to measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Plain)
-    parser.add_argument("--windows", type=int, action="append", help="N of the chains")
+    parser.add_argument(
+        "--windows", type=int, action="append", help="chains of N alone; the rest is kept"
+    )
+    parser.add_argument(
+        "--parallelogram", action="store_true", help="the parallelogram alone; the rest is kept"
+    )
     parser.add_argument("--no-peers", action="store_true", help="measure jaxmbs alone")
     parser.add_argument(
         "--only-scaling", action="store_true", help="measure evaluations alone; the rest is kept"
@@ -252,30 +258,29 @@ def measured(case: Case, mechanism: str, windows: int, peers: bool) -> dict[str,
 def main() -> None:
     """Measure, print, and write the result file."""
     options = arguments()
-    if options.only_scaling:
-        path = result_path("dynamics", hardware(("diffrax", "equinox")))
-        results = json.loads(path.read_text())
-        results["scaling"] = scaling()
-        path.write_text(json.dumps(results, indent=1) + "\n")
-        return
-    chosen: Sequence[int] | None = options.windows
+    device = hardware(("diffrax", "equinox"))
+    path = result_path("dynamics", device)
+    chosen: Sequence[int] = options.windows or ()
     peers = not options.no_peers
-    results: dict[str, Any] = {"hardware": hardware(("diffrax", "equinox")), "motion": {}}
+    everything = not (chosen or options.parallelogram or options.only_scaling)
+    results: dict[str, Any] = {"motion": {}} if everything else json.loads(path.read_text())
+    results["hardware"] = device
     print("ms per simulated second: states saved each 0.1 s, each 0.01 s; error; compile s")
-    for windows in chosen or WINDOWS:
+    for windows in WINDOWS if everything else chosen:
         case = chain(windows, spatial=False)
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers)
         jax.clear_caches()
-    for windows in chosen or SPATIAL:
+    for windows in SPATIAL if everything else chosen:
         case = chain(windows, spatial=True)
         # Its exact law is the planar one's, and so are the peers' rows.
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers=False)
         jax.clear_caches()
-    if not chosen:
+    if everything or options.parallelogram:
         case = parallelogram()
         results["motion"][case.name] = measured(case, "parallelogram", 0, peers)
+    if everything or options.only_scaling:
         results["scaling"] = scaling()
-        path = result_path("dynamics", results["hardware"])
+    if peers:
         path.write_text(json.dumps(results, indent=1) + "\n")
         print(f"wrote {path}")
 
