@@ -127,6 +127,8 @@ class BlockDescriptor(AbstractDescriptor):
         indices = self.layout.indices
         parts = _behind_zero(multipliers)[indices["slot_row"]]
         blocks = self.constraint_blocks
+        if not len(parts):
+            return jnp.zeros((self.layout.columns,), multipliers.dtype)
         product = sum_over(lambda k: blocks[k] * parts[k][None], len(parts))
         total = _sum_of(product, indices["column_slot"])
         if indices["hub_body"].size:
@@ -259,7 +261,7 @@ def layout_of(pattern: Pattern) -> Layout:
 def _padding(pattern: Pattern) -> tuple[int, int]:
     """Rows and columns of a padded block."""
     return (
-        max((len(slot.rows) for slot in pattern.slots), default=1),
+        max((len(slot.rows) for slot in pattern.slots), default=0),
         max((len(columns) for columns in pattern.bodies), default=0),
     )
 

@@ -39,7 +39,7 @@ def constraint_blocks(
     """The derivative of each constraint's rows along the velocities of each of its moving
     bodies."""
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
-    r = max((len(slot.rows) for slot in pattern.slots), default=1)
+    r = max((len(slot.rows) for slot in pattern.slots), default=0)
     c = max(len(columns) for columns in pattern.bodies)
     parts = [jnp.zeros((r, c, 0), coordinates.dtype)]
     for group in groups:
