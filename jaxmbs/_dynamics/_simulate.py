@@ -331,7 +331,7 @@ def _in_batches(function: Callable[[Any], Any], arguments: Any, size: int) -> An
     batches = -(-count // min(size, count))
     places = np.minimum(np.arange(batches * min(size, count)), count - 1).reshape(batches, -1)
     results = lax.map(jax.vmap(function), jax.tree.map(lambda x: x[places], arguments))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
+    return jax.tree.map(lambda x: x.reshape(places.size, *x.shape[2:])[:count], results)
 
 
 def _result(
