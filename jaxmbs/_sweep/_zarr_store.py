@@ -76,6 +76,8 @@ def _refuse_others(address: str, mark: dict[str, Any] | None) -> None:
 
 def _mark(address: str) -> dict[str, Any] | None:
     zarr = extra("zarr")
+    if "://" in address:
+        extra("fsspec")
     try:
         return zarr.open_group(address, mode="r").attrs.get(_MARK)
     except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.ContainsArrayError):
