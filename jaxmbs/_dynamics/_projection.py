@@ -19,7 +19,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import geometric_gap
 from .._linalg import AbstractDescriptor, damped_solver, ProximalCholesky, SchurOperator
 from .._system import AbstractSystem
@@ -141,14 +141,13 @@ class _Problem(eqx.Module):
 
 
 class _Iterate(NamedTuple):
-    """`closure`, `rate`: scaled residuals before the last step, `earlier`: closure before that."""
+    """`status`: whether to go on (not zero), the scaled gap before the last step, and the count of
+    steps: in one array, as in a small system each operation of its own costs as much as a solve's.
+    """
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
-    closure: Scalar
-    rate: Scalar
-    earlier: Scalar
-    steps: IntScalar
+    status: Float[Array, " 3"]
 
 
 def _steps(
@@ -188,25 +187,24 @@ def _nearest(
     def closed(closure: Scalar, earlier: Scalar) -> BoolScalar:
         return (closure <= _NOTHING) | ((closure <= _SMALL) & (closure > 0.5 * earlier))
 
-    def going(last: _Iterate) -> BoolScalar:
-        # Geometric rows are linear in v: one step at the right place does.
-        speed = jnp.maximum(1.0, jnp.max(jnp.abs(last.v), initial=0.0))
-        done = closed(last.closure, last.earlier) & (linear | (last.rate <= _SMALL * speed))
-        usable = jnp.isfinite(last.closure) & jnp.isfinite(last.rate)
-        return (last.steps == 0) | (~done & usable & (last.steps < _MAX_STEPS))
-
     def move(last: _Iterate) -> _Iterate:
+        earlier, steps = last.status[1], last.status[2] + 1
         closure = position_error(system, last.q, t)
         rate = velocity_error(system, last.q, last.v, t)
         move, change = _steps(problem, last.q, last.v)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
-        v = jnp.where(closed(closure, last.closure), last.v - change, last.v)
+        there = closed(closure, earlier)
+        v = jnp.where(there, last.v - change, last.v)
         q = system.retract(last.q, -move)
-        return _Iterate(q, v, closure, rate, last.closure, last.steps + 1)
+        # Geometric rows are linear in v: one step at the right place does.
+        speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
+        done = there & (linear | (rate <= _SMALL * speed))
+        usable = jnp.isfinite(closure) & jnp.isfinite(rate)
+        more = ~done & usable & (steps < _MAX_STEPS)
+        return _Iterate(q, v, jnp.stack([more.astype(q.dtype), closure, steps]))
 
-    infinite = jnp.asarray(jnp.inf, q.dtype)
-    start = _Iterate(q, v, infinite, infinite, infinite, jnp.asarray(0))
-    end = lax.while_loop(going, move, start)
+    status = jnp.array([1.0, jnp.inf, 0.0], q.dtype)
+    end = lax.while_loop(lambda x: x.status[0] > 0, move, _Iterate(q, v, status))
     return end.q, end.v
 
 

@@ -60,23 +60,23 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
             right = right - self._null_part(state, right)
         size = jnp.max(jnp.abs(right), initial=0.0)
 
-        def going(carry):
-            _, missing, previous, count = carry
-            met = missing <= self.rtol * size
-            stalled = missing > 0.5 * previous
-            return (count == 0) | (~met & ~stalled & (count < self.max_steps))
-
+        # Whether to go on, what was missing and the count stand in one array: in a small system
+        # each operation of its own costs as much as a solve's.
         def step(carry):
-            x, missing, _, count = carry
+            x, status = carry
+            previous, count = status[1], status[2] + 1
             new = state.solve(right + mu * x)
             # mu (new - x) is what is still missing of the right-hand side.
             left = mu * jnp.max(jnp.abs(new - x), initial=0.0)
-            return new, left, missing, count + 1
+            met = left <= self.rtol * size
+            stalled = left > 0.5 * previous
+            more = ~met & ~stalled & (count < self.max_steps)
+            return new, jnp.stack([more.astype(size.dtype), left, count])
 
         # The loop holds the one copy of the solve, the first included: programs stay small.
-        infinite = jnp.full_like(size, jnp.inf)
-        start = (jnp.zeros_like(right), infinite, infinite, 0)
-        x, _, _, steps = lax.while_loop(going, step, start)
+        start = jnp.stack([jnp.ones_like(size), jnp.full_like(size, jnp.inf), jnp.zeros_like(size)])
+        x, status = lax.while_loop(lambda c: c[1][0] > 0, step, (jnp.zeros_like(right), start))
+        steps = status[2].astype(int)
         if self.clean:
             x = x - self._null_part(state, x)
         return x / state.scale, lx.RESULTS.successful, {"num_steps": steps}
