@@ -1,5 +1,7 @@
 """A Monte-Carlo of tolerances: misfits against closed forms, everything against a slow loop."""
 
+from typing import Any
+
 import matplotlib
 
 
@@ -126,13 +128,18 @@ def slowly(question, values):
     structure = system.structure
     rows = np.where(structure.length_rows, length, 1.0)
     columns = np.where(structure.length_columns, length, 1.0)
-    for _ in range(20):
+    r = question.rank_geometric
+
+    def here(q):
         matrix = np.asarray(system.constraint_matrix(q, v, t))
         residual = np.asarray(system.position_residual(q, t)) / rows
-        u, s, vt = np.linalg.svd(matrix * columns / rows[:, None])
-        r = question.rank_geometric
+        return matrix, residual, *np.linalg.svd(matrix * columns / rows[:, None])
+
+    for _ in range(20):
+        _, residual, u, s, vt = here(q)
         step = -vt[:r].T @ ((u[:, :r].T @ residual) / s[:r])
         q = system.retract(q, jnp.asarray(columns * step))
+    matrix, residual, u, _, _ = here(q)
     misfit = length * np.linalg.norm(u[:, r:].T @ residual)
     half = np.linalg.inv(np.linalg.cholesky(np.asarray(system.mass_matrix(q))))
     weighted = matrix @ half.T
@@ -195,7 +202,7 @@ class TestSpread:
         labels = [axes.get_xlabel() for axes in figure.axes]
         assert labels[0] == "misfit (m)"
         assert "force y (N)" in labels
-        bars: list = figure.axes[0].patches
+        bars: Any = figure.axes[0].patches
         assert sum(bar.get_height() for bar in bars) == len(found.cases)
         alone = draw_spread(found)
         assert not any("not unique" in axes.get_title() for axes in alone.axes)

@@ -4,6 +4,5 @@ from ._coordinate_partitioning import CoordinatePartitioning as CoordinatePartit
 from ._elimination import Elimination as Elimination
 from ._minimum_norm import MinimumNorm as MinimumNorm
 from ._null_space import NullSpace as NullSpace
-from ._truncated import Truncated as Truncated
 from ._udwadia_kalaba import UdwadiaKalaba as UdwadiaKalaba
 from .base import AbstractFormulation as AbstractFormulation, Accelerations as Accelerations

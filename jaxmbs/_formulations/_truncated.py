@@ -17,7 +17,7 @@ class Truncated(AbstractFormulation):
     Parts that do not fit each other make dependent rows independent by as much as they are off.
     Taken at its word such a C blocks the motion and divides forces by what is off; with the rank
     that C has where everything fits, reactions that are unique there differ by as little as the
-    parts do. C and `rank` are held while derivatives are taken: it has those in F and Gamma alone.
+    parts do. Used for that alone: it has derivatives in F and Gamma, as C is held.
 
     **Arguments:** `rank`: of C where everything fits.
     """

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 from .._custom_types import RealScalarLike
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
-from .._formulations import Truncated
+from .._formulations._truncated import Truncated
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
 from .._linalg._pivoted_qr import RANK_TOLERANCE, substitute_lower
@@ -94,7 +94,6 @@ class Misfit(AbstractQuestion):
     rank: int = eqx.field(static=True)
     rank_geometric: int = eqx.field(static=True)
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
-    second: None
 
     def __init__(
         self,
@@ -119,7 +118,10 @@ class Misfit(AbstractQuestion):
         seconds = _seconds(found.layout)
         self.force_unique = found.force_unique[Axes.WORLD, seconds]
         self.torque_unique = found.torque_unique[Axes.WORLD, seconds]
-        self.second = None
+
+    @property
+    def second(self) -> None:
+        return None
 
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
         # A coordinate that is held is a driver more, whose row is independent of the others.
@@ -134,7 +136,7 @@ class Misfit(AbstractQuestion):
         solved = solve_with_friction(system, Truncated(self.rank), q, v, t)
         places = system.places(q)
         maps = wrench_maps(places, system.constraint_matrix(q, v, t))
-        seconds = np.array(places.layout.seconds, dtype=int)
+        seconds = _seconds(places.layout)
         force, torque = maps.of(solved.multipliers, places.layout)
         return Fit(
             misfit=misfit,

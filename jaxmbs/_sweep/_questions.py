@@ -44,11 +44,14 @@ class AbstractSecondLook(eqx.Module):
 class AbstractQuestion(eqx.Module):
     """A question with a second look at some cases, or an assembly of its own.
 
-    All is done for many cases at once (`vmap`); `second`, which may be None, only where it is
-    wanted. Where neither is needed, any function (system, q, v, t) will do.
+    All is done for many cases at once (`vmap`). Where neither is needed, any function (system, q,
+    v, t) will do.
     """
 
-    second: eqx.AbstractVar[AbstractSecondLook | None]
+    @property
+    @abc.abstractmethod
+    def second(self) -> AbstractSecondLook | None:
+        """The second look; None where all is said at the first."""
 
     @abc.abstractmethod
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
@@ -70,7 +73,10 @@ class Asked(AbstractQuestion):
     """A function of the state, with nothing to be looked at again."""
 
     function: Function
-    second: None = None
+
+    @property
+    def second(self) -> None:
+        return None
 
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
         return nearest_closed(start)

@@ -111,8 +111,10 @@ def _reactions(answers: Fit, good: np.ndarray) -> Iterator[Component]:
     size = max(np.max(np.abs(x[good]), initial=0.0) for x in (answers.force, answers.torque))
     for word, unit in (("force", "N"), ("torque", "N m")):
         values = np.asarray(getattr(answers, word))[good]
-        unique = np.asarray(getattr(answers, f"{word}_unique"))[good].all(axis=0)
+        verdicts = np.asarray(getattr(answers, f"{word}_unique"))[good]
         letters = [word] if values.shape[2] == 1 else [f"{word} {x}" for x in "xyz"]
         names = answers.structure.constraint_names
         for i, k in np.argwhere(np.max(np.abs(values), axis=0) > _ROUNDING * size):
-            yield Component(names[i], letters[k], unit, bool(unique[i, k]), values[:, i, k])
+            yield Component(
+                names[i], letters[k], unit, bool(verdicts[:, i, k].all()), values[:, i, k]
+            )
