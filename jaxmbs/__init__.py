@@ -67,10 +67,17 @@ from ._solvability import (
 )
 from ._sweep import (
     AbstractQuestion as AbstractQuestion,
+    AbstractSecondLook as AbstractSecondLook,
+    Case as Case,
     Cases as Cases,
     Certification as Certification,
+    Fit as Fit,
+    Misfit as Misfit,
+    Spread as Spread,
+    spread as spread,
     Sweep as Sweep,
     sweep as sweep,
+    tolerances as tolerances,
     Verdicts as Verdicts,
     Workspace as Workspace,
     workspace as workspace,

@@ -18,6 +18,10 @@ class RESULTS(Enumeration):
         "The mechanism closed, but the closed configuration nearest to the start was not "
         "found: the closest point is not unique or the start is too far away. Start closer."
     )
+    least_squares_not_found = (
+        "No configuration was found in which the constraints contradict each other least. Start "
+        "closer to one, or make the deviations of the parts smaller."
+    )
     acceleration_not_finite = (
         "The accelerations are not finite. Look for a division by zero, or a number that is not "
         "finite, in the masses, forces and motions at this state."

@@ -1,9 +1,15 @@
-"""A sweep as a script of its own: killed, shared by processes, split over devices.
+"""Sweeps in processes of their own: killed, shared by processes, split over devices.
 
-python sweep_program.py STORE COUNT DEVICES [INDEX PROCESSES PORT]
+A script that reads requests, one a line: ["start", STORE, COUNT, DEVICES, TOLD, INDEX, PROCESSES,
+PORT] (the last three of shared ones only) answers the process, ["wait", PROCESS] its exit code.
 """
 
+import json
+import os
 import sys
+import traceback
+import warnings
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -28,18 +34,46 @@ def cases(count):
     return jm.Cases.uniform(ranges, count, seed=1)
 
 
-def main():
-    store, count, devices, *shared = sys.argv[1:]
+def swept(store, count, devices, told, *shared):
+    """One sweep in a process of its own; writes down how many cases it computed."""
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_num_cpu_devices", int(devices))
+    jax.config.update("jax_num_cpu_devices", devices)
     if shared:
         index, processes, port = shared
-        jax.distributed.initialize(f"localhost:{port}", int(processes), int(index))
-    found = jm.sweep(
-        question, model(), cases(int(count)), assemble=False, store=store, chunk=8, width=8
-    )
-    print(found.computed)
+        jax.distributed.initialize(f"localhost:{port}", processes, index)
+    found = jm.sweep(question, model(), cases(count), assemble=False, store=store, chunk=8, width=8)
+    Path(told).write_text(str(found.computed))
+
+
+def serve():
+    """Start a process for each request, and wait for one. To import everything takes longer than
+    to sweep, so it is done once, here: no thread and no device has been started when it forks."""
+    warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+    for line in sys.stdin:
+        word, *arguments = json.loads(line)
+        answer = _start(arguments) if word == "start" else _wait(*arguments)
+        print(json.dumps(answer), flush=True)
+
+
+def _start(arguments):
+    process = os.fork()
+    if process:
+        return process
+    # Libraries print, which is no answer.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    code = 1
+    try:
+        swept(*arguments)
+        code = 0
+    except Exception:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _wait(process):
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 if __name__ == "__main__":
-    main()
+    serve()

@@ -42,6 +42,11 @@ def decomposed(matrices, method):
     return jax.vmap(lambda c: pivoted_qr(c, jnp.asarray(1e-9), method))(jnp.asarray(matrices))
 
 
+# One compiled program for each shape.
+one = eqx.filter_jit(jm.BatchedQR())
+many = eqx.filter_jit(jax.vmap(jm.BatchedQR()))
+
+
 @pytest.mark.parametrize(("rows", "columns", "rank"), SHAPES)
 def test_it_is_lapacks(rows, columns, rank, rng):
     matrices = batch_of(rows, columns, rank, 8, rng)
@@ -61,9 +66,9 @@ def test_it_is_lapacks(rows, columns, rank, rng):
 
 def test_q_and_pivots_of_one_matrix_and_of_a_batch_are_the_same(rng):
     matrices = batch_of(12, 9, 9, 5, rng)
-    pivots, q = jax.vmap(jm.BatchedQR())(jnp.asarray(matrices))
+    pivots, q = many(jnp.asarray(matrices))
     for k, matrix in enumerate(matrices):
-        alone = jm.BatchedQR()(jnp.asarray(matrix))
+        alone = one(jnp.asarray(matrix))
         np.testing.assert_allclose(pivots[k], alone[0], rtol=1e-13)
         np.testing.assert_allclose(q[k], alone[1], atol=1e-13)
         np.testing.assert_allclose(q[k].T @ q[k], np.eye(12), atol=1e-14)
@@ -71,8 +76,8 @@ def test_q_and_pivots_of_one_matrix_and_of_a_batch_are_the_same(rng):
 
 def test_nested_batches(rng):
     matrices = batch_of(6, 8, 4, 12, rng).reshape(3, 4, 6, 8)
-    pivots, q = jax.vmap(jax.vmap(jm.BatchedQR()))(jnp.asarray(matrices))
-    flat = jax.vmap(jm.BatchedQR())(jnp.asarray(matrices.reshape(12, 6, 8)))
+    pivots, q = eqx.filter_jit(jax.vmap(jax.vmap(jm.BatchedQR())))(jnp.asarray(matrices))
+    flat = many(jnp.asarray(matrices.reshape(12, 6, 8)))
     np.testing.assert_allclose(pivots.reshape(12, 6), flat[0], rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(q.reshape(12, 6, 6), flat[1], atol=1e-13)
 
@@ -83,7 +88,7 @@ def test_a_small_pivot_is_found_behind_columns_that_cancel():
     basis = np.linalg.qr(rng.normal(size=(10, 10)))[0]
     matrix = basis[:, :4] @ rng.normal(size=(4, 9))
     matrix[:, 5] += 1e-8 * basis[:, 7]
-    pivots, _ = jm.BatchedQR()(jnp.asarray(matrix))
+    pivots, _ = one(jnp.asarray(matrix))
     upper = lapack_pivots(matrix)
     np.testing.assert_allclose(pivots[:5], upper[:5], rtol=1e-6)
     assert upper[4] > 1e-9 > 1e-14 > pivots[5]
@@ -91,7 +96,7 @@ def test_a_small_pivot_is_found_behind_columns_that_cancel():
 
 def test_single_precision(rng):
     matrices = batch_of(8, 9, 5, 4, rng).astype(np.float32)
-    pivots, q = jax.vmap(jm.BatchedQR())(jnp.asarray(matrices))
+    pivots, q = many(jnp.asarray(matrices))
     assert pivots.dtype == q.dtype == jnp.float32
     np.testing.assert_array_equal(np.sum(np.asarray(pivots) > 1e-4, axis=1), 5)
 

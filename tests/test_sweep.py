@@ -272,38 +272,40 @@ class TestTwoTiers:
         assert every.rechecked.all()
 
 
+@pytest.fixture(scope="module")
+def swept():
+    """The robot over its range and beyond."""
+    ranges = {"steering": (-1.6 * A, 1.75 * A), "joints.A.rotation": np.radians([-170, 170])}
+    cases = jm.Cases.sobol(ranges, 500, seed=0)
+    return jm.sweep(_CERTIFICATION, jm.mechanisms.mobile_robot(), cases, chunk=512)
+
+
 @pytest.mark.slow
 class TestRobot:
     """The published verdicts over the robot's range, and what is beyond it."""
 
-    def swept(self, low, high, count):
-        ranges = {"steering": (low * A, high * A), "joints.A.rotation": np.radians([-170, 170])}
-        cases = jm.Cases.sobol(ranges, count, seed=0)
-        return jm.sweep(_CERTIFICATION, jm.mechanisms.mobile_robot(), cases, chunk=512)
-
-    def test_published_verdicts_everywhere(self):
-        found = self.swept(-1.4, 1.5, 500)
-        verdicts = found.answers()
-        good = found.result == 0
-        assert good.sum() > 450
-        assert set(found.failures()) <= {jm.RESULTS[jm.RESULTS.verdict_doubtful]}
+    def test_published_verdicts_everywhere(self, swept):
+        verdicts = swept.answers()
+        good = swept.result == 0
+        assert good.sum() > 400
+        said = ("verdict_doubtful", "assembly_did_not_close")
+        assert set(swept.failures()) <= {jm.RESULTS[getattr(jm.RESULTS, word)] for word in said}
         assert (verdicts.rank[good] == 20).all()
         wanted = [name in UNIQUE for name in verdicts.structure.constraint_names]
         assert (verdicts.reaction_unique[good] == np.array(wanted)[None]).all()
-        turned = found.configuration[:, 20] - found.configuration[:, 2]
-        np.testing.assert_allclose(turned, found.cases.values[1], atol=1e-7)
+        turned = swept.configuration[:, 20] - swept.configuration[:, 2]
+        np.testing.assert_allclose(turned[good], swept.cases.values[1][good], atol=1e-7)
 
-    def test_beyond_the_range_nothing_closes(self):
-        found = self.swept(-1.6, 1.75, 500)
-        rack = found.cases.values[0] / A
+    def test_beyond_the_range_nothing_closes(self, swept):
+        rack = swept.cases.values[0] / A
         beyond = (rack < -1.457) | (rack > 1.601)
         within = (rack > -1.45) & (rack < 1.59)
         assert beyond.sum() > 30
-        closed = found.result == 0
+        closed = swept.result == 0
         assert not closed[beyond].any()
         assert closed[within].all()
         said = jm.RESULTS[jm.RESULTS.assembly_did_not_close]
-        assert found.failures()[said] >= beyond.sum() - 3
+        assert swept.failures()[said] >= beyond.sum() - 3
 
 
 _CERTIFICATION = jm.Certification()

@@ -1,5 +1,6 @@
 """Stores of sweeps: what stands in them, kills, processes, devices, refusals."""
 
+import json
 import os
 import shutil
 import signal
@@ -23,27 +24,61 @@ import jaxmbs as jm
 SCRIPT = Path(sweep_program.__file__)
 COUNT = 203
 
-
-def start(store, count=COUNT, devices=1, *shared):
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(jm.__file__).parent.parent),
-    }
-    arguments = [str(x) for x in (SCRIPT, store, count, devices, *shared)]
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+# Chunks enough for every kill to find some that are left.
+MANY, CHUNKS, KILLS, EARLY = 1603, 201, 20, 5
 
 
-def finish(process):
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    return int(out.split()[-1])
+class Programs:
+    """Sweeps in processes of their own (see `sweep_program.serve`)."""
+
+    def __init__(self, folder):
+        environment = os.environ | {
+            "JAX_PLATFORMS": "cpu",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONPATH": str(Path(jm.__file__).parent.parent),
+        }
+        self.errors = folder / "errors.txt"
+        self.folder, self.started = folder, 0
+        with self.errors.open("w") as errors:
+            self.server = subprocess.Popen(
+                [sys.executable, str(SCRIPT)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def ask(self, *request):
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return json.loads(self.server.stdout.readline())
+
+    def start(self, store, count=COUNT, devices=1, *shared):
+        self.started += 1
+        told = self.folder / f"told-{self.started}"
+        return self.ask("start", str(store), count, devices, str(told), *shared), told
+
+    def finish(self, program):
+        process, told = program
+        assert self.ask("wait", process) == 0, self.errors.read_text()
+        return int(told.read_text())
+
+    def kill(self, program):
+        os.kill(program[0], signal.SIGKILL)
+        assert self.ask("wait", program[0]) == -signal.SIGKILL, self.errors.read_text()
+
+    def close(self):
+        self.server.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    found = Programs(tmp_path_factory.mktemp("programs"))
+    yield found
+    found.close()
 
 
 def group_of(store, mode: Any = "r") -> Any:
@@ -52,6 +87,16 @@ def group_of(store, mode: Any = "r") -> Any:
 
 def arrays(store):
     return {name: x[:] for name, x in group_of(store).arrays()}
+
+
+def files_of(store):
+    """How many files there are."""
+    return sum(len(files) for _, _, files in os.walk(store))
+
+
+def chunks_of(store):
+    """How many chunks are done: each has a file of its own, which appears as a whole."""
+    return files_of(store / "done" / "c")
 
 
 def same(one, other):
@@ -63,10 +108,10 @@ def same(one, other):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(programs, tmp_path_factory):
     """The store of an undisturbed sweep by a process with one device."""
     store = tmp_path_factory.mktemp("whole") / "store.zarr"
-    assert finish(start(store)) == COUNT
+    assert programs.finish(programs.start(store)) == COUNT
     return store
 
 
@@ -120,33 +165,34 @@ class TestContents:
 
 class TestResuming:
     @pytest.mark.slow
-    def test_killed_at_random_moments(self, whole, tmp_path, rng):
-        store, computed = tmp_path / "store.zarr", []
-        for delay in rng.uniform(0.0, 0.8, 2):
-            process = start(store)
-            # The kill falls into the making of the store, or among the chunks.
-            while not store.exists() and process.poll() is None:
-                time.sleep(0.005)
+    def test_killed_twenty_times_at_random_moments(self, programs, tmp_path, rng):
+        """The first kills may fall into the making of the store, the others fall among chunks."""
+        whole, store = tmp_path / "whole.zarr", tmp_path / "store.zarr"
+        assert programs.finish(programs.start(whole, MANY)) == MANY
+        for k, delay in enumerate(rng.uniform(0.0, 0.05, KILLS)):
+            seen = files_of if k < EARLY else chunks_of
+            before = seen(store)
+            program, limit = programs.start(store, MANY), time.monotonic() + 300
+            while seen(store) == before:
+                assert time.monotonic() < limit, programs.errors.read_text()
+                time.sleep(0.003)
             time.sleep(delay)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        ended = np.zeros(26, dtype=bool)
-        if (store / "done" / "zarr.json").exists():
-            ended = arrays(store)["done"].astype(bool)
-        computed = finish(start(store))
-        sizes = np.full(26, 8)
-        sizes[-1] = COUNT - 25 * 8
-        assert computed == sizes[~ended].sum()
+            programs.kill(program)
+        sizes = np.full(CHUNKS, 8)
+        sizes[-1] = MANY - (CHUNKS - 1) * 8
+        ended = arrays(store)["done"].astype(bool)
+        assert KILLS - EARLY <= ended.sum() < CHUNKS
+        assert programs.finish(programs.start(store, MANY)) == sizes[~ended].sum()
         same(whole, store)
 
-    def test_a_half_written_chunk_is_computed_again(self, whole, tmp_path):
+    def test_a_half_written_chunk_is_computed_again(self, programs, whole, tmp_path):
         store = tmp_path / "store.zarr"
         shutil.copytree(whole, store)
         group = group_of(store, "r+")
         group["done"][7] = 0
         group["force"][56:60] = 77.0
         (store / "force" / "c" / "x.partial").write_bytes(b"half")
-        assert finish(start(store)) == 8
+        assert programs.finish(programs.start(store)) == 8
         same(whole, store)
         assert not list(store.rglob("*.partial"))
 
@@ -160,18 +206,18 @@ class TestResuming:
 
 class TestSharing:
     @pytest.mark.slow
-    def test_two_processes(self, whole, tmp_path):
+    def test_two_processes(self, programs, whole, tmp_path):
         store = tmp_path / "store.zarr"
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
-        both = [start(store, COUNT, 1, index, 2, port) for index in range(2)]
-        assert [finish(process) for process in both] == [COUNT, COUNT]
+        both = [programs.start(store, COUNT, 1, index, 2, port) for index in range(2)]
+        assert [programs.finish(program) for program in both] == [COUNT, COUNT]
         same(whole, store)
 
     @pytest.mark.slow
-    def test_eight_devices(self, whole, tmp_path):
-        assert finish(start(tmp_path / "store.zarr", COUNT, 8)) == COUNT
+    def test_eight_devices(self, programs, whole, tmp_path):
+        assert programs.finish(programs.start(tmp_path / "store.zarr", COUNT, 8)) == COUNT
         same(whole, tmp_path / "store.zarr")
 
 

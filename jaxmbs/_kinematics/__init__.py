@@ -9,3 +9,7 @@ from ._geometric_rows import (
     geometric_descriptor as geometric_descriptor,
     geometric_gap as geometric_gap,
 )
+from ._least_squares import (
+    assemble_least_squares as assemble_least_squares,
+    scaled_geometric_matrix as scaled_geometric_matrix,
+)

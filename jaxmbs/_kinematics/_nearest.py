@@ -139,7 +139,7 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
 
     def going(here: tuple[Float[Array, " nq"], Scalar, Scalar, IntScalar]) -> BoolScalar:
         _, moved, before, count = here
-        return ~_still(moved, before) & (count < max_steps)
+        return ~still(moved, before) & (count < max_steps)
 
     def step(here: Any) -> Any:
         q, moved, _, count = here
@@ -159,7 +159,7 @@ def _constant(problem: Problem) -> Problem:
     return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
-def _still(moved: Scalar, before: Scalar) -> BoolScalar:
+def still(moved: Scalar, before: Scalar) -> BoolScalar:
     """Is this, after a step of that length, the end of the steps?"""
     return (moved <= _EPS) | ((moved < _ROUNDING) & (moved > 0.3 * before))
 
@@ -207,8 +207,8 @@ def _advance(problem: Problem, size: Scalar, here: _Point) -> _Point:
     part = jnp.where(near, here.part, 1.0)
     step = part * found.u
     moved = jnp.sqrt(step @ descriptor.mass(step)) / size
-    still = _still(moved, here.moved)
-    stationary = near & still & (found.slope <= CLOSED * size)
+    resting = still(moved, here.moved)
+    stationary = near & resting & (found.slope <= CLOSED * size)
     checked = here._replace(nearest=found.convex & found.converged, ended=jnp.asarray(True))
     back = here._replace(q=here.kept, part=here.part / 8, ended=here.part <= _LEAST_PART)
     further = here._replace(
@@ -220,7 +220,7 @@ def _advance(problem: Problem, size: Scalar, here: _Point) -> _Point:
         moved=moved,
         closed=here.closed | near,
         stationary=stationary,
-        ended=still & ~stationary,
+        ended=resting & ~stationary,
     )
     taken = _choose(checking, checked, _choose(farther, back, further))
     return taken._replace(count=here.count + 1)

@@ -22,6 +22,7 @@ from ._rank import (
     AbstractQRMethod as AbstractQRMethod,
     BatchedQR as BatchedQR,
     LapackQR as LapackQR,
+    leading as leading,
     pivoted_qr as pivoted_qr,
     PlatformQR as PlatformQR,
     rank_above as rank_above,

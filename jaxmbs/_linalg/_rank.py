@@ -143,3 +143,14 @@ def _empty(matrix: Float[Array, "m n"]) -> RankDecomposition:
         jnp.zeros((), matrix.dtype),
         jnp.eye(rows, dtype=matrix.dtype),
     )
+
+
+def leading(
+    matrix: Float[Array, "m n"], rank: int
+) -> tuple[Float[Array, "m rank"], Float[Array, " rank"], Float[Array, "rank n"]]:
+    """The largest singular values (rank,), with their vectors as columns and as rows: U, s and
+    V^T of the nearest matrix of that rank. Not differentiated."""
+    if not rank:
+        return matrix[:, :0], jnp.zeros((0,), matrix.dtype), matrix[:0]
+    u, s, vt = jnp.linalg.svd(lax.stop_gradient(matrix), full_matrices=False)
+    return u[:, :rank], s[:rank], vt[:rank]

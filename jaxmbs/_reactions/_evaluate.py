@@ -82,15 +82,12 @@ def _reactions(
     columns = jnp.where(structure.length_columns, length, 1.0)
     scaled, row_scale = normalise_rows(lax.stop_gradient(matrix) * columns[None, :])
     report = analyze_matrix(structure, scaled, row_scale, length, criterion)
-    padded = jnp.append(multipliers, 0.0)
-    own = padded[places.layout.indices["rows"]]
     axes = _axes(places)
-    force = jnp.einsum("pir,pr->pi", maps.force, own)
-    torque = jnp.einsum("pir,pr->pi", maps.torque, own)
+    force, torque = maps.of(multipliers, places.layout)
     force_unique, torque_unique = _components(places, maps, scaled, report, criterion)
     return Reactions(
         multipliers=multipliers,
-        generalized_reactions=_generalized(structure, matrix, padded),
+        generalized_reactions=_generalized(structure, matrix, jnp.append(multipliers, 0.0)),
         force=_along(axes, force[..., None])[..., 0],
         torque=_along(axes, torque[..., None])[..., 0],
         point=places.point,

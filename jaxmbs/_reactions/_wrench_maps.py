@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._system._places import Places
+from .._system._places import PlaceLayout, Places
 
 
 class WrenchMaps(eqx.Module):
@@ -19,6 +19,14 @@ class WrenchMaps(eqx.Module):
 
     force: Float[Array, "places dim width"]
     torque: Float[Array, "places turns width"]
+
+    def of(
+        self, multipliers: Float[Array, " rows"], layout: PlaceLayout
+    ) -> tuple[Float[Array, "places dim"], Float[Array, "places turns"]]:
+        """Force and torque of each place, from lambda."""
+        own = jnp.append(multipliers, 0.0)[layout.indices["rows"]]
+        force = jnp.einsum("pir,pr->pi", self.force, own)
+        return force, jnp.einsum("pir,pr->pi", self.torque, own)
 
 
 def wrench_maps(places: Places, matrix: Float[Array, "rows nv"]) -> WrenchMaps:

@@ -53,14 +53,23 @@ class ModelSubject(AbstractSubject):
             return unit_of(part.coordinate)
         return unit_of_motion(words[3], part.coordinate)
 
+    def parted(self, name: str) -> tuple[str, str]:
+        """The full name of a whole number or array, and the entry of it that `name` says."""
+        words = name.split(".")
+        # What names the number itself: a part's word, the word of a driver's motion, or gravity
+        # and the state.
+        whole = (4 if words[2:3] == ["motion"] else 3) if words[0] in _GROUPS else 1
+        return ".".join(words[:whole]), ".".join(words[whole:])
+
     def value(self, name: str) -> Array:
         words = name.split(".")
-        if words[0] in STATE:
-            return self._begin(self.model.system()).value(words[0], ".".join(words[1:]), name)
-        if words[0] == "gravity":
+        whole, entry = self.parted(name)
+        if whole in STATE:
+            return self._begin(self.model.system()).value(whole, entry, name)
+        if whole == "gravity":
             given = self.model.gravity
             old = jnp.zeros(self.model.dimension) if given is None else given
-            return entry_of(old, ".".join(words[1:]), name)
+            return entry_of(old, entry, name)
         return _value(_part(self.model, words[0], words[1]), words, name)
 
     def check(self, values: Values) -> None:

@@ -18,10 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._kinematics import assemble
 from .._solution import RESULTS
 from ._answers import code_of, first_failure
-from ._questions import AbstractQuestion
+from ._questions import AbstractQuestion, Case
 from ._subjects import AbstractSubject, Placed
 
 
@@ -46,21 +45,25 @@ class Campaign(eqx.Module):
         """One case: its answer, what it ended with, the configuration, and whether a second
         look is wanted."""
         system, held, q, v, t = self.placed(values)
-        result = RESULTS.successful
+        result, again = RESULTS.successful, jnp.asarray(False)
         if self.assembled:
-            assembly = assemble(held, q, t, throw=False)
-            q, result = assembly.q, assembly.result
-        answer = self.question(system, q, v, t)
-        closed = result == RESULTS.successful
-        code = code_of(first_failure(result, answer, q))
-        again = closed & self.question.unsettled(answer)
-        return {"answer": answer, "code": code, "q": q, "again": again}
+            q, result = self.question.assembled(Case(held, q, v, t))
+        answer = self.question(Case(system, q, v, t))
+        if self.question.second is not None:
+            again = (result == RESULTS.successful) & self.question.second.wanted(answer)
+        return {"answer": answer, "code": _code(result, answer, q), "q": q, "again": again}
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
         """The second look at one case."""
         system, _, _, v, t = self.placed(values)
-        answer = self.question.settle(answer, system, q, v, t)
-        return {"answer": answer, "code": code_of(first_failure(RESULTS.successful, answer, q))}
+        if self.question.second is not None:
+            answer = self.question.second(Case(system, q, v, t), answer)
+        return {"answer": answer, "code": _code(RESULTS.successful, answer, q)}
+
+
+def _code(result: RESULTS, answer: Any, q: Any) -> Any:
+    """What a case ended with, after its assembly had ended with `result`."""
+    return code_of(first_failure(result, answer, q))
 
 
 def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:

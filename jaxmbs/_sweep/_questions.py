@@ -1,16 +1,18 @@
 """What can be asked of every case."""
 
 import abc
+import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._kinematics import assemble
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, analyze, screen, Screening
+from .._solvability import AbstractCriterion, analyze, screen, Screening, Solvability
 from .._system import AbstractSystem, Structure
 
 
@@ -18,33 +20,53 @@ from .._system import AbstractSystem, Structure
 Function: TypeAlias = Callable[..., Any]
 
 
-class AbstractQuestion(eqx.Module):
-    """A question with a second look at some cases.
+class Case(NamedTuple):
+    """One case: a system at a state, `q` (nq,), `v` (nv,), `t` (s)."""
 
-    Both looks are taken of many cases at once (`vmap`), the second one only where it is wanted.
-    Where everything can be said at the first look, any function (system, q, v, t) will do.
-    """
+    system: AbstractSystem
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    t: Scalar
+
+
+class AbstractSecondLook(eqx.Module):
+    """What is done with the cases of which not everything could be said at once."""
 
     @abc.abstractmethod
-    def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Any:
-        """The answer at the first look: arrays, in any pytree."""
-
-    @abc.abstractmethod
-    def unsettled(self, answer: Any) -> BoolScalar:
+    def wanted(self, answer: Any) -> BoolScalar:
         """Does this answer want a second look?"""
 
     @abc.abstractmethod
-    def settle(
-        self,
-        answer: Any,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: Scalar,
-    ) -> Any:
+    def __call__(self, case: Case, answer: Any) -> Any:
         """The answer after the second look, of the same form."""
+
+
+class AbstractQuestion(eqx.Module):
+    """A question with a second look at some cases, or an assembly of its own.
+
+    All is done for many cases at once (`vmap`). Where neither is needed, any function (system, q,
+    v, t) will do.
+    """
+
+    @property
+    @abc.abstractmethod
+    def second(self) -> AbstractSecondLook | None:
+        """The second look; None where all is said at the first."""
+
+    @abc.abstractmethod
+    def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
+        """The configuration in which a case is asked, and what looking for it ended with. The
+        system of `start` has the coordinates driven that the case holds."""
+
+    @abc.abstractmethod
+    def __call__(self, case: Case) -> Any:
+        """The answer at the first look: arrays, in any pytree."""
+
+
+def nearest_closed(start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
+    """The configuration of questions that want no other."""
+    assembly = assemble(start.system, start.q, start.t, throw=False)
+    return assembly.q, assembly.result
 
 
 class Asked(AbstractQuestion):
@@ -52,25 +74,15 @@ class Asked(AbstractQuestion):
 
     function: Function
 
-    def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Any:
-        return self.function(system, q, v, t)
+    @property
+    def second(self) -> None:
+        return None
 
-    def unsettled(self, answer: Any) -> BoolScalar:
-        del answer
-        return jnp.asarray(False)
+    def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
+        return nearest_closed(start)
 
-    def settle(
-        self,
-        answer: Any,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: Scalar,
-    ) -> Any:
-        del system, q, v, t
-        return answer
+    def __call__(self, case: Case) -> Any:
+        return self.function(*case)
 
 
 class Verdicts(eqx.Module):
@@ -107,67 +119,54 @@ class Certification(AbstractQuestion):
     criterion: AbstractCriterion | None = None
     every: bool = eqx.field(default=False, static=True)
 
-    def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Verdicts:
+    @property
+    def second(self) -> "_Decomposition | None":
+        return None if self.every else _Decomposition(self.criterion)
+
+    def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
+        return nearest_closed(start)
+
+    def __call__(self, case: Case) -> Verdicts:
         if self.every:
-            return self._decomposed(None, system, q, v, t)
-        found = screen(system, q, v, t)
-        return _verdicts(found, found.doubtful(), jnp.asarray(False))
+            return _decomposed(case, self.criterion)
+        found = screen(*case)
+        return _verdicts(found, found.certain, rechecked=False)
 
-    def unsettled(self, answer: Any) -> BoolScalar:
-        return (answer.result != RESULTS.successful) & ~answer.rechecked
 
-    def settle(
-        self,
-        answer: Any,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: Scalar,
-    ) -> Verdicts:
-        return self._decomposed(answer, system, q, v, t)
+class _Decomposition(AbstractSecondLook):
+    """What `analyze` says, but for reactions of which the first look was certain."""
 
-    def _decomposed(
-        self,
-        first: Verdicts | None,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: Scalar,
-    ) -> Verdicts:
-        """What `analyze` says, but for reactions of which the first look was certain."""
-        report = analyze(system, q, v, t, criterion=self.criterion)
-        clear = ~report.doubtful()
-        unique, certain = (
-            report.reaction_unique,
-            jnp.broadcast_to(clear, report.reaction_unique.shape),
-        )
-        if first is not None:
-            unique = jnp.where(first.certain, first.reaction_unique, unique)
-            certain = first.certain | certain
-        return Verdicts(
-            rank=report.rank,
-            redundancy=report.redundancy,
-            mobility=report.mobility,
-            reaction_unique=unique,
-            certain=certain,
-            rechecked=jnp.asarray(True),
-            result=RESULTS.where(clear, RESULTS.successful, RESULTS.verdict_doubtful),
-            structure=system.structure,
+    criterion: AbstractCriterion | None
+
+    def wanted(self, answer: Verdicts) -> BoolScalar:
+        return answer.result != RESULTS.successful
+
+    def __call__(self, case: Case, answer: Verdicts) -> Verdicts:
+        found = _decomposed(case, self.criterion)
+        unique = jnp.where(answer.certain, answer.reaction_unique, found.reaction_unique)
+        return dataclasses.replace(
+            found, reaction_unique=unique, certain=answer.certain | found.certain
         )
 
 
-def _verdicts(found: Screening, doubtful: BoolScalar, rechecked: BoolScalar) -> Verdicts:
+def _decomposed(case: Case, criterion: AbstractCriterion | None) -> Verdicts:
+    report = analyze(*case, criterion=criterion)
+    certain = jnp.broadcast_to(~report.doubtful(), report.reaction_unique.shape)
+    return _verdicts(report, certain, rechecked=True)
+
+
+def _verdicts(
+    found: Screening | Solvability, certain: Bool[Array, " constraints"], rechecked: bool
+) -> Verdicts:
     rank = len(found.structure.rows) - found.redundancy
     return Verdicts(
         rank=rank,
         redundancy=found.redundancy,
         mobility=found.structure.nv - rank,
         reaction_unique=found.reaction_unique,
-        certain=found.certain,
-        rechecked=rechecked,
-        result=RESULTS.where(doubtful, RESULTS.verdict_doubtful, RESULTS.successful),
+        certain=certain,
+        rechecked=jnp.asarray(rechecked),
+        result=RESULTS.where(found.doubtful(), RESULTS.verdict_doubtful, RESULTS.successful),
         structure=found.structure,
     )
 

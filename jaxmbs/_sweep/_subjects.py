@@ -160,7 +160,7 @@ def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
                 f"{name!r} is of shape {list(old.shape)}, got values of shape {list(value.shape)}."
             )
         return value.astype(old.dtype)
-    index = _entry_index(old, entry, name)
+    index = entry_index(old, entry, name)
     if value.shape != ():
         raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
     return old.at[..., index].set(value)
@@ -173,13 +173,17 @@ def entry_of(array: Any, entry: str, name: str) -> Array:
     """
     if not entry:
         return jnp.asarray(array)
-    found = jnp.asarray(array)[..., _entry_index(array, entry, name)].ravel()
+    found = jnp.asarray(array)[..., entry_index(array, entry, name)].ravel()
     if not bool(jnp.all(found == found[0])):
         raise ModelError(f"{name!r} stands for several numbers, {found.tolist()}.")
     return found[0]
 
 
-def _entry_index(array: Any, entry: str, name: str) -> int:
+def entry_index(array: Any, entry: str, name: str) -> int:
+    """The place of an entry along the last axis of an array.
+
+    **Raises:** `ModelError` if it has no such entry.
+    """
     size = array.shape[-1] if array.ndim else 0
     words = {str(k): k for k in range(size)}
     if size in (2, 3):

@@ -1,0 +1,83 @@
+"""Cases of a mechanism whose parts deviate at random."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .._errors import ModelError
+from .._system import Model
+from ._cases import Cases
+from ._model_subject import ModelSubject
+from ._subjects import entry_index
+
+
+# The words with which joints are made and which are marker points.
+_POINTS = ("at", "points")
+
+
+def tolerances(
+    model: Model,
+    widths: Mapping[str, float] | float,
+    count: int,
+    *,
+    seed: int,
+    uniform: bool = False,
+) -> Cases:
+    """`count` independent cases in which numbers of the parts of a model deviate at random.
+
+    A deviation belongs to one entry of one part. So where a joint has a point on each of its
+    bodies, both deviate, each by itself, as two holes do that are drilled into two bodies: the
+    mechanism need not close any more (`Misfit` says by how much). `Cases.uniform` moves both
+    together, which is another design whose parts fit.
+
+    **Arguments:**
+
+    - `widths`: by name (see `Cases`: `joints.B.at.x`, `bodies.crank.mass`), in the unit of the
+      number: standard deviations of normal distributions or, if `uniform`, half the widths of
+      uniform ones. One number (m) is the width of all coordinates of all joints' marker points.
+    - `seed`: of the random numbers.
+
+    **Raises:** `ModelError` (a `ValueError`) for names that mean nothing and widths below 0.
+    """
+    subject = ModelSubject(model, None)
+    given = widths if isinstance(widths, Mapping) else _all_points(model, widths)
+    if count < 1:
+        raise ModelError(f"the number of cases must be at least 1, got {count}.")
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, np.ndarray] = {}
+    seen: list[tuple[str, str]] = []
+    for name, width in given.items():
+        if not (np.isfinite(width) and width >= 0):
+            raise ModelError(f"the width of {name!r} must be 0 or more, got {width:g}.")
+        whole, entry = subject.parted(subject.name(name))
+        seen.append((whole, entry))
+        values = arrays.setdefault(whole, _repeated(subject, whole, count))
+        index = ... if not entry else (..., entry_index(values[0], entry, name))
+        shape = values[index].shape
+        drawn = rng.uniform(-1.0, 1.0, shape) if uniform else rng.normal(size=shape)
+        values[index] += width * drawn
+    _refuse_twice(seen)
+    kind = "uniform" if uniform else "normal"
+    return Cases(arrays, origin=f"tolerances, {kind}, seed {seed}")
+
+
+def _repeated(subject: ModelSubject, name: str, count: int) -> np.ndarray:
+    """What stands there in each case before it deviates."""
+    value = np.asarray(subject.value(name), dtype=float)
+    return np.repeat(value[None], count, axis=0)
+
+
+def _all_points(model: Model, width: float) -> dict[str, float]:
+    return {
+        f"joints.{joint.name}.{word}": width
+        for joint in model.joints
+        for word in _POINTS
+        if word in vars(joint)
+    }
+
+
+def _refuse_twice(seen: list[tuple[str, str]]) -> None:
+    for whole, entry in seen:
+        if seen.count((whole, entry)) > 1 or (entry and (whole, "") in seen):
+            name = f"{whole}.{entry}" if entry else whole
+            raise ModelError(f"{name!r} is given twice.")
