@@ -9,6 +9,7 @@ import pytest
 import jaxmbs as jm
 from jaxmbs import design
 from jaxmbs._design._objective import dependence, hidden_in
+from jaxmbs._design._study import responded
 from jaxmbs.design import Combination, DesignError, Final, Force, Study
 
 
@@ -145,7 +146,7 @@ class TestReactions:
     @pytest.mark.parametrize("rack", [0.0, 0.5])
     def test_the_sum_of_all_wheels_across(self, rack, steered):
         delta = np.radians(23.787215) if rack else 0.0
-        response = at_rack(rack).respond(steered.design)
+        response = responded(at_rack(rack), steered.design)
         delta = float(response.q[0, 5] - response.q[0, 2])
         assert abs(np.degrees(delta)) == pytest.approx(23.787215 if rack else 0.0, abs=1e-5)
         total = Combination(f"(W1 + W2) * {float(np.cos(delta))!r} + W3 + W4")
@@ -155,14 +156,14 @@ class TestReactions:
         with pytest.raises(DesignError) as caught:
             design.require_gradient(at_rack(0.0), Final(Combination("W1 + W2")))
         text = str(caught.value).split("combination is ")[1].split(";")[0]
-        response = at_rack(0.0).respond(steered.design)
+        response = responded(at_rack(0.0), steered.design)
         report = jm.analyze(response.system, response.q[0], combinations=[text])
         # As far as four digits say it.
         assert float(report.combination_measure[0]) < 1e-3
 
     def test_every_reaction_of_the_singular_parallelogram(self):
         study = Study(jm.mechanisms.parallelogram(np.pi / 2), ["bodies.platform.mass"])
-        response = study.respond(study.design)
+        response = responded(study, study.design)
         rows = response.multipliers.shape[1]
         found = dependences(response, jnp.eye(rows))
         unique = np.all(found.across <= 1e-6, axis=1)
@@ -233,7 +234,7 @@ class TestRankAlongPaths:
         study = Study(model, [f"q.{k}" for k in range(9)])
         found = design.rank_changes(study, begin, end, count=8)
         assert [(x.before, x.there, x.after) for x in found] == [(8, 7, 8)]
-        there = study.respond(study.values(found[0].design)).q[0]
+        there = responded(study, study.values(found[0].design)).q[0]
         np.testing.assert_allclose(there, at(np.pi / 2), atol=1e-5)
         assert "rank 8 -> 7 -> 8 at fraction" in str(found[0])
 
