@@ -1,4 +1,6 @@
+from ._descent import Descent as Descent
 from ._guard import Guard as Guard, guard as guard
+from ._minimise import minimise as minimise, multistart as multistart
 from ._objective import (
     evaluate as evaluate,
     Evaluation as Evaluation,
@@ -7,8 +9,16 @@ from ._objective import (
     Objective as Objective,
     require_gradient as require_gradient,
 )
+from ._optimisers import (
+    AbstractOptimiser as AbstractOptimiser,
+    SLSQP as SLSQP,
+    TrustRegion as TrustRegion,
+)
+from ._optimum import Optimum as Optimum, Starts as Starts, Visit as Visit
 from ._path import rank_changes as rank_changes, RankChange as RankChange
+from ._problem import AtMost as AtMost
 from ._quantities import (
+    AbstractObjective as AbstractObjective,
     AbstractQuantity as AbstractQuantity,
     Combination as Combination,
     Final as Final,
@@ -22,5 +32,10 @@ from ._runs import (
     AtState as AtState,
     Driven as Driven,
     Motion as Motion,
+)
+from ._sensitivity import (
+    Change as Change,
+    Sensitivity as Sensitivity,
+    sensitivity as sensitivity,
 )
 from ._study import Study as Study

@@ -1,66 +1,28 @@
-"""Studies that make an objective least."""
+"""Studies that make an objective least, from one start or from many."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import os
+from collections.abc import Mapping, Sequence
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from .._solvability._table import format_table
+from .._solution import RESULTS
+from .._sweep import Cases
+from .._sweep._answers import code_of
+from ._descent import Descent, enter, Way
 from ._guard import guard
-from ._objective import Objective, require_gradient, value_and_slope
-from ._optimisers import AbstractOptimiser, Descent, Function, SLSQP, Task
-from ._path import look, rank_changes
+from ._logbook import Logbook, Progress
+from ._objective import Objective, require_gradient, unit_of_objective
+from ._optimisers import AbstractOptimiser, Outcome, SLSQP
+from ._optimum import Optimum, Starts
+from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
 from ._refusal import DesignError
 from ._study import Study
 
 
-class AtMost(NamedTuple):
-    """A constraint: `function` of the states of a run is at most `bound`."""
-
-    function: Objective
-    bound: float
-
-
-class Visit(NamedTuple):
-    """One iterate: the design by names, and the objective."""
-
-    design: dict[str, float]
-    value: float
-
-
-class Optimum(eqx.Module):
-    """Where a study ended.
-
-    - `design`: the best design, by names; `value` of the objective there, `start_value` at the
-      start. `converged`, `message`: what the optimiser says.
-    - `history`: every iterate. Give `design` to `minimise` as its `start` to go on from there.
-    """
-
-    design: dict[str, float]
-    value: float
-    start_value: float
-    converged: bool
-    message: str
-    history: tuple[Visit, ...]
-    study: Study
-    bounds: dict[str, tuple[float, float]]
-
-    def __str__(self) -> str:
-        lines = []
-        for name, value in self.design.items():
-            low, high = self.bounds[name]
-            width = high - low
-            at = "" if min(value - low, high - value) > 1e-6 * width else "at its bound"
-            unit = self.study.subject.unit(name)
-            lines.append((name, unit, f"{self.history[0].design[name]:.6g}", f"{value:.6g}", at))
-        head = (
-            f"objective {self.start_value:.6g} -> {self.value:.6g} in "
-            f"{len(self.history) - 1} iterations; {self.message}"
-        )
-        return "\n".join([head, "", format_table(("parameter", "unit", "from", "to", ""), lines)])
+_RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
 
 
 def minimise(
@@ -71,101 +33,172 @@ def minimise(
     constraints: Sequence[AtMost] = (),
     start: Mapping[str, RealScalarLike] | None = None,
     optimiser: AbstractOptimiser | None = None,
-    progress: Callable[[int, Visit], None] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> Optimum:
     """The design that makes an objective least, by its gradients.
 
-    The start is guarded: an objective or constraint of reactions that are not unique is refused,
-    and so are parameters along which the rank or the closure breaks. Every iterate's rank is
-    compared with that of the start; where it has changed the study ends, and says at which design.
+    The start is guarded: an objective or a constraint of reactions that are not unique is
+    refused, and so are parameters along which the rank or the closure breaks. The rank of every
+    iterate is compared with that of the start, at every state of its run; where it has changed
+    the study ends, and says at which design. (What changes between two iterates and back leaves
+    no trace: see `rank_changes`.) Every design is assembled; one that cannot be computed is
+    avoided, and counted.
 
     **Arguments:**
 
     - `objective`: a function of the states of a run (a `Trajectory`) to a number, such as
-      `Peak(Force("B"))`. `bounds`: lowest and highest number of every parameter of the `study`.
+      `Peak(Force("B"))`. `bounds`: lowest and highest number of every parameter of the `study`,
+      in its unit.
     - `constraints`: `AtMost(function, bound)`. `start`: numbers by name, default the model's.
     - `optimiser`: default `Descent()` without constraints, `SLSQP()` with them.
-    - `progress`: called with the number of each iterate and the iterate.
+    - `store`: a `.npz` file. A study that was stopped goes on from it when it is called again
+      with the same arguments, and ends with the same numbers.
+    - `progress`: called with the number of each iterate and the iterate (a `Visit`).
 
     **Returns:** an `Optimum`.
 
     **Raises:** `DesignError` for what has no gradient, bounds that do not hold the start, a
-    design that cannot be computed, and a rank that changes on the way.
+    start that cannot be computed, and a rank that changes on the way; `ModelError` for numbers
+    that cannot be, also at the bounds.
     """
+    problem = problem_of(study, objective, bounds, constraints)
     begin = study.values({} if start is None else start)
-    low, width = _widths(study, bounds, np.asarray(begin))
-    for function in (objective, *(c.function for c in constraints)):
-        require_gradient(study, function, begin)
-    found = guard(study, begin)
-    for name in study.names:
-        found.require(name)
-    history: list[Visit] = []
-
-    def in_units(function: Objective, sign: float, bound: float) -> Function:
-        def evaluated(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = value_and_slope(study, function, jnp.asarray(low + width * u))
-            if not np.isfinite(np.asarray(slope)).all() or not np.isfinite(float(value)):
-                raise DesignError(
-                    f"the objective is not a number at {study.named(low + width * u)}; narrow the "
-                    "bounds to designs that can be assembled and run."
-                )
-            return bound + sign * float(value), sign * np.asarray(slope) * width
-
-        return evaluated
-
-    main = in_units(objective, 1.0, 0.0)
-
-    def visited(u: np.ndarray) -> None:
-        x = jnp.asarray(low + width * u)
-        ranks = look(study, x, "a design on the way", None).ranks
-        if not np.array_equal(ranks, found.ranks):
-            last = history[-1].design
-            changes = rank_changes(study, last, study.named(x), count=3)
-            where = "; ".join(map(str, changes)) or f"at {study.named(x)}"
-            raise DesignError(
-                f"the rank of the constraints changes on the way, so that reactions jump there: "
-                f"{where}; narrow the bounds so that they leave it out."
-            )
-        history.append(Visit(study.named(x), main(u)[0]))
-        if progress is not None:
-            progress(len(history) - 1, history[-1])
-
-    first = (np.asarray(begin) - low) / width
-    visited(first)
-    limits = [in_units(c.function, -1.0, c.bound) for c in constraints]
+    point = inside(problem, begin)
+    ranks = _guarded(problem, begin)
+    book = Logbook(problem, ranks, progress)
     chosen = optimiser
     if chosen is None:
         chosen = SLSQP() if constraints else Descent()
-    ones = np.ones_like(first)
-    outcome = chosen.run(Task(main, limits, first, 0 * ones, ones, visited))
-    return Optimum(
-        study.named(low + width * outcome.point),
-        main(outcome.point)[0],
-        history[0].value,
-        outcome.converged,
-        outcome.message,
-        tuple(history),
-        study,
-        {name: (low[k], low[k] + width[k]) for k, name in enumerate(study.names)},
+    return _optimum(problem, book, chosen.run(problem, point, book, store))
+
+
+def multistart(
+    objective: Objective,
+    study: Study,
+    bounds: Mapping[str, tuple[float, float]],
+    starts: Cases,
+    *,
+    optimiser: Descent | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Starts:
+    """`minimise` from many starts at once, side by side in one compiled program.
+
+    A start that cannot be computed, or whose best design has another rank than its own first,
+    is recorded as failed and stops no other. The best start is guarded as `minimise` guards
+    its own, and the rank is compared at every iterate of its way; if it changed, that start has
+    failed, and the next best one is taken.
+
+    **Arguments:** as `minimise`; `starts`: values of every parameter for each start, such as
+    `Cases.sobol(bounds, 1024, seed=0)`; `progress`: called with the best of all starts after
+    every `every` steps.
+
+    **Returns:** `Starts`.
+
+    **Raises:** as `minimise`, and `DesignError` if every start failed.
+    """
+    problem = problem_of(study, objective, bounds)
+    begins = _points(problem, starts)
+    begun = survey(problem, begins)
+    good = np.flatnonzero(begun.codes == FINE)
+    if not good.size:
+        raise DesignError(_all_failed(begun.codes))
+    # What has no gradient is refused before anything is done.
+    _guarded(problem, problem.design(jnp.asarray(begins[good[0]])))
+    chosen = Descent() if optimiser is None else optimiser
+    way = Way(chosen, problem, jnp.asarray(begins), store)
+    told = Logbook(problem, np.zeros(0), progress)
+    while not way.finished:
+        way.advance()
+        k = int(np.argmin(np.asarray(way.walkers.least)))
+        told.tell(way.count - 1, np.asarray(way.walkers.best[k]), float(way.walkers.least[k]))
+    codes = np.array(way.walkers.code)
+    bests = np.asarray(way.walkers.best)
+    same = (begun.ranks == survey(problem, bests).ranks).all(axis=1)
+    codes[(codes == FINE) & ~same] = _RANK_CHANGED
+    best = _best(problem, way, codes)
+    values = np.where(codes == FINE, np.asarray(way.walkers.least), np.inf)
+    return Starts(
+        study.names,
+        np.asarray(problem.design(begins)),
+        np.asarray(problem.design(bests)),
+        values,
+        codes,
+        way.values,
+        best,
     )
 
 
-def _widths(
-    study: Study, bounds: Mapping[str, tuple[float, float]], start: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    full = {study.subject.name(name): pair for name, pair in bounds.items()}
-    if set(full) != set(study.names):
+def _guarded(problem: Problem, begin: Float[Array, " p"]) -> np.ndarray:
+    """Refuse functions and parameters without derivative; the ranks of the start."""
+    for function in problem.functions:
+        require_gradient(problem.study, function, begin)
+    found = guard(problem.study, begin)
+    for name in problem.study.names:
+        found.require(name)
+    return found.ranks
+
+
+def _points(problem: Problem, starts: Cases) -> np.ndarray:
+    study = problem.study
+    columns = {study.subject.name(n): x for n, x in zip(starts.names, starts.values, strict=True)}
+    if set(columns) != set(study.names):
         raise DesignError(
-            f"bounds must hold a pair for each of {', '.join(study.names)}; got "
-            f"{', '.join(full) or 'none'}."
+            f"starts must hold values of each of {', '.join(study.names)}; got "
+            f"{', '.join(columns)}."
         )
-    low, high = np.array([full[name] for name in study.names], dtype=float).T
-    for k, name in enumerate(study.names):
-        if not (np.isfinite(low[k]) and np.isfinite(high[k]) and low[k] < high[k]):
-            raise DesignError(f"the bounds of {name!r} must be finite and increase.")
-        if not low[k] <= start[k] <= high[k]:
-            raise DesignError(
-                f"{name!r} starts at {start[k]:.6g}, outside of its bounds {low[k]:.6g} to "
-                f"{high[k]:.6g}; give a start between them."
-            )
-    return low, high - low
+    designs = np.stack([columns[name] for name in study.names], axis=1)
+    for extreme in (designs.min(axis=0), designs.max(axis=0)):
+        inside(problem, jnp.asarray(extreme))
+    return np.asarray(problem.point(jnp.asarray(designs)))
+
+
+def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:
+    """The best start whose way keeps its rank; others are marked as failed."""
+    least = np.asarray(way.walkers.least)
+    for k in np.argsort(least, kind="stable"):
+        if codes[k] != FINE:
+            continue
+        good = np.isfinite(way.values[:, k])
+        points, values = way.points[good, k], way.values[good, k]
+        ranks = survey(problem, points).ranks
+        if not (ranks == ranks[0]).all():
+            codes[k] = _RANK_CHANGED
+            continue
+        kept = _guarded(problem, problem.design(jnp.asarray(points[0])))
+        book = Logbook(problem, kept, None)
+        enter(book, points, values, ranks)
+        return _optimum(problem, book, way.outcome(int(k)))
+    raise DesignError(_all_failed(codes))
+
+
+def _all_failed(codes: np.ndarray) -> str:
+    words = {sentence(code) for code in codes.tolist()}
+    return f"every start failed: {' '.join(sorted(words))}"
+
+
+def _optimum(problem: Problem, book: Logbook, outcome: Outcome) -> Optimum:
+    """The end of a study.
+
+    **Raises:** `DesignError` if the objective or a constraint is of reactions that are not unique
+    there.
+    """
+    study = problem.study
+    end = problem.design(jnp.asarray(outcome.point))
+    for function in problem.functions:
+        require_gradient(study, function, end)
+    low, high = np.asarray(problem.low), np.asarray(problem.low + problem.width)
+    return Optimum(
+        study.named(end),
+        float(outcome.values[0]),
+        book.history[0].value,
+        unit_of_objective(study, problem.functions[0], end),
+        tuple(outcome.values[1:].tolist()),
+        outcome.converged,
+        outcome.message,
+        outcome.failed,
+        tuple(book.history),
+        {n: (float(a), float(b)) for n, a, b in zip(study.names, low, high, strict=True)},
+        study,
+    )
