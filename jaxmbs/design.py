@@ -30,6 +30,7 @@ from ._design import (
     Objective as Objective,
     Optimum as Optimum,
     Peak as Peak,
+    Progress as Progress,
     rank_changes as rank_changes,
     RankChange as RankChange,
     require_gradient as require_gradient,

@@ -5,6 +5,7 @@ m g (1 - x), B carries m g x, so that the sum of their squares is least for x = 
 beam.
 """
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -12,7 +13,16 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import design, planar
-from jaxmbs.design import AtMost, Combination, Descent, DesignError, Final, SLSQP, TrustRegion
+from jaxmbs.design import (
+    AtMost,
+    Combination,
+    Descent,
+    DesignError,
+    Final,
+    Force,
+    SLSQP,
+    TrustRegion,
+)
 
 
 GRAVITY = 10.0
@@ -61,13 +71,15 @@ def stop_at(number):
 
 @pytest.fixture(scope="module")
 def many():
-    return design.multistart(squares, STUDY, BOUNDS, starts(8), optimiser=Descent(steps=60))
+    return design.multistart(
+        squares, STUDY, BOUNDS, starts(8), optimiser=Descent(steps=40, rate=0.1)
+    )
 
 
 class TestOptimum:
     @pytest.mark.parametrize(
         ("optimiser", "within"),
-        [(Descent(steps=60), 1e-3), (SLSQP(), 1e-6), (TrustRegion(), 1e-5)],
+        [(Descent(steps=40, rate=0.1), 1e-3), (SLSQP(), 1e-6), (TrustRegion(), 1e-5)],
         ids=["Descent", "SLSQP", "TrustRegion"],
     )
     def test_of_the_beam(self, optimiser, within):
@@ -99,7 +111,7 @@ class TestOptimum:
         assert found.constraints[0] <= 36.0 * (1 + 2e-6)
 
     def test_report(self):
-        found = design.minimise(Final(Combination("B.n")), STUDY, BOUNDS, optimiser=SLSQP())
+        found = design.minimise(Final(Combination("B")), STUDY, BOUNDS, optimiser=SLSQP())
         # The multiplier of B is negative, and least where the heaviest beam lies on it.
         assert found.value == pytest.approx(-0.9 * 4 * GRAVITY, rel=1e-9)
         assert found.unit == "N"
@@ -116,7 +128,7 @@ class TestManyStarts:
         for k in good[:2]:
             begin = {name: x[k] for name, x in zip(column.names, column.values, strict=True)}
             alone = design.minimise(
-                squares, STUDY, BOUNDS, start=begin, optimiser=Descent(steps=60)
+                squares, STUDY, BOUNDS, start=begin, optimiser=Descent(steps=40, rate=0.1)
             )
             np.testing.assert_allclose(alone.values, many.history[:, k], rtol=1e-9)
             assert STUDY.named(many.designs[k]) == pytest.approx(alone.design, rel=1e-9)
@@ -152,7 +164,7 @@ class TestManyStarts:
 class TestRestart:
     @pytest.mark.parametrize(
         "optimiser",
-        [Descent(steps=60), SLSQP(), TrustRegion()],
+        [Descent(steps=40, rate=0.1), SLSQP(), TrustRegion()],
         ids=["Descent", "SLSQP", "TrustRegion"],
     )
     def test_ends_as_an_uninterrupted_study(self, optimiser, tmp_path):
@@ -165,11 +177,12 @@ class TestRestart:
         after = design.minimise(squares, STUDY, BOUNDS, **settings)
         assert after.design == whole.design
         assert after.value == whole.value
+        np.testing.assert_array_equal(after.values, whole.values)
         # Once more: nothing is left to do.
         assert design.minimise(squares, STUDY, BOUNDS, **settings).design == whole.design
 
     def test_of_many_starts(self, many, tmp_path):
-        settings = {"optimiser": Descent(steps=60), "store": tmp_path / "study.npz"}
+        settings = {"optimiser": Descent(steps=40, rate=0.1), "store": tmp_path / "study.npz"}
         with pytest.raises(Stopped):
             design.multistart(squares, STUDY, BOUNDS, starts(8), **settings, progress=stop_at(20))
         after = design.multistart(squares, STUDY, BOUNDS, starts(8), **settings)
@@ -201,6 +214,11 @@ class TestRefusals:
         with pytest.raises(jm.ModelError, match="mass must be greater than zero"):
             design.minimise(squares, STUDY, BOUNDS | {MASS: (-1.0, 4.0)})
 
+    @pytest.mark.parametrize("optimiser", [Descent(steps=40, rate=0.1), SLSQP()])
+    def test_a_start_that_cannot_be_computed(self, optimiser):
+        with pytest.raises(DesignError, match="the start cannot be computed: The answer holds"):
+            design.minimise(squares, STUDY, BOUNDS, start={X: 0.12}, optimiser=optimiser)
+
     def test_starts(self):
         few = jm.Cases.uniform({X: (0.2, 0.3)}, 3, seed=0)
         with pytest.raises(DesignError, match="starts must hold values of each"):
@@ -229,44 +247,121 @@ class TestRefusals:
 S = "joints.P3.direction.y"
 
 
-def three_lines():
-    """A body that three lines hold; parallel they hold it along two directions only."""
+def three_lines(slope):
+    """A body that three lines hold; parallel they hold it along two directions only. A bob hangs
+    on it."""
     body = planar.Body("body", mass=1.0, inertia=0.1, position=(0.4, 0.0))
+    bob = planar.Body("bob", mass=0.7, inertia=0.05, position=(0.8, -0.5))
     pair = ("body", "ground")
-    lines = [
+    joints = [
         planar.PointOnLine("P1", pair, (0.0, 0.0), (1.0, 0.0)),
         planar.PointOnLine("P2", pair, (1.0, 0.0), (1.0, 0.0)),
-        planar.PointOnLine("P3", pair, (0.5, 0.0), (1.0, 0.5)),
+        planar.PointOnLine("P3", pair, (0.5, 0.0), (1.0, slope)),
+        planar.Revolute("Q", ("body", "bob"), (0.6, 0.0)),
     ]
-    return jm.Model("three lines", 2, bodies=[body], joints=lines, gravity=(2.0, -10.0))
+    return jm.Model("lines", 2, bodies=[body, bob], joints=joints, gravity=(2.0, -10.0))
+
+
+NAMES = ["bodies.bob.mass", "joints.Q.at.x", "bodies.body.mass", S]
 
 
 class TestRank:
     def test_a_change_on_the_way_is_refused_by_name(self):
         """The force in P3 grows without bound while it becomes parallel to the others."""
-        study = design.Study(three_lines(), [S])
+        study = design.Study(three_lines(0.5), [S])
 
         def inverse(response):
             return 1.0 / response.multipliers[0, 2] ** 2
 
-        with pytest.raises(
-            DesignError, match=r"the rank of the constraints changes on the way"
-        ) as caught:
+        with pytest.raises(DesignError, match="the rank of the constraints changes") as caught:
             design.minimise(inverse, study, {S: (0.0, 1.0)}, optimiser=SLSQP())
-        assert "rank 3 -> 2 at fraction 1" in str(caught.value)
+        assert "rank 5 -> 4 at fraction 1" in str(caught.value)
         assert f"{S} = " in str(caught.value)
         assert "narrow the bounds" in str(caught.value)
 
-    def test_a_parameter_that_breaks_it_is_refused_at_the_start(self):
-        model = three_lines()
-        study = design.Study(model, [S])
+    def test_a_parameter_that_breaks_it_is_refused_at_the_start(self, parallel):
+        bounds = {name: (-3.0, 3.0) if name == S else (0.1, 3.0) for name in NAMES}
         with pytest.raises(DesignError, match=r"no derivative along .*P3\.direction\.y"):
-            design.minimise(
-                Final(Combination("P1 + P2 + P3")), study, {S: (0.0, 1.0)}, start={S: 0.0}
-            )
+            design.minimise(Final(Force("Q")), parallel, bounds)
 
-    def test_an_objective_that_is_not_unique_is_refused(self):
-        study = design.Study(three_lines(), ["bodies.body.mass", S])
-        bounds = {"bodies.body.mass": (0.5, 2.0), S: (0.0, 1.0)}
+    def test_an_objective_that_is_not_unique_is_refused(self, parallel):
+        bounds = {name: (-3.0, 3.0) if name == S else (0.1, 3.0) for name in NAMES}
         with pytest.raises(DesignError, match="those of P1"):
-            design.minimise(Final(Combination("P1")), study, bounds, start={S: 0.0})
+            design.minimise(Final(Combination("P1")), parallel, bounds)
+
+
+@pytest.fixture(scope="module")
+def parallel():
+    return design.Study(three_lines(0.0), NAMES)
+
+
+@pytest.fixture(scope="module")
+def table(parallel):
+    return design.sensitivity(parallel)
+
+
+@pytest.fixture(scope="module")
+def difference(parallel):
+    """Central differences of the force in Q and of the sum of the lines' multipliers."""
+    quantities = Force("Q"), Combination("P1 + P2 + P3")
+
+    @eqx.filter_jit
+    def evaluate(x):
+        response = parallel.respond(x)
+        return jnp.stack([quantity(response)[0] for quantity in quantities])
+
+    def by(name):
+        step = 1e-5 * jnp.eye(len(NAMES))[NAMES.index(name)]
+        x = parallel.design
+        return np.asarray(evaluate(x + step) - evaluate(x - step)) / 2e-5
+
+    return by
+
+
+class TestSensitivity:
+    def test_numbers_against_central_differences(self, table, difference):
+        for name in NAMES[:3]:
+            # Rounding of 1e-15 over the step, truncation of its square.
+            assert table["Q", name] == pytest.approx(difference(name)[0], abs=1e-8, rel=1e-8)
+
+    def test_what_is_not_unique_has_a_word_and_no_number(self, table):
+        for name in ("P1", "P2", "P3"):
+            row = table.reactions.index(name)
+            assert np.isnan(table.values[row])
+            assert np.isnan(table.derivatives[row]).all()
+            with pytest.raises(DesignError, match=f"'{name}' is not unique"):
+                table[name, "bodies.body.mass"]
+            lines = [x for x in str(table).splitlines() if x.split() and x.split()[0] == name]
+            assert [line.split(maxsplit=1)[1] for line in lines] == ["not unique"]
+
+    def test_what_breaks_the_rank_is_named_and_has_no_number(self, table):
+        assert np.isnan(table.derivatives[:, NAMES.index(S)]).all()
+        with pytest.raises(DesignError, match=r"no derivative along .*P3\.direction\.y"):
+            table["Q", S]
+        (line,) = [x for x in str(table).splitlines() if S in x]
+        assert "none: breaks the rank of the constraints" in line
+
+    def test_ranking_and_units(self, table):
+        ranked = table.ranked()
+        sizes = [abs(change.relative) for change in ranked]
+        assert sizes == sorted(sizes, reverse=True)
+        assert {change.reaction for change in ranked} == {"Q"}
+        assert len(ranked) == 3
+        by_name = {change.parameter: change for change in ranked}
+        mass = by_name["bodies.bob.mass"]
+        # Its own size is less than one kilogram.
+        force = table.values[table.reactions.index("Q")]
+        assert mass.relative == pytest.approx(mass.derivative * 1.0 / force)
+        assert "N / (kg)" in str(table)
+        assert "N / (m)" in str(table)
+
+    def test_reactions_by_name(self, parallel, difference):
+        asked = {"all lines": Final(Combination("P1 + P2 + P3"))}
+        found = design.sensitivity(parallel, asked)
+        slope = found["all lines", "bodies.body.mass"]
+        assert slope == pytest.approx(difference("bodies.body.mass")[1], rel=1e-8)
+        assert slope < -9.0
+        with pytest.raises(KeyError, match="'P1' is none of all lines"):
+            found["P1", "bodies.body.mass"]
+        with pytest.raises(DesignError, match="name at least one"):
+            design.sensitivity(parallel, {})

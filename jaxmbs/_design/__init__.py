@@ -1,5 +1,6 @@
 from ._descent import Descent as Descent
 from ._guard import Guard as Guard, guard as guard
+from ._logbook import Progress as Progress
 from ._minimise import minimise as minimise, multistart as multistart
 from ._objective import (
     evaluate as evaluate,

@@ -16,7 +16,7 @@ from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._solution import RESULTS
 from .._sweep._answers import code_of
 from ._logbook import Logbook
-from ._optimisers import AbstractOptimiser, extra, Outcome
+from ._optimisers import AbstractOptimiser, extra, Outcome, start_failed
 from ._problem import FINE, Problem, survey
 from ._record import Record
 from ._refusal import DesignError
@@ -69,11 +69,18 @@ class Descent(AbstractOptimiser):
         store: str | os.PathLike[str] | None,
     ) -> Outcome:
         way = Way(self, problem, start[None], store)
-        while not way.finished:
-            first = way.count
+        entered = 0
+        while True:
+            # What a store had comes first.
+            if way.count > entered:
+                points, values = way.points[entered:, 0], way.values[entered:, 0]
+                enter(book, points, values, survey(problem, points).ranks)
+                entered = way.count
+            if way.count and not np.isfinite(way.values[0, 0]):
+                raise start_failed(int(way.walkers.code[0]))
+            if way.finished:
+                break
             way.advance()
-            points, values = way.points[first:, 0], way.values[first:, 0]
-            enter(book, points, values, survey(problem, points).ranks)
         return way.outcome(0)
 
 
@@ -156,9 +163,7 @@ class Way:
         last = max(steps // 10, 1)
         whole, late = values[0] - values[-1], values[-1 - last] - values[-1]
         share = late / whole if whole > 0 else 0.0
-        message = (
-            f"{steps} steps taken, the last {last} with {100 * share:.2g} % of what was gained"
-        )
+        message = f"{steps} steps taken; the last {last} gained {100 * share:.2g} % of the whole"
         return Outcome(
             np.asarray(self.walkers.best[start]),
             values[-1:],

@@ -151,7 +151,7 @@ def _points(problem: Problem, starts: Cases) -> np.ndarray:
     designs = np.stack([columns[name] for name in study.names], axis=1)
     for extreme in (designs.min(axis=0), designs.max(axis=0)):
         inside(problem, jnp.asarray(extreme))
-    return np.asarray(problem.point(jnp.asarray(designs)))
+    return np.clip(np.asarray(problem.point(jnp.asarray(designs))), 0.0, 1.0)
 
 
 def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from ._constraints import ranks
 from ._logbook import Logbook
-from ._problem import FINE, look, Problem
+from ._problem import FINE, look, Problem, sentence
 from ._record import Record
 from ._refusal import DesignError
 
@@ -178,6 +178,7 @@ class Tape:
                 self._entries[one[0].tobytes()] = Entry(*one)
         limits = np.asarray(problem.limits)
         self._limits = np.where(limits != 0, np.abs(limits), 1.0)
+        self._first: Entry | None = None
         self._first = self.at(start)
         first = abs(float(self._first.values[0]))
         self._scale = first if first > 0 else 1.0
@@ -190,6 +191,8 @@ class Tape:
             values, slopes = np.asarray(found.values), np.asarray(found.slopes)
             good = np.asarray(int(found.code) == FINE)
             if not good:
+                if self._first is None:
+                    raise start_failed(int(found.code))
                 values = np.concatenate([[np.inf], self._first.values[1:]])
                 slopes = self._first.slopes
             own = ranks(np.asarray(found.matrices))
@@ -232,6 +235,11 @@ class Tape:
         failed = sum(not x.good for x in self._entries.values())
         converged = bool(found.success) and bool(kept)
         return Outcome(best, self.at(best).values, converged, message, failed)
+
+
+def start_failed(code: int) -> DesignError:
+    """What is said of a start whose objective cannot be computed."""
+    return DesignError(f"the start cannot be computed: {sentence(code)}")
 
 
 def extra(module: str) -> ModuleType:

@@ -24,6 +24,9 @@ from ._study import Study
 # Designs whose ranks are looked at side by side.
 _WIDTH = 16
 
+# A start may lie this far outside of the bounds, in units of their widths.
+_ROUNDING = 1e-12
+
 FINE = int(code_of(RESULTS.successful))
 
 
@@ -136,13 +139,13 @@ def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
     """
     point = problem.point(design)
     for k, name in enumerate(problem.study.names):
-        if not 0.0 <= float(point[k]) <= 1.0:
+        if not -_ROUNDING <= float(point[k]) <= 1.0 + _ROUNDING:
             raise DesignError(
                 f"{name!r} starts at {float(design[k]):.6g}, outside of its bounds "
                 f"{float(problem.low[k]):.6g} to {float(problem.low[k] + problem.width[k]):.6g}; "
                 "give a start between them."
             )
-    return point
+    return jnp.clip(point, 0.0, 1.0)
 
 
 def without_derivative(tree: Any) -> Any:

@@ -157,4 +157,5 @@ class MeanSquare(AbstractObjective):
 
     def unit(self, response: Trajectory) -> str:
         unit = self.quantity.unit(response)
-        return f"({unit})2" if unit else ""
+        squared = f"({unit})^2" if " " in unit else f"{unit}^2"
+        return squared if unit else ""

@@ -59,12 +59,7 @@ class Record:
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             with beside.open("wb") as file:
-                np.savez(
-                    file,
-                    allow_pickle=False,
-                    **{_FINGERPRINT: np.array(self._fingerprint)},
-                    **arrays,
-                )
+                np.savez(file, **{_FINGERPRINT: np.array(self._fingerprint)}, **arrays)
             beside.replace(self._path)
         except OSError as error:
             raise DesignError(f"cannot write {str(self._path)!r}: {error.strerror}.") from None

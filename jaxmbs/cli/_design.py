@@ -39,20 +39,26 @@ def answer(path: str, request: Request) -> Answer:
     if request.plot is not None and request.plot.suffix not in (".png", ".pdf", ".svg"):
         raise ModelError(f"--plot writes .png, .pdf or .svg, not {str(request.plot)!r}.")
     file = read_study(path)
+    shown = sys.stderr.isatty()
     try:
-        found, best = _run(file, request)
+        found, best = _run(file, request, _tell if shown else None)
         changes = None
         if request.sensitivity:
             changes = sensitivity(file.study, {"objective": file.objective}, best.design)
     except ValueError as error:
         raise ModelError(str(error)) from None
+    finally:
+        if shown:
+            print(file=sys.stderr)
     if request.plot is not None:
         _draw(best, request.plot)
     return Answer(file, found, best, changes, request.plot)
 
 
-def _run(file: StudyFile, request: Request) -> tuple[Optimum | Starts, Optimum]:
-    common = {"store": request.store, "progress": _tell if sys.stderr.isatty() else None}
+def _run(
+    file: StudyFile, request: Request, progress: Progress | None
+) -> tuple[Optimum | Starts, Optimum]:
+    common: dict[str, Any] = {"store": request.store, "progress": progress}
     if file.starts is not None:
         # Of the optimisers only Descent goes from many starts; the file has been checked.
         chosen: Any = file.optimiser
