@@ -13,6 +13,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import design, planar
+from jaxmbs._errors import ModelError
 from jaxmbs.design import (
     AtMost,
     Combination,
@@ -211,7 +212,7 @@ class TestRefusals:
             design.minimise(squares, STUDY, BOUNDS | {MASS: (2.0, 2.0)})
         with pytest.raises(DesignError, match=r"mass' starts at 5, outside of its bounds 2 to 4"):
             design.minimise(squares, STUDY, BOUNDS, start={MASS: 5.0})
-        with pytest.raises(jm.ModelError, match="mass must be greater than zero"):
+        with pytest.raises(ModelError, match="mass must be greater than zero"):
             design.minimise(squares, STUDY, BOUNDS | {MASS: (-1.0, 4.0)})
 
     @pytest.mark.parametrize("optimiser", [Descent(steps=40, rate=0.1), SLSQP()])

@@ -121,8 +121,7 @@ class Way:
                 "Descent keeps bounds, no constraints; use SLSQP() or TrustRegion() for these."
             )
         self._optimiser, self._problem = optimiser, problem
-        chosen = _adam() if optimiser.method is None else optimiser.method
-        self._method = chosen
+        self._method = _adam() if optimiser.method is None else optimiser.method
         self._record = Record(store, problem, optimiser, starts)
         count, size = starts.shape
         nothing = jnp.full(count, jnp.inf)

@@ -56,10 +56,11 @@ class Record:
         """
         if self._path is None:
             return
+        all_arrays: dict[str, Any] = {_FINGERPRINT: np.array(self._fingerprint), **arrays}
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             with beside.open("wb") as file:
-                np.savez(file, **{_FINGERPRINT: np.array(self._fingerprint)}, **arrays)
+                np.savez(file, **all_arrays)
             beside.replace(self._path)
         except OSError as error:
             raise DesignError(f"cannot write {str(self._path)!r}: {error.strerror}.") from None

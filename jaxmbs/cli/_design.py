@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 from rich.markup import escape
 from rich.text import Text
 
-from .._design import minimise, multistart, Optimum, Sensitivity, sensitivity, Starts, Visit
+from .._design import (
+    minimise,
+    multistart,
+    Optimum,
+    Progress,
+    Sensitivity,
+    sensitivity,
+    Starts,
+    Visit,
+)
 from .._errors import ModelError
 from ._analyze import make_console
 from ._study_file import read_study, StudyFile

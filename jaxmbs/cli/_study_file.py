@@ -137,12 +137,15 @@ def read_study(path: str | Path) -> StudyFile:
     parameters = _parameters(content)
     objective = _table(content, "objective", ObjectiveTable)
     run = _table(content, "run", RunTable, {})
-    study = _said("the file", lambda: Study(model, list(parameters), run=_run(run)))
+    chosen = _run(run)
+    study = _said("the file", lambda: Study(model, list(parameters), run=chosen))
     bounds = {name: (x["low"], x["high"]) for name, x in parameters.items()}
     given = {name: x["start"] for name, x in parameters.items() if x.get("start") is not None}
     starts = _starts(content, bounds)
     constraints = _constraints(content)
-    optimiser = _optimiser(_table(content, "optimiser", OptimiserTable, {}))
+    optimiser = None
+    if "optimiser" in content:
+        optimiser = _optimiser(_table(content, "optimiser", OptimiserTable))
     if starts is not None and (constraints or isinstance(optimiser, SLSQP | TrustRegion)):
         raise ModelError(
             "[starts]: many starts go with method 'adam' and no [[constraint]]; leave one of them "
@@ -243,13 +246,13 @@ _SIMPLE: Mapping[str, Callable[[AbstractQuantity], AbstractObjective]] = Mapping
 
 def _quantity(values: dict[str, Any], where: str) -> AbstractQuantity:
     force, combination = values.get("force"), values.get("combination")
-    if (force is None) == (combination is None):
+    if force is not None and combination is None:
+        return Force(force, values.get("body"))
+    if combination is None or force is not None:
         raise ModelError(
             f"[{where}]: give `force` (a joint, or several) or `combination` (of multipliers, such "
             'as "W1 - W2"), one of the two.'
         )
-    if force is not None:
-        return Force(force, values.get("body"))
     if values.get("body") is not None:
         raise ModelError(f"[{where}]: body belongs to force; leave it out.")
     return Combination(combination)
@@ -264,9 +267,7 @@ def _constraints(content: Mapping[str, Any]) -> tuple[AtMost, ...]:
     return tuple(found)
 
 
-def _optimiser(values: dict[str, Any]) -> AbstractOptimiser | None:
-    if not values:
-        return None
+def _optimiser(values: dict[str, Any]) -> AbstractOptimiser:
     method = values["method"]
     own = ("steps", "rate") if method == "adam" else ("steps", "tolerance")
     _only(values, f"[optimiser] of method {method!r}", ("method", *own))
