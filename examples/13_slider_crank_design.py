@@ -36,10 +36,10 @@ model = jm.Model(
 )
 
 bounds = {
-    "bodies.crank.position.x": (-0.04, 0.03),
-    "bodies.rod.position.x": (0.07, 0.2),
+    "bodies.crank.position.x": (-0.12, 0.03),
+    "bodies.rod.position.x": (0.1, 0.2),
     "joints.B.at.x": (0.04, 0.07),
-    "joints.C.at.x": (0.2, 0.35),
+    "joints.C.at.x": (0.2, 0.3),
 }
 times = np.linspace(0.0, 2 * np.pi / rate, 37)
 study = design.Study(model, list(bounds), run=design.Driven(times))
