@@ -124,7 +124,7 @@ class Way:
         self._method = _adam() if optimiser.method is None else optimiser.method
         self._record = Record(store, problem, optimiser, starts)
         count, size = starts.shape
-        nothing = jnp.full(count, jnp.inf)
+        nothing = jnp.full(count, jnp.inf, starts.dtype)
         codes = jnp.broadcast_to(code_of(RESULTS.successful), (count,))
         memory = jax.vmap(self._method.init)(starts)
         self.walkers = Walkers(starts, memory, starts, nothing, codes, jnp.zeros_like(codes))

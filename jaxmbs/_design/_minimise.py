@@ -100,7 +100,7 @@ def multistart(
     """
     problem = problem_of(study, objective, bounds)
     begins = _points(problem, starts)
-    begun = survey(problem, begins)
+    begun = survey(problem, begins, len(begins))
     good = np.flatnonzero(begun.codes == FINE)
     if not good.size:
         raise DesignError(_all_failed(begun.codes))
@@ -115,7 +115,7 @@ def multistart(
         told.tell(way.count - 1, np.asarray(way.walkers.best[k]), float(way.walkers.least[k]))
     codes = np.array(way.walkers.code)
     bests = np.asarray(way.walkers.best)
-    same = (begun.ranks == survey(problem, bests).ranks).all(axis=1)
+    same = (begun.ranks == survey(problem, bests, len(begins)).ranks).all(axis=1)
     codes[(codes == FINE) & ~same] = _RANK_CHANGED
     best = _best(problem, way, codes)
     values = np.where(codes == FINE, np.asarray(way.walkers.least), np.inf)
@@ -162,7 +162,7 @@ def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:
             continue
         good = np.isfinite(way.values[:, k])
         points, values = way.points[good, k], way.values[good, k]
-        ranks = survey(problem, points).ranks
+        ranks = survey(problem, points, codes.size).ranks
         if not (ranks == ranks[0]).all():
             codes[k] = _RANK_CHANGED
             continue

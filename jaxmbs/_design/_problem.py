@@ -22,7 +22,7 @@ from ._study import Study
 
 
 # Designs whose ranks are looked at side by side.
-_WIDTH = 16
+_WIDTH, _WIDEST = 16, 256
 
 # A start may lie this far outside of the bounds, in units of their widths.
 _ROUNDING = 1e-12
@@ -172,13 +172,14 @@ def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:
     return lax.map(matrix, (response.q, response.v, response.times))
 
 
-def survey(problem: Problem, points: np.ndarray) -> Survey:
-    """Values and ranks of many points (k, p), without derivatives."""
+def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
+    """Values and ranks of many points (k, p), without derivatives; `count`: of all starts."""
+    width = min(max(_WIDTH, count), _WIDEST)
     parts: list[Survey] = []
-    for first in range(0, len(points), _WIDTH):
-        own = points[first : first + _WIDTH]
+    for first in range(0, len(points), width):
+        own = points[first : first + width]
         # The last batch is filled up, so that one program does for all.
-        filled = np.concatenate([own, np.repeat(own[-1:], _WIDTH - len(own), axis=0)])
+        filled = np.concatenate([own, np.repeat(own[-1:], width - len(own), axis=0)])
         values, matrices, codes = _survey(problem, jnp.asarray(filled))
         found = Survey(np.asarray(values), ranks(np.asarray(matrices)), np.asarray(codes))
         parts.append(Survey(*(x[: len(own)] for x in found)))
