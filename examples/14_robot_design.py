@@ -28,19 +28,13 @@ bounds = {
     "bodies.trolley.mass": (4.0, 8.0),
     "bodies.platform.mass": (8.0, 14.0),
 }
-run = design.Motion(4.7712, count=96, rtol=1e-6, atol=1e-8, forward=True)
+run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8, forward=True)
 study = design.Study(model, list(bounds), run=run)
 wheel = design.Combination("W5")
 found = design.minimise(
-    design.Peak(wheel, exponent=30), study, bounds, optimiser=design.SLSQP(steps=25)
+    design.Peak(wheel, exponent=12), study, bounds, optimiser=design.SLSQP(steps=12)
 )
 print(found)
-print(
-    design.sensitivity(
-        study, {"W5": design.Peak(wheel), "W1": design.Peak(design.Combination("W1"))}, found.design
-    )
-)
-
 before, after = study.respond(study.design), study.respond(study.values(found.design))
 forces = [np.asarray(wheel(response)) for response in (before, after)]
 print(f"peak of W5: {np.abs(forces[0]).max():.3f} N -> {np.abs(forces[1]).max():.3f} N")

@@ -33,7 +33,7 @@ motor = jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=np.pi / 2))
 model = jm.Model("four-bar", 2, bodies=bodies, joints=joints, drivers=[motor])
 
 # The coupler point is the coupler's centre of mass: masses mean nothing here.
-reach = 0.35
+reach = 0.2
 bounds = {
     f"joints.{name}.at.{axis}": (x - reach, x + reach)
     for name, at in pivots.items()

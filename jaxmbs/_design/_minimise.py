@@ -107,25 +107,30 @@ def multistart(
     # What has no gradient is refused before anything is done.
     _guarded(problem, problem.design(jnp.asarray(begins[good[0]])))
     chosen = Descent() if optimiser is None else optimiser
-    way = Way(chosen, problem, jnp.asarray(begins), store)
+    # What fails at once would only keep the others waiting.
+    way = Way(chosen, problem, jnp.asarray(begins[good]), store)
     told = Logbook(problem, np.zeros(0), progress)
     while not way.finished:
         way.advance()
         k = int(np.argmin(np.asarray(way.walkers.least)))
         told.tell(way.count - 1, np.asarray(way.walkers.best[k]), float(way.walkers.least[k]))
-    codes = np.array(way.walkers.code)
-    bests = np.asarray(way.walkers.best)
-    same = (begun.ranks == survey(problem, bests, len(begins)).ranks).all(axis=1)
-    codes[(codes == FINE) & ~same] = _RANK_CHANGED
-    best = _best(problem, way, codes)
-    values = np.where(codes == FINE, np.asarray(way.walkers.least), np.inf)
+    own = np.array(way.walkers.code)
+    ends = survey(problem, np.asarray(way.walkers.best), len(begins))
+    same = (begun.ranks[good] == ends.ranks).all(axis=1)
+    own[(own == FINE) & ~same] = _RANK_CHANGED
+    best = _best(problem, way, own)
+    bests, codes = begins.copy(), begun.codes.copy()
+    values = np.full(len(begins), np.inf)
+    history = np.full((way.count, len(begins)), np.inf)
+    bests[good], codes[good], history[:, good] = way.walkers.best, own, way.values
+    values[good] = np.where(own == FINE, np.asarray(way.walkers.least), np.inf)
     return Starts(
         study.names,
         np.asarray(problem.design(begins)),
         np.asarray(problem.design(bests)),
         values,
         codes,
-        way.values,
+        history,
         best,
     )
 
