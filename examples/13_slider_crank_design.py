@@ -52,14 +52,14 @@ def stroke(response):
 
 
 bearing, pin = design.Force("A"), design.Force("B")
-before = study.respond(study.design)
+before = design.responded(study, study.design)
 limits = [
     design.AtMost(lambda response: -stroke(response), -0.1),
     design.AtMost(design.Peak(pin), float(design.Peak(pin)(before))),
 ]
 found = design.minimise(design.Peak(bearing, exponent=30), study, bounds, constraints=limits)
 print(found)
-after = study.respond(study.values(found.design))
+after = design.responded(study, study.values(found.design))
 forces = [np.asarray(bearing(response)) for response in (before, after)]
 print(f"peak force in A: {forces[0].max():.2f} N -> {forces[1].max():.2f} N")
 print(f"stroke: {1e3 * stroke(before):.2f} mm -> {1e3 * stroke(after):.2f} mm")

@@ -35,7 +35,8 @@ found = design.minimise(
     design.Peak(wheel, exponent=12), study, bounds, optimiser=design.SLSQP(steps=12)
 )
 print(found)
-before, after = study.respond(study.design), study.respond(study.values(found.design))
+before = design.responded(study, study.design)
+after = design.responded(study, study.values(found.design))
 forces = [np.asarray(wheel(response)) for response in (before, after)]
 print(f"peak of W5: {np.abs(forces[0]).max():.3f} N -> {np.abs(forces[1]).max():.3f} N")
 

@@ -34,6 +34,7 @@ from ._design import (
     rank_changes as rank_changes,
     RankChange as RankChange,
     require_gradient as require_gradient,
+    responded as responded,
     Sensitivity as Sensitivity,
     sensitivity as sensitivity,
     SLSQP as SLSQP,

@@ -39,4 +39,4 @@ from ._sensitivity import (
     Sensitivity as Sensitivity,
     sensitivity as sensitivity,
 )
-from ._study import Study as Study
+from ._study import responded as responded, Study as Study

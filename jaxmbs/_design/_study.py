@@ -162,7 +162,8 @@ def _assembled(study: Study, design: Float[Array, " p"]) -> States:
 
 @eqx.filter_jit
 def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
-    """The states of a concrete design, without derivative."""
+    """The states of a concrete design (p,), without derivative: `Study.respond` in the program that
+    studies have compiled already."""
     return study.respond(lax.stop_gradient(design))
 
 
