@@ -83,3 +83,7 @@ class RESULTS(Enumeration):
         "the constraints changes, so it has no gradient there. Design for other configurations, or "
         "make a body elastic."
     )
+    design_rank_changed = (
+        "The rank of the constraints changes between the designs on the way, so that reactions "
+        "jump there. Narrow the bounds so that they leave that out, or start elsewhere."
+    )

@@ -1,10 +1,18 @@
-"""Design: which derivatives exist, objectives, and their gradients."""
+"""Design: which derivatives exist, objectives, their gradients, and studies that make them least.
+
+Studies of `Descent` need Optax, the others SciPy (extra `design`).
+"""
 
 from ._design import (
+    AbstractObjective as AbstractObjective,
+    AbstractOptimiser as AbstractOptimiser,
     AbstractQuantity as AbstractQuantity,
     AbstractRun as AbstractRun,
+    AtMost as AtMost,
     AtState as AtState,
+    Change as Change,
     Combination as Combination,
+    Descent as Descent,
     DesignError as DesignError,
     Driven as Driven,
     evaluate as evaluate,
@@ -16,11 +24,22 @@ from ._design import (
     Guard as Guard,
     guard as guard,
     MeanSquare as MeanSquare,
+    minimise as minimise,
     Motion as Motion,
+    multistart as multistart,
     Objective as Objective,
+    Optimum as Optimum,
     Peak as Peak,
+    Progress as Progress,
     rank_changes as rank_changes,
     RankChange as RankChange,
     require_gradient as require_gradient,
+    responded as responded,
+    Sensitivity as Sensitivity,
+    sensitivity as sensitivity,
+    SLSQP as SLSQP,
+    Starts as Starts,
     Study as Study,
+    TrustRegion as TrustRegion,
+    Visit as Visit,
 )

@@ -33,7 +33,19 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 EDGES = FLOOR_OF["io"]
 
 # What only an edge may import, when it is needed.
-EXTRAS = ("matplotlib", "mujoco", "pydantic", "rich", "tomlkit", "tqdm", "typer", "xarray", "zarr")
+EXTRAS = (
+    "matplotlib",
+    "mujoco",
+    "optax",
+    "pydantic",
+    "rich",
+    "scipy.optimize",
+    "tomlkit",
+    "tqdm",
+    "typer",
+    "xarray",
+    "zarr",
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,4 +1,7 @@
+from ._descent import Descent as Descent
 from ._guard import Guard as Guard, guard as guard
+from ._logbook import Progress as Progress
+from ._minimise import minimise as minimise, multistart as multistart
 from ._objective import (
     evaluate as evaluate,
     Evaluation as Evaluation,
@@ -7,8 +10,16 @@ from ._objective import (
     Objective as Objective,
     require_gradient as require_gradient,
 )
+from ._optimisers import (
+    AbstractOptimiser as AbstractOptimiser,
+    SLSQP as SLSQP,
+    TrustRegion as TrustRegion,
+)
+from ._optimum import Optimum as Optimum, Starts as Starts, Visit as Visit
 from ._path import rank_changes as rank_changes, RankChange as RankChange
+from ._problem import AtMost as AtMost
 from ._quantities import (
+    AbstractObjective as AbstractObjective,
     AbstractQuantity as AbstractQuantity,
     Combination as Combination,
     Final as Final,
@@ -23,4 +34,9 @@ from ._runs import (
     Driven as Driven,
     Motion as Motion,
 )
-from ._study import Study as Study
+from ._sensitivity import (
+    Change as Change,
+    Sensitivity as Sensitivity,
+    sensitivity as sensitivity,
+)
+from ._study import responded as responded, Study as Study

@@ -90,6 +90,16 @@ def singular_values(matrix: np.ndarray, tolerance: float = _RANK) -> tuple[np.nd
     return values, int(np.sum(values > tolerance * values[0]))
 
 
+def ranks(matrices: np.ndarray) -> np.ndarray:
+    """Of many scaled C (..., rows, nv)."""
+    if 0 in matrices.shape[-2:]:
+        return np.zeros(matrices.shape[:-2], int)
+    # What failed has no rank.
+    known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)
+    values = np.linalg.svd(np.where(known, matrices, 0.0), compute_uv=False)
+    return np.sum(values > _RANK * values[..., :1], axis=-1)
+
+
 def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, int, np.ndarray, np.ndarray]:
     rows, columns = matrix.shape
     if not rows:

@@ -63,7 +63,11 @@ class Guard(eqx.Module):
 
     def keeps(self, direction: Mapping[str, float] | str) -> bool:
         """Does this direction (numbers by name, or one parameter) keep rank and closure?"""
-        return not self._broken(self._vector(direction))
+        return not self.broken(direction)
+
+    def broken(self, direction: Mapping[str, float] | str) -> list[str]:
+        """What this direction breaks, in words; nothing where there is a derivative along it."""
+        return self._broken(self._vector(direction))
 
     def require(self, direction: Mapping[str, float] | str) -> None:
         """Refuse a direction along which there is no derivative.
@@ -223,12 +227,10 @@ def _conditions(
         rank.append(across.reshape(-1, len(study.names)))
         closure.append(here.geometric_left.T @ residual[k])
         ranks.append(here.rank)
-    amounts = _amounts(study, np.asarray(design), float(at.system.characteristic_length()))
+    sizes = amounts(study, np.asarray(design), float(at.system.characteristic_length()))
     whole = _norms(direct) + _norms(follow)
-    rank_part, rank_size = _without_rounding(np.concatenate(rank), whole, amounts)
-    closure_part, closure_size = _without_rounding(
-        np.concatenate(closure), _norms(residual), amounts
-    )
+    rank_part, rank_size = _without_rounding(np.concatenate(rank), whole, sizes)
+    closure_part, closure_size = _without_rounding(np.concatenate(closure), _norms(residual), sizes)
     return _Conditions(rank_part, closure_part, rank_size, closure_size), np.array(ranks)
 
 
@@ -237,7 +239,7 @@ def _norms(arrays: np.ndarray) -> np.ndarray:
     return np.linalg.norm(arrays.reshape(-1, arrays.shape[-1]), axis=0)
 
 
-def _amounts(study: Study, design: np.ndarray, length: float) -> np.ndarray:
+def amounts(study: Study, design: np.ndarray, length: float) -> np.ndarray:
     """By how much each parameter may change: its own size, at least one characteristic length,
     or one where it is no length."""
     units = [study.subject.unit(name) for name in study.names]

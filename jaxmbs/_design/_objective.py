@@ -26,6 +26,7 @@ from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
 from ._guard import guard, succeeded
+from ._quantities import AbstractObjective
 from ._refusal import DesignError
 from ._study import responded, Study
 
@@ -211,6 +212,13 @@ def require_gradient(
             "constraints changes, so that they are not continuous there; design for other "
             "configurations, or make a body elastic."
         )
+
+
+def unit_of_objective(study: Study, objective: Objective, design: Float[Array, " p"]) -> str:
+    """The unit of an objective at a concrete design; empty where it has none of its own."""
+    if isinstance(objective, AbstractObjective):
+        return objective.unit(responded(study, design))
+    return ""
 
 
 def _joints(found: Dependence, response: Trajectory, state: int, *, hidden: bool) -> list[str]:

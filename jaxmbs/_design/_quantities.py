@@ -93,7 +93,19 @@ class Force(AbstractQuantity):
         return "N"
 
 
-class Peak(eqx.Module):
+class AbstractObjective(eqx.Module):
+    """An objective that knows its unit. (Any function of the states to a number is one.)"""
+
+    @abc.abstractmethod
+    def __call__(self, response: Trajectory) -> Scalar:
+        """Its value."""
+
+    @abc.abstractmethod
+    def unit(self, response: Trajectory) -> str:
+        """Its unit; empty where it has none of its own."""
+
+
+class Peak(AbstractObjective):
     """An objective: the largest absolute value of a quantity over the states.
 
     **Arguments:** `quantity`; `exponent`: in the place of the maximum, which bends sharply where
@@ -120,11 +132,10 @@ class Peak(eqx.Module):
         return jnp.where(some, scale * jnp.where(some, mean, 1.0) ** (1 / self.exponent), 0.0)
 
     def unit(self, response: Trajectory) -> str:
-        """The unit of the quantity."""
         return self.quantity.unit(response)
 
 
-class Final(eqx.Module):
+class Final(AbstractObjective):
     """An objective: the value of a quantity at the last state (of `AtState`: the only one)."""
 
     quantity: AbstractQuantity
@@ -133,11 +144,10 @@ class Final(eqx.Module):
         return self.quantity(response)[-1]
 
     def unit(self, response: Trajectory) -> str:
-        """The unit of the quantity."""
         return self.quantity.unit(response)
 
 
-class MeanSquare(eqx.Module):
+class MeanSquare(AbstractObjective):
     """An objective: the mean of the squares of a quantity over the states."""
 
     quantity: AbstractQuantity
@@ -146,6 +156,6 @@ class MeanSquare(eqx.Module):
         return jnp.mean(self.quantity(response) ** 2)
 
     def unit(self, response: Trajectory) -> str:
-        """The square of the quantity's."""
         unit = self.quantity.unit(response)
-        return f"({unit})2" if unit else ""
+        squared = f"({unit})^2" if " " in unit else f"{unit}^2"
+        return squared if unit else ""

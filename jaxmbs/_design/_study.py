@@ -141,14 +141,18 @@ class States(eqx.Module):
     result: RESULTS
 
 
-@eqx.filter_jit
 def states(study: Study, design: Float[Array, " p"]) -> States:
     """The states of a concrete design; of one that does not move, where it is assembled."""
-    design = lax.stop_gradient(design)
     if study.run.moving:
-        r = study.respond(design)
+        # The same program as for objectives.
+        r = responded(study, design)
         return States(r.times, r.q, r.v, r.system, r.result)
-    system, held, q, v, t = study.placed(design)
+    return _assembled(study, design)
+
+
+@eqx.filter_jit
+def _assembled(study: Study, design: Float[Array, " p"]) -> States:
+    system, held, q, v, t = study.placed(lax.stop_gradient(design))
     assembly = assemble(held, q, t, throw=False)
     # Any closed configuration will do, and next to a singular one the nearest is hard to find.
     near = assembly.result == RESULTS.assembly_not_nearest
@@ -158,7 +162,8 @@ def states(study: Study, design: Float[Array, " p"]) -> States:
 
 @eqx.filter_jit
 def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
-    """The states of a concrete design, without derivative."""
+    """The states of a concrete design (p,), without derivative: `Study.respond` in the program that
+    studies have compiled already."""
     return study.respond(lax.stop_gradient(design))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
-from . import _analyze, _demo, _kinematics, _load, _simulate, _sweep
+from . import _analyze, _demo, _design, _kinematics, _load, _simulate, _sweep
 from ._output import print_json, refusing
 
 
@@ -186,6 +186,29 @@ def sweep(
             print_json(_sweep.document(answer))
         else:
             _sweep.show(answer)
+
+
+@app.command()
+def design(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A .toml file of a study.")],
+    store: Annotated[
+        Path | None,
+        typer.Option(help="An .npz file, from which a study that was stopped goes on."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture: .png, .pdf or .svg.")] = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="How the objective changes at the end.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """The design that makes an objective least, from a study file."""
+    with refusing():
+        request = _design.Request(store=store, plot=plot, sensitivity=sensitivity)
+        answer = _design.answer(str(study), request)
+        if json:
+            print_json(_design.document(answer))
+        else:
+            _design.show(answer)
 
 
 @app.command("list")

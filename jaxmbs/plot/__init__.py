@@ -8,3 +8,4 @@ from ._history import (
 from ._map import draw_map as draw_map
 from ._mechanism import draw_mechanism as draw_mechanism
 from ._spread import draw_spread as draw_spread
+from ._study import draw_study as draw_study

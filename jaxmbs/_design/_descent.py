@@ -1,0 +1,250 @@
+"""Descent by Optax, many starts side by side in one compiled program."""
+
+import functools
+import os
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from .. import _checks
+from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._solution import RESULTS
+from .._sweep._answers import code_of
+from ._logbook import Logbook
+from ._optimisers import AbstractOptimiser, extra, Outcome, start_failed
+from ._problem import FINE, Problem, survey
+from ._record import Record
+from ._refusal import DesignError
+
+
+# The last tenth of the steps improves a study that has settled by less than this part.
+_SETTLED = 1e-3
+
+# The default step falls to this part of its first size.
+_LAST_RATE = 0.01
+
+
+class Descent(AbstractOptimiser):
+    """Methods of Optax that ask for gradients alone, their steps taken back into the bounds; no
+    constraints. It runs in one compiled program, of one start or of many.
+
+    A design that fails takes its start halfway back to the best one that did not.
+
+    **Arguments:** `steps`: how many; `rate`: of the default method, Adam, its first step in units
+    of the width of the bounds, which falls to a hundredth along a cosine; `method`: an
+    `optax.GradientTransformation` in its place, whose steps are taken as they are;
+    `every`: iterates between two savings.
+    """
+
+    method: Any
+    rate: Scalar
+    steps: int = eqx.field(static=True)
+    every: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        steps: int = 200,
+        rate: RealScalarLike = 0.03,
+        method: Any = None,
+        every: int = 10,
+    ):
+        if steps < 1 or every < 1:
+            raise ValueError(f"steps and every must be at least 1, got {steps} and {every}.")
+        self.method = method
+        self.rate = _checks.positive(rate, "rate")
+        self.steps = steps
+        self.every = every
+
+    def run(
+        self,
+        problem: Problem,
+        start: Float[Array, " p"],
+        book: Logbook,
+        store: str | os.PathLike[str] | None,
+    ) -> Outcome:
+        way = Way(self, problem, start[None], store)
+        entered = 0
+        while True:
+            # What a store had comes first.
+            if way.count > entered:
+                points, values = way.points[entered:, 0], way.values[entered:, 0]
+                enter(book, points, values, survey(problem, points).ranks)
+                entered = way.count
+            if way.count and not np.isfinite(way.values[0, 0]):
+                raise start_failed(int(way.walkers.code[0]))
+            if way.finished:
+                break
+            way.advance()
+        return way.outcome(0)
+
+
+def enter(book: Logbook, points: np.ndarray, values: np.ndarray, ranks: np.ndarray) -> None:
+    """Several iterates into the book."""
+    for point, value, own in zip(points, values, ranks, strict=True):
+        book.enter(point, float(value), own)
+
+
+class Walkers(eqx.Module):
+    """Where every start is: its next `point` (n, p), the method's `memory`, its best point (n, p)
+    with the `least` value (n,), the `code` (n,) of the failure of one that has never been
+    computed, and how many of its designs `failed` (n,)."""
+
+    point: Float[Array, "*n p"]
+    memory: Any
+    best: Float[Array, "*n p"]
+    least: Float[Array, "*n"]
+    code: Int[Array, "*n"]
+    failed: Int[Array, "*n"]
+
+
+class Way:
+    """The ways of many starts, a few steps at a time, kept after each of these.
+
+    `points` (k, n, p) and `values` (k, n): the iterates so far.
+    """
+
+    def __init__(
+        self,
+        optimiser: Descent,
+        problem: Problem,
+        starts: Float[Array, "n p"],
+        store: str | os.PathLike[str] | None,
+    ):
+        if len(problem.limits):
+            raise DesignError(
+                "Descent keeps bounds, no constraints; use SLSQP() or TrustRegion() for these."
+            )
+        self._optimiser, self._problem = optimiser, problem
+        self._method = _adam() if optimiser.method is None else optimiser.method
+        self._record = Record(store, problem, optimiser, starts)
+        count, size = starts.shape
+        nothing = jnp.full(count, jnp.inf, starts.dtype)
+        codes = jnp.broadcast_to(code_of(RESULTS.successful), (count,))
+        memory = jax.vmap(self._method.init)(starts)
+        self.walkers = Walkers(starts, memory, starts, nothing, codes, jnp.zeros_like(codes))
+        self.points = np.zeros((0, count, size))
+        self.values = np.zeros((0, count))
+        self._restore()
+
+    @property
+    def count(self) -> int:
+        """Iterates so far."""
+        return len(self.values)
+
+    @property
+    def finished(self) -> bool:
+        return self.count > self._optimiser.steps
+
+    def advance(self) -> None:
+        """So many iterates as are kept at a time."""
+        chosen = self._optimiser
+        rate = None if chosen.method is not None else chosen.rate
+        plan = _Plan(rate, jnp.asarray(chosen.steps), jnp.asarray(self.count))
+        self.walkers, points, values = _iterates(
+            self._problem, self._method, plan, self.walkers, chosen.every
+        )
+        left = min(chosen.every, chosen.steps + 1 - self.count)
+        self.points = np.concatenate([self.points, np.asarray(points)[:left]])
+        self.values = np.concatenate([self.values, np.asarray(values)[:left]])
+        leaves = {f"leaf {k}": np.asarray(x) for k, x in enumerate(jax.tree.leaves(self.walkers))}
+        self._record.write({"points": self.points, "values": self.values, **leaves})
+
+    def outcome(self, start: int) -> Outcome:
+        """Of one start, with an account of its last tenth."""
+        values = np.minimum.accumulate(self.values[:, start])
+        steps = self._optimiser.steps
+        last = max(steps // 10, 1)
+        whole, late = values[0] - values[-1], values[-1 - last] - values[-1]
+        share = late / whole if whole > 0 else 0.0
+        message = f"{steps} steps taken; the last {last} gained {100 * share:.2g} % of the whole"
+        return Outcome(
+            np.asarray(self.walkers.best[start]),
+            values[-1:],
+            bool(share <= _SETTLED),
+            message,
+            int(self.walkers.failed[start]),
+        )
+
+    def _restore(self) -> None:
+        kept = self._record.read()
+        if kept is None:
+            return
+        leaves, structure = jax.tree.flatten(self.walkers)
+        stored = [jnp.asarray(kept[f"leaf {k}"]) for k in range(len(leaves))]
+        self.walkers = jax.tree.unflatten(structure, stored)
+        self.points, self.values = kept["points"], kept["values"]
+
+
+class _Plan(NamedTuple):
+    """The first rate of the default method, None for another one; all steps; those taken."""
+
+    rate: Scalar | None
+    steps: IntScalar
+    taken: IntScalar
+
+
+@functools.cache
+def _adam() -> Any:
+    # Without its rate, so that other rates and counts are the same program.
+    return extra("optax").scale_by_adam()
+
+
+@eqx.filter_jit
+def _iterates(
+    problem: Problem, method: Any, plan: _Plan, walkers: Walkers, count: int
+) -> tuple[Walkers, Float[Array, "count n p"], Float[Array, "count n"]]:
+    """The next iterates, and the values of the objective there; nothing beyond the last step."""
+
+    def turn(walkers: Walkers, number: IntScalar) -> tuple[Walkers, tuple[Array, Array]]:
+        scale = _scale(plan, number)
+        blank = jnp.zeros_like(walkers.least)
+        after, values = lax.cond(
+            number <= plan.steps,
+            jax.vmap(lambda one: _step(problem, method, scale, one)),
+            lambda w: (w, blank),
+            walkers,
+        )
+        return after, (walkers.point, values)
+
+    walkers, (points, values) = lax.scan(turn, walkers, plan.taken + jnp.arange(count))
+    return walkers, points, values
+
+
+def _scale(plan: _Plan, number: IntScalar) -> Scalar:
+    """What the method's steps are multiplied by."""
+    if plan.rate is None:
+        return jnp.ones(())
+    along = (1 + jnp.cos(jnp.pi * number / plan.steps)) / 2
+    return -plan.rate * (_LAST_RATE + (1 - _LAST_RATE) * along)
+
+
+def _step(problem: Problem, method: Any, scale: Scalar, walker: Walkers) -> tuple[Walkers, Scalar]:
+    """Of one start."""
+    found = problem.look(walker.point)
+    good = found.code == FINE
+    value = jnp.where(good, found.values[0], jnp.inf)
+    better = value < walker.least
+    best = jnp.where(better, walker.point, walker.best)
+    least = jnp.where(better, value, walker.least)
+
+    slope = jnp.where(good, found.slopes[0], 0.0)
+    move, memory = method.update(slope, walker.memory, walker.point)
+    forward = jnp.clip(walker.point + scale * move, 0.0, 1.0)
+    started = jnp.isfinite(least)
+    back = jnp.where(started, (walker.point + best) / 2, walker.point)
+    kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, walker.memory)
+    after = Walkers(
+        jnp.where(good, forward, back),
+        kept,
+        best,
+        least,
+        jnp.where(started, jnp.full_like(walker.code, FINE), found.code),
+        walker.failed + jnp.where(good, 0, 1),
+    )
+    return after, value

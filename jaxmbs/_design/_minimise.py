@@ -1,0 +1,209 @@
+"""Studies that make an objective least, from one start or from many."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike
+from .._solution import RESULTS
+from .._sweep import Cases
+from .._sweep._answers import code_of
+from ._descent import Descent, enter, Way
+from ._guard import guard
+from ._logbook import Logbook, Progress
+from ._objective import Objective, require_gradient, unit_of_objective
+from ._optimisers import AbstractOptimiser, Outcome, SLSQP
+from ._optimum import Optimum, Starts
+from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
+from ._refusal import DesignError
+from ._study import Study
+
+
+_RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
+
+
+def minimise(
+    objective: Objective,
+    study: Study,
+    bounds: Mapping[str, tuple[float, float]],
+    *,
+    constraints: Sequence[AtMost] = (),
+    start: Mapping[str, RealScalarLike] | None = None,
+    optimiser: AbstractOptimiser | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    """The design that makes an objective least, by its gradients.
+
+    The start is guarded: an objective or a constraint of reactions that are not unique is
+    refused, and so are parameters along which the rank or the closure breaks. The rank of every
+    iterate is compared with that of the start, at every state of its run; where it has changed
+    the study ends, and says at which design. (What changes between two iterates and back leaves
+    no trace: see `rank_changes`.) Every design is assembled; one that cannot be computed is
+    avoided, and counted.
+
+    **Arguments:**
+
+    - `objective`: a function of the states of a run (a `Trajectory`) to a number, such as
+      `Peak(Force("B"))`. `bounds`: lowest and highest number of every parameter of the `study`,
+      in its unit.
+    - `constraints`: `AtMost(function, bound)`. `start`: numbers by name, default the model's.
+    - `optimiser`: default `Descent()` without constraints, `SLSQP()` with them.
+    - `store`: a `.npz` file. A study that was stopped goes on from it when it is called again
+      with the same arguments, and ends with the same numbers.
+    - `progress`: called with the number of each iterate and the iterate (a `Visit`).
+
+    **Returns:** an `Optimum`.
+
+    **Raises:** `DesignError` for what has no gradient, bounds that do not hold the start, a
+    start that cannot be computed, and a rank that changes on the way; `ModelError` for numbers
+    that cannot be, also at the bounds.
+    """
+    problem = problem_of(study, objective, bounds, constraints)
+    begin = study.values({} if start is None else start)
+    point = inside(problem, begin)
+    ranks = _guarded(problem, begin)
+    book = Logbook(problem, ranks, progress)
+    chosen = optimiser
+    if chosen is None:
+        chosen = SLSQP() if constraints else Descent()
+    return _optimum(problem, book, chosen.run(problem, point, book, store))
+
+
+def multistart(
+    objective: Objective,
+    study: Study,
+    bounds: Mapping[str, tuple[float, float]],
+    starts: Cases,
+    *,
+    optimiser: Descent | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Starts:
+    """`minimise` from many starts at once, side by side in one compiled program.
+
+    A start that cannot be computed, or whose best design has another rank than its own first,
+    is recorded as failed and stops no other. The best start is guarded as `minimise` guards
+    its own, and the rank is compared at every iterate of its way; if it changed, that start has
+    failed, and the next best one is taken.
+
+    **Arguments:** as `minimise`; `starts`: values of every parameter for each start, such as
+    `Cases.sobol(bounds, 1024, seed=0)`; `progress`: called with the best of all starts after
+    every `every` steps.
+
+    **Returns:** `Starts`.
+
+    **Raises:** as `minimise`, and `DesignError` if every start failed.
+    """
+    problem = problem_of(study, objective, bounds)
+    begins = _points(problem, starts)
+    begun = survey(problem, begins, len(begins))
+    good = np.flatnonzero(begun.codes == FINE)
+    if not good.size:
+        raise DesignError(_all_failed(begun.codes))
+    # What has no gradient is refused before anything is done.
+    _guarded(problem, problem.design(jnp.asarray(begins[good[0]])))
+    chosen = Descent() if optimiser is None else optimiser
+    # What fails at once would only keep the others waiting.
+    way = Way(chosen, problem, jnp.asarray(begins[good]), store)
+    told = Logbook(problem, np.zeros(0), progress)
+    while not way.finished:
+        way.advance()
+        k = int(np.argmin(np.asarray(way.walkers.least)))
+        told.tell(way.count - 1, np.asarray(way.walkers.best[k]), float(way.walkers.least[k]))
+    own = np.array(way.walkers.code)
+    ends = survey(problem, np.asarray(way.walkers.best), len(begins))
+    same = (begun.ranks[good] == ends.ranks).all(axis=1)
+    own[(own == FINE) & ~same] = _RANK_CHANGED
+    best = _best(problem, way, own)
+    bests, codes = begins.copy(), begun.codes.copy()
+    values = np.full(len(begins), np.inf)
+    history = np.full((way.count, len(begins)), np.inf)
+    bests[good], codes[good], history[:, good] = way.walkers.best, own, way.values
+    values[good] = np.where(own == FINE, np.asarray(way.walkers.least), np.inf)
+    return Starts(
+        study.names,
+        np.asarray(problem.design(begins)),
+        np.asarray(problem.design(bests)),
+        values,
+        codes,
+        history,
+        best,
+    )
+
+
+def _guarded(problem: Problem, begin: Float[Array, " p"]) -> np.ndarray:
+    """Refuse functions and parameters without derivative; the ranks of the start."""
+    for function in problem.functions:
+        require_gradient(problem.study, function, begin)
+    found = guard(problem.study, begin)
+    for name in problem.study.names:
+        found.require(name)
+    return found.ranks
+
+
+def _points(problem: Problem, starts: Cases) -> np.ndarray:
+    study = problem.study
+    columns = {study.subject.name(n): x for n, x in zip(starts.names, starts.values, strict=True)}
+    if set(columns) != set(study.names):
+        raise DesignError(
+            f"starts must hold values of each of {', '.join(study.names)}; got "
+            f"{', '.join(columns)}."
+        )
+    designs = np.stack([columns[name] for name in study.names], axis=1)
+    for extreme in (designs.min(axis=0), designs.max(axis=0)):
+        inside(problem, jnp.asarray(extreme))
+    return np.clip(np.asarray(problem.point(jnp.asarray(designs))), 0.0, 1.0)
+
+
+def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:
+    """The best start whose way keeps its rank; others are marked as failed."""
+    least = np.asarray(way.walkers.least)
+    for k in np.argsort(least, kind="stable"):
+        if codes[k] != FINE:
+            continue
+        good = np.isfinite(way.values[:, k])
+        points, values = way.points[good, k], way.values[good, k]
+        ranks = survey(problem, points, codes.size).ranks
+        if not (ranks == ranks[0]).all():
+            codes[k] = _RANK_CHANGED
+            continue
+        kept = _guarded(problem, problem.design(jnp.asarray(points[0])))
+        book = Logbook(problem, kept, None)
+        enter(book, points, values, ranks)
+        return _optimum(problem, book, way.outcome(int(k)))
+    raise DesignError(_all_failed(codes))
+
+
+def _all_failed(codes: np.ndarray) -> str:
+    words = {sentence(code) for code in codes.tolist()}
+    return f"every start failed: {' '.join(sorted(words))}"
+
+
+def _optimum(problem: Problem, book: Logbook, outcome: Outcome) -> Optimum:
+    """The end of a study.
+
+    **Raises:** `DesignError` if the objective or a constraint is of reactions that are not unique
+    there.
+    """
+    study = problem.study
+    end = problem.design(jnp.asarray(outcome.point))
+    for function in problem.functions:
+        require_gradient(study, function, end)
+    low, high = np.asarray(problem.low), np.asarray(problem.low + problem.width)
+    return Optimum(
+        study.named(end),
+        float(outcome.values[0]),
+        book.history[0].value,
+        unit_of_objective(study, problem.functions[0], end),
+        tuple(outcome.values[1:].tolist()),
+        outcome.converged,
+        outcome.message,
+        outcome.failed,
+        tuple(book.history),
+        {n: (float(a), float(b)) for n, a, b in zip(study.names, low, high, strict=True)},
+        study,
+    )

@@ -1,0 +1,256 @@
+"""Optimisers behind one call. Those of SciPy keep constraints."""
+
+import abc
+import importlib
+import os
+import warnings
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._constraints import ranks
+from ._logbook import Logbook
+from ._problem import FINE, look, Problem, sentence
+from ._record import Record
+from ._refusal import DesignError
+
+
+# A constraint that is exceeded by less than this part of its limit is met.
+_MET = 1e-6
+
+# The barrier of trust-constr does not start on a bound.
+_INSIDE = 1e-3
+
+
+class Outcome(NamedTuple):
+    """Where an optimiser ended: the best point (p,), the values (m,) of all functions there, what
+    it says about it, and how many designs failed."""
+
+    point: np.ndarray
+    values: np.ndarray
+    converged: bool
+    message: str
+    failed: int
+
+
+class AbstractOptimiser(eqx.Module):
+    """A way to make an objective least."""
+
+    @abc.abstractmethod
+    def run(
+        self,
+        problem: Problem,
+        start: Float[Array, " p"],
+        book: Logbook,
+        store: str | os.PathLike[str] | None,
+    ) -> Outcome:
+        """The best point met from the start, every iterate entered into the book.
+
+        What is needed to go on after a stop is kept in the `store`.
+
+        **Raises:** `DesignError` for constraints that it cannot keep, a missing extra, and a rank
+        that changes on the way.
+        """
+
+
+class SLSQP(AbstractOptimiser):
+    """SciPy's sequential least squares programming (Kraft 1988), with constraints.
+
+    **Arguments:** `steps`: at most; `tolerance`: on the objective, relative to its first value.
+    """
+
+    steps: int = eqx.field(static=True, default=100)
+    tolerance: float = eqx.field(static=True, default=1e-9)
+
+    def run(
+        self,
+        problem: Problem,
+        start: Float[Array, " p"],
+        book: Logbook,
+        store: str | os.PathLike[str] | None,
+    ) -> Outcome:
+        minimize = extra("scipy.optimize").minimize
+        begin = np.asarray(start)
+        tape = Tape(problem, begin, store, book)
+        tape.visit(begin)
+        constraint = {
+            "type": "ineq",
+            "fun": lambda x: -tape.margins(x),
+            "jac": lambda x: -tape.margin_slopes(x),
+        }
+        found = minimize(
+            tape.objective,
+            begin,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * begin.size,
+            constraints=[constraint] if len(problem.limits) else [],
+            callback=tape.visit,
+            options={"maxiter": self.steps, "ftol": self.tolerance},
+        )
+        return tape.outcome(found)
+
+
+class TrustRegion(AbstractOptimiser):
+    """SciPy's `trust-constr` (Byrd, Hribar & Nocedal 1999), with constraints: slower than `SLSQP`,
+    and steadier where that fails. It goes on inside the bounds, from a thousandth of their width
+    within.
+
+    **Arguments:** `steps`: at most; `tolerance`: on the size of a step, in units of the bounds.
+    """
+
+    steps: int = eqx.field(static=True, default=300)
+    tolerance: float = eqx.field(static=True, default=1e-8)
+
+    def run(
+        self,
+        problem: Problem,
+        start: Float[Array, " p"],
+        book: Logbook,
+        store: str | os.PathLike[str] | None,
+    ) -> Outcome:
+        scipy = extra("scipy.optimize")
+        begin = np.asarray(start)
+        tape = Tape(problem, begin, store, book)
+        tape.visit(begin)
+        limits = np.zeros(len(problem.limits))
+        constraint = scipy.NonlinearConstraint(
+            tape.margins, -np.inf, limits, jac=tape.margin_slopes, hess=scipy.BFGS()
+        )
+        with warnings.catch_warnings():
+            # About objectives and constraints that are linear, which do no harm.
+            warnings.filterwarnings("ignore", message="delta_grad == 0.0")
+            found = scipy.minimize(
+                tape.objective,
+                np.clip(begin, _INSIDE, 1 - _INSIDE),
+                jac=True,
+                hess=scipy.BFGS(),
+                method="trust-constr",
+                bounds=scipy.Bounds(0.0, 1.0, keep_feasible=True),
+                constraints=[constraint] if limits.size else [],
+                callback=lambda x, _: tape.visit(x),
+                options={
+                    "maxiter": self.steps,
+                    # Small gradients end it before its barriers have gone.
+                    "gtol": 0.0,
+                    "xtol": self.tolerance,
+                    "barrier_tol": self.tolerance,
+                },
+            )
+        return tape.outcome(found)
+
+
+class Entry(NamedTuple):
+    """What was computed of one point."""
+
+    point: np.ndarray
+    values: np.ndarray
+    slopes: np.ndarray
+    ranks: np.ndarray
+    good: np.ndarray
+
+
+class Tape:
+    """Every evaluation of a study, in order. What stands on it is not computed again: so an
+    optimiser that always takes the same way goes on where it was stopped.
+
+    The objective is given in units of its first value, what a constraint exceeds its limit by in
+    units of that.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: np.ndarray,
+        store: str | os.PathLike[str] | None,
+        book: Logbook,
+    ):
+        self._problem, self._book = problem, book
+        self._record = Record(store, problem)
+        self._entries: dict[bytes, Entry] = {}
+        kept = self._record.read()
+        if kept is not None:
+            for one in zip(*(kept[name] for name in Entry._fields), strict=True):
+                self._entries[one[0].tobytes()] = Entry(*one)
+        limits = np.asarray(problem.limits)
+        self._limits = np.where(limits != 0, np.abs(limits), 1.0)
+        self._first: Entry | None = None
+        self._first = self.at(start)
+        first = abs(float(self._first.values[0]))
+        self._scale = first if first > 0 else 1.0
+
+    def at(self, point: np.ndarray) -> Entry:
+        """A failed point has an infinite objective, and the constraints of the start."""
+        key = np.ascontiguousarray(point).tobytes()
+        if key not in self._entries:
+            found = look(self._problem, jnp.asarray(point))
+            values, slopes = np.asarray(found.values), np.asarray(found.slopes)
+            good = np.asarray(int(found.code) == FINE)
+            if not good:
+                if self._first is None:
+                    raise start_failed(int(found.code))
+                values = np.concatenate([[np.inf], self._first.values[1:]])
+                slopes = self._first.slopes
+            own = ranks(np.asarray(found.matrices))
+            self._entries[key] = Entry(np.array(point), values, slopes, own, good)
+        return self._entries[key]
+
+    def objective(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        found = self.at(point)
+        return float(found.values[0]) / self._scale, found.slopes[0] / self._scale
+
+    def margins(self, point: np.ndarray) -> np.ndarray:
+        """By how much each limit is exceeded; at most zero where it is kept."""
+        return (self.at(point).values[1:] - np.asarray(self._problem.limits)) / self._limits
+
+    def margin_slopes(self, point: np.ndarray) -> np.ndarray:
+        return self.at(point).slopes[1:] / self._limits[:, None]
+
+    def visit(self, point: np.ndarray) -> None:
+        """Enter an iterate, unless it is the same as the last, and keep the tape."""
+        if self._book.points and np.array_equal(point, self._book.points[-1]):
+            return
+        found = self.at(point)
+        self._record.write(
+            {
+                name: np.stack([getattr(x, name) for x in self._entries.values()])
+                for name in Entry._fields
+            }
+        )
+        self._book.enter(point, float(found.values[0]), found.ranks)
+
+    def outcome(self, found: Any) -> Outcome:
+        """The best iterate that keeps the constraints; the last one where none does."""
+        self.visit(found.x)
+        points = self._book.points
+        kept = [p for p in points if self.margins(p).max(initial=0.0) <= _MET]
+        best = min(kept, key=lambda p: float(self.at(p).values[0]), default=points[-1])
+        message = str(found.message)
+        if not kept:
+            message += "; no design that was tried keeps the constraints"
+        failed = sum(not x.good for x in self._entries.values())
+        converged = bool(found.success) and bool(kept)
+        return Outcome(best, self.at(best).values, converged, message, failed)
+
+
+def start_failed(code: int) -> DesignError:
+    """What is said of a start whose objective cannot be computed."""
+    return DesignError(f"the start cannot be computed: {sentence(code)}")
+
+
+def extra(module: str) -> ModuleType:
+    """A module of the extra `design`.
+
+    **Raises:** `DesignError` that says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise DesignError(
+            f"this needs {error.name}, which is not installed; install the extra with: "
+            "python -m pip install 'jaxmbs[design]'"
+        ) from None

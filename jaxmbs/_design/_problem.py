@@ -1,0 +1,213 @@
+"""What an optimiser sees of a study: numbers of a point in units of the bounds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar
+from .._dynamics import Trajectory
+from .._linalg import normalise_rows
+from .._solution import RESULTS
+from .._sweep._answers import code_of, sentences
+from ._constraints import ranks
+from ._objective import Objective
+from ._refusal import DesignError
+from ._study import Study
+
+
+# Designs whose ranks are looked at side by side.
+_WIDTH, _WIDEST = 16, 256
+
+# A start may lie this far outside of the bounds, in units of their widths.
+_ROUNDING = 1e-12
+
+FINE = int(code_of(RESULTS.successful))
+
+
+class AtMost(NamedTuple):
+    """A constraint: `function` of the states of a run is at most `bound`, in its unit."""
+
+    function: Objective
+    bound: float
+
+
+class Look(eqx.Module):
+    """One point. Values (m,) of the objective and the constraints' functions, slopes (m, p) by the
+    point. `matrices` (n, rows, nv): C at each state, scaled as in `analyze`. `code`: of the
+    `RESULTS` member with which it ended."""
+
+    values: Float[Array, " m"]
+    slopes: Float[Array, "m p"]
+    matrices: Float[Array, "n rows nv"]
+    code: IntScalar
+
+
+class Problem(eqx.Module):
+    """A study with bounds: a point is a design in units of their widths, from 0 to 1.
+
+    `functions`: the objective, then one for each constraint, which is to be at most its entry of
+    `limits` (m - 1,). `low`, `width` (p,).
+    """
+
+    study: Study
+    functions: tuple[Objective, ...]
+    limits: Float[Array, " constraints"]
+    low: Float[Array, " p"]
+    width: Float[Array, " p"]
+
+    def design(self, point: Float[Array, "*n p"] | np.ndarray) -> Float[Array, "*n p"]:
+        """Of one point or of many."""
+        one = (1,) * (point.ndim - 1)
+        return self.low.reshape(*one, -1) + self.width.reshape(*one, -1) * point
+
+    def point(self, design: Float[Array, "*n p"]) -> Float[Array, "*n p"]:
+        """Of one design or of many."""
+        one = (1,) * (design.ndim - 1)
+        return (design - self.low.reshape(*one, -1)) / self.width.reshape(*one, -1)
+
+    def named(self, point: Float[Array, " p"] | np.ndarray) -> dict[str, float]:
+        """The design of a point, by names."""
+        return self.study.named(self.design(point))
+
+    def values(self, point: Float[Array, " p"]) -> tuple[Float[Array, " m"], Trajectory]:
+        """Of every function, with the states."""
+        response = self.study.respond(self.design(point))
+        return jnp.stack([function(response) for function in self.functions]), response
+
+    def look(self, point: Float[Array, " p"]) -> Look:
+        """Works under `jit` and `vmap`."""
+
+        def function(point: Float[Array, " p"]) -> Any:
+            values, response = self.values(point)
+            response = without_derivative(response)
+            return values, (values, matrices_of(response), code_of(response.result))
+
+        if self.study.run.forward_mode():
+            slopes, (values, matrices, code) = jax.jacfwd(function, has_aux=True)(point)
+        else:
+            values, pull, (_, matrices, code) = jax.vjp(function, point, has_aux=True)
+            slopes = pulled(pull, values.shape[0])
+        numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))
+        return Look(values, slopes, matrices, _code(code, numbers))
+
+
+class Survey(NamedTuple):
+    """Many points: values (k, m), ranks (k, n) at each state, and codes (k,)."""
+
+    values: np.ndarray
+    ranks: np.ndarray
+    codes: np.ndarray
+
+
+def problem_of(
+    study: Study,
+    objective: Objective,
+    bounds: Mapping[str, tuple[float, float]],
+    constraints: Sequence[AtMost] = (),
+) -> Problem:
+    """**Raises:** `DesignError` for bounds that are missing, not finite or do not increase."""
+    full = {study.subject.name(name): pair for name, pair in bounds.items()}
+    if set(full) != set(study.names):
+        raise DesignError(
+            f"bounds must hold a pair for each of {', '.join(study.names)}; got "
+            f"{', '.join(full) or 'none'}."
+        )
+    low, high = np.array([full[name] for name in study.names], dtype=float).T
+    for name, least, most in zip(study.names, low, high, strict=True):
+        if not (np.isfinite([least, most]).all() and least < most):
+            raise DesignError(
+                f"the bounds of {name!r} must be finite and increase, got {least:g} and {most:g}."
+            )
+    # Numbers that cannot be are refused before anything is computed.
+    study.check(jnp.asarray(low))
+    study.check(jnp.asarray(high))
+    functions = (objective, *(c.function for c in constraints))
+    limits = jnp.array([c.bound for c in constraints], dtype=float)
+    return Problem(study, functions, limits, jnp.asarray(low), jnp.asarray(high - low))
+
+
+def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
+    """The point of a design.
+
+    **Raises:** `DesignError` if it lies outside of the bounds.
+    """
+    point = problem.point(design)
+    for k, name in enumerate(problem.study.names):
+        if not -_ROUNDING <= float(point[k]) <= 1.0 + _ROUNDING:
+            raise DesignError(
+                f"{name!r} starts at {float(design[k]):.6g}, outside of its bounds "
+                f"{float(problem.low[k]):.6g} to {float(problem.low[k] + problem.width[k]):.6g}; "
+                "give a start between them."
+            )
+    return jnp.clip(point, 0.0, 1.0)
+
+
+def without_derivative(tree: Any) -> Any:
+    """The same tree; nothing is differentiated through it."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(lax.stop_gradient(arrays), rest)
+
+
+def pulled(pull: Any, count: int) -> Float[Array, "m p"]:
+    """The rows of a Jacobian, in reverse mode."""
+    if count == 1:
+        return pull(jnp.ones(1))[0][None]
+    return jax.vmap(pull)(jnp.eye(count))[0]
+
+
+def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:
+    """C at each state, scaled as in `analyze`."""
+    system = response.system
+    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+
+    def matrix(state: tuple[Array, Array, Array]) -> Float[Array, "rows nv"]:
+        return normalise_rows(system.constraint_matrix(*state) * unit[None])[0]
+
+    return lax.map(matrix, (response.q, response.v, response.times))
+
+
+def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
+    """Values and ranks of many points (k, p), without derivatives; `count`: of all starts."""
+    width = min(max(_WIDTH, count), _WIDEST)
+    parts: list[Survey] = []
+    for first in range(0, len(points), width):
+        own = points[first : first + width]
+        # The last batch is filled up, so that one program does for all.
+        filled = np.concatenate([own, np.repeat(own[-1:], width - len(own), axis=0)])
+        values, matrices, codes = _survey(problem, jnp.asarray(filled))
+        found = Survey(np.asarray(values), ranks(np.asarray(matrices)), np.asarray(codes))
+        parts.append(Survey(*(x[: len(own)] for x in found)))
+    return Survey(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+
+@eqx.filter_jit
+def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, Array, Array]:
+    def one(point: Float[Array, " p"]) -> tuple[Array, Array, Array]:
+        values, response = problem.values(point)
+        code = _code(code_of(response.result), jnp.all(jnp.isfinite(values)))
+        return values, matrices_of(response), code
+
+    return jax.vmap(one)(points)
+
+
+@eqx.filter_jit
+def look(problem: Problem, point: Float[Array, " p"]) -> Look:
+    """`Problem.look`, compiled once for all points."""
+    return problem.look(point)
+
+
+def _code(code: IntScalar, numbers: BoolScalar) -> IntScalar:
+    """What failed first; what is not a number has failed."""
+    nothing = code_of(RESULTS.answer_not_a_number).astype(code.dtype)
+    return jnp.where((code == FINE) & ~numbers, nothing, code)
+
+
+def sentence(code: int) -> str:
+    """The text of a `RESULTS` member; empty for a success."""
+    return sentences()[int(code)][1]

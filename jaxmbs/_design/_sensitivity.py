@@ -1,0 +1,231 @@
+"""How much each unique reaction changes with each parameter."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._dynamics import Trajectory
+from .._solvability._table import format_table
+from .._system import AbstractSystem
+from ._guard import amounts, Guard, guard, succeeded
+from ._objective import dependence, hidden_in, Objective, unit_of_objective
+from ._problem import pulled
+from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
+from ._refusal import DesignError
+from ._study import responded, Study
+
+
+NOT_UNIQUE = "not unique"
+
+# Lines of the table that are printed.
+_LINES = 30
+
+
+class Change(NamedTuple):
+    """One line: a reaction, a parameter, the derivative of one by the other, and by which part of
+    itself the reaction changes when the parameter changes by one part of itself."""
+
+    reaction: str
+    parameter: str
+    derivative: float
+    relative: float
+
+
+class Sensitivity(eqx.Module):
+    """d(reaction)/d(parameter), where there is such a derivative.
+
+    - `reactions` (m,), `parameters` (p,): names; `units`, `parameter_units`.
+    - `values` (m,), `derivatives` (m, p): NaN for what is not unique, and for parameters that
+      break the rank or the closure, so that no number stands there.
+    - `unique` (m,), `singular` (m,): is the reaction unique; is it looked at in a singular
+      configuration? `guard`: what parameters break.
+    - `amounts` (p,): what a parameter's change is relative to: its size, at least a
+      characteristic length, or 1 where it is no length.
+
+    `sensitivity["B", "bodies.rod.mass"]` is one number, or the refusal that says why there is none.
+    """
+
+    reactions: tuple[str, ...] = eqx.field(static=True)
+    parameters: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+    parameter_units: tuple[str, ...] = eqx.field(static=True)
+    values: Float[np.ndarray, " m"]
+    derivatives: Float[np.ndarray, "m p"]
+    unique: Bool[np.ndarray, " m"]
+    singular: Bool[np.ndarray, " m"]
+    amounts: Float[np.ndarray, " p"]
+    guard: Guard
+
+    def __getitem__(self, pair: tuple[str, str]) -> float:
+        """**Raises:** `DesignError` where there is no such derivative; `KeyError` for a name that
+        is none."""
+        reaction, parameter = pair
+        for name, known in zip(pair, (self.reactions, self.parameters), strict=True):
+            if name not in known:
+                raise KeyError(f"{name!r} is none of {', '.join(known)}.")
+        row = self.reactions.index(reaction)
+        if not self.unique[row]:
+            raise DesignError(f"the reaction {reaction!r} is {NOT_UNIQUE}, so nothing changes it.")
+        if self.singular[row]:
+            raise DesignError(
+                f"the reaction {reaction!r} is looked at in a singular configuration, where it is "
+                "not continuous; look at other configurations."
+            )
+        self.guard.require(parameter)
+        return float(self.derivatives[row, self.parameters.index(parameter)])
+
+    def ranked(self) -> tuple[Change, ...]:
+        """Every derivative that there is, the largest relative change first. A reaction of zero
+        is compared with the largest of its unit."""
+        found = []
+        for row, reaction in enumerate(self.reactions):
+            if not np.isfinite(self.values[row]):
+                continue
+            same = [k for k, unit in enumerate(self.units) if unit == self.units[row]]
+            largest = np.nanmax(np.abs(self.values[same]))
+            own = abs(self.values[row])
+            size = own if own > 1e-9 * largest else largest
+            for k, parameter in enumerate(self.parameters):
+                slope = float(self.derivatives[row, k])
+                if np.isfinite(slope):
+                    relative = slope * self.amounts[k] / size if size > 0 else 0.0
+                    found.append(Change(reaction, parameter, slope, float(relative)))
+        return tuple(sorted(found, key=lambda x: -abs(x.relative)))
+
+    def __str__(self) -> str:
+        ranked = self.ranked()
+        lines = [self._line(change) for change in ranked[:_LINES]]
+        header = ("reaction", "value", "parameter", "derivative", "unit", "% for 1 %")
+        parts = [format_table(header, lines)]
+        if len(ranked) > _LINES:
+            parts.append(f"... and {len(ranked) - _LINES} smaller ones")
+        without = [(name, self._why(k)) for k, name in enumerate(self.reactions) if self._why(k)]
+        if without:
+            parts.append(format_table(("reaction", "derivative"), without))
+        broken = [
+            (name, f"none: breaks {' and '.join(what)}")
+            for name in self.parameters
+            if (what := self.guard.broken(name))
+        ]
+        if broken:
+            parts.append(format_table(("parameter", "derivative"), broken))
+        return "\n\n".join(parts)
+
+    def _line(self, change: Change) -> tuple[str, ...]:
+        row = self.reactions.index(change.reaction)
+        unit, by = self.units[row], self.parameter_units[self.parameters.index(change.parameter)]
+        return (
+            change.reaction,
+            f"{self.values[row]:.6g} {unit}".rstrip(),
+            change.parameter,
+            f"{change.derivative:.6g}",
+            f"{unit or '1'} / ({by or '1'})",
+            f"{change.relative:.3g}",
+        )
+
+    def _why(self, row: int) -> str:
+        if not self.unique[row]:
+            return NOT_UNIQUE
+        return "none: singular configuration" if self.singular[row] else ""
+
+
+def sensitivity(
+    study: Study,
+    reactions: Mapping[str, Objective] | None = None,
+    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+) -> Sensitivity:
+    """How much each reaction changes with each parameter of a study.
+
+    A reaction that is not unique has no derivative: the word stands in place of a number.
+    A parameter along which the rank or the closure breaks has none either.
+
+    **Arguments:** `reactions`: objectives by name, such as `{"B": Peak(Force("B"))}`; default the
+    force of every joint on its first moving body, and the force or torque of every driver: their
+    largest magnitude over a run that moves. `design`: numbers by name or in order, default as
+    the model gives them.
+
+    **Returns:** a `Sensitivity`, which prints as a table, the largest relative changes first.
+
+    **Raises:** `DesignError` if this design cannot be computed.
+    """
+    x = study.design if design is None else study.values(design)
+    study.check(x)
+    response = responded(study, x)
+    succeeded(response.result, "this design")
+    asked = _all_reactions(response.system, study.run.moving) if reactions is None else reactions
+    if not asked:
+        raise DesignError("there is no reaction to look at; name at least one.")
+    functions = tuple(asked.values())
+    found = guard(study, x)
+    unique, regular = _verdicts(functions, response)
+    values, slopes = _slopes(study, functions, x)
+    known = np.asarray(unique & regular)
+    kept = np.array([not found.broken(name) for name in study.names])
+    length = float(response.system.characteristic_length())
+    return Sensitivity(
+        tuple(asked),
+        study.names,
+        tuple(unit_of_objective(study, function, x) for function in functions),
+        tuple(study.subject.unit(name) for name in study.names),
+        np.where(known, np.asarray(values), np.nan),
+        np.where(known[:, None] & kept[None], np.asarray(slopes), np.nan),
+        np.asarray(unique),
+        np.asarray(~regular),
+        amounts(study, np.asarray(x), length),
+        found,
+    )
+
+
+def _all_reactions(system: AbstractSystem, moving: bool) -> dict[str, Objective]:
+    structure = system.structure
+    quantities: dict[str, AbstractQuantity] = {}
+    for info in structure.constraints:
+        if info.stop - info.start == 1:
+            quantities[info.name] = Combination(structure.row_names[info.start])
+        elif info.bodies:
+            quantities[info.name] = Force(info.name)
+        else:
+            rows = structure.row_names[info.start : info.stop]
+            quantities |= {row: Combination(row) for row in rows}
+    return {name: Peak(x) if moving else Final(x) for name, x in quantities.items()}
+
+
+@eqx.filter_jit
+def _verdicts(
+    functions: tuple[Objective, ...], response: Trajectory
+) -> tuple[Bool[Array, " m"], Bool[Array, " m"]]:
+    """Is each of them unique, and out of singular configurations?"""
+    hidden = hidden_in(response)
+
+    def one(weights: Float[Array, " m"]) -> tuple[Array, Array]:
+        # One program for all of them.
+        def chosen(response: Trajectory) -> Scalar:
+            return weights @ jnp.stack([function(response) for function in functions])
+
+        found = dependence(chosen, response, hidden)
+        return found.unique(), found.regular()
+
+    return lax.map(one, jnp.eye(len(functions)))
+
+
+@eqx.filter_jit
+def _slopes(
+    study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
+) -> tuple[Float[Array, " m"], Float[Array, "m p"]]:
+    def values(x: Float[Array, " p"]) -> tuple[Array, Array]:
+        response = study.respond(x)
+        found = jnp.stack([function(response) for function in functions])
+        return found, found
+
+    if study.run.forward_mode():
+        slopes, found = jax.jacfwd(values, has_aux=True)(design)
+        return found, slopes
+    _, pull, found = jax.vjp(values, design, has_aux=True)
+    return found, pulled(pull, len(functions))
