@@ -1,43 +1,26 @@
-"""Gradients of studies against central differences, and forward mode against reverse mode."""
+"""Gradients of studies of both papers' mechanisms, forward and reverse, against differences."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from derivative_checks import assert_slopes, check, difference, NODES
 
 import jaxmbs as jm
-from helpers import dot_product_gap
 from jaxmbs import design
 from jaxmbs.design import Study
 
 
-# Of fourth order: rounding of 1e-13 over the step, truncation of its fourth power.
-_STEP = 2e-3
+# The rack aside, where the rank is 20 as it is in the middle.
+RACK = 0.025
 
 
-def difference(function, x, direction):
-    """d function(x + s direction) / ds at 0."""
-    ends = [function(x + k * _STEP * direction) for k in (-2, -1, 1, 2)]
-    return (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * _STEP)
-
-
-@eqx.filter_jit
-def multipliers_of(study, x, weights):
-    return study.respond(x).multipliers @ weights
-
-
-@eqx.filter_jit
-def both_modes(study, x, direction, weights, pulled):
-    def function(x):
-        return study.respond(x).multipliers @ weights
-
-    _, push = jax.linearize(function, x)
-    return push(direction), jax.linear_transpose(push, x)(pulled)[0]
-
-
-def robot(rack):
-    model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[rack, 0.02]))
+def robot():
+    model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[RACK, 0.02]))
     load = jm.forces.Applied("push", "trolley", force=(3.0, 2.0), torque=0.4)
     return jm.Model(
         model.name,
@@ -53,12 +36,20 @@ def parallelogram():
     return jm.mechanisms.parallelogram(0.3)
 
 
-# Model, unique combinations, parameters that keep rank and closure by themselves, and directions of
-# several that do.
+class Case(NamedTuple):
+    """A mechanism, rows whose multipliers are unique, parameters that keep rank and closure by
+    themselves, and some that do so together, along a straight line (see `design.guard`)."""
+
+    make: Callable[[], jm.Model]
+    rows: tuple[str, ...]
+    alone: tuple[str, ...]
+    together: dict[str, float]
+
+
 CASES = {
-    "robot": (
-        robot(0.025),
-        ("W5", "A.x", "F.y", "steering", "W1 - W2"),
+    "robot": Case(
+        robot,
+        ("A.x", "A.y", "D.x", "D.y", "F.x", "G.y", "H.n", "H.r", "W5", "steering"),
         (
             "bodies.trolley.mass",
             "bodies.platform.inertia",
@@ -68,80 +59,106 @@ CASES = {
             "joints.W5.at.x",
             "joints.W5.direction.y",
             "joints.W3.at.y",
-            "joints.W3.at.x",
-            "joints.W3.direction.y",
             "drivers.steering.motion.coefficients.1",
+            "q.0",
+            "v.1",
         ),
+        {"joints.W3.at.x": 1.0, "joints.W3.direction.y": -1.5296720728},
     ),
-    "parallelogram": (
-        parallelogram(),
-        ("K.x", "L.y", "M.z", "N.y"),
+    "parallelogram": Case(
+        parallelogram,
+        tuple(f"{joint}.{axis}" for joint in "KLMN" for axis in "xyz"),
         (
             "bodies.platform.mass",
-            "bodies.platform.inertia.0",
+            "bodies.platform.inertia.xy",
             "bodies.link KL.mass",
-            "joints.K.at.y",
-            "joints.A.at.x",
-            "joints.B.at.x",
             "forces.load.force.1",
             "gravity.z",
+            "q.42",
+            "v.37",
         ),
+        {"joints.A.at.x": 1.0, "joints.B.at.x": 1.0},
     ),
 }
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
-def case(request):
-    model, combinations, names = CASES[request.param]
-    study = Study(model, names)
-    found = design.guard(study)
-    rows = study.subject.model.system().structure.row_names
-    weights = [jm._solvability._expression.parse_combination(c, rows) for c in combinations]
-    return study, found, jnp.asarray(np.array(weights).T)
+def places(case):
+    names = case.make().system().structure.row_names
+    return np.array([names.index(row) for row in case.rows])
 
 
-class TestReactionsAtAState:
-    def test_along_directions_that_keep_rank_and_closure(self, case):
-        study, found, weights = case
-        assert 0 < found.kept.shape[1] < len(study.names)
-        rng = np.random.default_rng(0)
-        x, scale = study.design, np.maximum(np.abs(study.design), 0.1)
-        for _ in range(3):
-            direction = jnp.asarray(found.project(rng.normal(size=x.shape), study.named(scale)))
-            pulled = jnp.asarray(rng.normal(size=weights.shape[1]))
-            pushed, back = both_modes(study, x, direction, weights, pulled[None])
-            pushed = pushed[0]
-            assert dot_product_gap(pushed, back, direction, pulled) < 1e-10
-            # A direction keeps the rank to first order; its line leaves the rank to second order,
-            # where the mechanism is another one.
-            straight = kept_exactly(study, direction)
-            pushed, _ = both_modes(study, x, straight, weights, pulled[None])
-            slope = difference(lambda y: multipliers_of(study, y, weights)[0], x, straight)
-            error = jnp.max(jnp.abs(pushed[0] - slope)) / jnp.max(jnp.abs(slope))
-            assert error < 1e-6
+class Answer(eqx.Module):
+    """What has a derivative at a state: q, v, dv/dt and the multipliers that are unique."""
+
+    study: Study
+    rows: np.ndarray
+
+    def __call__(self, x):
+        found = self.study.respond(x)
+        loads = found.multipliers[0, self.rows]
+        return jnp.concatenate([found.q[0], found.v[0], found.acceleration[0], loads])
 
 
-def kept_exactly(study, direction):
-    """Without the parameters that keep the rank together only to first order."""
-    bent = ("joints.W3.at.x", "joints.W3.direction.y")
-    keep = np.array([name not in bent for name in study.names])
-    return jnp.where(jnp.asarray(keep), direction, 0.0)
+@pytest.mark.parametrize("name", CASES)
+def test_reactions_at_a_state(name):
+    """Assembled and projected anew at every point, from an open start in motion."""
+    case = CASES[name]
+    study = Study(case.make(), (*case.alone, *case.together))
+    sizes = np.where(np.abs(study.design) > 0.1, np.abs(study.design), 0.1)
+    directions = np.diag(sizes)[: len(case.alone)]
+    last = 0.1 * study.direction(case.together)
+    check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
 
 
-class TestShortMotions:
-    def test_robot(self):
-        run = design.Motion(0.3, count=4, rtol=1e-10, atol=1e-12)
-        names = ("bodies.trolley.mass", "bodies.platform.inertia", "joints.A.at.x")
-        study = Study(robot(0.025), names, run=run)
+class History(eqx.Module):
+    """Where a motion ends, and mean squares of some multipliers."""
 
-        def objective(response):
-            own = response.multipliers[:, 21] ** 2
-            return jnp.mean(own) + jnp.sum(response.q[-1, :3])
+    study: Study
+    rows: np.ndarray
 
-        design.require_gradient(study, objective)
-        slope = design.gradient(study, objective).gradient
-        value = eqx.filter_jit(lambda x: objective(study.respond(x)))
-        rng = np.random.default_rng(1)
-        direction = jnp.asarray(rng.normal(size=3)) * jnp.array([1.0, 0.05, 0.05])
-        change = difference(value, study.design, direction)
-        assert abs(slope @ direction - change) < 1e-6 * abs(change)
+    def __call__(self, x):
+        found = self.study.respond(x)
+        loads = found.multipliers[:, self.rows]
+        return jnp.concatenate([found.q[-1], jnp.mean(loads**2, axis=0)])
+
+
+@eqx.filter_jit
+def pushed_forward(function, x, direction):
+    return jax.jvp(function, (x,), (direction,))
+
+
+@eqx.filter_jit
+def pulled_back(function, x, weight):
+    return jax.vjp(function, x)[1](weight)[0]
+
+
+MOTIONS = {
+    "robot": ("bodies.trolley.mass", "joints.A.at.x", "joints.W3.at.y", "v.0"),
+    "parallelogram": ("bodies.platform.mass", "forces.load.force.1", "gravity.z", "v.36"),
+}
+
+
+def history(name, forward):
+    run = design.Motion(1.0, count=9, rtol=1e-9, atol=1e-11, forward=forward)
+    return History(Study(CASES[name].make(), MOTIONS[name], run=run), places(CASES[name]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MOTIONS)
+def test_motions_of_one_second(name):
+    """Forward mode, reverse mode and differences, each of a motion of its own."""
+    function = history(name, forward=True)
+    x = function.study.design
+    sizes = np.maximum(np.abs(x), 0.1)
+    pushed, differences, value = [], [], x
+    for direction in jnp.asarray(np.diag(sizes)):
+        value, own = pushed_forward(function, x, direction)
+        ends = [pushed_forward(function, x + n * 1e-3 * direction, direction)[0] for n in NODES]
+        pushed.append(np.asarray(own))
+        differences.append(np.asarray(difference(ends, 1e-3)))
+    assert_slopes(np.array(pushed), np.array(differences), 1e-3 * float(jnp.max(jnp.abs(value))))
+    weight = np.random.default_rng(2).normal(size=value.shape)
+    pulled = pulled_back(history(name, forward=False), x, jnp.asarray(weight))
+    gap = np.abs(np.asarray(pulled) * sizes - np.array(pushed) @ weight)
+    size = np.linalg.norm(weight) * np.linalg.norm(np.array(pushed), axis=1)
+    assert np.all(gap <= 1e-10 * size)
