@@ -203,7 +203,6 @@ def study_design(study: design.Study) -> jax.Array:
     return study.design
 
 
-@eqx.filter_jit
 def swing(
     system: jm.MultibodySystem, force: jax.Array, end: jax.Array, adjoint: dfx.AbstractAdjoint
 ) -> tuple[jax.Array, jax.Array]:
@@ -227,9 +226,10 @@ def memory() -> dict[str, Any]:
     ).system()
     force = jnp.array([0.0, -9.81])
     found: dict[str, Any] = {}
+    gradient: Any = eqx.filter_jit(swing)
     for count in CHECKPOINTS:
         adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=count)
-        program = swing.lower(system, force, jnp.asarray(1.0), adjoint).compile()
+        program = gradient.lower(system, force, jnp.asarray(1.0), adjoint).compile()
         row: dict[str, Any] = {"bytes": temporary_bytes(program)}
         for end in DURATIONS:
             call = functools.partial(program, system, force, jnp.asarray(end), adjoint)

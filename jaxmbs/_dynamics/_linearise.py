@@ -152,8 +152,8 @@ def _linearised(
 def _linearised_jvp(primals: Any, tangents: Any) -> Any:
     found = _linearised(*primals)
 
-    def carried(*state: Any) -> _Carried:
-        return _carried(*state, found.position_basis, found.basis)
+    def carried(system: AbstractSystem, q: Array, v: Array, t: Scalar) -> _Carried:
+        return _carried(system, q, v, t, found.position_basis, found.basis)
 
     _, change = eqx.filter_jvp(carried, primals, tangents)
     _, mass = _matrices(*primals)

@@ -104,8 +104,8 @@ def _refined(
     state: AbstractFactor,
     start: Float[Array, " rows"],
 ) -> Float[Array, " rows"]:
-    """Cleaning the null space takes a part 2 (mu / (s + mu))^6 of an eigenvector of S with a small
-    eigenvalue s along: 1e-6 for a singular value of C M^-1/2 of 1e-3. It is put back. The
+    """Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S with a small
+    eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back. The
     derivative is left as it is."""
     operator, right, state, first = lax.stop_gradient((operator, right, state, start))
 

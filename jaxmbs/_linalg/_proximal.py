@@ -27,11 +27,6 @@ from ._descriptor import AbstractFactor, DenseFactor
 from ._schur import SchurOperator
 
 
-# Repetitions of K. A part (mu / (s + mu))^6 of an eigenvector goes along, in a derivative too: with
-# three it was 1e-8 for a singular value of 1e-2, and so far apart were forward and reverse mode.
-_CLEANINGS = 6
-
-
 class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
     """Lineax solver of symmetric positive semidefinite systems; the pseudoinverse in the metric
     of the diagonal, with its derivative at constant rank.
@@ -87,10 +82,7 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         return x / state.scale, lx.RESULTS.successful, {"num_steps": steps}
 
     def _null_part(self, state: AbstractFactor, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        def again(_: IntScalar, y: Float[Array, " rows"]) -> Float[Array, " rows"]:
-            return self.regularisation * state.solve(y)
-
-        return lax.fori_loop(0, _CLEANINGS, again, x)
+        return lax.fori_loop(0, 3, lambda _, y: self.regularisation * state.solve(y), x)
 
     def transpose(
         self, state: AbstractFactor, options: dict[str, Any]
