@@ -109,7 +109,8 @@ class Motion(AbstractRun):
 
     **Arguments:** `end`: s; `count`: states saved between the start and the end, at equal times;
     `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`; `forward`: to be
-    differentiated in forward mode (Jacobians, Hessians) in place of reverse mode.
+    differentiated in forward mode in place of reverse mode, which JAX refuses for the one and the
+    other: for Jacobians by few parameters, and for second derivatives (forward over forward).
     """
 
     moving: ClassVar[bool] = True

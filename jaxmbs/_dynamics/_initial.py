@@ -49,7 +49,8 @@ def consistent_state(
     """The state next to (q, v) that all constraints allow at time t, in the mass metric.
 
     Close to closure this is the projection of a step of an integrator: use `assemble` for a
-    mechanism that is far from closed. Differentiable in every argument.
+    mechanism that is far from closed. Differentiable in every argument, from a closed
+    configuration and any velocities.
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s).
 

@@ -10,7 +10,7 @@ the motion that goes on, not from a fixed point, so that A is constant along a s
 coordinates do not notice it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,12 +21,14 @@ from jaxtyping import Array, Complex, Float
 
 from .._custom_types import RealScalarLike, Scalar
 from .._formulations import MinimumNorm
-from .._linalg import motion_solver
+from .._kinematics import geometric_descriptor
+from .._linalg import AbstractDescriptor, motion_solver
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
 from ._initial import check_state
 from ._mobility import movers, null_space
-from ._projection import correction
+from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
+from ._projection import correction, corrections
 from ._watched import motion_only
 
 
@@ -100,20 +102,33 @@ def linearise(
     which forces and constraints do not change along the motion in these coordinates (a body
     that spins about its axis of symmetry, a straight course); of any other state the numbers
     are those of the equations frozen at that time. Redundant rows do not disturb it. Dense, for
-    concrete numbers.
+    concrete numbers: outside of `jit` and `vmap`.
+
+    Differentiable once, forward and reverse, in t, the state (that of `equilibrium`, say) and every
+    array of the system, along what keeps the rank. Bases go along with their null spaces. Of equal
+    eigenvalues the derivative is that of their mean.
 
     **Arguments:** `q` (nq,), `v` (nv,), default at rest, `t` (s): the state.
 
     **Returns:** a `Linearisation`.
 
-    **Raises:** `ValueError` for traced numbers, a state that the constraints do not allow, and a
-    state at rest that is no equilibrium, naming a body that would move off.
+    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
+    do not allow, and a state at rest that is no equilibrium, naming a body that would move off.
     """
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
+    return _linearised(system, q, v, t)
+
+
+@eqx.filter_custom_jvp
+def _linearised(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Linearisation:
     numbers = jax.tree.leaves(eqx.filter((system, q, v, t), eqx.is_array))
     if any(isinstance(x, Tracer) for x in numbers):
-        raise ValueError("linearise decides ranks: call it outside of jit, vmap and grad.")
+        raise ValueError(
+            "linearise decides ranks: call it outside of jit and vmap, and differentiate it once."
+        )
     check_state(system, q, v, t)
     structure, length = system.structure, float(system.characteristic_length())
     matrix, mass = (np.asarray(x) for x in _matrices(system, q, v, t))
@@ -123,16 +138,67 @@ def linearise(
     ]
     position, velocity = bases
     found = _first_order(system, q, v, t, jnp.asarray(position), jnp.asarray(velocity))
-    move, slope, rates, free, acceleration = (np.asarray(x) for x in found)
-    displacement = np.linalg.lstsq(rates, move)[0]
-    state = np.vstack([position.T @ mass @ displacement, velocity.T @ mass @ slope])
+    state, free, acceleration = (np.asarray(x) for x in found)
     if not np.any(v):
         start = _Rest(mass, position, velocity, -state[position.shape[1] :, : position.shape[1]])
         _refuse_unbalanced(system, start, free, acceleration)
-    values, shapes = _sorted_eigenvalues(state)
-    modes = _normalised(position @ shapes[: position.shape[1]], mass)
+    values, shapes = sorted_eigenvalues(state)
+    modes = normalised(position @ shapes[: position.shape[1]], mass)
     arrays = (position, velocity, state, values, modes)
     return Linearisation(*(jnp.asarray(x) for x in arrays))
+
+
+@_linearised.def_jvp
+def _linearised_jvp(primals: Any, tangents: Any) -> Any:
+    found = _linearised(*primals)
+
+    def carried(system: AbstractSystem, q: Array, v: Array, t: Scalar) -> _Carried:
+        return _carried(system, q, v, t, found.position_basis, found.basis)
+
+    _, change = eqx.filter_jvp(carried, primals, tangents)
+    _, mass = _matrices(*primals)
+    values, modes = changes_of_modes(
+        SmallMotions(found.position_basis, found.state_matrix, mass),
+        SmallMotions(change.position, change.state, change.mass),
+    )
+    return found, Linearisation(change.position, change.velocity, change.state, values, modes)
+
+
+class _Carried(NamedTuple):
+    """Y, Z, A and M."""
+
+    position: Float[Array, "nv p"]
+    velocity: Float[Array, "nv k"]
+    state: Float[Array, "n n"]
+    mass: Float[Array, "nv nv"]
+
+
+@eqx.filter_jit
+def _carried(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    position: Float[Array, "nv p"],
+    velocity: Float[Array, "nv k"],
+) -> _Carried:
+    """From the bases here, to first order, those of states and systems nearby."""
+    mass = system.mass_matrix(q)
+    position = _carried_basis(geometric_descriptor(system, q, t), mass, position)
+    velocity = _carried_basis(system.descriptor(q, v, t), mass, velocity)
+    state = _first_order(system, q, v, t, position, velocity).state
+    return _Carried(position, velocity, state, mass)
+
+
+def _carried_basis(
+    descriptor: AbstractDescriptor, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
+) -> Float[Array, "nv k"]:
+    """In the null space, and orthonormal to first order."""
+    if not basis.shape[1]:
+        return basis
+    residuals = jax.vmap(descriptor.constrain, in_axes=1)(basis)
+    basis = basis - corrections(descriptor, residuals, motion_solver()).T
+    return basis @ (1.5 * jnp.eye(basis.shape[1]) - 0.5 * basis.T @ mass @ basis)
 
 
 @eqx.filter_jit
@@ -143,12 +209,9 @@ def _matrices(
 
 
 class _FirstOrder(NamedTuple):
-    """Derivatives by (z, w) of the rate of the displacement, as a change of q, and of the
-    acceleration; N of qdot = N v; and M^-1 F and dv/dt of the state itself."""
+    """A; M^-1 F and dv/dt of the state itself."""
 
-    displacement: Float[Array, "nq n"]
-    velocity: Float[Array, "nv n"]
-    rates: Float[Array, "nq nv"]
+    state: Float[Array, "n n"]
     free: Float[Array, " nv"]
     acceleration: Float[Array, " nv"]
 
@@ -180,33 +243,19 @@ def _first_order(
         return (relative, found.acceleration), found.acceleration
 
     origin = jnp.zeros((p + k,), q.dtype)
-    (displacement, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
+    (moved, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
+    # Columns of N are orthogonal, those of a quaternion half as long as it.
+    displacement = rates.T @ moved / jnp.sum(rates**2, axis=0)[:, None]
+    mass = system.mass_matrix(q)
+    state = jnp.concatenate([position.T @ mass @ displacement, velocity.T @ mass @ slope])
     free = system.descriptor(q, v, t).inverse_mass(system.force(q, v, t))
-    return _FirstOrder(displacement, slope, rates, free, acceleration)
+    return _FirstOrder(state, free, acceleration)
 
 
 def _orthonormal(basis: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """The same space, with basis^T M basis = 1."""
     lower = np.linalg.cholesky(basis.T @ mass @ basis)
     return np.linalg.solve(lower, basis.T).T
-
-
-def _sorted_eigenvalues(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, shapes = np.linalg.eig(state)
-    turns = np.imag(values)
-    order = np.lexsort((turns, np.real(values), np.abs(turns).round(9)))
-    return values[order].astype(complex), shapes[:, order].astype(complex)
-
-
-def _normalised(modes: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Length 1 in the mass metric; the entry that is largest there real and positive."""
-    if not modes.size:
-        return modes
-    weight = np.sqrt(np.diagonal(mass))[:, None]
-    largest = np.argmax(np.abs(weight * modes), axis=0)
-    phase = np.angle(np.take_along_axis(modes, largest[None], axis=0))
-    size = np.sqrt(np.real(np.sum(np.conj(modes) * (mass @ modes), axis=0)))
-    return modes * np.exp(-1j * phase) / np.where(size > 0, size, 1.0)
 
 
 class _Rest(NamedTuple):

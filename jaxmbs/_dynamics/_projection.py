@@ -6,8 +6,9 @@ disturb it.
 
 One loop takes both steps, which share C and, without velocity constraints, the factor of S; the
 velocity moves where the configuration no longer does. The loop has no derivative; that is the
-derivative of one more step of each from its end, (1 - M^-1 C^T S^+ C) along the state and
--M^-1 C^T S^+ along the residual's parameters. Nothing is unrolled.
+derivative of one more step of q from its end, (1 - M^-1 C^T S^+ C) along the state and
+-M^-1 C^T S^+ along the residual's parameters, and there of the whole step of v: velocities may
+come from afar, and with C changes the way along which they went. Nothing is unrolled.
 """
 
 from typing import Any, NamedTuple
@@ -155,26 +156,39 @@ def _steps(
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """What to take from q and from v, with C at q."""
     system, t, solver = problem.system, problem.t, problem.solver
-    structure = system.structure
     descriptor = system.descriptor(q, v, t)
-    closure = geometric_gap(system, q, t)
     rate = system.velocity_residual(q, v, t)
-    if structure.geometric.all():
-        move, change = corrections(descriptor, jnp.stack([closure, rate]), solver)
+    if system.structure.geometric.all():
+        both = jnp.stack([geometric_gap(system, q, t), rate])
+        move, change = corrections(descriptor, both, solver)
         return move, change
-    # Velocity constraints have no say in where the configuration goes.
-    move = jnp.zeros_like(v)
-    if structure.geometric.any():
-        move = correction(descriptor.keeping(structure.geometric), closure, solver)
-    return move, correction(descriptor, rate, solver)
+    return _move(problem, descriptor, q), correction(descriptor, rate, solver)
 
 
-def _one_more(
-    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+def _move(
+    problem: _Problem, descriptor: AbstractDescriptor, q: Float[Array, " nq"]
+) -> Float[Array, " nv"]:
+    """What to take from q. Velocity constraints have no say in where the configuration goes."""
+    geometric = problem.system.structure.geometric
+    if not geometric.any():
+        return jnp.zeros((problem.system.structure.nv,), q.dtype)
+    own = descriptor if geometric.all() else descriptor.keeping(geometric)
+    return correction(own, geometric_gap(problem.system, q, problem.t), problem.solver)
+
+
+def _once(
+    problem: _Problem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    end: Float[Array, " nv"],
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """A step of q and from there one of v: what is differentiated."""
-    after = problem.system.retract(q, -_steps(problem, q, v)[0])
-    return after, v - _steps(problem, after, v)[1]
+    """A step of q, and there the step from v to its `end`, where rows that are not linear in v are
+    taken: what is differentiated."""
+    system, t = problem.system, problem.t
+    after = system.retract(q, -_move(problem, system.descriptor(q, end, t), q))
+    descriptor = system.descriptor(after, end, t)
+    rate = system.velocity_residual(after, end, t) + descriptor.constrain(v - end)
+    return after, v - correction(descriptor, rate, problem.solver)
 
 
 @eqx.filter_custom_jvp
@@ -212,5 +226,5 @@ def _nearest(
 def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     problem, q, v = primals
     end = _nearest(problem, q, v)
-    _, change = eqx.filter_jvp(_one_more, (problem, *end), tangents)
+    _, change = eqx.filter_jvp(_once, (problem, end[0], v, end[1]), (*tangents, None))
     return end, change

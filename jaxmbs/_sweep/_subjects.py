@@ -18,7 +18,7 @@ from ._units import unit_of
 # Names of the state.
 STATE = ("q", "v", "time")
 
-# Entries of vectors.
+# Entries of vectors, and with two letters of symmetric matrices (an inertia).
 _LETTERS = ("x", "y", "z")
 
 Values = Mapping[str, Any]
@@ -149,7 +149,7 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
 
 
 def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
-    """An array with a new value, or with a new entry (along its last axis).
+    """An array with a new value, or with a new entry (see `entry_of`).
 
     **Raises:** `ModelError` if it has no such entry, or the value is of another shape.
     """
@@ -160,34 +160,44 @@ def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
                 f"{name!r} is of shape {list(old.shape)}, got values of shape {list(value.shape)}."
             )
         return value.astype(old.dtype)
-    index = entry_index(old, entry, name)
+    places = places_of(old, entry, name)
     if value.shape != ():
         raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
-    return old.at[..., index].set(value)
+    for place in places:
+        old = old.at[place].set(value)
+    return old
 
 
 def entry_of(array: Any, entry: str, name: str) -> Array:
-    """An array, or its entry (along its last axis, where all of them are the same number).
+    """An array, or its entry (along its last axis, where all of them are the same number; of a
+    symmetric matrix by its row and its column).
 
     **Raises:** `ModelError` if it has no such entry, or entries of that name differ.
     """
     if not entry:
         return jnp.asarray(array)
-    found = jnp.asarray(array)[..., entry_index(array, entry, name)].ravel()
+    given = jnp.asarray(array)
+    places = places_of(array, entry, name)
+    found = jnp.concatenate([given[place].ravel() for place in places])
     if not bool(jnp.all(found == found[0])):
         raise ModelError(f"{name!r} stands for several numbers, {found.tolist()}.")
     return found[0]
 
 
-def entry_index(array: Any, entry: str, name: str) -> int:
-    """The place of an entry along the last axis of an array.
+def places_of(array: Any, entry: str, name: str) -> tuple[tuple[Any, ...], ...]:
+    """Where the entry of that name stands.
 
-    **Raises:** `ModelError` if it has no such entry.
+    **Raises:** `ModelError` if there is none.
     """
-    size = array.shape[-1] if array.ndim else 0
-    words = {str(k): k for k in range(size)}
-    if size in (2, 3):
-        words |= dict(zip(_LETTERS[:size], range(size), strict=True))
+    words: dict[str, tuple[tuple[Any, ...], ...]]
+    if array.shape == (3, 3):
+        pairs = [(i, j) for i in range(3) for j in range(i, 3)]
+        words = {_LETTERS[i] + _LETTERS[j]: ((..., i, j), (..., j, i)) for i, j in pairs}
+    else:
+        size = array.shape[-1] if array.ndim else 0
+        words = {str(k): ((..., k),) for k in range(size)}
+        if size in (2, 3):
+            words |= {_LETTERS[k]: ((..., k),) for k in range(size)}
     if entry not in words:
         raise ModelError(
             f"{name!r}: there is no entry {entry!r}; the entries are "

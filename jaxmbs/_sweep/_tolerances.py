@@ -8,7 +8,7 @@ from .._errors import ModelError
 from .._system import Model
 from ._cases import Cases
 from ._model_subject import ModelSubject
-from ._subjects import entry_index
+from ._subjects import places_of
 
 
 # The words with which joints are made and which are marker points.
@@ -52,10 +52,11 @@ def tolerances(
         whole, entry = subject.parted(subject.name(name))
         seen.append((whole, entry))
         values = arrays.setdefault(whole, _repeated(subject, whole, count))
-        index = ... if not entry else (..., entry_index(values[0], entry, name))
-        shape = values[index].shape
+        places = places_of(values[0], entry, name) if entry else (...,)
+        shape = values[places[0]].shape
         drawn = rng.uniform(-1.0, 1.0, shape) if uniform else rng.normal(size=shape)
-        values[index] += width * drawn
+        for place in places:
+            values[place] += width * drawn
     _refuse_twice(seen)
     kind = "uniform" if uniform else "normal"
     return Cases(arrays, origin=f"tolerances, {kind}, seed {seed}")

@@ -16,8 +16,8 @@ class Gear(AbstractJoint):
     """Angle of the first body = ratio * angle of the second, each against the carrier and
     measured from the reference configuration: one row.
 
-    **Arguments:** `bodies`: two names; `ratio`: a number; `carrier`: a body's name. The
-    ground's angle is 0; it may stand in any place.
+    **Arguments:** `bodies`: two names, or three, the carrier's last; `ratio`: a number;
+    `carrier`: a body's name. The ground's angle is 0; it may stand in any place.
     """
 
     kind: ClassVar[str] = "gear"
@@ -35,6 +35,8 @@ class Gear(AbstractJoint):
         carrier: str = "ground",
     ):
         self.name = _checks.name(name, "a joint")
+        if len(bodies) == 3 and not isinstance(bodies, str) and carrier == "ground":
+            *bodies, carrier = bodies
         first, second = _checks.body_names(bodies, 2)
         if carrier != "ground" and carrier in (first, second):
             raise ValueError(

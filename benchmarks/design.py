@@ -1,0 +1,310 @@
+"""What derivatives cost: gradients of a slider-crank and of motions of one second.
+
+The gradient of the largest bearing force of a turn, and the time to the design with the least,
+against finite differences of the same library and of a slider-crank written by hand in NumPy, both
+with SciPy's SLSQP. Then the reverse gradient of a motion against the run itself, how its memory
+grows with checkpoints and steps, and 1,024 gradients at once against one after the other.
+
+    taskset -c 0 python benchmarks/design.py               # prints a table, writes results
+    python benchmarks/design.py --part gradient            # one part; keeps the others' results
+"""
+
+import os
+
+
+# One thread in each decomposition, for all sides; to be said before the libraries are loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import functools
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import _crank_peer as peer
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize as so
+from _hardware import hardware, result_path
+from _timing import best
+
+import jaxmbs as jm
+from jaxmbs import design
+from jaxmbs._design._objective import value_and_slope
+
+
+jax.config.update("jax_enable_x64", True)
+
+# States of a turn at which the force is looked at.
+STATES = 64
+BATCH = 1024
+CHECKPOINTS = (16, 128, 1024)
+DURATIONS = (0.5, 4.0)
+
+
+def slider_crank() -> jm.Model:
+    """The library's model of the peer's mechanism."""
+    pin, slider = (peer.PIN.real, peer.PIN.imag), (peer.SLIDER, 0.0)
+    crank, rod = peer.START[:2], (peer.START[3], peer.PIN.imag / 2)
+    bodies = [
+        jm.planar.Body("crank", mass=peer.CRANK_MASS, inertia=peer.CRANK_INERTIA, position=crank),
+        jm.planar.Body("rod", mass=peer.ROD_MASS, inertia=peer.ROD_INERTIA, position=rod),
+        jm.planar.Body("slider", mass=peer.SLIDER_MASS, inertia=1e-3, position=slider),
+    ]
+    joints = [
+        jm.planar.Revolute("A", ("ground", "crank"), (0.0, 0.0)),
+        jm.planar.Revolute("B", ("crank", "rod"), pin),
+        jm.planar.Revolute("C", ("rod", "slider"), slider),
+        jm.planar.Translational("D", ("ground", "slider"), slider, (1.0, 0.0)),
+    ]
+    motor = jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=peer.RATE))
+    load = jm.forces.Applied("load", "slider", force=(peer.LOAD, 0.0))
+    return jm.Model(
+        "driven slider-crank",
+        2,
+        bodies=bodies,
+        joints=joints,
+        drivers=[motor],
+        forces=[load],
+        gravity=(0.0, -peer.GRAVITY),
+    )
+
+
+def crank_study() -> tuple[design.Study, design.Peak]:
+    """The largest force in bearing A over a turn."""
+    run = design.Driven(peer.turn(STATES))
+    study = design.Study(slider_crank(), list(peer.PARAMETERS), run=run)
+    return study, design.Peak(design.Force("A", "crank"), peer.EXPONENT)
+
+
+@eqx.filter_jit
+def value(study: design.Study, objective: Any, x: jax.Array) -> jax.Array:
+    """The objective alone."""
+    return objective(study.respond(x))
+
+
+def compiled(function: Callable[[], Any]) -> float:
+    """Seconds of the first call."""
+    start = time.perf_counter()
+    jax.block_until_ready(function())
+    return time.perf_counter() - start
+
+
+def gradients() -> dict[str, Any]:
+    """One gradient, three ways, and how far they are from the library's own."""
+    study, objective = crank_study()
+    x, times = study.design, peer.turn(STATES)
+    own = functools.partial(value_and_slope, study, objective)
+    first = compiled(lambda: own(x))
+    exact = np.asarray(own(x)[1])
+    size = np.linalg.norm(exact)
+
+    def library(point: np.ndarray) -> float:
+        return float(value(study, objective, jnp.asarray(point)))
+
+    def by_hand(point: np.ndarray) -> float:
+        return peer.largest(point, times)
+
+    start = np.asarray(x)
+    found = {"compile_s": first, "gradient_s": best(lambda: jax.block_until_ready(own(x)), 20)}
+    for name, function in (("library", library), ("numpy", by_hand)):
+        differences = so.approx_fprime(start, function, 1e-7)
+        found[f"differences_{name}_s"] = best(
+            functools.partial(so.approx_fprime, start, function, 1e-7), 20
+        )
+        found[f"differences_{name}_error"] = float(np.linalg.norm(differences - exact) / size)
+    return found
+
+
+def optima() -> dict[str, Any]:
+    """The time to the least force, by SciPy's SLSQP with the gradient and with differences."""
+    study, objective = crank_study()
+    times = peer.turn(STATES)
+    low, high = np.array(list(peer.PARAMETERS.values())).T
+
+    def own(u: np.ndarray) -> tuple[float, np.ndarray]:
+        found, slope = value_and_slope(study, objective, jnp.asarray(low + (high - low) * u))
+        return float(found), np.asarray(slope) * (high - low)
+
+    def differenced(u: np.ndarray) -> float:
+        return float(value(study, objective, jnp.asarray(low + (high - low) * u)))
+
+    def by_hand(u: np.ndarray) -> float:
+        return peer.largest(low + (high - low) * u, times)
+
+    ways = {"gradient": (own, True), "differences": (differenced, None), "numpy": (by_hand, None)}
+    begin = (peer.START - low) / (high - low)
+    found: dict[str, Any] = {}
+    for name, (function, slope) in ways.items():
+        search = functools.partial(
+            so.minimize,
+            function,
+            begin,
+            jac=slope,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * len(begin),
+            options={"maxiter": 200, "ftol": 1e-10},
+        )
+        end = search()
+        found[name] = {
+            "seconds": best(search, 3),
+            "iterations": int(end.nit),
+            "evaluations": int(end.nfev),
+            "least_force": float(end.fun),
+            "design": (low + (high - low) * end.x).tolist(),
+        }
+    return found | {"start_force": by_hand(begin)}
+
+
+def moving(name: str) -> tuple[design.Study, Callable[[Any], Any]]:
+    """One second of a mechanism, from a functional of multipliers that are unique."""
+    if name == "mobile-robot":
+        model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[0.0, 0.02]))
+        parameters, rows = ["bodies.trolley.mass", "joints.A.at.x", "v.0"], ("A.x", "W5")
+    else:
+        model = jm.mechanisms.parallelogram(0.3)
+        parameters, rows = ["bodies.platform.mass", "gravity.z"], ("K.x", "M.z")
+    study = design.Study(model, parameters, run=design.Motion(1.0, count=11))
+    names = model.system().structure.row_names
+    places = np.array([names.index(row) for row in rows])
+    return study, lambda response: jnp.mean(response.multipliers[:, places] ** 2)
+
+
+def reverse_gradients() -> dict[str, Any]:
+    """A motion of one second and the reverse gradient of it."""
+    found = {}
+    for name in ("mobile-robot", "parallelogram"):
+        study, objective = moving(name)
+        x = study.design
+        row: dict[str, Any] = {
+            "run_compile_s": compiled(lambda s=study, o=objective: value(s, o, study_design(s))),
+            "gradient_compile_s": compiled(
+                lambda s=study, o=objective: value_and_slope(s, o, study_design(s))
+            ),
+        }
+        run = best(lambda s=study, o=objective, y=x: jax.block_until_ready(value(s, o, y)))
+        slope = best(
+            lambda s=study, o=objective, y=x: jax.block_until_ready(value_and_slope(s, o, y))
+        )
+        row |= {"run_s": run, "gradient_s": slope, "ratio": slope / run}
+        row["steps"] = int(eqx.filter_jit(study.respond)(x).statistics.steps)
+        found[name] = row
+    return found
+
+
+def study_design(study: design.Study) -> jax.Array:
+    """As a function, for calls that are timed."""
+    return study.design
+
+
+def swing(
+    system: jm.MultibodySystem, force: jax.Array, end: jax.Array, adjoint: dfx.AbstractAdjoint
+) -> tuple[jax.Array, jax.Array]:
+    """The derivative of where a falling slider-crank ends by gravity, and its steps."""
+
+    def last(gravity: jax.Array) -> tuple[jax.Array, jax.Array]:
+        changed = eqx.tree_at(lambda s: s.gravity, system, gravity)
+        rest = jnp.zeros(system.structure.nv)
+        found = jm.simulate(changed, system.reference_q, rest, end, adjoint=adjoint, throw=False)
+        return jnp.sum(found.q[-1]), found.statistics.steps
+
+    return jax.grad(last, has_aux=True)(force)
+
+
+def memory() -> dict[str, Any]:
+    """Bytes that a reverse gradient needs beside its arguments, by checkpoints; the same for
+    every number of steps."""
+    model = jm.mechanisms.get("slider-crank")
+    system = jm.Model(
+        "falling", 2, bodies=model.bodies, joints=model.joints, gravity=(0.0, -9.81)
+    ).system()
+    force = jnp.array([0.0, -9.81])
+    found: dict[str, Any] = {}
+    gradient: Any = eqx.filter_jit(swing)
+    for count in CHECKPOINTS:
+        adjoint = dfx.RecursiveCheckpointAdjoint(checkpoints=count)
+        program = gradient.lower(system, force, jnp.asarray(1.0), adjoint).compile()
+        row: dict[str, Any] = {"bytes": temporary_bytes(program)}
+        for end in DURATIONS:
+            call = functools.partial(program, system, force, jnp.asarray(end), adjoint)
+            row[f"{end:g} s"] = {
+                "steps": int(call()[1]),
+                "seconds": best(lambda c=call: jax.block_until_ready(c()), 2),
+            }
+        found[str(count)] = row
+    return found
+
+
+def temporary_bytes(program: Any) -> int:
+    """Of a compiled program."""
+    return int(program.compiled.memory_analysis().temp_size_in_bytes)
+
+
+def batches() -> dict[str, Any]:
+    """Gradients of many designs at once, and one after the other."""
+    study, objective = crank_study()
+    low, high = np.array(list(peer.PARAMETERS.values())).T
+    rng = np.random.default_rng(0)
+    middle = low + (high - low) * rng.uniform(0.2, 0.8, size=(BATCH, len(low)))
+    designs = jnp.asarray(middle)
+
+    @eqx.filter_jit
+    def together(xs: jax.Array) -> Any:
+        return jax.lax.map(lambda x: value_and_slope(study, objective, x), xs, batch_size=64)
+
+    def one_by_one() -> Any:
+        return [jax.block_until_ready(value_and_slope(study, objective, x)) for x in designs]
+
+    first = compiled(lambda: together(designs))
+    single = best(one_by_one, 1)
+    many = best(lambda: jax.block_until_ready(together(designs)), 3)
+    slopes = np.stack([np.asarray(slope) for _, slope in one_by_one()])
+    gap = np.max(np.abs(np.asarray(together(designs)[1]) - slopes)) / np.max(np.abs(slopes))
+    return {
+        "gradients": BATCH,
+        "compile_s": first,
+        "together_s": many,
+        "one_by_one_s": single,
+        "ratio": many / single,
+        "largest_difference": float(gap),
+    }
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "gradient": gradients,
+    "optimum": optima,
+    "reverse": reverse_gradients,
+    "memory": memory,
+    "batch": batches,
+}
+
+
+def main() -> None:
+    """Measure, print, and write the result file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="this alone")
+    chosen = parser.parse_args().part or list(PARTS)
+    found = hardware(("equinox", "diffrax")) | {"cores_used": len(os.sched_getaffinity(0))}
+    path = result_path("design", found)
+    for name in chosen:
+        result = PARTS[name]()
+        print(name, json.dumps(result, indent=1), flush=True)
+        write(path, {"hardware": found, name: result})
+
+
+def write(path: Path, results: dict[str, Any]) -> None:
+    """What was measured now, beside what else stands in the result file."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(kept | results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

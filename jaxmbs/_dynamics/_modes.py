@@ -1,0 +1,98 @@
+"""Eigenvalues and mode shapes of small motions, and their first derivatives. Dense, in NumPy.
+
+With P the projector onto the eigenvectors of all m eigenvalues equal to s, along those of the
+others, and R the inverse of A - s on the others (Kato 1980, chapter 2),
+
+    ds = tr(P dA) / m,    dx = -R dA x,
+
+the mean's derivative where m > 1: equal eigenvalues may part with the root of a change.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Complex, Float
+
+
+# Eigenvalues nearer to each other than this, relative to the largest, are equal: multiple ones
+# are known to the root of rounding only.
+_EQUAL = 1e-6
+
+
+class SmallMotions(NamedTuple):
+    """Y (nv, p), A (n, n) and M (nv, nv), or changes of them."""
+
+    position: Float[Array, "nv p"]
+    state: Float[Array, "n n"]
+    mass: Float[Array, "nv nv"]
+
+
+def sorted_eigenvalues(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By frequency, then by decay, with eigenvectors."""
+    values, shapes = np.linalg.eig(state)
+    turns = np.imag(values)
+    order = np.lexsort((turns, np.real(values), np.abs(turns).round(9)))
+    return values[order].astype(complex), shapes[:, order].astype(complex)
+
+
+def normalised(modes: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Length 1 in the mass metric; the entry that is largest there real and positive."""
+    factors, _ = _factors(modes, mass)
+    return modes * factors
+
+
+def _factors(modes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What modes are multiplied by, and where they are largest."""
+    if not modes.size:
+        return np.ones(modes.shape[1]), np.zeros(modes.shape[1], int)
+    weight = np.sqrt(np.diagonal(mass))[:, None]
+    largest = np.argmax(np.abs(weight * modes), axis=0)
+    phase = np.angle(np.take_along_axis(modes, largest[None], axis=0))[0]
+    size = np.sqrt(np.real(np.sum(np.conj(modes) * (mass @ modes), axis=0)))
+    return np.exp(-1j * phase) / np.where(size > 0, size, 1.0), largest
+
+
+def changes_of_modes(
+    at: SmallMotions, change: SmallMotions
+) -> tuple[Complex[Array, " n"], Complex[Array, "nv n"]]:
+    """Of the eigenvalues and the normalised modes; linear in the `change`, `at` concrete."""
+    position, state, mass = (np.asarray(x) for x in at)
+    values, shapes = sorted_eigenvalues(state)
+    p, n = position.shape[1], len(values)
+    if not n:
+        return jnp.zeros((0,), complex), jnp.zeros((position.shape[0], 0), complex)
+    modes = position @ shapes[:p]
+    factors, largest = _factors(modes, mass)
+    modes, shapes = modes * factors, shapes * factors
+    projectors, inverses = zip(*(_resolved(state, values, k) for k in range(n)), strict=True)
+    moved = change.state @ jnp.asarray(shapes)
+    slopes = jnp.einsum("kij,ji->k", jnp.asarray(np.stack(projectors)), change.state)
+    turned = -jnp.einsum("kij,jk->ik", jnp.asarray(np.stack(inverses)), moved)
+    raw = change.position @ jnp.asarray(shapes[:p]) + jnp.asarray(position) @ turned[:p]
+    # Any multiple of a mode may be added: that which keeps its length and its phase.
+    heavy = np.conj(mass @ modes)
+    conjugate = jnp.asarray(np.conj(modes))
+    longer = jnp.real(jnp.sum(heavy * raw, axis=0))
+    longer += jnp.real(jnp.sum(conjugate * (change.mass @ jnp.asarray(modes)), axis=0)) / 2
+    top = np.real(np.take_along_axis(modes, largest[None], axis=0)[0])
+    ahead = jnp.imag(jnp.take_along_axis(raw, jnp.asarray(largest)[None], axis=0)[0])
+    ahead = ahead / np.where(top > 0, top, 1.0)
+    return slopes, raw - jnp.asarray(modes) * (longer + 1j * ahead)[None]
+
+
+def _resolved(state: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """P / m and R of one eigenvalue."""
+    scale = np.max(np.abs(values))
+    equal = np.abs(values - values[k]) <= _EQUAL * scale
+    count = int(np.sum(equal))
+    own, one = np.mean(values[equal]), np.eye(len(values))
+    shifted = state - own * one
+    # Of m equal ones A - s may have fewer eigenvectors, but not its m-th power.
+    left, _, right = np.linalg.svd(np.linalg.matrix_power(shifted, count))
+    left, right = left[:, -count:], np.conj(right[-count:]).T
+    projector = right @ np.linalg.solve(np.conj(left).T @ right, np.conj(left).T)
+    others = one - projector
+    size = scale if scale > 0 else 1.0
+    inverse = others @ np.linalg.solve(shifted + size * projector, others)
+    return projector / count, inverse

@@ -1,0 +1,207 @@
+"""Derivatives of small motions, equilibria and kinematics, forward and reverse."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from derivative_checks import assert_slopes, check, difference, NODES
+from helpers import dot_product_gap
+
+import jaxmbs as jm
+from jaxmbs import design, spatial
+from jaxmbs._dynamics._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
+from jaxmbs.design import Study
+
+
+def flap(numbers):
+    """A door that lies on its side, on two hinges (five redundant rows), held by a spring."""
+    mass, inertia, arm, stiffness, damping, gravity = numbers
+    body = spatial.Body(
+        "flap", mass=mass, inertia=inertia * jnp.array([1.0, 1.2, 1.1]), position=(0, 0, -0.7)
+    )
+    hinges = [
+        spatial.Revolute(name, ("ground", "flap"), (x, 0.0, 0.0), (1.0, 0.0, 0.0))
+        for name, x in (("left", -1.0), ("right", 1.0))
+    ]
+    spring = jm.forces.SpringDamper(
+        "spring",
+        ("ground", "flap"),
+        points=jnp.stack([jnp.array([0.2, 1.0, -0.3]), jnp.stack([0 * arm, 0 * arm, -arm])]),
+        stiffness=stiffness,
+        damping=damping,
+        length=0.9,
+    )
+    down = jnp.stack([0 * gravity, 0 * gravity, -gravity])
+    return jm.MultibodySystem([body], hinges, forces=[spring], gravity=down)
+
+
+FLAP = jnp.array([3.0, 0.4, 0.8, 60.0, 4.0, 9.81])
+
+
+def small_motions(numbers):
+    """Where it hangs and how it swings; it is redundant, and at rest."""
+    system = flap(numbers)
+    rest = jm.equilibrium(system, system.reference_q)
+    found = jm.linearise(system, rest.q)
+    modes = found.modes.ravel()
+    return jnp.concatenate(
+        [
+            rest.q,
+            jnp.real(found.eigenvalues),
+            jnp.imag(found.eigenvalues),
+            jnp.real(modes),
+            jnp.imag(modes),
+            found.stiffness.ravel(),
+            found.damping.ravel(),
+        ]
+    )
+
+
+class TestSmallMotions:
+    def test_by_the_numbers_of_the_system_through_its_equilibrium(self):
+        value, push = jax.linearize(small_motions, FLAP)
+        directions = jnp.diag(FLAP)
+        pushed = jax.vmap(push)(directions)
+        step = 1e-3
+        differences = [
+            np.asarray(difference([small_motions(FLAP + n * step * d) for n in NODES], step))
+            for d in directions
+        ]
+        assert_slopes(np.asarray(pushed), np.array(differences), 1e-3)
+        assert jnp.max(jnp.abs(value[7:9])) > 0.1
+        weight = jnp.asarray(np.random.default_rng(0).normal(size=value.shape))
+        pulled = jax.linear_transpose(push, FLAP)(weight)[0]
+        for own, direction in zip(pushed, directions, strict=True):
+            assert dot_product_gap(own, pulled, direction, weight) < 1e-10
+
+    def test_once_and_outside_of_jit(self):
+        system = flap(FLAP)
+        with pytest.raises(ValueError, match="outside of jit and vmap"):
+            jax.jit(lambda x: jm.linearise(flap(x), system.reference_q).eigenvalues)(FLAP)
+
+    @pytest.mark.parametrize("own", [np.diag([2.0, 2.0]), np.array([[0.0, 1.0], [0.0, 0.0]])])
+    def test_equal_eigenvalues_have_the_derivative_of_their_mean(self, own):
+        """Where they stay together, and where a change parts them."""
+        rng = np.random.default_rng(1)
+        size = 5
+        basis, turn = np.eye(size) + 0.3 * rng.normal(size=(2, size, size))
+        changed = rng.normal(size=(size, size))
+        mass = np.diag([1.0, 2.0, 3.0, 4.0])
+        position = rng.normal(size=(4, 3))
+        moved = [rng.normal(size=x.shape) for x in (position, mass)]
+        inner = np.zeros((size, size))
+        inner[:2, :2], inner[2:, 2:] = own, [[-1.0, 3.0, 0.0], [-3.0, -1.0, 0.0], [0.0, 0.0, 5.0]]
+
+        def at(s):
+            frame = basis @ (np.eye(size) + s * turn)
+            state = frame @ (inner + s * changed) @ np.linalg.inv(frame)
+            return position + s * moved[0], state, mass + s * (moved[1] + moved[1].T)
+
+        def apart(values):
+            return np.abs(values - own[0, 0]) > 0.5
+
+        def answer(s):
+            there, state, heavy = at(s)
+            values, shapes = sorted_eigenvalues(state)
+            other = apart(values)
+            modes = normalised(there @ shapes[:3], heavy)[:, other]
+            return np.concatenate([[np.mean(values[~other])], values[other], modes.ravel()])
+
+        ends = zip(*(at(n * 1e-4) for n in NODES), strict=True)
+        change = [jnp.asarray(difference(x, 1e-4)) for x in ends]
+        here = SmallMotions(*map(jnp.asarray, at(0.0)))
+        slopes, modes = map(np.asarray, changes_of_modes(here, SmallMotions(*change)))
+        other = apart(sorted_eigenvalues(at(0.0)[1])[0])
+        assert np.sum(other) == 3
+        assert np.isfinite(modes).all()
+        np.testing.assert_array_equal(slopes[~other][0], slopes[~other][1])
+        found = np.concatenate([slopes[~other][:1], slopes[other], modes[:, other].ravel()])
+        expected = difference([answer(n * 1e-4) for n in NODES], 1e-4)
+        np.testing.assert_allclose(found, expected, atol=1e-6 * np.max(np.abs(expected)))
+
+
+class Motion(eqx.Module):
+    """Everything that kinematics and inverse dynamics say."""
+
+    study: Study
+
+    def __call__(self, x):
+        found = self.study.respond(x)
+        parts = (found.q, found.v, found.acceleration, found.multipliers)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+
+def test_kinematics_and_the_forces_behind_it():
+    crank = jm.mechanisms.get("slider-crank")
+    model = jm.Model(
+        "driven",
+        2,
+        bodies=crank.bodies,
+        joints=crank.joints,
+        drivers=[jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=6.0))],
+        gravity=(0.0, -9.81),
+    )
+    names = ("joints.B.at.x", "joints.C.at.x", "bodies.rod.mass", "bodies.crank.inertia")
+    names += ("drivers.motor.motion.rate", "gravity.y")
+    study = Study(model, names, run=design.Driven([0.0, 0.1, 0.3]))
+    design.guard(study).require("joints.B.at.x")
+    sizes = np.maximum(np.abs(study.design), 0.1)
+    check(Motion(study), study.design, np.diag(sizes))
+
+
+class Gradient(eqx.Module):
+    """Of the mean square of the multipliers, in the mode of the run."""
+
+    study: Study
+
+    def __call__(self, x):
+        def objective(x):
+            return jnp.mean(self.study.respond(x).multipliers ** 2)
+
+        if self.study.run.forward_mode():
+            return jax.jacfwd(objective)(x)
+        return jax.grad(objective)(x)
+
+
+@eqx.filter_jit
+def gradient_and_curvature(function, x, direction):
+    """The gradient, and the Hessian times the direction: forward over either mode."""
+    return jax.jvp(function, (x,), (direction,))
+
+
+def assert_curvatures(function, x, sizes):
+    pushed, differences = [], []
+    for direction in jnp.asarray(np.diag(sizes)):
+        _, own = gradient_and_curvature(function, x, direction)
+        ends = [
+            gradient_and_curvature(function, x + n * 1e-3 * direction, direction)[0] for n in NODES
+        ]
+        pushed.append(np.asarray(own) * sizes)
+        differences.append(np.asarray(difference(ends, 1e-3)) * sizes)
+    largest = np.max(np.abs(pushed))
+    assert_slopes(np.array(pushed), np.array(differences), largest)
+    assert np.max(np.abs(np.array(pushed) - np.array(pushed).T)) < 1e-9 * largest
+
+
+def pendulum():
+    return jm.Model(
+        "pendulum",
+        2,
+        bodies=[jm.planar.Body("bob", mass=2.0, inertia=0.3, position=(0.4, 0.0))],
+        joints=[jm.planar.Revolute("pivot", ("ground", "bob"), (0.0, 0.0))],
+        gravity=(0.0, -9.81),
+    )
+
+
+class TestSecondDerivatives:
+    NAMES = ("bodies.bob.mass", "bodies.bob.inertia", "joints.pivot.at.x", "v.2")
+
+    def test_at_a_state_forward_over_reverse(self):
+        study = Study(pendulum(), self.NAMES, v=jnp.array([0.0, 0.4, 1.0]))
+        assert_curvatures(Gradient(study), study.design, np.array([2.0, 0.3, 0.1, 1.0]))
+
+    def test_along_a_motion_forward_over_forward(self):
+        run = design.Motion(0.3, count=3, rtol=1e-10, atol=1e-12, forward=True)
+        study = Study(pendulum(), self.NAMES, run=run, v=jnp.array([0.0, 0.4, 1.0]))
+        assert_curvatures(Gradient(study), study.design, np.array([2.0, 0.3, 0.1, 1.0]))
