@@ -75,6 +75,20 @@ class TestSmallMotions:
             assert dot_product_gap(own, pulled, direction, weight) < 1e-10
         assert jnp.max(jnp.abs(value[7:9])) > 0.1
 
+    def test_a_pendulum_by_gravity_alone(self):
+        """Which neither the constraints nor the masses depend on."""
+
+        def frequency(g):
+            gravity = jnp.stack([0 * g, -g])
+            bob = jm.planar.Body("bob", mass=2.0, inertia=0.3, position=(0.0, -0.5))
+            pivot = jm.planar.Revolute("pivot", ("ground", "bob"), (0.0, 0.0))
+            system = jm.MultibodySystem([bob], [pivot], gravity=gravity)
+            return jnp.imag(jm.linearise(system, system.reference_q).eigenvalues[1])
+
+        value, slope = jax.jvp(frequency, (jnp.asarray(9.81),), (jnp.asarray(1.0),))
+        expected = np.sqrt(2.0 * 9.81 * 0.5 / 0.8)
+        np.testing.assert_allclose([value, slope], [expected, expected / (2 * 9.81)], rtol=1e-9)
+
     def test_once_and_outside_of_jit(self):
         system = flap(FLAP)
         with pytest.raises(ValueError, match="outside of jit and vmap"):
