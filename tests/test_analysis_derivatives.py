@@ -59,21 +59,35 @@ def small_motions(numbers):
 
 
 class TestSmallMotions:
+    @pytest.mark.slow
     def test_by_the_numbers_of_the_system_through_its_equilibrium(self):
-        value, push = jax.linearize(small_motions, FLAP)
-        directions = jnp.diag(FLAP)
-        pushed = jax.vmap(push)(directions)
-        step = 1e-3
-        differences = [
-            np.asarray(difference([small_motions(FLAP + n * step * d) for n in NODES], step))
-            for d in directions
-        ]
-        assert_slopes(np.asarray(pushed), np.array(differences), 1e-3)
-        assert jnp.max(jnp.abs(value[7:9])) > 0.1
-        weight = jnp.asarray(np.random.default_rng(0).normal(size=value.shape))
-        pulled = jax.linear_transpose(push, FLAP)(weight)[0]
-        for own, direction in zip(pushed, directions, strict=True):
+        rng = np.random.default_rng(0)
+        pushed, differences, value = [], [], FLAP
+        for direction in jnp.diag(FLAP):
+            value, own = jax.jvp(small_motions, (FLAP,), (direction,))
+            ends = [small_motions(FLAP + n * 1e-3 * direction) for n in NODES]
+            pushed.append(np.asarray(own))
+            differences.append(np.asarray(difference(ends, 1e-3)))
+        assert_slopes(np.array(pushed), np.array(differences), 1e-3)
+        weight = jnp.asarray(rng.normal(size=value.shape))
+        pulled = jax.vjp(small_motions, FLAP)[1](weight)[0]
+        for own, direction in zip(jnp.asarray(np.array(pushed)), jnp.diag(FLAP), strict=True):
             assert dot_product_gap(own, pulled, direction, weight) < 1e-10
+        assert jnp.max(jnp.abs(value[7:9])) > 0.1
+
+    def test_a_pendulum_by_gravity_alone(self):
+        """Which neither the constraints nor the masses depend on."""
+
+        def frequency(g):
+            gravity = jnp.stack([0 * g, -g])
+            bob = jm.planar.Body("bob", mass=2.0, inertia=0.3, position=(0.0, -0.5))
+            pivot = jm.planar.Revolute("pivot", ("ground", "bob"), (0.0, 0.0))
+            system = jm.MultibodySystem([bob], [pivot], gravity=gravity)
+            return jnp.imag(jm.linearise(system, system.reference_q).eigenvalues[1])
+
+        value, slope = jax.jvp(frequency, (jnp.asarray(9.81),), (jnp.asarray(1.0),))
+        expected = np.sqrt(2.0 * 9.81 * 0.5 / 0.8)
+        np.testing.assert_allclose([value, slope], [expected, expected / (2 * 9.81)], rtol=1e-9)
 
     def test_once_and_outside_of_jit(self):
         system = flap(FLAP)

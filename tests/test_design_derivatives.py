@@ -4,14 +4,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from derivative_checks import assert_slopes, check, difference, NODES
+from derivative_checks import check
 
 import jaxmbs as jm
-from jaxmbs import design
 from jaxmbs.design import Study
 
 
@@ -108,57 +106,3 @@ def test_reactions_at_a_state(name):
     directions = np.diag(sizes)[: len(case.alone)]
     last = 0.1 * study.direction(case.together)
     check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
-
-
-class History(eqx.Module):
-    """Where a motion ends, and mean squares of some multipliers."""
-
-    study: Study
-    rows: np.ndarray
-
-    def __call__(self, x):
-        found = self.study.respond(x)
-        loads = found.multipliers[:, self.rows]
-        return jnp.concatenate([found.q[-1], jnp.mean(loads**2, axis=0)])
-
-
-@eqx.filter_jit
-def pushed_forward(function, x, direction):
-    return jax.jvp(function, (x,), (direction,))
-
-
-@eqx.filter_jit
-def pulled_back(function, x, weight):
-    return jax.vjp(function, x)[1](weight)[0]
-
-
-MOTIONS = {
-    "robot": ("bodies.trolley.mass", "joints.A.at.x", "joints.W3.at.y", "v.0"),
-    "parallelogram": ("bodies.platform.mass", "forces.load.force.1", "gravity.z", "v.36"),
-}
-
-
-def history(name, forward):
-    run = design.Motion(1.0, count=9, rtol=1e-9, atol=1e-11, forward=forward)
-    return History(Study(CASES[name].make(), MOTIONS[name], run=run), places(CASES[name]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MOTIONS)
-def test_motions_of_one_second(name):
-    """Forward mode, reverse mode and differences, each of a motion of its own."""
-    function = history(name, forward=True)
-    x = function.study.design
-    sizes = np.maximum(np.abs(x), 0.1)
-    pushed, differences, value = [], [], x
-    for direction in jnp.asarray(np.diag(sizes)):
-        value, own = pushed_forward(function, x, direction)
-        ends = [pushed_forward(function, x + n * 1e-3 * direction, direction)[0] for n in NODES]
-        pushed.append(np.asarray(own))
-        differences.append(np.asarray(difference(ends, 1e-3)))
-    assert_slopes(np.array(pushed), np.array(differences), 1e-3 * float(jnp.max(jnp.abs(value))))
-    weight = np.random.default_rng(2).normal(size=value.shape)
-    pulled = pulled_back(history(name, forward=False), x, jnp.asarray(weight))
-    gap = np.abs(np.asarray(pulled) * sizes - np.array(pushed) @ weight)
-    size = np.linalg.norm(weight) * np.linalg.norm(np.array(pushed), axis=1)
-    assert np.all(gap <= 1e-10 * size)

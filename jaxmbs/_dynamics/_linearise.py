@@ -22,7 +22,7 @@ from jaxtyping import Array, Complex, Float
 from .._custom_types import RealScalarLike, Scalar
 from .._formulations import MinimumNorm
 from .._kinematics import geometric_descriptor
-from .._linalg import AbstractDescriptor, motion_solver
+from .._linalg import AbstractDescriptor, directional_derivative, motion_solver
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
 from ._initial import check_state
@@ -152,10 +152,10 @@ def _linearised(
 def _linearised_jvp(primals: Any, tangents: Any) -> Any:
     found = _linearised(*primals)
 
-    def carried(system: AbstractSystem, q: Array, v: Array, t: Scalar) -> _Carried:
-        return _carried(system, q, v, t, found.position_basis, found.basis)
+    def carried(given: tuple[AbstractSystem, Array, Array, Scalar]) -> _Carried:
+        return _carried(*given, found.position_basis, found.basis)
 
-    _, change = eqx.filter_jvp(carried, primals, tangents)
+    change = directional_derivative(carried, primals, tangents)
     _, mass = _matrices(*primals)
     values, modes = changes_of_modes(
         SmallMotions(found.position_basis, found.state_matrix, mass),
