@@ -32,7 +32,7 @@ run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8, forward=True)
 study = design.Study(model, list(bounds), run=run)
 wheel = design.Combination("W5")
 found = design.minimise(
-    design.Peak(wheel, exponent=12), study, bounds, optimiser=design.SLSQP(steps=12)
+    design.Peak(wheel, exponent=12), study, bounds, optimiser=design.SLSQP(steps=9)
 )
 print(found)
 before = design.responded(study, study.design)

@@ -1,6 +1,6 @@
 """Example 15: a four-bar linkage whose coupler point follows a straight line.
 
-While the crank turns by 90 degrees a point of the coupler should move along 0.6 m of a straight
+While the crank turns by 90 degrees a point of the coupler should move along 0.5 m of a straight
 line, evenly. Ten numbers may change: four pivots and the coupler point. 1,024 random linkages are
 improved side by side in one compiled program; those that do not close or lock on the way are
 recorded and stop no other. The best one is then finished by SLSQP.
@@ -19,8 +19,8 @@ from jaxmbs import design, planar
 
 jax.config.update("jax_enable_x64", True)
 
-pivots = {"A": (0.0, 0.0), "B": (0.4, 0.0), "C": (0.9, 0.9), "D": (1.2, 0.0)}  # m
-places = {"crank": (0.2, 0.0), "coupler": (0.6, 0.9), "rocker": (1.05, 0.45)}
+pivots = {"A": (0.0, 0.0), "B": (-0.14, 0.14), "C": (0.2, 0.5), "D": (0.4, 0.0)}  # m
+places = {"crank": (-0.07, 0.07), "coupler": (0.6, 0.8), "rocker": (0.3, 0.25)}
 bodies = [planar.Body(n, mass=1.0, inertia=0.1, position=x) for n, x in places.items()]
 pairs = {
     "A": ("ground", "crank"),
@@ -33,7 +33,7 @@ motor = jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=np.pi / 2))
 model = jm.Model("four-bar", 2, bodies=bodies, joints=joints, drivers=[motor])
 
 # The coupler point is the coupler's centre of mass: masses mean nothing here.
-reach = 0.2
+reach = 0.12
 bounds = {
     f"joints.{name}.at.{axis}": (x - reach, x + reach)
     for name, at in pivots.items()
@@ -45,7 +45,7 @@ bounds |= {
 }
 times = np.linspace(0.0, 1.0, 6)
 study = design.Study(model, list(bounds), run=design.Driven(times))
-line = np.stack([np.linspace(0.7, 0.1, times.size), np.full(times.size, 1.0)], axis=1)
+line = np.stack([np.linspace(0.65, 0.15, times.size), np.full(times.size, 0.9)], axis=1)
 
 
 def point(response):
@@ -84,17 +84,19 @@ curves.plot(*linkage.T, "-", color="0.45", lw=2.5, zorder=0)
 for name, place in at.items():
     curves.annotate(name, place, xytext=(5, -12), textcoords="offset points")
     curves.plot(*place, "o", color="0.45", mfc="w", zorder=1)
+curves.margins(0.12)
 curves.set_aspect("equal")
 curves.set_xlabel("x (m)")
 curves.set_ylabel("y (m)")
 good = many.values[many.codes == 0]
 edges = np.geomspace(good.min(), max(good.max(), 2 * good.min()), 25)
-counts.hist(np.sqrt(good), bins=np.sqrt(edges), color="0.6", edgecolor="k", lw=0.6)
-counts.axvline(error[1], color="k", ls="--", label="finished")
+counts.hist(1e3 * np.sqrt(good), bins=1e3 * np.sqrt(edges), color="0.6", edgecolor="k", lw=0.6)
+counts.axvline(1e3 * error[1], color="k", ls="--", label="finished")
 counts.set_xscale("log")
-counts.set_xlabel("root mean square distance (m)")
+counts.set_xlabel("root mean square distance (mm)")
 counts.set_ylabel(f"starts ({(many.codes != 0).sum()} of 1,024 failed)")
+curves.legend(fontsize=8, loc="center right")
+counts.legend(fontsize=8, loc="upper center")
 for axes in (curves, counts):
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
 figure.savefig("15_path_synthesis.png", dpi=130)

@@ -161,7 +161,7 @@ class TestManyStarts:
         assert found.failed == np.isinf(found.values).sum() > 0
         assert found.history[2].design[X] == pytest.approx((0.85 + 0.1) / 2)
         assert found.design[X] == pytest.approx(0.5, abs=0.05)
-        assert f"{found.failed} designs could not be computed" in str(found)
+        assert f"designs that could not be computed: {found.failed}" in str(found)
 
 
 class TestRestart:

@@ -66,7 +66,7 @@ class Optimum(eqx.Module):
             f"objective {self.start_value:.6g} -> {self.value:.6g}{unit} in "
             f"{len(self.history) - 1} iterations; {self.message}"
         )
-        more = [f"{self.failed} designs could not be computed"] if self.failed else []
+        more = [f"designs that could not be computed: {self.failed}"] if self.failed else []
         table = format_table(("parameter", "unit", "from", "to", ""), lines)
         return "\n".join([head, *more, "", table])
 
