@@ -1,4 +1,6 @@
-"""Many motions at once: `simulate` under `vmap`, and MuJoCo's threaded rollout.
+"""Many motions at once: `simulate` under `vmap`, MuJoCo's threaded rollout, and MJX.
+
+MJX (`mujoco-mjx`) must be of the version of `mujoco`; where it is missing its rows are left out.
 
 Every motion starts from the same state, with the loops at speeds between 0.5 and 1.5 of the
 model's (the parallelogram from rest). The closure error is the largest distance (m) between points
@@ -16,6 +18,7 @@ import numpy as np
 from _dynamics_peers import _bodies, mujoco_peer
 from _sweep_methods import batched, joined, WIDTH
 from _timing import best
+from jax import lax
 
 import jaxmbs as jm
 
@@ -103,6 +106,33 @@ def mujoco_rows(motion: Motion, count: int) -> dict[str, float] | None:
     }
 
 
+def mjx_rows(motion: Motion, count: int) -> dict[str, float] | None:
+    """MJX: MuJoCo's steps under `vmap`, side by side as many as ours."""
+    try:
+        mujoco: Any = importlib.import_module("mujoco")
+        mjx: Any = importlib.import_module("mujoco.mjx")
+    except ImportError as error:
+        print(f"MJX is missing, its rows are left out ({error}).", file=sys.stderr)
+        return None
+    model, start = _mujoco_start(mujoco, motion)
+    first = mjx.put_data(model, start)
+
+    def one(model: Any, speed: Any) -> Any:
+        def step(data: Any, _: None) -> Any:
+            after = mjx.step(model, data)
+            return after, jnp.concatenate([after.time[None], after.qpos, after.qvel])
+
+        begin = first.replace(qvel=speed * first.qvel)
+        return lax.scan(step, begin, None, length=round(DURATION / _STEP))[1][::10]
+
+    many = batched(one, mjx.put_model(model), WIDTH)
+    speeds = jnp.asarray(_speeds(count))
+    reached = joined(many(speeds))
+    seconds = best(lambda: many(speeds), _repeats(count))
+    closure = _mujoco_closure(mujoco, model, reached[:64].reshape(-1, reached.shape[-1]))
+    return {"simulations_per_second": count / seconds, "closure_error": closure}
+
+
 def _mujoco_start(mujoco: Any, motion: Motion) -> tuple[Any, Any]:
     model = mujoco.MjModel.from_xml_string(motion.document)
     data = mujoco.MjData(model)
@@ -135,6 +165,7 @@ def _mujoco_closure(mujoco: Any, model: Any, states: np.ndarray) -> float:
 METHODS: dict[str, Callable[[Motion, int], dict[str, float] | None]] = {
     "jaxmbs": lambda motion, count: own(motion, count, WIDTH),
     "MuJoCo rollout": mujoco_rows,
+    "MJX": mjx_rows,
 }
 
 

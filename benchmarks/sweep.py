@@ -3,7 +3,7 @@
 The verdicts of many configurations by the fast pass, in two tiers, and by pivoted QR (LAPACK's, and
 the one for accelerators), from C of q to the end; against a SciPy loop, NumPy's batched SVD and
 JAX's own pivoted QR on the same configurations in the same run. The peers fill C by vectorised
-NumPy, written by hand. Then motions of 0.1 s at once against MuJoCo, and how much of
+NumPy, written by hand. Then motions of 0.1 s at once against MuJoCo and MJX, and how much of
 what the device can do is used.
 
     taskset -c 0 python benchmarks/sweep.py            # prints a table, writes results

@@ -39,7 +39,7 @@ def test_example_runs_and_leaves_its_picture(path, tmp_path):
 def test_python_lines_of_the_readme_run(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
-    assert len(blocks) == 12
+    assert len(blocks) == 13
     script = tmp_path / "readme.py"
     script.write_text("\n".join(blocks) + "\nprint(unique.shape)\n", encoding="utf-8")
     done = run([str(script)], tmp_path)

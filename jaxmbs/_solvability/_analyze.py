@@ -126,7 +126,7 @@ def analyze_matrix(
         decomposition,
         matrix,
         [
-            _questions.generalized_reactions(matrix, own),
+            _questions.with_fewest_components(_questions.generalized_reactions(matrix, own)),
             _questions.single_multipliers(structure, matrix.dtype),
             _on_bodies(structure, matrix, on_bodies),
             _questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),

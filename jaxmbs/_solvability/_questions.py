@@ -20,8 +20,7 @@ from .._system import Structure
 # Rows of scaled C have unit length: what is left of one that is shorter is rounding.
 _DEPENDENT = 1e-12
 
-# Reactions of more components than they have rows are asked for with fewer; not of subsets with
-# more rows than this, which would be long programs.
+# Functionals of as many rows as this or more keep their components: the program would be long.
 _MOST = 12
 
 
@@ -59,26 +58,25 @@ def generalized_reactions(
     rows = _pad([rows for rows, _ in selections], m)
     columns = _pad([columns for _, columns in selections], n)
     padded = jnp.pad(matrix, ((0, 1), (0, 1)))
-    coefficients = padded[rows[:, None, :], columns[:, :, None]]
-    if min(columns.shape[1], _MOST) > rows.shape[1]:
-        coefficients = _fewest_components(coefficients)
-    return Questions(coefficients, rows)
+    return Questions(padded[rows[:, None, :], columns[:, :, None]], rows)
 
 
-def _fewest_components(
-    coefficients: Float[Array, "batch components selected"],
-) -> Float[Array, "batch selected selected"]:
-    """R of G = Q R: functionals with as many components as rows, of the same singular values.
-    Modified Gram-Schmidt, in which a column that depends on those before it has no direction."""
-    rest, rows = coefficients, []
-    for k in range(coefficients.shape[2]):
+def with_fewest_components(questions: Questions) -> Questions:
+    """R of G = Q R: functionals with no more components than they have rows, of the same singular
+    values. Modified Gram-Schmidt, in which a column that depends on those before it has no
+    direction."""
+    _, components, selected = questions.coefficients.shape
+    if min(components, _MOST) <= selected:
+        return questions
+    rest, rows = questions.coefficients, []
+    for k in range(selected):
         size = jnp.linalg.norm(rest[:, :, k], axis=1)[:, None]
         independent = size > _DEPENDENT
         direction = jnp.where(independent, rest[:, :, k] / jnp.where(independent, size, 1.0), 0.0)
         row = jnp.sum(direction[:, :, None] * rest, axis=1)
         rest = rest - direction[:, :, None] * row[:, None, :]
         rows.append(row)
-    return jnp.stack(rows, axis=1)
+    return Questions(jnp.stack(rows, axis=1), questions.rows)
 
 
 def single_multipliers(structure: Structure, dtype: jnp.dtype) -> Questions:
