@@ -1,6 +1,5 @@
 """The tables of a study file, validated by pydantic, and the study that they describe."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +30,7 @@ from .._errors import ModelError
 from .._sweep import Cases
 from .._system import Model
 from ..io import _schema
+from ..io._read import read_toml
 from . import _load
 
 
@@ -122,12 +122,7 @@ def read_study(path: str | Path) -> StudyFile:
     **Raises:** `ModelError` with one sentence that names the table, the key and the usual fix.
     """
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"cannot read {str(path)!r}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{str(path)!r} is not a TOML file: {error}.") from None
+    content = read_toml(path)
     for key in content:
         if key not in _KEYS:
             raise ModelError(f"unknown key {key!r} in the file; the keys are {', '.join(_KEYS)}.")

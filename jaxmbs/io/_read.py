@@ -26,14 +26,21 @@ def read_model(path: str | Path) -> Model:
     and the value, and the usual fix. Whether the reference configuration is closed is not
     checked here, as it may be assembled.
     """
+    return model_from_tables(read_toml(path), default_name=Path(path).stem)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What stands in a TOML file.
+
+    **Raises:** `ModelError` if it cannot be read, or is none.
+    """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ModelError(f"cannot read {str(path)!r}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{str(path)!r} is not a TOML file: {error}.") from None
-    return model_from_tables(content, default_name=path.stem)
 
 
 def model_from_tables(content: Mapping[str, Any], default_name: str = "model") -> Model:
