@@ -87,8 +87,12 @@ def velocity_error(
     t: RealScalarLike,
 ) -> Scalar:
     """The largest |C v + b|, lengths relative to the characteristic length (1/s)."""
+    return _largest(system, system.velocity_residual(q, v, t))
+
+
+def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
     scale = jnp.where(system.structure.length_rows, system.characteristic_length(), 1.0)
-    return jnp.max(jnp.abs(system.velocity_residual(q, v, t) / scale), initial=0.0)
+    return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
 
 def project_position(
@@ -152,28 +156,27 @@ class _Iterate(NamedTuple):
 
 
 def _steps(
-    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    problem: _Problem,
+    descriptor: AbstractDescriptor,
+    gap: Float[Array, " rows"],
+    rate: Float[Array, " rows"],
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """What to take from q and from v, with C at q."""
-    system, t, solver = problem.system, problem.t, problem.solver
-    descriptor = system.descriptor(q, v, t)
-    rate = system.velocity_residual(q, v, t)
-    if system.structure.geometric.all():
-        both = jnp.stack([geometric_gap(system, q, t), rate])
-        move, change = corrections(descriptor, both, solver)
+    """What to take from q, by Phi, and from v, by C v + b."""
+    if problem.system.structure.geometric.all():
+        move, change = corrections(descriptor, jnp.stack([gap, rate]), problem.solver)
         return move, change
-    return _move(problem, descriptor, q), correction(descriptor, rate, solver)
+    return _move(problem, descriptor, gap), correction(descriptor, rate, problem.solver)
 
 
 def _move(
-    problem: _Problem, descriptor: AbstractDescriptor, q: Float[Array, " nq"]
+    problem: _Problem, descriptor: AbstractDescriptor, gap: Float[Array, " rows"]
 ) -> Float[Array, " nv"]:
     """What to take from q. Velocity constraints have no say in where the configuration goes."""
     geometric = problem.system.structure.geometric
     if not geometric.any():
-        return jnp.zeros((problem.system.structure.nv,), q.dtype)
+        return jnp.zeros((problem.system.structure.nv,), gap.dtype)
     own = descriptor if geometric.all() else descriptor.keeping(geometric)
-    return correction(own, geometric_gap(problem.system, q, problem.t), problem.solver)
+    return correction(own, gap, problem.solver)
 
 
 def _once(
@@ -185,7 +188,8 @@ def _once(
     """A step of q, and there the step from v to its `end`, where rows that are not linear in v are
     taken: what is differentiated."""
     system, t = problem.system, problem.t
-    after = system.retract(q, -_move(problem, system.descriptor(q, end, t), q))
+    gap = geometric_gap(system, q, t)
+    after = system.retract(q, -_move(problem, system.descriptor(q, end, t), gap))
     descriptor = system.descriptor(after, end, t)
     rate = system.velocity_residual(after, end, t) + descriptor.constrain(v - end)
     return after, v - correction(descriptor, rate, problem.solver)
@@ -203,17 +207,19 @@ def _nearest(
 
     def move(last: _Iterate) -> _Iterate:
         earlier, steps = last.status[1], last.status[2] + 1
-        closure = position_error(system, last.q, t)
-        rate = velocity_error(system, last.q, last.v, t)
-        move, change = _steps(problem, last.q, last.v)
+        gap = geometric_gap(system, last.q, t)
+        rate = system.velocity_residual(last.q, last.v, t)
+        closure, rest = _largest(system, gap), _largest(system, rate)
+        descriptor = system.descriptor(last.q, last.v, t)
+        move, change = _steps(problem, descriptor, gap, rate)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
         there = closed(closure, earlier)
         v = jnp.where(there, last.v - change, last.v)
         q = system.retract(last.q, -move)
         # Geometric rows are linear in v: one step at the right place does.
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-        done = there & (linear | (rate <= _SMALL * speed))
-        usable = jnp.isfinite(closure) & jnp.isfinite(rate)
+        done = there & (linear | (rest <= _SMALL * speed))
+        usable = jnp.isfinite(closure) & jnp.isfinite(rest)
         more = ~done & usable & (steps < _MAX_STEPS)
         return _Iterate(q, v, jnp.stack([more.astype(q.dtype), closure, steps]))
 

@@ -6,10 +6,14 @@ change of the frame's own numbers, so that no body ever writes down how its mark
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
 from ._quaternion import composed, rotated, vector_of_skew
+
+
+_QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 class PlanarTwist(eqx.Module):
@@ -36,7 +40,7 @@ class PlanarFrame(eqx.Module):
     def rotation(self) -> Float[Array, "2 2"]:
         """Columns are the frame's axes in the world."""
         c, s = jnp.cos(self.angle), jnp.sin(self.angle)
-        return jnp.array([[c, -s], [s, c]])
+        return c * np.eye(2, dtype=c.dtype) + s * _QUARTER_TURN.astype(c.dtype)
 
     def twist(self, rate: "PlanarFrame") -> PlanarTwist:
         """The twist of this frame when its numbers change at `rate`."""
@@ -53,9 +57,9 @@ class PlanarFrame(eqx.Module):
 
     def after(self, inner: "PlanarFrame") -> "PlanarFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
-        return PlanarFrame(
-            self.origin + rotated(self.rotation, inner.origin), self.angle + inner.angle
-        )
+        turned = inner.origin[::-1] * np.array([-1.0, 1.0], inner.origin.dtype)
+        offset = jnp.cos(self.angle) * inner.origin + jnp.sin(self.angle) * turned
+        return PlanarFrame(self.origin + offset, self.angle + inner.angle)
 
     def relative(self, outer: "PlanarFrame") -> "PlanarFrame":
         """This world frame as seen from the axes of `outer`."""

@@ -4,9 +4,20 @@ import functools
 import operator
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Quaternion, Vector3
+
+
+# The matrices of x, y and z of a vector in its cross product with another one.
+_CROSS = np.array(
+    [
+        [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],
+        [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]],
+        [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+    ]
+)
 
 
 def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
@@ -20,13 +31,13 @@ def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
 def rotated(rotation: Float[Array, "n n"], vector: Float[Array, " n"]) -> Float[Array, " n"]:
     """rotation @ vector, written out: mapped over many joints it is one loop with what is around
     it, where each product of small matrices is a call."""
-    terms = [column * part for column, part in zip(rotation.T, vector, strict=True)]
-    return functools.reduce(operator.add, terms)
+    products = rotation * vector[None]
+    return functools.reduce(operator.add, (products[:, k] for k in range(vector.shape[0])))
 
 
 def composed(first: Float[Array, "n n"], second: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """first @ second, written out like `rotated`."""
-    terms = [a[:, None] * b[None] for a, b in zip(first.T, second, strict=True)]
+    terms = (first[:, k : k + 1] * second[k : k + 1] for k in range(second.shape[0]))
     return functools.reduce(operator.add, terms)
 
 
@@ -36,15 +47,16 @@ def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     The length is divided out, so that the small drift of an integrated quaternion never
     stretches a body.
     """
+    # With u the vector part and s = 2 / |q|^2: 1 + s (u u^T - u.u 1 + w u x), in few operations,
+    # as every frame of a program holds a copy of them.
     w, x, y, z = quaternion
-    s = 2.0 / (w * w + x * x + y * y + z * z)
-    return jnp.array(
-        [
-            [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
-            [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
-            [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
-        ]
-    )
+    u = quaternion[1:]
+    square = x * x + y * y + z * z
+    s = 2.0 / (w * w + square)
+    identity, cross = np.eye(3, dtype=u.dtype), _CROSS.astype(u.dtype)
+    symmetric = u[:, None] * u[None] - square * identity
+    skew = x * cross[0] + y * cross[1] + z * cross[2]
+    return s * (symmetric + w * skew) + identity
 
 
 def quaternion_from_rotation(rotation: Matrix3) -> Quaternion:
