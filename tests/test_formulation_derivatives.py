@@ -68,6 +68,23 @@ def masses_of(system: Any):
     return [group.inertia.mass for group in system.body_groups]
 
 
+def drawn(rng, rows=8, columns=9, rank=5):
+    """M, C, F and Gamma of a point of random numbers, the point and a direction."""
+    spread = np.exp(rng.uniform(-1, 1, size=(rows, 1)))
+    C = spread * rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
+    shapes = ((columns, columns), (rows, rows), (columns, columns), (columns,), (columns,))
+    point = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
+    point[1:3] = [0 * x for x in point[1:3]]
+    direction = [0.3 * jnp.asarray(rng.normal(size=shape)) for shape in shapes]
+
+    def arrays(point):
+        root, A, B, force, a = point
+        constraints = (np.eye(rows) + A) @ C @ (np.eye(columns) + B)
+        return root @ root.T + np.eye(columns), constraints, force, constraints @ a
+
+    return arrays, point, direction
+
+
 class TestDerivatives:
     """At a redundant point, along directions that keep the rank: C (s) = (1 + s A) C (1 + s B)
     and Gamma in its range."""
@@ -77,18 +94,8 @@ class TestDerivatives:
     )
     def test_forward_and_reverse_are_the_central_difference(self, member, exact, tolerance):
         rng = np.random.default_rng(5)
-        rows, columns, rank = 8, 9, 5
-        spread = np.exp(rng.uniform(-1, 1, size=(rows, 1)))
-        C = spread * rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
-        shapes = ((columns, columns), (rows, rows), (columns, columns), (columns,), (columns,))
-        point = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
-        point[1:3] = [0 * x for x in point[1:3]]
-        direction = [0.3 * jnp.asarray(rng.normal(size=shape)) for shape in shapes]
-
-        def arrays(point):
-            root, A, B, force, a = point
-            constraints = (np.eye(rows) + A) @ C @ (np.eye(columns) + B)
-            return root @ root.T + np.eye(columns), constraints, force, constraints @ a
+        arrays, point, direction = drawn(rng)
+        rows, columns = arrays(point)[1].shape
 
         def function(point):
             found = member.solve(equations_of(*arrays(point), structure=SLIDER_CRANK))
@@ -108,6 +115,29 @@ class TestDerivatives:
         for part in (slice(0, columns), slice(columns, None)):
             error = np.max(np.abs(slope[part] - pushed[part])) / np.max(np.abs(pushed[part]))
             assert error < tolerance
+
+    @pytest.mark.parametrize("clean", [False, True])
+    def test_where_equations_contradict_each_other(self, clean):
+        """As they do off the constraints, where the stages of a Runge-Kutta method lie."""
+        rng = np.random.default_rng(6)
+        arrays, point, direction = drawn(rng)
+        across = 1e-3 * jnp.asarray(rng.normal(size=8))
+
+        def function(point):
+            *rest, offset = arrays(point)
+            equations = equations_of(*rest, offset + across, structure=SLIDER_CRANK)
+            return fo.MinimumNorm(clean=clean).solve(equations).acceleration
+
+        weights = jnp.asarray(rng.normal(size=9))
+        _, pushed, pulled = derivatives(function, point, direction, weights)
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-10
+
+        def at(s):
+            moved = [x + s * d for x, d in zip(point, direction, strict=True)]
+            return derivatives(function, moved, direction, weights)[0]
+
+        slope = central_difference(at, 1e-3)
+        assert np.max(np.abs(slope - pushed)) < 1e-6 * np.max(np.abs(pushed))
 
     def test_a_systems_motion_by_masses_forces_and_speed(self):
         model = STRUCTURES["trailer-with-axle"](np.random.default_rng(0))

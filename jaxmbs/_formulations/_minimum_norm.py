@@ -1,4 +1,4 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -47,7 +47,8 @@ class MinimumNorm(AbstractFormulation):
     - `weights`: (rows,), positive, in the place of d_i, in the order of the rows. Dense.
     - `clean`: remove the rounding that collects in the null space of S, and carry the derivative
       of non-unique multipliers. Without, multipliers may be off by about 1e-7 there: enough
-      where only the motion is asked for, and half the price. It means nothing with `weights`.
+      where only the motion is asked for, and half the price, unless it is differentiated. It means
+      nothing with `weights`.
     """
 
     word: ClassVar[str] = "minimum-norm"
@@ -68,8 +69,12 @@ class MinimumNorm(AbstractFormulation):
 
     def solve(self, equations: Equations) -> Accelerations:
         if self.weights is None:
-            solver = ProximalCholesky(regularisation=1e-8) if self.clean else motion_solver()
-            return _block_sparse(equations, solver)
+            solver = ProximalCholesky(regularisation=1e-8)
+            return (
+                _block_sparse(equations, solver, refined=True)
+                if self.clean
+                else _rounded(equations)
+            )
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):
             raise ValueError(
@@ -79,10 +84,12 @@ class MinimumNorm(AbstractFormulation):
         return _weighted(equations, self.weights)
 
 
-def _block_sparse(equations: Equations, solver: ProximalCholesky) -> Accelerations:
+def _block_sparse(
+    equations: Equations, solver: ProximalCholesky, *, refined: bool = False
+) -> Accelerations:
     descriptor, force = equations.descriptor, equations.force
     factor = descriptor.factor(solver.regularisation)
-    scale = factor.scale if solver.clean else lax.stop_gradient(factor.scale)
+    scale = factor.scale
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
     # one, whose derivative lineax knows.
     state = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(scale))
@@ -90,11 +97,26 @@ def _block_sparse(equations: Equations, solver: ProximalCholesky) -> Acceleratio
     right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
     right = right / scale
     mu = lx.linear_solve(operator, right, solver, state=state, throw=False).value
-    if solver.clean:
+    if refined:
         mu = _refined(operator, right, solver, state, mu)
     multipliers = mu / scale
     left = force - descriptor.transpose(multipliers)
     return outcome(descriptor.inverse_mass(left), multipliers)
+
+
+@eqx.filter_custom_jvp
+def _rounded(equations: Equations) -> Accelerations:
+    """With what rounding leaves in the null space of S, as C^T takes it away."""
+    return _block_sparse(equations, motion_solver())
+
+
+@_rounded.def_jvp
+def _rounded_jvp(primals: Any, tangents: Any) -> Any:
+    """The derivative of C^T does not take it away. Off the constraints, where the stages of a
+    Runge-Kutta method lie, equations contradict each other besides: what they ask for across the
+    range of S, divided by mu, is in the multipliers too, and has its part in the derivative."""
+    clean = ProximalCholesky(regularisation=motion_solver().regularisation)
+    return eqx.filter_jvp(lambda e: _block_sparse(e, clean), primals, tangents)
 
 
 def _refined(
