@@ -43,7 +43,7 @@ def saved_times(
 def _regular(
     start: RealScalarLike, end: RealScalarLike, every: float, dtype: np.dtype
 ) -> Float[Array, " times"]:
-    known = [_checks.concrete(jnp.asarray(x)) for x in (start, end, every)]
+    known = [_checks.concrete(x) for x in (start, end, every)]
     if any(x is None for x in known):
         raise ValueError(
             "how many states `every` saves must be known while tracing; give `times` instead."
