@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from .._errors import ModelError
-from ._extras import extra
+from .._extras import optional
 
 
 class Cases(eqx.Module):
@@ -77,7 +77,9 @@ class Cases(eqx.Module):
 
         def points(n: int, dimension: int) -> np.ndarray:
             # The sequence is balanced in powers of two; what is beyond is cut off.
-            sobol = extra("scipy.stats.qmc").Sobol(dimension, rng=np.random.default_rng(seed))
+            sobol = optional("scipy.stats.qmc", "sweep").Sobol(
+                dimension, rng=np.random.default_rng(seed)
+            )
             return sobol.random_base2(math.ceil(math.log2(max(n, 2))))[:n]
 
         return _scaled(ranges, count, points, f"Sobol, seed {seed}")
@@ -91,7 +93,7 @@ class Cases(eqx.Module):
 
         def points(n: int, dimension: int) -> np.ndarray:
             rng = np.random.default_rng(seed)
-            return extra("scipy.stats.qmc").LatinHypercube(dimension, rng=rng).random(n)
+            return optional("scipy.stats.qmc", "sweep").LatinHypercube(dimension, rng=rng).random(n)
 
         return _scaled(ranges, count, points, f"Latin hypercube, seed {seed}")
 

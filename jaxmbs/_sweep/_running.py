@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from .._extras import optional
 from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
-from ._extras import extra
 from ._program import Campaign, Device, run_batches, settle
 from ._stores import AbstractStore, Layout, MemoryStore
 
@@ -127,7 +127,7 @@ def _chunk(
 def _bar(layout: Layout, store: AbstractStore, shown: bool) -> Any:
     if not shown:
         return _NoBar()
-    return extra("tqdm").tqdm(
+    return optional("tqdm", "sweep").tqdm(
         total=layout.count, initial=_finished(layout, store), unit=" cases", smoothing=0.05
     )
 

@@ -13,12 +13,12 @@ from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
 from .._errors import ModelError
+from .._extras import optional
 from .._system import AbstractSystem, Model
 from .._version import __version__
 from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
-from ._extras import extra
 from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
 from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
@@ -72,7 +72,7 @@ class Sweep(eqx.Module):
 
     def dataset(self) -> Any:
         """The store as an `xarray.Dataset` (extra `sweep`)."""
-        xarray = extra("xarray")
+        xarray = optional("xarray", "sweep")
         if self.address is not None:
             return xarray.open_zarr(self.address, consolidated=False)
         arrays = {

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError
+from .._extras import optional
 from ._answers import CASE, CHUNK, DONE
-from ._extras import extra
 from ._stores import AbstractStore, Layout
 
 
@@ -25,7 +25,7 @@ class ZarrStore(AbstractStore):
     """An open store."""
 
     def __init__(self, address: str, layout: Layout):
-        self._group = extra("zarr").open_group(address, mode="r+")
+        self._group = optional("zarr", "sweep").open_group(address, mode="r+")
         self._address = address
         self._layout = layout
         self._arrays = {v.name: self._group[v.name] for v in layout.variables}
@@ -75,9 +75,9 @@ def _refuse_others(address: str, mark: dict[str, Any] | None) -> None:
 
 
 def _mark(address: str) -> dict[str, Any] | None:
-    zarr = extra("zarr")
+    zarr = optional("zarr", "sweep")
     if "://" in address:
-        extra("fsspec")
+        optional("fsspec", "sweep")
     try:
         return zarr.open_group(address, mode="r").attrs.get(_MARK)
     except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.ContainsArrayError):
@@ -94,7 +94,7 @@ def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> Non
     """
     mark = {"digest": layout.digest, "chunk": layout.chunk, "ready": False}
     try:
-        group = extra("zarr").open_group(address, mode="w", attributes={_MARK: mark})
+        group = optional("zarr", "sweep").open_group(address, mode="w", attributes={_MARK: mark})
         for variable in layout.variables:
             along = variable.dimensions[0] == CASE
             group.create_array(
@@ -128,7 +128,7 @@ def _consolidate(address: str) -> None:
     with warnings.catch_warnings():
         # It is no part of the specification of the third format, as Zarr says each time.
         warnings.simplefilter("ignore")
-        extra("zarr").consolidate_metadata(address)
+        optional("zarr", "sweep").consolidate_metadata(address)
 
 
 def _fill(dtype: np.dtype) -> Any:

@@ -1,0 +1,18 @@
+import importlib
+from types import ModuleType
+
+from ._errors import ModelError
+
+
+def optional(module: str, extra: str) -> ModuleType:
+    """A module that only those need who ask for what it does.
+
+    **Raises:** `ModelError` that says which extra to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"this needs {error.name}, which is not installed; install the extra with: "
+            f"python -m pip install 'jaxmbs[{extra}]'"
+        ) from None
