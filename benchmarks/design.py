@@ -176,31 +176,30 @@ def moving(name: str) -> tuple[design.Study, Callable[[Any], Any]]:
     return study, lambda response: jnp.mean(response.multipliers[:, places] ** 2)
 
 
-def reverse_gradients() -> dict[str, Any]:
-    """A motion of one second and the reverse gradient of it."""
+@eqx.filter_jit
+def in_reverse(study: design.Study, objective: Any, x: jax.Array) -> Any:
+    """Value and gradient by the checkpointed adjoint, also where a study would go forward."""
+    return jax.value_and_grad(lambda y: objective(study.respond(y)))(x)
+
+
+def motion_gradients() -> dict[str, Any]:
+    """A motion of one second, its gradient in reverse mode, and as a study takes it (forward, for
+    few parameters)."""
     found = {}
     for name in ("mobile-robot", "parallelogram"):
         study, objective = moving(name)
         x = study.design
-        row: dict[str, Any] = {
-            "run_compile_s": compiled(lambda s=study, o=objective: value(s, o, study_design(s))),
-            "gradient_compile_s": compiled(
-                lambda s=study, o=objective: value_and_slope(s, o, study_design(s))
-            ),
-        }
-        run = best(lambda s=study, o=objective, y=x: jax.block_until_ready(value(s, o, y)))
-        slope = best(
-            lambda s=study, o=objective, y=x: jax.block_until_ready(value_and_slope(s, o, y))
-        )
-        row |= {"run_s": run, "gradient_s": slope, "ratio": slope / run}
+        ways = {"run": value, "reverse": in_reverse, "gradient": value_and_slope}
+        row: dict[str, Any] = {"parameters": len(study.names)}
+        for way, function in ways.items():
+            call = functools.partial(function, study, objective, x)
+            row[f"{way}_compile_s"] = compiled(call)
+            row[f"{way}_s"] = best(lambda c=call: jax.block_until_ready(c()), 5)
+        row["reverse_ratio"] = row["reverse_s"] / row["run_s"]
+        row["gradient_ratio"] = row["gradient_s"] / row["run_s"]
         row["steps"] = int(eqx.filter_jit(study.respond)(x).statistics.steps)
         found[name] = row
     return found
-
-
-def study_design(study: design.Study) -> jax.Array:
-    """As a function, for calls that are timed."""
-    return study.design
 
 
 def swing(
@@ -279,7 +278,7 @@ def batches() -> dict[str, Any]:
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "gradient": gradients,
     "optimum": optima,
-    "reverse": reverse_gradients,
+    "motion": motion_gradients,
     "memory": memory,
     "batch": batches,
 }

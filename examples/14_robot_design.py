@@ -28,7 +28,7 @@ bounds = {
     "bodies.trolley.mass": (4.0, 8.0),
     "bodies.platform.mass": (8.0, 14.0),
 }
-run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8, forward=True)
+run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8)
 study = design.Study(model, list(bounds), run=run)
 wheel = design.Combination("W5")
 found = design.minimise(

@@ -23,6 +23,7 @@ from ._design import (
     gradient as gradient,
     Guard as Guard,
     guard as guard,
+    hessian_vector as hessian_vector,
     MeanSquare as MeanSquare,
     minimise as minimise,
     Motion as Motion,

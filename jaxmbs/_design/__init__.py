@@ -7,6 +7,7 @@ from ._objective import (
     Evaluation as Evaluation,
     Gradient as Gradient,
     gradient as gradient,
+    hessian_vector as hessian_vector,
     Objective as Objective,
     require_gradient as require_gradient,
 )

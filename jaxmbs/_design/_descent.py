@@ -13,10 +13,11 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._extras import optional
 from .._solution import RESULTS
 from .._sweep._answers import code_of
 from ._logbook import Logbook
-from ._optimisers import AbstractOptimiser, extra, Outcome, start_failed
+from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed
 from ._problem import FINE, Problem, survey
 from ._record import Record
 from ._refusal import DesignError
@@ -61,20 +62,14 @@ class Descent(AbstractOptimiser):
         self.steps = steps
         self.every = every
 
-    def run(
-        self,
-        problem: Problem,
-        start: Float[Array, " p"],
-        book: Logbook,
-        store: str | os.PathLike[str] | None,
-    ) -> Outcome:
-        way = Way(self, problem, start[None], store)
+    def run(self, search: Search) -> Outcome:
+        way = Way(self, search.problem, search.start[None], search.store)
         entered = 0
         while True:
             # What a store had comes first.
             if way.count > entered:
                 points, values = way.points[entered:, 0], way.values[entered:, 0]
-                enter(book, points, values, survey(problem, points).ranks)
+                enter(search.book, points, values, survey(search.problem, points).ranks)
                 entered = way.count
             if way.count and not np.isfinite(way.values[0, 0]):
                 raise start_failed(int(way.walkers.code[0]))
@@ -192,7 +187,7 @@ class _Plan(NamedTuple):
 @functools.cache
 def _adam() -> Any:
     # Without its rate, so that other rates and counts are the same program.
-    return extra("optax").scale_by_adam()
+    return optional("optax", "design").scale_by_adam()
 
 
 @eqx.filter_jit

@@ -15,7 +15,7 @@ from ._descent import Descent, enter, Way
 from ._guard import guard
 from ._logbook import Logbook, Progress
 from ._objective import Objective, require_gradient, unit_of_objective
-from ._optimisers import AbstractOptimiser, Outcome, SLSQP
+from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
 from ._optimum import Optimum, Starts
 from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
 from ._refusal import DesignError
@@ -70,7 +70,7 @@ def minimise(
     chosen = optimiser
     if chosen is None:
         chosen = SLSQP() if constraints else Descent()
-    return _optimum(problem, book, chosen.run(problem, point, book, store))
+    return _optimum(problem, book, chosen.run(Search(problem, point, book, store)))
 
 
 def multistart(

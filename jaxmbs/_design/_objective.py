@@ -28,6 +28,7 @@ from .._solvability import QR
 from ._guard import guard, succeeded
 from ._quantities import AbstractObjective
 from ._refusal import DesignError
+from ._slopes import slopes
 from ._study import responded, Study
 
 
@@ -77,15 +78,17 @@ class Dependence(eqx.Module):
         return jnp.all(self.singular <= _SINGULAR)
 
 
-def evaluate(study: Study, objective: Objective, design: Float[Array, " p"]) -> Evaluation:
+def evaluate(
+    study: Study, objective: Objective, design: Float[Array, " p"], *, forward: bool = False
+) -> Evaluation:
     """The value of an objective, and whether it has a gradient at all.
 
     Works under `jit`, `vmap` and differentiation: there the `result` alone tells. It does not
     look at the parameters: see `guard`.
 
-    **Arguments:** `design` (p,): in the order of `study.names`.
+    **Arguments:** `design` (p,): in the order of `study.names`; `forward`: as in `Study.respond`.
     """
-    response = study.respond(design)
+    response = study.respond(design, forward=forward)
     value = objective(response)
     found = dependence(objective, response, hidden_in(response, value))
     result = RESULTS.where(found.regular(), RESULTS.successful, RESULTS.design_singular)
@@ -304,12 +307,51 @@ def gradient(
 def value_and_slope(
     study: Study, objective: Objective, design: Float[Array, " p"]
 ) -> tuple[Scalar, Float[Array, " p"]]:
-    """Value and gradient without any guard; forward mode where the run asks for it."""
+    """Value and gradient without any guard."""
+    values, found, _ = _slopes(study, objective, design)
+    return values[0], found[0]
 
-    def function(x: Float[Array, " p"]) -> Any:
-        value = objective(study.respond(x))
-        return value, value
 
-    derivative = jax.jacfwd if study.run.forward_mode() else jax.grad
-    slope, value = derivative(function, has_aux=True)(design)
-    return value, slope
+def _slopes(
+    study: Study, objective: Objective, design: Float[Array, " p"], *, forward: bool = False
+) -> tuple[Float[Array, " one"], Float[Array, "one p"], None]:
+    def function(x: Float[Array, " p"], forward: bool) -> tuple[Array, None]:
+        return objective(study.respond(x, forward=forward))[None], None
+
+    return slopes(study.run, function, design, 1, forward=forward)
+
+
+def hessian_vector(
+    study: Study,
+    objective: Objective,
+    direction: Mapping[str, float],
+    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+) -> Float[Array, " p"]:
+    """How the gradient of an objective changes along a direction: its Hessian times that.
+
+    **Arguments:** `direction`: numbers by name, names that are left out do not move; `design` as
+    for `gradient`.
+
+    **Returns:** (p,), in the order of `study.names`.
+
+    **Raises:** `DesignError` as `gradient`.
+    """
+    x = study.design if design is None else study.values(design)
+    moved = jnp.asarray(study.direction(direction))
+    require_gradient(study, objective, x)
+    found = guard(study, x)
+    for name in study.names:
+        found.require(name)
+    return slope_and_curvature(study, objective, x, moved)[1]
+
+
+@eqx.filter_jit
+def slope_and_curvature(
+    study: Study, objective: Objective, design: Float[Array, " p"], direction: Float[Array, " p"]
+) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
+    """The gradient and its change along a direction, without any guard."""
+
+    def gradient_at(x: Float[Array, " p"]) -> Float[Array, " p"]:
+        return _slopes(study, objective, x, forward=True)[1][0]
+
+    return jax.jvp(gradient_at, (design,), (direction,))

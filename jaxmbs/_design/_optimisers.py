@@ -1,10 +1,8 @@
 """Optimisers behind one call. Those of SciPy keep constraints."""
 
 import abc
-import importlib
 import os
 import warnings
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._extras import optional
 from ._constraints import ranks
 from ._logbook import Logbook
 from ._problem import FINE, look, Problem, sentence
@@ -37,23 +36,25 @@ class Outcome(NamedTuple):
     failed: int
 
 
+class Search(NamedTuple):
+    """What an optimiser is given: a problem, the point (p,) from which it starts, the book of its
+    iterates, and the file that keeps what is needed to go on after a stop."""
+
+    problem: Problem
+    start: Float[Array, " p"]
+    book: Logbook
+    store: str | os.PathLike[str] | None
+
+
 class AbstractOptimiser(eqx.Module):
     """A way to make an objective least."""
 
     @abc.abstractmethod
-    def run(
-        self,
-        problem: Problem,
-        start: Float[Array, " p"],
-        book: Logbook,
-        store: str | os.PathLike[str] | None,
-    ) -> Outcome:
+    def run(self, search: Search) -> Outcome:
         """The best point met from the start, every iterate entered into the book.
 
-        What is needed to go on after a stop is kept in the `store`.
-
-        **Raises:** `DesignError` for constraints that it cannot keep, a missing extra, and a rank
-        that changes on the way.
+        **Raises:** `DesignError` for constraints that it cannot keep, and a rank that changes
+        on the way; `ModelError` for a missing extra.
         """
 
 
@@ -66,16 +67,10 @@ class SLSQP(AbstractOptimiser):
     steps: int = eqx.field(static=True, default=100)
     tolerance: float = eqx.field(static=True, default=1e-9)
 
-    def run(
-        self,
-        problem: Problem,
-        start: Float[Array, " p"],
-        book: Logbook,
-        store: str | os.PathLike[str] | None,
-    ) -> Outcome:
-        minimize = extra("scipy.optimize").minimize
-        begin = np.asarray(start)
-        tape = Tape(problem, begin, store, book)
+    def run(self, search: Search) -> Outcome:
+        minimize = optional("scipy.optimize", "design").minimize
+        begin = np.asarray(search.start)
+        tape = Tape(search)
         tape.visit(begin)
         constraint = {
             "type": "ineq",
@@ -88,7 +83,7 @@ class SLSQP(AbstractOptimiser):
             jac=True,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * begin.size,
-            constraints=[constraint] if len(problem.limits) else [],
+            constraints=[constraint] if len(search.problem.limits) else [],
             callback=tape.visit,
             options={"maxiter": self.steps, "ftol": self.tolerance},
         )
@@ -106,18 +101,12 @@ class TrustRegion(AbstractOptimiser):
     steps: int = eqx.field(static=True, default=300)
     tolerance: float = eqx.field(static=True, default=1e-8)
 
-    def run(
-        self,
-        problem: Problem,
-        start: Float[Array, " p"],
-        book: Logbook,
-        store: str | os.PathLike[str] | None,
-    ) -> Outcome:
-        scipy = extra("scipy.optimize")
-        begin = np.asarray(start)
-        tape = Tape(problem, begin, store, book)
+    def run(self, search: Search) -> Outcome:
+        scipy = optional("scipy.optimize", "design")
+        begin = np.asarray(search.start)
+        tape = Tape(search)
         tape.visit(begin)
-        limits = np.zeros(len(problem.limits))
+        limits = np.zeros(len(search.problem.limits))
         constraint = scipy.NonlinearConstraint(
             tape.margins, -np.inf, limits, jac=tape.margin_slopes, hess=scipy.BFGS()
         )
@@ -162,15 +151,10 @@ class Tape:
     units of that.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        start: np.ndarray,
-        store: str | os.PathLike[str] | None,
-        book: Logbook,
-    ):
-        self._problem, self._book = problem, book
-        self._record = Record(store, problem)
+    def __init__(self, search: Search):
+        problem = search.problem
+        self._problem, self._book = problem, search.book
+        self._record = Record(search.store, problem)
         self._entries: dict[bytes, Entry] = {}
         kept = self._record.read()
         if kept is not None:
@@ -179,7 +163,7 @@ class Tape:
         limits = np.asarray(problem.limits)
         self._limits = np.where(limits != 0, np.abs(limits), 1.0)
         self._first: Entry | None = None
-        self._first = self.at(start)
+        self._first = self.at(np.asarray(search.start))
         first = abs(float(self._first.values[0]))
         self._scale = first if first > 0 else 1.0
 
@@ -240,17 +224,3 @@ class Tape:
 def start_failed(code: int) -> DesignError:
     """What is said of a start whose objective cannot be computed."""
     return DesignError(f"the start cannot be computed: {sentence(code)}")
-
-
-def extra(module: str) -> ModuleType:
-    """A module of the extra `design`.
-
-    **Raises:** `DesignError` that says how to install it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise DesignError(
-            f"this needs {error.name}, which is not installed; install the extra with: "
-            "python -m pip install 'jaxmbs[design]'"
-        ) from None

@@ -18,6 +18,7 @@ from .._sweep._answers import code_of, sentences
 from ._constraints import ranks
 from ._objective import Objective
 from ._refusal import DesignError
+from ._slopes import slopes
 from ._study import Study
 
 
@@ -75,26 +76,25 @@ class Problem(eqx.Module):
         """The design of a point, by names."""
         return self.study.named(self.design(point))
 
-    def values(self, point: Float[Array, " p"]) -> tuple[Float[Array, " m"], Trajectory]:
+    def values(
+        self, point: Float[Array, " p"], *, forward: bool = False
+    ) -> tuple[Float[Array, " m"], Trajectory]:
         """Of every function, with the states."""
-        response = self.study.respond(self.design(point))
+        response = self.study.respond(self.design(point), forward=forward)
         return jnp.stack([function(response) for function in self.functions]), response
 
     def look(self, point: Float[Array, " p"]) -> Look:
         """Works under `jit` and `vmap`."""
 
-        def function(point: Float[Array, " p"]) -> Any:
-            values, response = self.values(point)
+        def function(point: Float[Array, " p"], forward: bool) -> Any:
+            values, response = self.values(point, forward=forward)
             response = without_derivative(response)
-            return values, (values, matrices_of(response), code_of(response.result))
+            return values, (matrices_of(response), code_of(response.result))
 
-        if self.study.run.forward_mode():
-            slopes, (values, matrices, code) = jax.jacfwd(function, has_aux=True)(point)
-        else:
-            values, pull, (_, matrices, code) = jax.vjp(function, point, has_aux=True)
-            slopes = pulled(pull, values.shape[0])
-        numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))
-        return Look(values, slopes, matrices, _code(code, numbers))
+        count = len(self.functions)
+        values, found, (matrices, code) = slopes(self.study.run, function, point, count)
+        numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(found))
+        return Look(values, found, matrices, _code(code, numbers))
 
 
 class Survey(NamedTuple):
@@ -152,13 +152,6 @@ def without_derivative(tree: Any) -> Any:
     """The same tree; nothing is differentiated through it."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)
-
-
-def pulled(pull: Any, count: int) -> Float[Array, "m p"]:
-    """The rows of a Jacobian, in reverse mode."""
-    if count == 1:
-        return pull(jnp.ones(1))[0][None]
-    return jax.vmap(pull)(jnp.eye(count))[0]
 
 
 def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:

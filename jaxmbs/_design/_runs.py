@@ -26,23 +26,28 @@ class AbstractRun(eqx.Module):
     """From a system and the state in which it starts to the states that an objective sees.
 
     `moving`: are they those of a motion, each of which follows from the one before? Otherwise
-    there is one, the start itself.
+    there is one, the start itself. `one_mode`: must it be known beforehand whether they are
+    differentiated in forward or in reverse mode?
     """
 
     moving: ClassVar[bool]
+    one_mode: ClassVar[bool]
 
     @abc.abstractmethod
     def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: Scalar,
+        *,
+        forward: bool = False,
     ) -> Trajectory:
         """The states with their multipliers; what fails is told by the `result`.
 
-        q is closed. Works under `jit`, `vmap` and differentiation.
+        q is closed. Works under `jit`, `vmap` and differentiation: where there is one mode alone,
+        in forward mode if it is asked for, in reverse mode otherwise.
         """
-
-    @abc.abstractmethod
-    def forward_mode(self) -> bool:
-        """Is it to be differentiated in forward mode?"""
 
 
 class AtState(AbstractRun):
@@ -50,13 +55,18 @@ class AtState(AbstractRun):
     constraints allow, and what acts there."""
 
     moving: ClassVar[bool] = False
-
-    def forward_mode(self) -> bool:
-        return False
+    one_mode: ClassVar[bool] = False
 
     def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: Scalar,
+        *,
+        forward: bool = False,
     ) -> Trajectory:
+        del forward
         found = project(system, q, v, t, motion_solver())
         q, v = found.q, found.v
         loads = solve_with_friction(system, MinimumNorm(), q, v, t)
@@ -89,37 +99,39 @@ class Driven(AbstractRun):
     """
 
     moving: ClassVar[bool] = True
+    one_mode: ClassVar[bool] = False
     times: Float[Array, " n"]
 
     def __init__(self, times: NumberList):
         self.times = jnp.asarray(times, dtype=float)
 
-    def forward_mode(self) -> bool:
-        return False
-
     def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: Scalar,
+        *,
+        forward: bool = False,
     ) -> Trajectory:
-        del v, t
+        del v, t, forward
         return inverse_dynamics(system, q, self.times, throw=False)
 
 
 class Motion(AbstractRun):
-    """The motion from the initial velocities: `simulate`, whose gradient is taken in reverse.
+    """The motion from the initial velocities: `simulate`.
 
     **Arguments:** `end`: s; `count`: states saved between the start and the end, at equal times;
-    `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`; `forward`: to be
-    differentiated in forward mode in place of reverse mode, which JAX refuses for the one and the
-    other: for Jacobians by few parameters, and for second derivatives (forward over forward).
+    `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`.
     """
 
     moving: ClassVar[bool] = True
+    one_mode: ClassVar[bool] = True
     end: Scalar
     rtol: Scalar
     atol: Scalar
     formulation: AbstractFormulation | None
     count: int = eqx.field(static=True)
-    forward: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -129,7 +141,6 @@ class Motion(AbstractRun):
         rtol: RealScalarLike = 1e-8,
         atol: RealScalarLike = 1e-10,
         formulation: AbstractFormulation | None = None,
-        forward: bool = False,
     ):
         if count < 2:
             raise ValueError(f"count must be at least 2 (the start and the end), got {count}.")
@@ -138,13 +149,15 @@ class Motion(AbstractRun):
         self.atol = _checks.positive(atol, "atol")
         self.formulation = formulation
         self.count = count
-        self.forward = forward
-
-    def forward_mode(self) -> bool:
-        return self.forward
 
     def __call__(
-        self, system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: Scalar,
+        *,
+        forward: bool = False,
     ) -> Trajectory:
         start = jax.lax.stop_gradient(t)
         return simulate(
@@ -157,7 +170,7 @@ class Motion(AbstractRun):
             rtol=self.rtol,
             atol=self.atol,
             formulation=self.formulation,
-            adjoint=_FORWARD if self.forward else None,
+            adjoint=_FORWARD if forward else None,
             consistent=True,
             throw=False,
         )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -16,9 +15,9 @@ from .._solvability._table import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard, succeeded
 from ._objective import dependence, hidden_in, Objective, unit_of_objective
-from ._problem import pulled
 from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
 from ._refusal import DesignError
+from ._slopes import slopes
 from ._study import responded, Study
 
 
@@ -219,13 +218,9 @@ def _verdicts(
 def _slopes(
     study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
 ) -> tuple[Float[Array, " m"], Float[Array, "m p"]]:
-    def values(x: Float[Array, " p"]) -> tuple[Array, Array]:
-        response = study.respond(x)
-        found = jnp.stack([function(response) for function in functions])
-        return found, found
+    def values(x: Float[Array, " p"], forward: bool) -> tuple[Array, None]:
+        response = study.respond(x, forward=forward)
+        return jnp.stack([function(response) for function in functions]), None
 
-    if study.run.forward_mode():
-        slopes, found = jax.jacfwd(values, has_aux=True)(design)
-        return found, slopes
-    _, pull, found = jax.vjp(values, design, has_aux=True)
-    return found, pulled(pull, len(functions))
+    found, derivatives, _ = slopes(study.run, values, design, len(functions))
+    return found, derivatives

@@ -110,13 +110,13 @@ class Study(eqx.Module):
         """The system and the start of a design, not assembled."""
         return self.subject.place({name: design[k] for k, name in enumerate(self.names)})
 
-    def respond(self, design: Float[Array, " p"]) -> Trajectory:
+    def respond(self, design: Float[Array, " p"], *, forward: bool = False) -> Trajectory:
         """The states of a design. Works under `jit`, `vmap` and differentiation; what fails is
-        told by the `result`."""
+        told by the `result`. `forward`: through a motion in forward mode, not in reverse mode."""
         system, held, q, v, t = self.placed(design)
         assembly = assemble(held, q, t, throw=False)
         # What did not close is run from where it is, and told by the result.
-        response = self.run(system, assembly.q, v, t)
+        response = self.run(system, assembly.q, v, t, forward=forward)
         closed = assembly.result == RESULTS.successful
         result = RESULTS.where(closed, response.result, assembly.result)
         return eqx.tree_at(lambda r: r.result, response, result)
