@@ -8,8 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from derivative_checks import check
+from jax import lax
 
 import jaxmbs as jm
+from jaxmbs._dynamics._loosening import loosens
+from jaxmbs._dynamics._projection import closer, project
+from jaxmbs._dynamics._watched import motion_only
+from jaxmbs._linalg import motion_solver
 from jaxmbs.design import Study
 
 
@@ -17,8 +22,8 @@ from jaxmbs.design import Study
 RACK = 0.025
 
 
-def robot():
-    model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[RACK, 0.02]))
+def robot(rack=RACK):
+    model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[rack, 0.02]))
     load = jm.forces.Applied("push", "trolley", force=(3.0, 2.0), torque=0.4)
     return jm.Model(
         model.name,
@@ -106,3 +111,73 @@ def test_reactions_at_a_state(name):
     directions = np.diag(sizes)[: len(case.alone)]
     last = 0.1 * study.direction(case.together)
     check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
+
+
+class History(eqx.Module):
+    """Where a motion of one second ends, and mean squares of multipliers that are unique.
+
+    The slopes and projections of `simulate` in classical Runge-Kutta steps of one length: to choose
+    a step has no derivative, and the loops of Diffrax take minutes to compile for these mechanisms
+    in both modes. (`benchmarks/design.py` goes through them.)
+    """
+
+    study: Study
+    rows: np.ndarray
+    closing: bool = eqx.field(static=True)
+
+    def __call__(self, x):
+        system, _, q, v, _ = self.study.placed(x)
+        formulation = motion_only(jm.MinimumNorm(), system)
+        start = project(system, q, v, 0.0, motion_solver())
+
+        def slope(t, q, v):
+            # Rows that become independent off the constraints are taken on them.
+            q, v = closer(system, q, v, t) if self.closing else (q, v)
+            found = formulation.solve(system.equations(q, v, t))
+            return system.rate(q, v), found.acceleration
+
+        def step(state, t):
+            q, v = state
+
+            def stage(last, tableau):
+                (change, rate), (q_sum, v_sum) = last
+                part, weight = tableau
+                there = slope(t + part * STEP, q + part * STEP * change, v + part * STEP * rate)
+                return (there, (q_sum + weight * there[0], v_sum + weight * there[1])), None
+
+            nothing = (jnp.zeros_like(q), jnp.zeros_like(v))
+            (_, (q_sum, v_sum)), _ = lax.scan(stage, (nothing, nothing), TABLEAU)
+            end = project(system, q + STEP * q_sum, v + STEP * v_sum, t + STEP)
+            loads = jm.MinimumNorm().solve(system.equations(end.q, end.v, t + STEP))
+            return (end.q, end.v), loads.multipliers[self.rows]
+
+        times = STEP * np.arange(round(1 / STEP))
+        (q, _), loads = lax.scan(step, (start.q, start.v), times)
+        return jnp.concatenate([q, jnp.mean(loads**2, axis=0)])
+
+
+STEP = 1 / 128
+TABLEAU = (np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6)
+
+# Closed at the start for every number of their parameters: nothing is assembled.
+MOTIONS = {
+    "robot": (
+        robot(rack=0.0),
+        ("bodies.trolley.mass", "joints.A.at.x", "joints.W5.at.x", "v.0"),
+    ),
+    "parallelogram": (
+        parallelogram(),
+        ("bodies.platform.mass", "forces.load.force.1", "gravity.z", "v.36"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MOTIONS)
+def test_motions_of_one_second(name):
+    model, parameters = MOTIONS[name]
+    study = Study(model, parameters)
+    sizes = np.maximum(np.abs(study.design), 0.1)
+    system = model.system()
+    closing = bool(loosens(system, system.reference_q, 0.0))
+    check(History(study, places(CASES[name]), closing), study.design, np.diag(sizes))
