@@ -1,7 +1,9 @@
 """What numbers were measured on and with, and where they are written."""
 
+import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +37,16 @@ def result_path(benchmark: str, found: dict[str, Any]) -> Path:
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)
     label = found["processor"] if found["platform"] == "cpu" else found["device"]
-    label = "-".join(label.replace("(R)", "").split()).lower()
-    label = "".join(c for c in label if c.isalnum() or c in "-.")
+    label = re.sub(r"[^a-z0-9.]+", "-", label.lower().replace("(r)", ""))
     return folder / f"{benchmark}-{label}-{found['cores']}-cores.json"
+
+
+def earlier(path: Path) -> dict[str, Any]:
+    """What stands in a result file; nothing where there is none yet."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def renew(path: Path, results: dict[str, Any]) -> None:
+    """Write what was measured now, beside what else stands in the result file."""
+    path.write_text(json.dumps(earlier(path) | results, indent=1) + "\n")
+    print(f"wrote {path}", flush=True)

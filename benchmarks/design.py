@@ -21,7 +21,6 @@ import functools
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import _crank_peer as peer
@@ -31,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize as so
-from _hardware import hardware, result_path
+from _hardware import hardware, renew, result_path
 from _timing import best
 
 import jaxmbs as jm
@@ -296,13 +295,7 @@ def main() -> None:
     for name in chosen:
         result = PARTS[name]()
         print(name, json.dumps(result, indent=1), flush=True)
-        write(path, {"hardware": found, name: result})
-
-
-def write(path: Path, results: dict[str, Any]) -> None:
-    """What was measured now, beside what else stands in the result file."""
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(kept | results, indent=1) + "\n")
+        renew(path, {"hardware": found, name: result})
 
 
 if __name__ == "__main__":

@@ -19,17 +19,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import _sweep_memory
 import jax
 import jax.numpy as jnp
 import numpy as np
-from _hardware import hardware, result_path
+from _hardware import hardware, renew, result_path
 from _sweep_methods import (
     batched,
     decomposed,
@@ -219,25 +217,18 @@ def main() -> None:
     if options.memory:
         memory = _sweep_memory.measured()
         print(f"peak memory (MB): {memory}")
-        write(path, {"hardware": found, "memory_megabytes": memory})
+        renew(path, {"hardware": found, "memory_megabytes": memory})
         return
     whole = not options.batch
     results: dict[str, Any] = {"hardware": found}
     results["verdicts"] = verdict_rows(options.batch or list(BATCHES))
     results["roofline"] = roofline(results["verdicts"])
     if whole:
-        write(path, results)
+        renew(path, results)
     if not options.no_simulations:
         results["simulations"] = simulation_rows(options.batch or list(SIMULATED))
         if whole:
-            write(path, results)
-
-
-def write(path: Path, results: dict[str, Any]) -> None:
-    """What was measured now, beside what else stands in the result file."""
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(kept | results, indent=1) + "\n")
-    print(f"wrote {path}", flush=True)
+            renew(path, results)
 
 
 if __name__ == "__main__":
