@@ -27,7 +27,10 @@ import pytest
 
 # Each program runs a few times, on something small: to compile it well takes longer than it
 # saves, by three. (Users compile with the defaults, and so do the demos of `.ci/run`.)
-_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+_QUICK = (
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+    "--xla_cpu_parallel_codegen_split_count=1"
+)
 
 
 def _known(flags: str) -> bool:
