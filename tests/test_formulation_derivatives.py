@@ -139,6 +139,27 @@ class TestDerivatives:
         slope = central_difference(at, 1e-3)
         assert np.max(np.abs(slope - pushed)) < 1e-6 * np.max(np.abs(pushed))
 
+    def test_what_is_unique_of_multipliers_that_were_not_cleaned(self):
+        """x . C^T lambda is unique for every x, and no other combination is."""
+        rng = np.random.default_rng(7)
+        arrays, point, direction = drawn(rng)
+        constraints = np.asarray(arrays(point)[1])
+
+        def of(clean):
+            def function(point):
+                equations = equations_of(*arrays(point), structure=SLIDER_CRANK)
+                return fo.MinimumNorm(clean=clean).solve(equations).multipliers
+
+            return derivatives(function, point, direction, jnp.asarray(weights))
+
+        weights = constraints @ rng.normal(size=constraints.shape[1])
+        (_, cleaned, by_cleaned), (_, rounded, by_rounded) = of(clean=True), of(clean=False)
+        error = np.abs(constraints.T @ (rounded - cleaned))
+        assert np.max(error) < 1e-8 * np.max(np.abs(constraints.T @ cleaned))
+        for one, other in zip(by_cleaned, by_rounded, strict=True):
+            assert np.max(np.abs(one - other)) < 1e-8 * np.max(np.abs(one))
+        assert np.max(np.abs(rounded - cleaned)) > 1e-3 * np.max(np.abs(cleaned))
+
     def test_a_systems_motion_by_masses_forces_and_speed(self):
         model = STRUCTURES["trailer-with-axle"](np.random.default_rng(0))
         system = model_from_tables(model).system()

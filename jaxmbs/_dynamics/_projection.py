@@ -22,7 +22,13 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import geometric_gap
-from .._linalg import AbstractDescriptor, damped_solver, ProximalCholesky, SchurOperator
+from .._linalg import (
+    AbstractDescriptor,
+    constrained,
+    damped_solver,
+    ProximalCholesky,
+    SchurOperator,
+)
 from .._system import AbstractSystem
 
 
@@ -191,8 +197,8 @@ def _once(
     gap = geometric_gap(system, q, t)
     after = system.retract(q, -_move(problem, system.descriptor(q, end, t), gap))
     descriptor = system.descriptor(after, end, t)
-    rate = system.velocity_residual(after, end, t) + descriptor.constrain(v - end)
-    return after, v - correction(descriptor, rate, problem.solver)
+    offset = descriptor.constrain(end) - system.velocity_residual(after, end, t)
+    return after, constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
 
 
 @eqx.filter_custom_jvp

@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,15 +13,16 @@ from .._linalg import (
     AbstractFactor,
     cholesky,
     cholesky_solve,
+    constrained,
     motion_solver,
     ProximalCholesky,
     SchurOperator,
+    unit_rows,
 )
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted
-from ._unit_rows import UnitRows
 from .base import AbstractFormulation, Accelerations, outcome
 
 
@@ -69,12 +70,7 @@ class MinimumNorm(AbstractFormulation):
 
     def solve(self, equations: Equations) -> Accelerations:
         if self.weights is None:
-            solver = ProximalCholesky(regularisation=1e-8)
-            return (
-                _block_sparse(equations, solver, refined=True)
-                if self.clean
-                else _rounded(equations)
-            )
+            return _block_sparse(equations) if self.clean else _rounded(equations)
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):
             raise ValueError(
@@ -84,39 +80,26 @@ class MinimumNorm(AbstractFormulation):
         return _weighted(equations, self.weights)
 
 
-def _block_sparse(
-    equations: Equations, solver: ProximalCholesky, *, refined: bool = False
-) -> Accelerations:
+def _block_sparse(equations: Equations) -> Accelerations:
     descriptor, force = equations.descriptor, equations.force
-    factor = descriptor.factor(solver.regularisation)
-    scale = factor.scale
+    solver = ProximalCholesky(regularisation=1e-8)
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
     # one, whose derivative lineax knows.
-    state = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(scale))
-    operator = SchurOperator(UnitRows(descriptor, scale))
+    rows = unit_rows(descriptor)
+    operator = SchurOperator(rows)
+    state = solver.init(operator, {})
     right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
-    right = right / scale
+    right = right / rows.scale
     mu = lx.linear_solve(operator, right, solver, state=state, throw=False).value
-    if refined:
-        mu = _refined(operator, right, solver, state, mu)
-    multipliers = mu / scale
+    multipliers = _refined(operator, right, solver, state, mu) / rows.scale
     left = force - descriptor.transpose(multipliers)
     return outcome(descriptor.inverse_mass(left), multipliers)
 
 
-@eqx.filter_custom_jvp
 def _rounded(equations: Equations) -> Accelerations:
     """With what rounding leaves in the null space of S, as C^T takes it away."""
-    return _block_sparse(equations, motion_solver())
-
-
-@_rounded.def_jvp
-def _rounded_jvp(primals: Any, tangents: Any) -> Any:
-    """The derivative of C^T does not take it away. Off the constraints, where the stages of a
-    Runge-Kutta method lie, equations contradict each other besides: what they ask for across the
-    range of S, divided by mu, is in the multipliers too, and has its part in the derivative."""
-    clean = ProximalCholesky(regularisation=motion_solver().regularisation)
-    return eqx.filter_jvp(lambda e: _block_sparse(e, clean), primals, tangents)
+    found = constrained(equations.descriptor, equations.force, equations.offset, motion_solver())
+    return outcome(*found)
 
 
 def _refined(

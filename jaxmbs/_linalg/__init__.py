@@ -6,6 +6,7 @@ from ._block_descriptor import (
     Slot as Slot,
 )
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
+from ._constrained import constrained as constrained
 from ._descriptor import (
     AbstractDescriptor as AbstractDescriptor,
     AbstractFactor as AbstractFactor,
@@ -32,3 +33,4 @@ from ._rank import (
 from ._saddle_point import saddle_point as saddle_point, SaddlePoint as SaddlePoint
 from ._scaling import normalise_rows as normalise_rows
 from ._schur import SchurOperator as SchurOperator
+from ._unit_rows import unit_rows as unit_rows, UnitRows as UnitRows

@@ -142,13 +142,26 @@ class BlockDescriptor(AbstractDescriptor):
         blocks = jnp.where(kept[:, None], self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
+    def _half(self) -> Float[Array, "r c slots"]:
+        """The blocks of C M^-1."""
+        inverse = self.inverse_blocks[:, :, self.layout.indices["slot_body"]]
+        blocks, columns = self.constraint_blocks, len(inverse)
+        return sum_over(lambda k: blocks[:, k][:, None] * inverse[k][None], columns)
+
+    def _diagonal(self, half: Float[Array, "r c slots"]) -> Float[Array, " rows"]:
+        blocks = self.constraint_blocks
+        by_row = sum_over(lambda k: half[:, k] * blocks[:, k], blocks.shape[1])
+        return _sum_of(by_row, self.layout.indices["row_slot"])
+
+    def row_scale(self) -> Float[Array, " rows"]:
+        diagonal = self._diagonal(self._half())
+        return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         indices = self.layout.indices
-        inverse = self.inverse_blocks[:, :, indices["slot_body"]]
-        blocks, columns = self.constraint_blocks, len(inverse)
-        half = sum_over(lambda k: blocks[:, k][:, None] * inverse[k][None], columns)
-        by_row = sum_over(lambda k: half[:, k] * blocks[:, k], columns)
-        diagonal = _sum_of(by_row, indices["row_slot"])
+        half, blocks = self._half(), self.constraint_blocks
+        columns = blocks.shape[1]
+        diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
         by_slot = _behind_zero(1 / scale)[indices["slot_row"]]
         left = half * by_slot[:, None]

@@ -58,6 +58,11 @@ class AbstractDescriptor(eqx.Module):
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
+    def row_scale(self) -> Float[Array, " rows"]:
+        """The roots of the diagonal of S, the lengths of the rows of C M^-1/2; 1 where that is
+        zero."""
+
+    @abc.abstractmethod
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         """The factor for mu = `regularisation`."""
 
@@ -121,11 +126,16 @@ class DenseDescriptor(AbstractDescriptor):
         kept = jnp.where(rows[:, None], self.constraints, 0.0)
         return eqx.tree_at(lambda d: d.constraints, self, kept)
 
+    def _schur(self) -> Float[Array, "rows rows"]:
+        return self.constraints @ cholesky_solve(self.lower, self.constraints.T)
+
+    def row_scale(self) -> Float[Array, " rows"]:
+        diagonal = jnp.diagonal(self._schur())
+        return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+
     def factor(self, regularisation: RealScalarLike) -> DenseFactor:
-        half = cholesky_solve(self.lower, self.constraints.T)
-        schur = self.constraints @ half
+        schur, scale = self._schur(), self.row_scale()
         diagonal = jnp.diagonal(schur)
-        scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
         scaled = schur / scale[:, None] / scale[None, :]
         scaled = scaled + jnp.diag(jnp.where(diagonal > 0, regularisation, 1.0))
         return DenseFactor(scale, cholesky(scaled))

@@ -4,7 +4,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import RealScalarLike
-from .._linalg import AbstractDescriptor, AbstractFactor, NullProjector, Rows
+from ._descriptor import AbstractDescriptor, AbstractFactor
+from ._null_projector import NullProjector, Rows
 
 
 class UnitRows(AbstractDescriptor):
@@ -33,6 +34,9 @@ class UnitRows(AbstractDescriptor):
     def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "UnitRows":
         return UnitRows(self.inner.keeping(rows), self.scale)
 
+    def row_scale(self) -> Float[Array, " rows"]:
+        return jnp.ones_like(self.scale)
+
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         factor = self.inner.factor(regularisation)
         return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
@@ -47,3 +51,8 @@ class UnitRows(AbstractDescriptor):
 
     def constraint_matrix(self) -> Float[Array, "rows nv"]:
         return self.inner.constraint_matrix() / self.scale[:, None]
+
+
+def unit_rows(descriptor: AbstractDescriptor) -> UnitRows:
+    """The same in rows of unit length in the metric of M^-1."""
+    return UnitRows(descriptor, descriptor.row_scale())
