@@ -124,8 +124,8 @@ class TestDerivatives:
         across = 1e-3 * jnp.asarray(rng.normal(size=8))
 
         def function(point):
-            *rest, offset = arrays(point)
-            equations = equations_of(*rest, offset + across, structure=SLIDER_CRANK)
+            M, C, F, Gamma = arrays(point)
+            equations = equations_of(M, C, F, Gamma + across, structure=SLIDER_CRANK)
             return fo.MinimumNorm(clean=clean).solve(equations).acceleration
 
         weights = jnp.asarray(rng.normal(size=9))
