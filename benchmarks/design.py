@@ -42,7 +42,7 @@ jax.config.update("jax_enable_x64", True)
 
 # States of a turn at which the force is looked at.
 STATES = 64
-BATCH = 1024
+BATCH, CHUNKS = 1024, (4, 64)
 CHECKPOINTS = (16, 128, 1024)
 DURATIONS = (0.5, 4.0)
 
@@ -245,33 +245,48 @@ def temporary_bytes(program: Any) -> int:
 
 
 def batches() -> dict[str, Any]:
-    """Gradients of many designs at once, and one after the other."""
-    study, objective = crank_study()
+    """Gradients of many designs at once, in chunks, and one after the other: of a turn of the
+    slider-crank, and of one state of the mobile robot."""
     low, high = np.array(list(peer.PARAMETERS.values())).T
-    rng = np.random.default_rng(0)
-    middle = low + (high - low) * rng.uniform(0.2, 0.8, size=(BATCH, len(low)))
-    designs = jnp.asarray(middle)
+    part = np.random.default_rng(0).uniform(0.2, 0.8, size=(BATCH, len(low)))
+    turn, force = crank_study()
+    state = design.Study(
+        jm.mechanisms.mobile_robot(), ["bodies.trolley.mass", "joints.A.at.x", "joints.W5.at.x"]
+    )
+    wheel = design.Combination("W5")
+    near = np.asarray(state.design) * (0.9 + 0.2 * part[:, :3])
+    return {
+        "turn": batch(turn, force, low + (high - low) * part),
+        "state": batch(state, lambda response: jnp.sum(wheel(response) ** 2), near),
+    }
+
+
+def batch(study: design.Study, objective: Any, designs: np.ndarray) -> dict[str, Any]:
+    """Times of one study, by the size of the chunks."""
+    points = jnp.asarray(designs)
 
     @eqx.filter_jit
-    def together(xs: jax.Array) -> Any:
-        return jax.lax.map(lambda x: value_and_slope(study, objective, x), xs, batch_size=64)
+    def together(xs: jax.Array, size: int) -> Any:
+        return jax.lax.map(lambda x: value_and_slope(study, objective, x), xs, batch_size=size)
 
     def one_by_one() -> Any:
-        return [jax.block_until_ready(value_and_slope(study, objective, x)) for x in designs]
+        return [jax.block_until_ready(value_and_slope(study, objective, x)) for x in points]
 
-    first = compiled(lambda: together(designs))
-    single = best(one_by_one, 1)
-    many = best(lambda: jax.block_until_ready(together(designs)), 3)
     slopes = np.stack([np.asarray(slope) for _, slope in one_by_one()])
-    gap = np.max(np.abs(np.asarray(together(designs)[1]) - slopes)) / np.max(np.abs(slopes))
-    return {
-        "gradients": BATCH,
-        "compile_s": first,
-        "together_s": many,
-        "one_by_one_s": single,
-        "ratio": many / single,
-        "largest_difference": float(gap),
-    }
+    single = best(one_by_one, 2)
+    row: dict[str, Any] = {"gradients": len(designs), "one_by_one_s": single}
+    for size in CHUNKS:
+        call = functools.partial(together, points, size)
+        seconds = compiled(call)
+        many = best(lambda c=call: jax.block_until_ready(c()), 3)
+        gap = np.max(np.abs(np.asarray(call()[1]) - slopes)) / np.max(np.abs(slopes))
+        row[f"chunks of {size}"] = {
+            "compile_s": seconds,
+            "together_s": many,
+            "ratio": many / single,
+            "largest_difference": float(gap),
+        }
+    return row
 
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {

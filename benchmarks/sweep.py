@@ -8,6 +8,7 @@ what the device can do is used.
 
     taskset -c 0 python benchmarks/sweep.py            # prints a table, writes results
     python benchmarks/sweep.py --memory                # peak memory of a large and a small sweep
+    python benchmarks/sweep.py --robot                 # the robot's whole range, 100,000 cases
     python benchmarks/sweep.py --batch 64 --no-simulations
 """
 
@@ -19,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import json
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +41,7 @@ from _sweep_methods import (
     vmapped_qr,
     WIDTH,
 )
+from _sweep_robot import robot_range
 from _sweep_roofline import ceilings, counted, fractions
 from _sweep_simulations import METHODS as SIMULATIONS, motions
 from _timing import best
@@ -206,6 +209,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, action="append", help="configurations at once")
     parser.add_argument("--no-simulations", action="store_true", help="verdicts alone")
     parser.add_argument("--memory", action="store_true", help="measure memory alone; keep the rest")
+    parser.add_argument("--robot", action="store_true", help="the robot alone; keep the rest")
     return parser.parse_args()
 
 
@@ -218,6 +222,11 @@ def main() -> None:
         memory = _sweep_memory.measured()
         print(f"peak memory (MB): {memory}")
         renew(path, {"hardware": found, "memory_megabytes": memory})
+        return
+    if options.robot:
+        robot = robot_range()
+        print(json.dumps(robot, indent=1))
+        renew(path, {"hardware": found, "robot_range": robot})
         return
     whole = not options.batch
     results: dict[str, Any] = {"hardware": found}

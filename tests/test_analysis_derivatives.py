@@ -65,15 +65,17 @@ class TestSmallMotions:
     @pytest.mark.slow
     def test_by_the_numbers_of_the_system_through_its_equilibrium(self):
         rng = np.random.default_rng(0)
-        pushed, differences, value = [], [], FLAP
+        pushed, differences = [], []
+        value, push = jax.linearize(small_motions, FLAP)
+        push = jax.jit(push)
         for direction in jnp.diag(FLAP):
-            value, own = jax.jvp(small_motions, (FLAP,), (direction,))
+            own = push(direction)
             ends = [small_motions(FLAP + n * 1e-3 * direction) for n in NODES]
             pushed.append(np.asarray(own))
             differences.append(np.asarray(difference(ends, 1e-3)))
         assert_slopes(np.array(pushed), np.array(differences), 1e-3)
         weight = jnp.asarray(rng.normal(size=value.shape))
-        pulled = jax.vjp(small_motions, FLAP)[1](weight)[0]
+        pulled = jax.linear_transpose(push, FLAP)(weight)[0]
         for own, direction in zip(jnp.asarray(np.array(pushed)), jnp.diag(FLAP), strict=True):
             assert dot_product_gap(own, pulled, direction, weight) < 1e-10
         assert jnp.max(jnp.abs(value[7:9])) > 0.1
