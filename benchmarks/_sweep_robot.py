@@ -12,19 +12,15 @@ import jaxmbs as jm
 
 COUNT = 100_000
 _A = 0.05  # m
-_RANGES = {"within": (-1.4, 1.5), "beyond": (-1.7, 1.8)}
+RANGES = {"within": (-1.4, 1.5), "beyond": (-1.7, 1.8)}
 # Where the rods still reach, roughly (rack displacement over a).
 _CLOSES = (-1.457, 1.601)
 _UNIQUE = {"A", "D", "E", "F", "G", "H", "W5", "steering"}
 
 
-def robot_range() -> dict[str, Any]:
-    """How many cases of either sweep assemble, at which rank, with which verdicts, and how long
-    it took."""
-    return {name: _swept(*limits) for name, limits in _RANGES.items()}
-
-
-def _swept(low: float, high: float) -> dict[str, Any]:
+def robot_range(low: float, high: float) -> dict[str, Any]:
+    """How many cases with the rack between these limits (over a) assemble, at which rank, with
+    which verdicts, and how long it took."""
     angles = (-math.radians(170), math.radians(170))
     ranges = {"steering": (low * _A, high * _A), "joints.A.rotation": angles}
     cases = jm.Cases.sobol(ranges, COUNT, seed=0)

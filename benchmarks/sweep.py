@@ -41,7 +41,7 @@ from _sweep_methods import (
     vmapped_qr,
     WIDTH,
 )
-from _sweep_robot import robot_range
+from _sweep_robot import RANGES, robot_range
 from _sweep_roofline import ceilings, counted, fractions
 from _sweep_simulations import METHODS as SIMULATIONS, motions
 from _timing import best
@@ -224,9 +224,11 @@ def main() -> None:
         renew(path, {"hardware": found, "memory_megabytes": memory})
         return
     if options.robot:
-        robot = robot_range()
-        print(json.dumps(robot, indent=1))
-        renew(path, {"hardware": found, "robot_range": robot})
+        robot: dict[str, Any] = {}
+        for name, limits in RANGES.items():
+            robot[name] = robot_range(*limits)
+            print(name, json.dumps(robot[name], indent=1))
+            renew(path, {"hardware": found, "robot_range": robot})
         return
     whole = not options.batch
     results: dict[str, Any] = {"hardware": found}
