@@ -181,24 +181,21 @@ def in_reverse(study: design.Study, objective: Any, x: jax.Array) -> Any:
     return jax.value_and_grad(lambda y: objective(study.respond(y)))(x)
 
 
-def motion_gradients() -> dict[str, Any]:
+def motion_gradient(name: str) -> dict[str, Any]:
     """A motion of one second, its gradient in reverse mode, and as a study takes it (forward, for
     few parameters)."""
-    found = {}
-    for name in ("mobile-robot", "parallelogram"):
-        study, objective = moving(name)
-        x = study.design
-        ways = {"run": value, "reverse": in_reverse, "gradient": value_and_slope}
-        row: dict[str, Any] = {"parameters": len(study.names)}
-        for way, function in ways.items():
-            call = functools.partial(function, study, objective, x)
-            row[f"{way}_compile_s"] = compiled(call)
-            row[f"{way}_s"] = best(lambda c=call: jax.block_until_ready(c()), 5)
-        row["reverse_ratio"] = row["reverse_s"] / row["run_s"]
-        row["gradient_ratio"] = row["gradient_s"] / row["run_s"]
-        row["steps"] = int(eqx.filter_jit(study.respond)(x).statistics.steps)
-        found[name] = row
-    return found
+    study, objective = moving(name)
+    x = study.design
+    ways = {"run": value, "reverse": in_reverse, "gradient": value_and_slope}
+    row: dict[str, Any] = {"parameters": len(study.names)}
+    for way, function in ways.items():
+        call = functools.partial(function, study, objective, x)
+        row[f"{way}_compile_s"] = compiled(call)
+        row[f"{way}_s"] = best(lambda c=call: jax.block_until_ready(c()), 5)
+    row["reverse_ratio"] = row["reverse_s"] / row["run_s"]
+    row["gradient_ratio"] = row["gradient_s"] / row["run_s"]
+    row["steps"] = int(eqx.filter_jit(study.respond)(x).statistics.steps)
+    return row
 
 
 def swing(
@@ -250,15 +247,28 @@ def batches() -> dict[str, Any]:
     low, high = np.array(list(peer.PARAMETERS.values())).T
     part = np.random.default_rng(0).uniform(0.2, 0.8, size=(BATCH, len(low)))
     turn, force = crank_study()
-    state = design.Study(
-        jm.mechanisms.mobile_robot(), ["bodies.trolley.mass", "joints.A.at.x", "joints.W5.at.x"]
-    )
+    state = pushed_robot()
     wheel = design.Combination("W5")
     near = np.asarray(state.design) * (0.9 + 0.2 * part[:, :3])
     return {
         "turn": batch(turn, force, low + (high - low) * part),
         "state": batch(state, lambda response: jnp.sum(wheel(response) ** 2), near),
     }
+
+
+def pushed_robot() -> design.Study:
+    """At rest, so that its wheels carry what pushes the trolley."""
+    model = jm.mechanisms.mobile_robot()
+    push = jm.forces.Applied("push", "trolley", force=(3.0, 2.0), torque=0.4)
+    pushed = jm.Model(
+        model.name,
+        model.dimension,
+        bodies=model.bodies,
+        joints=model.joints,
+        drivers=model.drivers,
+        forces=[push],
+    )
+    return design.Study(pushed, ["bodies.trolley.mass", "joints.A.at.x", "joints.W5.at.x"])
 
 
 def batch(study: design.Study, objective: Any, designs: np.ndarray) -> dict[str, Any]:
@@ -292,7 +302,8 @@ def batch(study: design.Study, objective: Any, designs: np.ndarray) -> dict[str,
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "gradient": gradients,
     "optimum": optima,
-    "motion": motion_gradients,
+    "mobile-robot": functools.partial(motion_gradient, "mobile-robot"),
+    "parallelogram": functools.partial(motion_gradient, "parallelogram"),
     "memory": memory,
     "batch": batches,
 }
