@@ -192,20 +192,22 @@ class TestRobot:
 
 
 @pytest.mark.parametrize(
-    ("name", "windows"),
+    ("name", "windows", "rtol"),
     [
-        ("four-bar-chain", 1),
-        ("four-bar-chain", 4),
-        ("four-bar-chain", 16),
-        ("four-bar-chain", 40),
-        ("four-bar-chain", 160),
-        ("four-bar-chain-spatial", 1),
-        ("four-bar-chain-spatial", 4),
-        ("four-bar-chain-spatial", 16),
-        ("four-bar-chain-spatial", 40),
+        ("four-bar-chain", 1, 3e-9),
+        ("four-bar-chain", 4, 3e-9),
+        ("four-bar-chain", 16, 3e-9),
+        ("four-bar-chain", 40, 3e-9),
+        # Next to a passage less than what rounding leaves of velocities.
+        ("four-bar-chain", 40, 1e-10),
+        ("four-bar-chain", 160, 3e-9),
+        ("four-bar-chain-spatial", 1, 3e-9),
+        ("four-bar-chain-spatial", 4, 3e-9),
+        ("four-bar-chain-spatial", 16, 3e-9),
+        ("four-bar-chain-spatial", 40, 3e-9),
     ],
 )
-def test_chain_stays_on_its_branch(name, windows):
+def test_chain_stays_on_its_branch(name, windows, rtol):
     system = jm.mechanisms.get(f"{name}:{windows}").system()
     run = jm.simulate(
         system,
@@ -213,8 +215,8 @@ def test_chain_stays_on_its_branch(name, windows):
         system.initial_v,
         10.0,
         every=0.5,
-        rtol=3e-9,
-        atol=3e-11,
+        rtol=rtol,
+        atol=1e-2 * rtol,
         solver=dfx.Dopri8(),
     )
     bars = np.asarray(run.q).reshape(len(run.times), -1, system.structure.nq // (2 * windows + 1))
@@ -237,7 +239,7 @@ def test_chain_stays_on_its_branch(name, windows):
     np.testing.assert_allclose((turned - np.round(turned)) * 4 * np.pi, 0.0, atol=1e-6)
     assert float(jnp.max(run.position_error)) < 1e-12
     # Noise next to the passages does not decide the steps.
-    assert int(run.statistics.accepted) < 200
+    assert int(run.statistics.accepted) < (200 if rtol > 1e-9 else 300)
     # The bars lie flat where the cosine changes its sign.
     level = np.cos(exact)
     flat = fine[:-1][level[:-1] * level[1:] < 0]

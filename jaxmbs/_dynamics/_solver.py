@@ -4,12 +4,18 @@ import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar
 from .._system import AbstractSystem
-from ._monitor import SingularValueMonitor
+from ._monitor import fixed, SingularValueMonitor
 from ._projection import project
+
+
+# Next to a singular configuration solutions that lie apart by so many times the rounding of the
+# projection are the same.
+_ROUNDINGS = 10.0
 
 
 def split(
@@ -75,11 +81,12 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
         jump = jnp.asarray(True) if self.projecting else made_jump
-        if self.monitor is not None and args.onto is not None:
-            args = eqx.tree_at(lambda a: a.onto, args, args.onto | watched.near(t1))
+        near = None if self.monitor is None else watched.near(t1)
+        if near is not None and args.onto is not None:
+            args = eqx.tree_at(lambda a: a.onto, args, args.onto | near)
         y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
         if self.projecting:
-            y1, error, usable = _onto_constraints(args.system, t1, y1, error)
+            y1, error, usable = _onto_constraints(args.system, t1, y1, error, near)
         else:
             usable = jnp.all(jnp.isfinite(y1))
         if self.monitor is not None:
@@ -105,8 +112,10 @@ def _onto_constraints(
     t: Any,
     y: Float[Array, " state"],
     error: Float[Array, " state"] | None,
+    near: BoolScalar | None,
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
-    """The end of a step on the constraints, its error there, and whether it can be used."""
+    """The end of a step on the constraints, its error there, and whether it can be used. `near`:
+    is a singular configuration close? None: nobody looks."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(system, *split(system, y), t)
@@ -117,9 +126,29 @@ def _onto_constraints(
         end, usable = projected(y)
         return end, None, usable
     ends, usable = jax.vmap(projected)(jnp.stack([y, y - error]))
+    apart = jnp.abs(ends[0] - ends[1])
     # What the projection had to move the configuration is an error too. The method may not have
-    # seen it: a driver that acted between its stages only. (Velocities next to a singular
-    # configuration move far, and mean nothing.)
+    # seen it: a driver that acted between its stages only. (Next to a singular configuration
+    # all moves far, and means nothing; velocities do so earlier.)
     nq = system.structure.nq
     moved = jnp.abs(ends[0] - y).at[nq:].set(0.0)
-    return ends[0], jnp.abs(ends[0] - ends[1]) + moved, jnp.all(usable)
+    if near is None:
+        return ends[0], apart + moved, jnp.all(usable)
+    rounding = _rounding(system, t, ends[0], near)
+    apart = jnp.maximum(apart - _ROUNDINGS * rounding, 0.0)
+    return ends[0], apart + jnp.where(near, 0.0, moved), jnp.all(usable)
+
+
+def _rounding(
+    system: AbstractSystem, t: Any, y: Float[Array, " state"], near: BoolScalar
+) -> Float[Array, " state"]:
+    """How far the projection moves a state where it should not, if a singular configuration is
+    `near`, and no distance otherwise. It has no derivative."""
+    system, y, t = fixed((system, y, jnp.asarray(t, y.dtype)))
+
+    def move(carry: tuple[BoolScalar, Array]) -> tuple[BoolScalar, Array]:
+        again = project(system, *split(system, y), t)
+        return jnp.asarray(False), jnp.abs(y.at[:-1].set(jnp.concatenate([again.q, again.v])) - y)
+
+    # At most once. In a batch a condition would be evaluated for all, a loop is only for some.
+    return lax.while_loop(lambda x: x[0], move, (near, jnp.zeros_like(y)))[1]
