@@ -247,7 +247,7 @@ def test_ten_random_redundant_mechanisms(name):
         weight = jnp.asarray(rng.normal(size=2 * system.structure.nv + len(unique)))
         found = slopes(function, system, direction, weight)
         gap = dot_product_gap(found.pushed, found.pulled, direction, weight)
-        # The derivative of a pseudoinverse has some roundings, each times the square of this number.
+        # Each rounding in the derivative of a pseudoinverse is multiplied by its square.
         allowed = max(1e-10, 4 * np.finfo(float).eps * condition_number(system) ** 2)
         assert gap <= allowed, f"seed {seed}: forward and reverse differ by {gap:.1e}"
         ends = [slopes(function, x, direction, weight).value for x in nearby]
