@@ -69,6 +69,12 @@ def test_of_mechanisms(name, expected):
     assert bool(eqx.filter_jit(loosens)(system, q, 0.0)) == expected
 
 
+@pytest.mark.parametrize("theta", [-1.0, 0.1, 0.3, 0.6, 1.5])
+def test_of_a_turned_parallelogram(theta):
+    system = jm.mechanisms.parallelogram(theta).system()
+    assert not bool(eqx.filter_jit(loosens)(system, system.reference_q, 0.0))
+
+
 @pytest.mark.parametrize(
     "formulation",
     [fo.MinimumNorm(), fo.NullSpace(), fo.Elimination("again"), fo.UdwadiaKalaba()],

@@ -203,8 +203,10 @@ def _slope(
     finite = jnp.all(jnp.isfinite(y))
     q, v = split(args.system, jnp.where(finite, y, args.first))
     if args.onto is not None:
-        # What a stage lies off the constraints is divided by the smallest singular value.
-        move = functools.partial(closer, args.system, t=t)
+        # What a stage lies off the constraints is divided by the smallest singular value. (What
+        # the derivative needs of that is computed again where it is taken: a condition hands on
+        # all that either of its branches keeps, in each stage, and this one is rarely met.)
+        move = eqx.filter_checkpoint(functools.partial(closer, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
     offset = args.stabilisation.offset(args.system, q, v, t)
     found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
