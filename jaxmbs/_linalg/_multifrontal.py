@@ -160,16 +160,25 @@ def _unrolled(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
     """D L^T and what the same row operations make of the columns beside; the pivots D."""
-    done, pivots = [], []
-    for k in range(rows.shape[0]):
-        first, pivot = rows[0], rows[0, k]
-        # The matrix is symmetric: what stands right of a pivot stands below it too.
-        ratios = first[k + 1 : k + rows.shape[0]] / pivot[None]
-        done.append(first)
-        pivots.append(pivot)
-        rows = rows[1:] - ratios[:, None] * first[None]
-    if not done:
+    if not rows.shape[0]:
         return rows, rows[:, 0]
+    done, pivots = [], []
+    while rows.shape[0] > 1:
+        # Two at a time: a small matrix costs the starts of its operations. The second row is
+        # multiplied by the first pivot, so that nothing is divided on the way.
+        own, k = rows.shape[0], len(pivots)
+        first, pivot = rows[0], rows[0, k]
+        second = pivot[None] * rows[1] - first[k + 1][None] * first
+        scale = 1 / jnp.stack([pivot, pivot * second[k + 1]])
+        done += [first, second * scale[0][None]]
+        pivots += [pivot, second[k + 1] * scale[0]]
+        # The matrix is symmetric: what stands right of a pivot stands below it too.
+        below = slice(k + 2, k + own)
+        one, two = first[below] * scale[0][None], second[below] * scale[1][None]
+        rows = rows[2:] - one[:, None] * first[None] - two[:, None] * second[None]
+    if rows.shape[0]:
+        done.append(rows[0])
+        pivots.append(rows[0, len(pivots)])
     return jnp.stack(done), jnp.stack(pivots)
 
 
