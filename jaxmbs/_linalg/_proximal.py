@@ -73,16 +73,9 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
             more = ~met & ~stalled & (count < self.max_steps)
             return new, jnp.stack([more.astype(size.dtype), left, count])
 
-        status = jnp.array([1.0, jnp.inf, 0.0], right.dtype)
-        if not self.clean and isinstance(self.max_steps, int) and self.max_steps >= 2:
-            # Slopes and projections mostly take two steps. Written out, they save the loop.
-            carry = step((state.solve(right), status.at[2].set(1.0)))
-        else:
-            # The loop holds the one copy of the solve, the first included: programs stay small.
-            carry = (jnp.zeros_like(right), status)
-        if self.clean or self.max_steps != 2:
-            carry = lax.while_loop(lambda c: c[1][0] > 0, step, carry)
-        x, status = carry
+        # The loop holds the one copy of the solve, the first included: programs stay small.
+        start = jnp.stack([jnp.ones_like(size), jnp.full_like(size, jnp.inf), jnp.zeros_like(size)])
+        x, status = lax.while_loop(lambda c: c[1][0] > 0, step, (jnp.zeros_like(right), start))
         steps = status[2].astype(int)
         if self.clean:
             x = x - self._null_part(state, x)
