@@ -11,7 +11,7 @@ import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._linalg import layout_of, motion_solver, ProximalCholesky, SchurOperator
 from jaxmbs._linalg._dissection import fronts
-from jaxmbs._linalg._multifrontal import factor, plan, solve
+from jaxmbs._linalg._multifrontal import eliminate, factor, plan, solve
 
 
 def random_problem(seed: int, vertices: int, edges: int):
@@ -50,6 +50,26 @@ def test_solution_of_a_random_sparse_system(seed, vertices, edges):
     right = np.random.default_rng(9).normal(size=matrix.shape[0])
     found = solve(elimination, factor(elimination, jnp.asarray(values)), jnp.asarray(right))
     np.testing.assert_allclose(found, np.linalg.solve(matrix, right), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("own", [1, 2, 3, 4, 7, 16, 17])
+@pytest.mark.parametrize("shift", [1.0, 1e-9])
+def test_a_front_of_any_size(own, shift, rng):
+    """The factor of its own part, of half the rank but for the shift, and what is left of three
+    more; two matrices at once."""
+    boundary = 3
+    columns = rng.normal(size=(2, own + boundary, own // 2 + 1))
+    matrices = columns @ np.swapaxes(columns, 1, 2) + shift * np.eye(own + boundary)
+    lanes = jnp.asarray(np.moveaxis(matrices, 0, -1))
+    found, rest = eliminate(lanes[:own], lanes[own:, own:])
+    for k, matrix in enumerate(matrices):
+        inverse, below = np.asarray(found.inverse[..., k]), np.asarray(found.below[..., k])
+        pivots, lower = np.asarray(found.pivots[..., k]), np.linalg.inv(inverse)
+        assert not np.triu(inverse, 1).any()
+        np.testing.assert_allclose((lower * pivots) @ lower.T, matrix[:own, :own], atol=1e-12)
+        np.testing.assert_allclose(below * pivots @ lower.T, matrix[own:, :own], atol=1e-12)
+        left = matrix[own:, own:] - below * pivots @ below.T
+        np.testing.assert_allclose(rest[..., k], left, atol=1e-12)
 
 
 def test_a_chain_is_eliminated_in_logarithmic_height():
