@@ -25,7 +25,7 @@ from .._system import AbstractSystem
 
 
 # The straight step, relative to the characteristic length or in radians. With twice as much the
-# rows of the spatial parallelogram lose a hundredth, with this a thousandth: they become
+# rows of the spatial parallelogram lose 0.01 to 0.05, with this less than 0.005: they become
 # independent with a higher power of the distance, which does not disturb.
 _STEP = 0.05
 
