@@ -27,6 +27,13 @@ COUNT = 203
 # Chunks enough for every kill to find some that are left.
 MANY, CHUNKS, KILLS, EARLY = 1603, 201, 20, 5
 
+# Files written before the store of a sweep of 20 cases is one; more are written then.
+MAKING = 12
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
 
 class Programs:
     """Sweeps in processes of their own (see `sweep_program.serve`)."""
@@ -203,6 +210,31 @@ class TestResuming:
         group.attrs["jaxmbs_sweep"] = dict(group.attrs["jaxmbs_sweep"]) | {"ready": False}
         assert own(store, 20).computed == 20
 
+    def test_killed_in_each_file_of_the_making(self, tmp_path, monkeypatch):
+        """Another sweep, half made, is in the way of the first one; no kill leaves a stranger."""
+        whole, store = tmp_path / "whole.zarr", tmp_path / "store.zarr"
+        own(whole, 20)
+        opened = Path.open
+        for before_it in range(MAKING):
+            left = [before_it]
+
+            def dies(path, mode="r", *arguments, left=left, **options):
+                if path.suffix == ".partial":
+                    left[0] -= 1
+                    if left[0] < 0:
+                        opened(path, mode, *arguments, **options).close()
+                        raise Killed
+                return opened(path, mode, *arguments, **options)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "open", dies)
+                with pytest.raises(Killed):
+                    own(store, 20, chunk=4 + before_it % 2)
+            assert any(store.rglob("*.partial"))
+        assert own(store, 20).computed == 20
+        same(whole, store)
+        assert not list(store.rglob("*.partial"))
+
 
 class TestSharing:
     @pytest.mark.slow
@@ -254,6 +286,14 @@ class TestRefusals:
         with pytest.raises(ValueError, match="is no store of a sweep"):
             own(tmp_path, 20)
         assert [x.name for x in tmp_path.iterdir()] == ["letter.txt"]
+
+    def test_an_address_that_holds_other_arrays(self):
+        address = "memory://sweep-test/others.zarr"
+        group_of(address, "w").create_array("letter", data=np.arange(3.0))
+        for other in (address, f"{address}/letter"):
+            with pytest.raises(ValueError, match="is no store of a sweep"):
+                own(other, 20)
+        np.testing.assert_array_equal(arrays(address)["letter"], np.arange(3.0))
 
     def test_bad_input_leaves_nothing(self, tmp_path):
         store = tmp_path / "s.zarr"

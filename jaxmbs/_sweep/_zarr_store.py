@@ -54,8 +54,7 @@ def existing_chunk(address: str, digest: str) -> int | None:
     **Raises:** `ModelError` if something else is there, or a sweep of something else.
     """
     mark = _mark(address)
-    if mark is None or not (mark["ready"] or mark["digest"] == digest):
-        _refuse_others(address, mark)
+    if mark is None or not mark["ready"]:
         return None
     if mark["digest"] != digest:
         raise ModelError(
@@ -63,27 +62,39 @@ def existing_chunk(address: str, digest: str) -> int | None:
             "version, platform or batch width that computed it) differ. Choose another store, or "
             "remove this one."
         )
-    return mark["chunk"] if mark["ready"] else None
-
-
-def _refuse_others(address: str, mark: dict[str, Any] | None) -> None:
-    path = Path(address)
-    if mark is None and path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise ModelError(
-            f"{address!r} exists and is no store of a sweep; choose another place for it."
-        )
+    return mark["chunk"]
 
 
 def _mark(address: str) -> dict[str, Any] | None:
+    """What the root says of the sweep; None if there is nothing at this address."""
     zarr = optional("zarr", "sweep")
     if "://" in address:
         optional("fsspec", "sweep")
     try:
-        return zarr.open_group(address, mode="r").attrs.get(_MARK)
-    except (FileNotFoundError, zarr.errors.GroupNotFoundError, zarr.errors.ContainsArrayError):
-        return None
+        mark = zarr.open_group(address, mode="r").attrs.get(_MARK)
+    except (FileNotFoundError, zarr.errors.GroupNotFoundError):
+        if _empty(Path(address)):
+            return None
+        mark = None
+    except zarr.errors.ContainsArrayError:
+        mark = None
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(f"cannot open the store {address!r}: {error}") from None
+    if mark is None:
+        raise ModelError(
+            f"{address!r} exists and is no store of a sweep; choose another place for it."
+        )
+    return mark
+
+
+def _empty(path: Path) -> bool:
+    """Whether nothing is there, but for what a kill left of the first file."""
+    return not path.exists() or (path.is_dir() and all(map(_remains, path.iterdir())))
+
+
+def _remains(path: Path) -> bool:
+    """Whether a kill left this of a file that was being written (Zarr gives it the name last)."""
+    return path.suffix == ".partial"
 
 
 def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> None:
@@ -94,7 +105,13 @@ def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> Non
     """
     mark = {"digest": layout.digest, "chunk": layout.chunk, "ready": False}
     try:
-        group = optional("zarr", "sweep").open_group(address, mode="w", attributes={_MARK: mark})
+        remove_remains(address)
+        # The root comes first and is never removed, so that a kill leaves what is known again.
+        group = optional("zarr", "sweep").open_group(
+            address, mode="a", use_consolidated=False, attributes={_MARK: mark}
+        )
+        group.attrs[_MARK] = mark
+        _clear(group)
         for variable in layout.variables:
             along = variable.dimensions[0] == CASE
             group.create_array(
@@ -105,6 +122,7 @@ def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> Non
                 fill_value=_fill(variable.dtype),
                 dimension_names=variable.dimensions,
                 attributes=variable.attributes,
+                overwrite=True,
             )
         for name, array in known.items():
             group[name][:] = array
@@ -116,11 +134,22 @@ def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> Non
             fill_value=0,
             dimension_names=(CHUNK,),
             attributes={"long_name": "1 for each chunk of cases that is finished"},
+            overwrite=True,
         )
         group.attrs.update({**layout.attributes, _MARK: mark | {"ready": True}})
         _consolidate(address)
     except OSError as error:
         raise ModelError(f"cannot write the store {address!r}: {error}.") from None
+
+
+def _clear(group: Any) -> None:
+    """Remove the arrays of a store that was not finished."""
+    with warnings.catch_warnings():
+        # Zarr names the folders in which a kill left no description; they are made anew.
+        warnings.simplefilter("ignore")
+        names = list(group)
+    for name in names:
+        del group[name]
 
 
 def _consolidate(address: str) -> None:
@@ -142,5 +171,5 @@ def remove_remains(address: str) -> None:
     """Remove what a kill left of the files that were being written."""
     path = Path(address)
     if path.is_dir():
-        for remains in path.rglob("*.partial"):
+        for remains in filter(_remains, path.rglob("*")):
             remains.unlink(missing_ok=True)
