@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._linalg import AbstractDescriptor
@@ -138,7 +138,7 @@ def _looked(
     left, right, values = _smallest(descriptor, last.left, others, rounds)
 
     moved = _by_column(descriptor.mass)(right)
-    overlaps = (last.left.T @ left) * (last.right.T @ moved)
+    overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
     turned = jnp.sum(overlaps, axis=0) < _TURNED
     same = jnp.argmax(jnp.abs(overlaps), axis=0)
     before = last.values[same]
@@ -198,12 +198,27 @@ def _smallest(
     basis = lax.fori_loop(0, rounds, iterate, known + others[None] * rates)
     force = _by_column(descriptor.transpose)(basis / scale)
     motion = _by_column(descriptor.inverse_mass)(force)
-    squares, turn = _eigenvectors(force.T @ motion)
+    squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2
-    order = jnp.argsort(jnp.where(found, squares, jnp.inf))
+    order = _ascending(jnp.where(found, squares, jnp.inf))
     found, turn = found[order], turn[:, order]
     values = jnp.where(found, jnp.sqrt(jnp.where(found, squares[order], 1.0)), 0.0)
-    return basis @ turn, motion @ (turn / jnp.where(found, values, jnp.inf)[None]), values
+    scaled = turn / jnp.where(found, values, jnp.inf)[None]
+    return _product(basis, turn), _product(motion, scaled), values
+
+
+def _ascending(values: Float[Array, " k"]) -> Int[Array, " k"]:
+    """The order of a few values, the smallest first, without a sort."""
+    k = np.arange(len(values))
+    before = values[:, None] < values[None]
+    before = before | ((values[:, None] == values[None]) & (k[:, None] < k[None]))
+    place = jnp.sum(before, axis=0)
+    return jnp.sum((place[None] == k[:, None]) * k[None], axis=1)
+
+
+def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Array, "a b"]:
+    """The product of matrices with a few rows or columns, without a library's function."""
+    return jnp.sum(one[:, :, None] * other[None], axis=1)
 
 
 def _by_column(function: Any) -> Any:

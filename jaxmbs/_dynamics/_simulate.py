@@ -184,7 +184,7 @@ def _consistent(
 
 class _Arguments(eqx.Module):
     """What the vector field and the steps depend on besides the state. `first`: the state at the
-    start; `end` (s): of the run.
+    start; `end` (s): of the run; `knots` (s), at which motions are not smooth.
     `onto`: take slopes on the constraints, as rows become independent off them, or a singular
     configuration is near; none: never."""
 
@@ -193,6 +193,7 @@ class _Arguments(eqx.Module):
     stabilisation: AbstractStabilisation
     first: Float[Array, " state"]
     end: Scalar
+    knots: Float[Array, " knots"]
     onto: BoolScalar | None
 
 
@@ -231,7 +232,8 @@ def _run(
     onto = loosens(system, q, grid[0]) if integration.stabilisation.projecting else None
     slopes = motion_only(formulation, system)
     first = lax.stop_gradient(y0)
-    args = _Arguments(system, slopes, integration.stabilisation, first, grid[-1], onto)
+    stabilisation, knots = integration.stabilisation, system.knots()
+    args = _Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
         ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),

@@ -93,7 +93,7 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
             watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
             y1 = y1.at[-1].add(passed)
             # Steps lead across a singular configuration, not to it, unless they must end there.
-            forced = (t1 >= args.end) | jnp.any(t1 == args.system.knots())
+            forced = (t1 >= args.end) | jnp.any(t1 == args.knots)
             usable = usable & (forced | ~watched.beside)
         if error is not None:
             error = jnp.where(usable, error, jnp.inf)

@@ -1,11 +1,11 @@
 import abc
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._linalg import placed
 from .._system import AbstractSystem
 
 
@@ -73,5 +73,5 @@ class Baumgarte(AbstractStabilisation):
     ) -> Float[Array, " rows"]:
         velocity = system.velocity_residual(q, v, t)
         position = system.position_residual(q, t)
-        feedback = jnp.zeros_like(velocity).at[system.structure.geometric_rows].set(position)
+        feedback = placed([position], [system.structure.geometric_rows], len(velocity))
         return -2 * self.alpha * velocity - self.beta**2 * feedback

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractDescriptor, placed
 from .._system import AbstractSystem
 
 
@@ -23,7 +23,5 @@ def geometric_gap(
 ) -> Float[Array, " rows"]:
     """Phi, zero in the place of velocity constraints."""
     residual = system.position_residual(q, t)
-    if system.structure.geometric.all():
-        return residual
-    rows = jnp.zeros((len(system.structure.rows),), q.dtype)
-    return rows.at[system.structure.geometric_rows].set(residual, unique_indices=True)
+    structure = system.structure
+    return placed([residual], [structure.geometric_rows], len(structure.rows))

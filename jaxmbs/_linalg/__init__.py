@@ -14,6 +14,7 @@ from ._descriptor import (
 )
 from ._directional import directional_derivative as directional_derivative
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
+from ._placing import placed as placed
 from ._proximal import (
     damped_solver as damped_solver,
     motion_solver as motion_solver,

@@ -17,6 +17,7 @@ from .._bodies import AbstractMarker
 from .._constraints import AbstractPrimitive, Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractLoad
+from .._linalg import placed
 from ._groups import (
     ForceGroup,
     frames_and_twists,
@@ -35,13 +36,12 @@ def generalized_loads(
     t: Scalar,
 ) -> Float[Array, " extended_v"]:
     """The generalized force of all loads, from the ground-extended state."""
-    total = jnp.zeros_like(v)
+    forces = []
     for group in groups:
         parts = (group.load, group.markers)
         slots = (slot_coordinates(group, q), slot_velocities(group, v))
-        forces = map_parts(_load, parts, *slots, shared=(t,))
-        total = _added(total, group, forces)
-    return total
+        forces.append(map_parts(_load, parts, *slots, shared=(t,)))
+    return _total(groups, forces, v)
 
 
 def generalized_friction(
@@ -52,14 +52,13 @@ def generalized_friction(
     multipliers: Float[Array, " rows"],
 ) -> Float[Array, " extended_v"]:
     """The generalized friction force of all joints, from the ground-extended state."""
-    total = jnp.zeros_like(v)
+    forces = []
     for group in groups:
         parts = (group.law, group.primitives, group.markers)
         slots = (slot_coordinates(group, q), slot_velocities(group, v))
         own = multipliers[group.indices["rows"]]
-        forces = map_parts(_friction, parts, *slots, own, shared=(t,))
-        total = _added(total, group, forces)
-    return total
+        forces.append(map_parts(_friction, parts, *slots, own, shared=(t,)))
+    return _total(groups, forces, v)
 
 
 def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) -> Scalar:
@@ -71,12 +70,20 @@ def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) 
     return total
 
 
-def _added(
-    total: Float[Array, " extended_v"], group: ForceGroup | FrictionGroup, forces: Vectors
+def _total(
+    groups: Sequence[ForceGroup | FrictionGroup],
+    forces: Sequence[Vectors],
+    v: Float[Array, " extended_v"],
 ) -> Float[Array, " extended_v"]:
-    for k, force in enumerate(forces):
-        total = total.at[group.indices[f"v{k}"]].add(force)
-    return total
+    """The sum of what each part of a group exerts on each of its slots."""
+    if not groups:
+        return jnp.zeros_like(v)
+    parts = [
+        (force, group.indices[f"v{k}"])
+        for group, own in zip(groups, forces, strict=True)
+        for k, force in enumerate(own)
+    ]
+    return placed(*zip(*parts, strict=True), len(v))
 
 
 # The functions below see ONE force.

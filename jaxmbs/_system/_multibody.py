@@ -15,7 +15,7 @@ from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Releas
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
 from .._indices import Indices
-from .._linalg import BlockDescriptor, layout_of, Pattern
+from .._linalg import BlockDescriptor, layout_of, Pattern, placed
 from . import _groups
 from ._blocks import constraint_blocks, mass_blocks, pattern_of
 from ._building import build, Built, GROUND
@@ -90,16 +90,16 @@ class MultibodySystem(AbstractSystem):
     def force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
-        total = jnp.zeros_like(v)
-        for group in self.body_groups:
-            total = total.at[group.indices["v"]].add(
-                map_parts(
-                    lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
-                    group.inertia,
-                    q[group.indices["q"]],
-                    v[group.indices["v"]],
-                )
+        own = [
+            map_parts(
+                lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
+                group.inertia,
+                q[group.indices["q"]],
+                v[group.indices["v"]],
             )
+            for group in self.body_groups
+        ]
+        total = placed(own, self._places("v"), self.structure.nv)
         t = jnp.asarray(t, q.dtype)
         loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
         return total + loads[: self.structure.nv]
@@ -243,29 +243,33 @@ class MultibodySystem(AbstractSystem):
         coordinates, _ = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))
         return places_of(self.constraint_groups, self.structure, GROUND, coordinates)
 
+    def _places(self, kind: str) -> list[np.ndarray]:
+        return [group.indices[kind] for group in self.body_groups]
+
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        result = jnp.zeros_like(q)
-        for group in self.body_groups:
-            rate = jax.vmap(group.inertia.coordinates.rate)
-            iq, iv = group.indices["q"], group.indices["v"]
-            result = result.at[iq].set(rate(q[iq], v[iv]), unique_indices=True)
-        return result
+        parts = [
+            jax.vmap(group.inertia.coordinates.rate)(q[group.indices["q"]], v[group.indices["v"]])
+            for group in self.body_groups
+        ]
+        return placed(parts, self._places("q"), self.structure.nq)
 
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        result = q
-        for group in self.body_groups:
-            retract = jax.vmap(group.inertia.coordinates.retract)
-            iq, iv = group.indices["q"], group.indices["v"]
-            result = result.at[iq].set(retract(q[iq], step[iv]), unique_indices=True)
-        return result
+        parts = [
+            jax.vmap(group.inertia.coordinates.retract)(
+                q[group.indices["q"]], step[group.indices["v"]]
+            )
+            for group in self.body_groups
+        ]
+        return placed(parts, self._places("q"), self.structure.nq)
 
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        result = jnp.zeros((self.structure.nv,), q.dtype)
-        for group in self.body_groups:
-            difference = jax.vmap(group.inertia.coordinates.difference)
-            iq, iv = group.indices["q"], group.indices["v"]
-            result = result.at[iv].set(difference(q[iq], end[iq]), unique_indices=True)
-        return result
+        parts = [
+            jax.vmap(group.inertia.coordinates.difference)(
+                q[group.indices["q"]], end[group.indices["q"]]
+            )
+            for group in self.body_groups
+        ]
+        return placed(parts, self._places("v"), self.structure.nv)
 
     def knots(self) -> Float[Array, " knots"]:
         leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
@@ -314,13 +318,13 @@ class MultibodySystem(AbstractSystem):
                 start += _row_count(changed)
         groups = tuple(group for group, _, _ in released)
         matrix, frames = eqx.filter_jit(_released_rows)(self, groups, q, v, t)
-        for (group, joint, release), placed in zip(released, frames, strict=True):
+        for (group, joint, release), rotations in zip(released, frames, strict=True):
             size = group.indices["order"].shape[0]
             for i, name in enumerate(group.names):
                 axis = None
                 if release.axis is not None:
                     # Adding zero turns a printed -0 into 0.
-                    column = np.asarray(placed[i, :, release.axis]).round(12) + 0.0
+                    column = np.asarray(rotations[i, :, release.axis]).round(12) + 0.0
                     axis = tuple(column.tolist())
                 first = group.indices["row"][i]
                 rows = np.asarray(matrix[first : first + size])
