@@ -18,6 +18,10 @@ import os
 # One thread for every library; to be said before the libraries are loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# As the README advises for many runs of small mechanisms; XLA_FLAGS="" measures without.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=300000"
+)
 
 import argparse
 import dataclasses
@@ -252,7 +256,8 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
 def measured(case: Case, mechanism: str, windows: int, peers: bool) -> dict[str, Any]:
     """Own and peers' rows of one mechanism."""
     own = [dataclasses.asdict(row) for row in own_rows(case, peers and windows <= 4)]
-    return {"jaxmbs": own, "peers": others(case, mechanism, windows) if peers else []}
+    found = others(case, mechanism, windows) if peers else []
+    return {"xla_flags": os.environ["XLA_FLAGS"], "jaxmbs": own, "peers": found}
 
 
 def main() -> None:

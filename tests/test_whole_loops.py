@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 import jaxmbs as jm
-from jaxmbs._linalg import placed
+from jaxmbs._linalg import placed, taken
 
 
 # Of any size: what is asked is whether anything in them keeps XLA from it.
@@ -42,6 +43,65 @@ class TestPlaced:
         slopes = jax.grad(lambda x: placed(x, places, size) @ weights)(parts)
         for slope, place in zip(slopes, places, strict=True):
             np.testing.assert_array_equal(slope, weights[place])
+
+
+class TestTaken:
+    @pytest.mark.parametrize("shape", [(5,), (2, 5), (3, 2, 5)])
+    @pytest.mark.parametrize(
+        "places", [[0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [[1, 1, 3], [1, 0, 3]], [2], [], [3] * 40]
+    )
+    def test_values_and_derivatives(self, shape, places, rng):
+        """Each entry goes nowhere, once or often."""
+        places = np.array(places, dtype=int)
+        x = jnp.asarray(rng.normal(size=shape))
+        np.testing.assert_array_equal(taken(x, places), np.asarray(x)[..., places])
+        weights = jnp.asarray(rng.normal(size=(*shape[:-1], *places.shape)))
+
+        def scalar(x):
+            return jnp.sum(weights * jnp.sin(taken(jnp.asarray(x), places)) ** 2)
+
+        check_grads(scalar, (x,), order=3, modes=["fwd", "rev"])
+
+    def test_in_batches_along_any_axis(self, rng):
+        x, places = jnp.asarray(rng.normal(size=(3, 4, 5))), np.array([[2, 0], [1, 2]])
+        for axis in range(2):
+            found = jax.vmap(lambda y: taken(y, places), in_axes=axis)(x)
+            np.testing.assert_array_equal(found, np.moveaxis(np.asarray(x), axis, 0)[..., places])
+        found = jax.vmap(lambda y: taken(y, np.array([1, 1, 0])), in_axes=2, out_axes=2)(x)
+        np.testing.assert_array_equal(found, np.asarray(x)[:, [1, 1, 0]])
+        many = jax.jit(jax.vmap(jax.grad(lambda y: jnp.sum(taken(y, places) ** 2))))(x)
+        wanted = 2 * np.asarray(x) * np.array([1, 1, 2, 0, 0])
+        np.testing.assert_allclose(many, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("mechanism", ["four-bar-chain:1", "mobile-robot", "parallelogram"])
+def test_derivatives_hold_no_scatter(mechanism, rng):
+    """Of all that a slope is made of, and of its solve."""
+    system = jm.mechanisms.get(mechanism).system()
+    v = jnp.asarray(rng.normal(size=system.structure.nv))
+    multipliers = jnp.asarray(rng.normal(size=len(system.structure.rows)))
+
+    def everything(q, v):
+        descriptor = system.descriptor(q, v, 0.5)
+        found = [
+            system.position_residual(q, 0.5),
+            system.velocity_residual(q, v, 0.5),
+            system.acceleration_offset(q, v, 0.5),
+            system.force(q, v, 0.5),
+            system.rate(q, v),
+            system.retract(q, v),
+            system.difference(q, system.reference_q),
+            descriptor.mass(v),
+            descriptor.inverse_mass(v),
+            descriptor.constrain(v),
+            descriptor.transpose(multipliers),
+            jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.5).acceleration,
+        ]
+        return sum(jnp.sum(jnp.sin(x)) for x in found)
+
+    lowered = jax.jit(jax.grad(everything, argnums=(0, 1))).lower(system.reference_q, v)
+    assert "gather" in lowered.as_text()
+    assert "scatter" not in lowered.as_text()
 
 
 PROGRAM = """

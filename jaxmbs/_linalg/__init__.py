@@ -14,7 +14,6 @@ from ._descriptor import (
 )
 from ._directional import directional_derivative as directional_derivative
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
-from ._placing import placed as placed
 from ._proximal import (
     damped_solver as damped_solver,
     motion_solver as motion_solver,
@@ -34,4 +33,5 @@ from ._rank import (
 from ._saddle_point import saddle_point as saddle_point, SaddlePoint as SaddlePoint
 from ._scaling import normalise_rows as normalise_rows
 from ._schur import SchurOperator as SchurOperator
+from ._taking import placed as placed, taken as taken
 from ._unit_rows import unit_rows as unit_rows, UnitRows as UnitRows

@@ -28,6 +28,7 @@ from ._descriptor import AbstractDescriptor, AbstractFactor
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._sums import sum_over
+from ._taking import taken
 
 
 # A body with more slots than this becomes a vertex of the graph.
@@ -113,19 +114,19 @@ class BlockDescriptor(AbstractDescriptor):
     def _by_body(
         self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
-        parts = _behind_zero(v)[self.layout.indices["body_column"]]
+        parts = taken(_behind_zero(v), self.layout.indices["body_column"])
         product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
-        return product.ravel()[self.layout.indices["column_body"]]
+        return taken(product.ravel(), self.layout.indices["column_body"])
 
     def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        parts = _behind_zero(v)[self.layout.indices["slot_column"]]
+        parts = taken(_behind_zero(v), self.layout.indices["slot_column"])
         blocks = self.constraint_blocks
         product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
         return _sum_of(product, self.layout.indices["row_slot"])
 
     def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         indices = self.layout.indices
-        parts = _behind_zero(multipliers)[indices["slot_row"]]
+        parts = taken(_behind_zero(multipliers), indices["slot_row"])
         blocks = self.constraint_blocks
         if not len(parts):
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
@@ -133,8 +134,8 @@ class BlockDescriptor(AbstractDescriptor):
         total = _sum_of(product, indices["column_slot"])
         if indices["hub_body"].size:
             own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
-            sums = jnp.sum(product[:, indices["hub_slot"]][:, None] * own[None], axis=-1)
-            total = total + _behind_zero(sums.ravel())[indices["column_hub"]]
+            sums = jnp.sum(taken(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
+            total = total + taken(_behind_zero(sums.ravel()), indices["column_hub"])
         return total
 
     def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "BlockDescriptor":
@@ -144,7 +145,7 @@ class BlockDescriptor(AbstractDescriptor):
 
     def _half(self) -> Float[Array, "r c slots"]:
         """The blocks of C M^-1."""
-        inverse = self.inverse_blocks[:, :, self.layout.indices["slot_body"]]
+        inverse = taken(self.inverse_blocks, self.layout.indices["slot_body"])
         blocks, columns = self.constraint_blocks, len(inverse)
         return sum_over(lambda k: blocks[:, k][:, None] * inverse[k][None], columns)
 
@@ -163,10 +164,10 @@ class BlockDescriptor(AbstractDescriptor):
         columns = blocks.shape[1]
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = _behind_zero(1 / scale)[indices["slot_row"]]
+        by_slot = taken(_behind_zero(1 / scale), indices["slot_row"])
         left = half * by_slot[:, None]
         right = blocks * by_slot[:, None]
-        first, second = left[:, :, indices["first"]], right[:, :, indices["second"]]
+        first, second = taken(left, indices["first"]), taken(right, indices["second"])
         pairs = sum_over(lambda k: first[:, k][:, None] * second[:, k][None], columns)
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
         values = [self._own_blocks(left, right, shift), pairs.ravel(), *self._hub_values(right)]
@@ -184,7 +185,9 @@ class BlockDescriptor(AbstractDescriptor):
         by_slot = sum_over(lambda k: left[:, k][:, None] * right[:, k][None], left.shape[1])
         blocks = _sum_of(by_slot, indices["constraint_slot"])
         identity = np.eye(blocks.shape[0])[:, :, None]
-        return (blocks + identity * _behind_zero(shift)[indices["constraint_row"]][None]).ravel()
+        return (
+            blocks + identity * taken(_behind_zero(shift), indices["constraint_row"])[None]
+        ).ravel()
 
     def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
         """Coupling blocks and -M of the hubs, whose unknowns are scaled by the roots of the
@@ -192,18 +195,19 @@ class BlockDescriptor(AbstractDescriptor):
         indices = self.layout.indices
         if not indices["hub_body"].size:
             return []
-        mass = self.mass_blocks[:, :, indices["hub_body"]]
+        mass = taken(self.mass_blocks, indices["hub_body"])
         diagonal = jnp.diagonal(mass).T
         size = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
         hubs = np.searchsorted(indices["hub_body"], indices["slot_body"][indices["hub_slot"]])
-        coupling = scaled[:, :, indices["hub_slot"]] / size[:, hubs][None]
+        coupling = taken(scaled, indices["hub_slot"]) / taken(size, hubs)[None]
         return [coupling.ravel(), -(mass / size[:, None] / size[None]).ravel()]
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         layout = self.layout
-        scaled = self.constraint_blocks * _behind_zero(columns)[layout.indices["slot_column"]][None]
+        by_slot = taken(_behind_zero(columns), layout.indices["slot_column"])
+        scaled = self.constraint_blocks * by_slot[None]
         return block_null_projector(
             scaled, layout.indices, layout.elimination, sets, regularisation
         )

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
 from ._sums import sum_over
+from ._taking import taken
 
 
 # Column steps are written out up to this many own unknowns, and looped over beyond.
@@ -93,7 +94,7 @@ def solve(
     pool = jnp.concatenate([zero, right])
     updates, forward = zero, []
     for level, part in zip(elimination.levels, factors, strict=True):
-        vector = pool[level.indices["right"]]
+        vector = taken(pool, level.indices["right"])
         if level.indices["updates"].size:
             change = gathered(updates, level.indices["updates"])
             vector, rest = vector + change[: level.own], change[level.own :]
@@ -110,11 +111,11 @@ def solve(
     ):
         vector = own
         if level.boundary:
-            later = solved[level.indices["later"]]
+            later = taken(solved, level.indices["later"])
             vector = vector - _transposed(part.below, later)
         vector = _transposed(part.inverse, vector)
         solved = jnp.concatenate([solved, vector.ravel()])
-    return solved[elimination.indices["solution"]]
+    return taken(solved, elimination.indices["solution"])
 
 
 def _applied(matrices: Float[Array, "a b n"], vectors: Float[Array, "b n"]) -> Float[Array, "a n"]:
@@ -135,7 +136,7 @@ def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "
     """
     if not len(indices):
         return jnp.zeros(indices.shape[1:], pool.dtype)
-    parts = lax.optimization_barrier(pool[indices])
+    parts = lax.optimization_barrier(taken(pool, indices))
     return sum_over(lambda k: parts[k], len(indices), apart=False)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._linalg import Pattern, Slot
+from .._linalg import Pattern, Slot, taken
 from . import _groups
 from ._groups import BodyGroup, ConstraintGroup, map_parts
 
@@ -49,8 +49,9 @@ def constraint_blocks(
         blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
         for k, block in enumerate(blocks):
             moving = _moving(group, k, number)
-            own = block[moving] if len(moving) < block.shape[0] else block
-            ordered = jnp.moveaxis(own[:, group.indices["order"]], 0, -1)
+            own = jnp.moveaxis(block, 0, -1)
+            own = taken(own, moving) if len(moving) < own.shape[-1] else own
+            ordered = jnp.stack([own[i] for i in group.indices["order"].tolist()])
             missing = ((0, r - ordered.shape[0]), (0, c - ordered.shape[1]), (0, 0))
             parts.append(jnp.pad(ordered, missing))
     return jnp.concatenate(parts, axis=-1)
@@ -63,14 +64,16 @@ def mass_blocks(
     c = max(len(columns) for columns in pattern.bodies)
     parts, firsts = [], []
     for group in groups:
-        block = map_parts(lambda b, x: b.mass_matrix(x), group.inertia, q[group.indices["q"]])
+        block = map_parts(
+            lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"])
+        )
         missing = c - block.shape[-1]
         padded = jnp.pad(jnp.moveaxis(block, 0, -1), ((0, missing), (0, missing), (0, 0)))
         parts.append(padded)
         firsts.append(group.indices["v"][:, 0])
     order = np.argsort(np.concatenate(firsts))
     blocks = jnp.concatenate(parts, axis=-1)
-    return blocks if np.all(np.diff(order) > 0) else blocks[:, :, order]
+    return blocks if np.all(np.diff(order) > 0) else taken(blocks, order)
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:

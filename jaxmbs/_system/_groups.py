@@ -19,6 +19,7 @@ from .._constraints import AbstractJoint, AbstractPrimitive
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
+from .._linalg import taken
 
 
 Vectors = tuple[Float[Array, " ..."], ...]
@@ -110,12 +111,12 @@ def map_parts(
 
 def slot_coordinates(group: AnyGroup, q: Float[Array, " nq"]) -> Vectors:
     """Coordinates of each slot's bodies, (n, nq) each, from the ground-extended q."""
-    return tuple(q[group.indices[f"q{k}"]] for k in range(len(group.markers)))
+    return tuple(taken(q, group.indices[f"q{k}"]) for k in range(len(group.markers)))
 
 
 def slot_velocities(group: AnyGroup, v: Float[Array, " nv"]) -> Vectors:
     """Velocities of each slot's bodies, (n, nv) each, from the ground-extended v."""
-    return tuple(v[group.indices[f"v{k}"]] for k in range(len(group.markers)))
+    return tuple(taken(v, group.indices[f"v{k}"]) for k in range(len(group.markers)))
 
 
 # The functions below see ONE joint: (primitives, markers), and one vector per slot.

@@ -17,7 +17,7 @@ from .._bodies import AbstractMarker
 from .._constraints import AbstractPrimitive, Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractLoad
-from .._linalg import placed
+from .._linalg import placed, taken
 from ._groups import (
     ForceGroup,
     frames_and_twists,
@@ -56,7 +56,7 @@ def generalized_friction(
     for group in groups:
         parts = (group.law, group.primitives, group.markers)
         slots = (slot_coordinates(group, q), slot_velocities(group, v))
-        own = multipliers[group.indices["rows"]]
+        own = taken(multipliers, group.indices["rows"])
         forces.append(map_parts(_friction, parts, *slots, own, shared=(t,)))
     return _total(groups, forces, v)
 
@@ -78,12 +78,9 @@ def _total(
     """The sum of what each part of a group exerts on each of its slots."""
     if not groups:
         return jnp.zeros_like(v)
-    parts = [
-        (force, group.indices[f"v{k}"])
-        for group, own in zip(groups, forces, strict=True)
-        for k, force in enumerate(own)
-    ]
-    return placed(*zip(*parts, strict=True), len(v))
+    parts = [force for own in forces for force in own]
+    places = [g.indices[f"v{k}"] for g in groups for k in range(len(g.markers))]
+    return placed(parts, places, len(v))
 
 
 # The functions below see ONE force.

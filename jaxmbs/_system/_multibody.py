@@ -15,7 +15,7 @@ from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Releas
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
 from .._indices import Indices
-from .._linalg import BlockDescriptor, layout_of, Pattern, placed
+from .._linalg import BlockDescriptor, layout_of, Pattern, placed, taken
 from . import _groups
 from ._blocks import constraint_blocks, mass_blocks, pattern_of
 from ._building import build, Built, GROUND
@@ -81,7 +81,9 @@ class MultibodySystem(AbstractSystem):
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         matrix = jnp.zeros((self.structure.nv,) * 2, q.dtype)
         for group in self.body_groups:
-            block = map_parts(lambda b, x: b.mass_matrix(x), group.inertia, q[group.indices["q"]])
+            block = map_parts(
+                lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"])
+            )
             start = group.indices["v"][:, 0]
             matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
         return matrix
@@ -94,8 +96,8 @@ class MultibodySystem(AbstractSystem):
             map_parts(
                 lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
                 group.inertia,
-                q[group.indices["q"]],
-                v[group.indices["v"]],
+                taken(q, group.indices["q"]),
+                taken(v, group.indices["v"]),
             )
             for group in self.body_groups
         ]
@@ -115,7 +117,7 @@ class MultibodySystem(AbstractSystem):
             qs = _groups.slot_coordinates(group, coordinates)
             part = (group.primitives, group.markers)
             parts.append(map_parts(_groups.position, part, qs, shared=(t,)).ravel())
-        return jnp.concatenate(parts)[self.indices["geometric_order"]]
+        return taken(jnp.concatenate(parts), self.indices["geometric_order"])
 
     @jitted
     def constraint_matrix(
@@ -171,8 +173,8 @@ class MultibodySystem(AbstractSystem):
             vs = _groups.slot_velocities(group, velocities)
             part = (group.primitives, group.markers)
             rows = map_parts(function, part, qs, vs, shared=(t,))
-            parts.append(rows[:, group.indices["order"]].ravel())
-        return jnp.concatenate(parts)[self.indices["row_order"]]
+            parts.append(taken(rows, group.indices["order"]).ravel())
+        return taken(jnp.concatenate(parts), self.indices["row_order"])
 
     @jitted
     def descriptor(
@@ -210,8 +212,8 @@ class MultibodySystem(AbstractSystem):
                 map_parts(
                     lambda b, x, u: 0.5 * u @ b.mass_matrix(x) @ u,
                     group.inertia,
-                    q[group.indices["q"]],
-                    v[group.indices["v"]],
+                    taken(q, group.indices["q"]),
+                    taken(v, group.indices["v"]),
                 )
             )
         return total
@@ -233,7 +235,7 @@ class MultibodySystem(AbstractSystem):
                 map_parts(
                     lambda b, x: b.potential(x, self.gravity),
                     group.inertia,
-                    q[group.indices["q"]],
+                    taken(q, group.indices["q"]),
                 )
             )
         return self.kinetic_energy(q, v), potential
@@ -248,7 +250,9 @@ class MultibodySystem(AbstractSystem):
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
-            jax.vmap(group.inertia.coordinates.rate)(q[group.indices["q"]], v[group.indices["v"]])
+            jax.vmap(group.inertia.coordinates.rate)(
+                taken(q, group.indices["q"]), taken(v, group.indices["v"])
+            )
             for group in self.body_groups
         ]
         return placed(parts, self._places("q"), self.structure.nq)
@@ -256,7 +260,7 @@ class MultibodySystem(AbstractSystem):
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
             jax.vmap(group.inertia.coordinates.retract)(
-                q[group.indices["q"]], step[group.indices["v"]]
+                taken(q, group.indices["q"]), taken(step, group.indices["v"])
             )
             for group in self.body_groups
         ]
@@ -265,7 +269,7 @@ class MultibodySystem(AbstractSystem):
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         parts = [
             jax.vmap(group.inertia.coordinates.difference)(
-                q[group.indices["q"]], end[group.indices["q"]]
+                taken(q, group.indices["q"]), taken(end, group.indices["q"])
             )
             for group in self.body_groups
         ]

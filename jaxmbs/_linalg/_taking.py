@@ -1,0 +1,112 @@
+"""Entries taken from arrays, and put together, at places that are known beforehand.
+
+The derivative of a gather is a scatter. XLA makes a loop of each scatter on a CPU, one turn for
+each entry, and makes no single function of a loop that holds one. So what is taken here has the
+derivative that its places allow: a gather of all that an entry went to.
+"""
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array, Float, Int
+
+from .._indices import Indices
+
+
+# An entry is gathered from all that belong to it, unless so many of the places stay empty.
+_EMPTY = 8
+
+# A place to which so many times more belongs than to any other is summed apart.
+_APART = 2
+
+# Sums of at most this many gathered arrays are written out.
+_WRITTEN_OUT = 16
+
+
+def taken(x: Float[Array, "*batch n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "..."]:
+    """x[..., places]: (*batch, *shape)."""
+    return _taken.bind(x, places=Indices(places=places))
+
+
+def placed(
+    parts: Sequence[Float[Array, "..."]], places: Sequence[Int[np.ndarray, "..."]], size: int
+) -> Float[Array, " size"]:
+    """An array of `size` entries: the sum of all of `parts` that belong to a place (the arrays of
+    `places` have the shapes of `parts`), zero where there is none."""
+    given = jnp.concatenate([jnp.ravel(part) for part in parts])
+    return _put(given, np.concatenate([np.ravel(place) for place in places]), size)
+
+
+def _put(
+    given: Float[Array, "*batch m"], where: Int[np.ndarray, " m"], size: int
+) -> Float[Array, "*batch size"]:
+    """The transpose of taking along the last axis."""
+    if np.array_equal(where, np.arange(size)):
+        return given
+    counts = np.bincount(where, minlength=size)
+    if np.all(counts == 1):
+        return taken(given, np.argsort(where))
+    # One place may be that of everything that is missing elsewhere.
+    first, second = np.argsort(-counts, kind="stable")[:2] if size > 1 else (0, 0)
+    if counts[first] > _APART * counts[second]:
+        rest = np.flatnonzero(where != first)
+        sums = _gathered(taken(given, rest), where[rest], size)
+        own = jnp.sum(taken(given, np.flatnonzero(where == first)), axis=-1)
+        return jnp.where(np.arange(size) == first, own[..., None], sums)
+    return _gathered(given, where, size)
+
+
+def _gathered(
+    given: Float[Array, "*batch m"], where: Int[np.ndarray, " m"], size: int
+) -> Float[Array, "*batch size"]:
+    """The sum over the k-th of all that belong to each place."""
+    counts = np.bincount(where, minlength=size)
+    most = int(np.max(counts, initial=0))
+    if not most or most * size > _EMPTY * (len(where) + size):
+        return jnp.zeros((*given.shape[:-1], size), given.dtype).at[..., where].add(given)
+    # What is missing is a zero behind the others.
+    order = np.argsort(where, kind="stable")
+    table = np.full((most, size), len(where))
+    table[np.arange(len(where)) - (np.cumsum(counts) - counts)[where[order]], where[order]] = order
+    padded = jnp.concatenate([given, jnp.zeros((*given.shape[:-1], 1), given.dtype)], axis=-1)
+    if most > _WRITTEN_OUT:
+        return jnp.sum(taken(padded, table), axis=-2)
+    return functools.reduce(operator.add, [taken(padded, row) for row in table])
+
+
+_taken = Primitive("taken")
+
+
+@_taken.def_impl
+def _take(x: Any, *, places: Indices) -> Any:
+    return jnp.asarray(x).at[..., places["places"]].get(mode="promise_in_bounds")
+
+
+@_taken.def_abstract_eval
+def _shape(x: Any, *, places: Indices) -> Any:
+    return ShapedArray((*x.shape[:-1], *places["places"].shape), x.dtype)
+
+
+def _transposed(cotangent: Any, x: Any, *, places: Indices) -> list[Any]:
+    if isinstance(cotangent, ad.Zero):
+        return [ad.Zero(x.aval)]
+    shape, where = x.aval.shape, places["places"]
+    given = jnp.asarray(cotangent).reshape(*shape[:-1], where.size)
+    return [_put(given, where.ravel(), shape[-1])]
+
+
+def _batched(arguments: Any, axes: Any, *, places: Indices) -> Any:
+    (x,), (axis,) = arguments, axes
+    return _taken.bind(jnp.moveaxis(x, axis, 0), places=places), 0
+
+
+mlir.register_lowering(_taken, mlir.lower_fun(_take, multiple_results=False))
+ad.deflinear2(_taken, _transposed)
+batching.primitive_batchers[_taken] = _batched
