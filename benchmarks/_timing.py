@@ -3,11 +3,12 @@ from collections.abc import Callable
 from typing import Any
 
 
-def best(function: Callable[[], Any], repeats: int = 5) -> float:
-    """Shortest wall-clock time of a call (s), after one call that is not counted."""
+def best(function: Callable[[], Any], repeats: int = 5, seconds: float = 0.0) -> float:
+    """Shortest wall-clock time of a call (s), after one call that is not counted. Calls are
+    repeated so many times at least, and for so many `seconds` in all."""
     function()
     times = []
-    for _ in range(repeats):
+    while len(times) < repeats or sum(times) < seconds:
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)

@@ -62,6 +62,11 @@ class TestTaken:
 
         check_grads(scalar, (x,), order=3, modes=["fwd", "rev"])
 
+    @pytest.mark.parametrize("place", [-1, 5])
+    def test_a_place_that_is_not_there(self, place):
+        with pytest.raises(IndexError, match="places 0 to 4 can be taken"):
+            taken(jnp.arange(5.0), np.array([0, place]))
+
     def test_in_batches_along_any_axis(self, rng):
         x, places = jnp.asarray(rng.normal(size=(3, 4, 5))), np.array([[2, 0], [1, 2]])
         for axis in range(2):

@@ -6,7 +6,7 @@ import of NumPy.
 """
 
 from . import exudyn_peer, mujoco_peer, pinocchio_peer
-from ._record import PeerRow as PeerRow
+from ._record import ENOUGH_SECONDS as ENOUGH_SECONDS, PeerRow as PeerRow
 
 
 _PEERS = (exudyn_peer, mujoco_peer, pinocchio_peer)

@@ -15,7 +15,7 @@ from . import exact
 
 
 # Long enough for the shortest of several runs to be free of interruptions, short enough to wait.
-_ENOUGH_SECONDS = 2.0
+ENOUGH_SECONDS = 2.0
 _ENOUGH_RUNS = 3
 _LONGEST_RUN = 60.0
 
@@ -113,7 +113,7 @@ def _again(seconds: list[float]) -> bool:
     total = sum(seconds)
     if total > _LONGEST_RUN:
         return False
-    return len(seconds) < _ENOUGH_RUNS or total < _ENOUGH_SECONDS
+    return len(seconds) < _ENOUGH_RUNS or total < ENOUGH_SECONDS
 
 
 def stopwatch() -> Callable[[], float]:

@@ -20,7 +20,8 @@ from jaxtyping import Array, Float, Int
 from .._indices import Indices
 
 
-# An entry is gathered from all that belong to it, unless so many of the places stay empty.
+# All that belongs to an entry is gathered from a table of the k-th of each, unless the table is so
+# many times larger than what it holds.
 _EMPTY = 8
 
 # A place to which so many times more belongs than to any other is summed apart.
@@ -31,7 +32,12 @@ _WRITTEN_OUT = 16
 
 
 def taken(x: Float[Array, "*batch n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "..."]:
-    """x[..., places]: (*batch, *shape)."""
+    """x[..., places]: (*batch, *shape).
+
+    **Raises:** `IndexError` for a place that is not there; none is counted from the end.
+    """
+    if np.any((places < 0) | (places >= x.shape[-1])):
+        raise IndexError(f"places 0 to {x.shape[-1] - 1} can be taken, not all of {places}.")
     return _taken.bind(x, places=Indices(places=places))
 
 
