@@ -27,8 +27,9 @@ class TestPlaced:
             ([(3,)], [[0, 1, 2]], 3),
             ([(2,), (2, 2)], [[1, 1], [[0, 1], [4, 4]]], 7),
             ([(0,)], [[]], 4),
-            # All on one place of many: no table is made.
+            # Much on one place of many is summed apart; on two, no table is made.
             ([(300,)], [[7] * 300], 1000),
+            ([(600,)], [[7] * 300 + [9] * 300], 1000),
         ],
     )
     def test_against_a_loop(self, sizes, places, size, rng):
