@@ -59,7 +59,7 @@ limits = [
 ]
 found = design.minimise(design.Peak(bearing, exponent=30), study, bounds, constraints=limits)
 print(found)
-after = design.responded(study, study.values(found.design))
+after = found.response
 forces = [np.asarray(bearing(response)) for response in (before, after)]
 print(f"peak force in A: {forces[0].max():.2f} N -> {forces[1].max():.2f} N")
 print(f"stroke: {1e3 * stroke(before):.2f} mm -> {1e3 * stroke(after):.2f} mm")

@@ -28,15 +28,15 @@ bounds = {
     "bodies.trolley.mass": (4.0, 8.0),
     "bodies.platform.mass": (8.0, 14.0),
 }
-run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8)
+# No singular configuration is near: the study compares ranks at the saved states.
+run = design.Motion(4.7712, count=64, rtol=1e-6, atol=1e-8, monitor=False)
 study = design.Study(model, list(bounds), run=run)
 wheel = design.Combination("W5")
 found = design.minimise(
     design.Peak(wheel, exponent=12), study, bounds, optimiser=design.SLSQP(steps=9)
 )
 print(found)
-before = design.responded(study, study.design)
-after = design.responded(study, study.values(found.design))
+before, after = found.start_response, found.response
 forces = [np.asarray(wheel(response)) for response in (before, after)]
 print(f"peak of W5: {np.abs(forces[0]).max():.3f} N -> {np.abs(forces[1]).max():.3f} N")
 

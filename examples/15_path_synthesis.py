@@ -75,8 +75,7 @@ print(f"root mean square distance: {1e3 * error[0]:.2f} mm, finished {1e3 * erro
 figure, (curves, counts) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
 curves.plot(*line.T, "o", color="0.6", ms=11, label="wanted")
 for found, style, label in ((many.best, "k--", "best of 1,024"), (best, "k-", "finished")):
-    response = design.responded(study, study.values(found.design))
-    curves.plot(*np.asarray(point(response)).T, style, marker=".", label=label)
+    curves.plot(*np.asarray(point(found.response)).T, style, marker=".", label=label)
 at = {name: np.array([best.design[f"joints.{name}.at.{axis}"] for axis in "xy"]) for name in "ABCD"}
 tip = np.array([best.design[f"bodies.coupler.position.{axis}"] for axis in "xy"])
 linkage = np.array([at["A"], at["B"], tip, at["C"], at["B"], at["C"], at["D"]])

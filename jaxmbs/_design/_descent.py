@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._dynamics import Trajectory
 from .._extras import optional
 from .._solution import RESULTS
 from .._sweep._answers import code_of
@@ -21,6 +22,7 @@ from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed
 from ._problem import FINE, Problem, survey
 from ._record import Record
 from ._refusal import DesignError
+from ._study import responded
 
 
 # The last tenth of the steps improves a study that has settled by less than this part.
@@ -77,6 +79,9 @@ class Descent(AbstractOptimiser):
                 break
             way.advance()
         return way.outcome(0)
+
+    def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
+        return responded(problem.study, problem.design(point))
 
 
 def enter(book: Logbook, points: np.ndarray, values: np.ndarray, ranks: np.ndarray) -> None:

@@ -193,7 +193,11 @@ def guard(study: Study, design: Mapping[str, RealScalarLike] | Numbers | None = 
     """
     x = study.design if design is None else study.values(design)
     study.check(x)
-    found = states(study, x)
+    return guard_at(study, x, states(study, x))
+
+
+def guard_at(study: Study, x: Float[Array, " p"], found: States) -> Guard:
+    """`guard` for a design whose states are known."""
     succeeded(found.result, "this design")
     conditions, ranks = _conditions(study, x, found)
     size = conditions.rank_size, conditions.closure_size

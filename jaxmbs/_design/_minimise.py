@@ -8,18 +8,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
+from .._dynamics import Trajectory
 from .._solution import RESULTS
 from .._sweep import Cases
 from .._sweep._answers import code_of
 from ._descent import Descent, enter, Way
-from ._guard import guard
+from ._guard import guard_at
 from ._logbook import Logbook, Progress
-from ._objective import Objective, require_gradient, unit_of_objective
+from ._objective import Objective, require_unique, unit_of_objective
 from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
 from ._optimum import Optimum, Starts
 from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
 from ._refusal import DesignError
-from ._study import Study
+from ._study import states, Study
 
 
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
@@ -65,12 +66,14 @@ def minimise(
     problem = problem_of(study, objective, bounds, constraints)
     begin = study.values({} if start is None else start)
     point = inside(problem, begin)
-    ranks = _guarded(problem, begin)
-    book = Logbook(problem, ranks, progress)
+    study.check(begin)
     chosen = optimiser
     if chosen is None:
         chosen = SLSQP() if constraints else Descent()
-    return _optimum(problem, book, chosen.run(Search(problem, point, book, store)))
+    first = chosen.respond(problem, point)
+    book = Logbook(problem, _guarded(problem, begin, first), progress)
+    outcome = chosen.run(Search(problem, point, book, store))
+    return _optimum(problem, book, outcome, first, chosen)
 
 
 def multistart(
@@ -105,8 +108,9 @@ def multistart(
     if not good.size:
         raise DesignError(_all_failed(begun.codes))
     # What has no gradient is refused before anything is done.
-    _guarded(problem, problem.design(jnp.asarray(begins[good[0]])))
     chosen = Descent() if optimiser is None else optimiser
+    promising = jnp.asarray(begins[good[0]])
+    _guarded(problem, problem.design(promising), chosen.respond(problem, promising))
     # What fails at once would only keep the others waiting.
     way = Way(chosen, problem, jnp.asarray(begins[good]), store)
     told = Logbook(problem, np.zeros(0), progress)
@@ -118,7 +122,7 @@ def multistart(
     ends = survey(problem, np.asarray(way.walkers.best), len(begins))
     same = (begun.ranks[good] == ends.ranks).all(axis=1)
     own[(own == FINE) & ~same] = _RANK_CHANGED
-    best = _best(problem, way, own)
+    best = _best(problem, way, own, chosen)
     bests, codes = begins.copy(), begun.codes.copy()
     values = np.full(len(begins), np.inf)
     history = np.full((way.count, len(begins)), np.inf)
@@ -135,11 +139,12 @@ def multistart(
     )
 
 
-def _guarded(problem: Problem, begin: Float[Array, " p"]) -> np.ndarray:
-    """Refuse functions and parameters without derivative; the ranks of the start."""
+def _guarded(problem: Problem, begin: Float[Array, " p"], response: Trajectory) -> np.ndarray:
+    """Refuse functions and parameters without derivative at a design with these states; its
+    ranks."""
     for function in problem.functions:
-        require_gradient(problem.study, function, begin)
-    found = guard(problem.study, begin)
+        require_unique(function, response)
+    found = guard_at(problem.study, begin, states(problem.study, begin, response))
     for name in problem.study.names:
         found.require(name)
     return found.ranks
@@ -159,7 +164,7 @@ def _points(problem: Problem, starts: Cases) -> np.ndarray:
     return np.clip(np.asarray(problem.point(jnp.asarray(designs))), 0.0, 1.0)
 
 
-def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:
+def _best(problem: Problem, way: Way, codes: np.ndarray, optimiser: Descent) -> Optimum:
     """The best start whose way keeps its rank; others are marked as failed."""
     least = np.asarray(way.walkers.least)
     for k in np.argsort(least, kind="stable"):
@@ -171,10 +176,12 @@ def _best(problem: Problem, way: Way, codes: np.ndarray) -> Optimum:
         if not (ranks == ranks[0]).all():
             codes[k] = _RANK_CHANGED
             continue
-        kept = _guarded(problem, problem.design(jnp.asarray(points[0])))
+        begin = jnp.asarray(points[0])
+        first = optimiser.respond(problem, begin)
+        kept = _guarded(problem, problem.design(begin), first)
         book = Logbook(problem, kept, None)
         enter(book, points, values, ranks)
-        return _optimum(problem, book, way.outcome(int(k)))
+        return _optimum(problem, book, way.outcome(int(k)), first, optimiser)
     raise DesignError(_all_failed(codes))
 
 
@@ -183,22 +190,29 @@ def _all_failed(codes: np.ndarray) -> str:
     return f"every start failed: {' '.join(sorted(words))}"
 
 
-def _optimum(problem: Problem, book: Logbook, outcome: Outcome) -> Optimum:
-    """The end of a study.
+def _optimum(
+    problem: Problem,
+    book: Logbook,
+    outcome: Outcome,
+    first: Trajectory,
+    optimiser: AbstractOptimiser,
+) -> Optimum:
+    """The end of a study that began with the states `first`.
 
     **Raises:** `DesignError` if the objective or a constraint is of reactions that are not unique
     there.
     """
     study = problem.study
-    end = problem.design(jnp.asarray(outcome.point))
+    point = jnp.asarray(outcome.point)
+    end, last = problem.design(point), optimiser.respond(problem, point)
     for function in problem.functions:
-        require_gradient(study, function, end)
+        require_unique(function, last)
     low, high = np.asarray(problem.low), np.asarray(problem.low + problem.width)
     return Optimum(
         study.named(end),
         float(outcome.values[0]),
         book.history[0].value,
-        unit_of_objective(study, problem.functions[0], end),
+        unit_of_objective(problem.functions[0], last),
         tuple(outcome.values[1:].tolist()),
         outcome.converged,
         outcome.message,
@@ -206,4 +220,6 @@ def _optimum(problem: Problem, book: Logbook, outcome: Outcome) -> Optimum:
         tuple(book.history),
         {n: (float(a), float(b)) for n, a, b in zip(study.names, low, high, strict=True)},
         study,
+        first,
+        last,
     )

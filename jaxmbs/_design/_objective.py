@@ -20,8 +20,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._dynamics import Trajectory
-from .._dynamics._projection import correction
-from .._kinematics import geometric_descriptor
+from .._dynamics._projection import both_corrections
 from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
@@ -169,13 +168,12 @@ def _state(
     normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
 
     def change(pair: Float[Array, "2 nv"]) -> Float[Array, ""]:
-        solver = motion_solver()
-        geometric = geometric_descriptor(system, q, t)
-        everything = system.descriptor(q, v, t)
-        free = unit * pair[0]
-        free = free - correction(geometric, geometric.constrain(free), solver)
-        other = unit * pair[1]
-        other = (other - correction(everything, everything.constrain(other), solver)) / unit
+        descriptor = system.descriptor(q, v, t)
+        free, other = unit * pair[0], unit * pair[1]
+        closing = jnp.where(structure.geometric, descriptor.constrain(free), 0.0)
+        rates = descriptor.constrain(other)
+        taken = both_corrections(system, descriptor, closing, rates, motion_solver())
+        free, other = free - taken[0], (other - taken[1]) / unit
         zero, one = jnp.zeros(()), jnp.ones(())
         moved = jax.jvp(lambda s: matrix(system.retract(q, s * free)), (zero,), (one,))[1]
         moved = moved / scale[:, None]
@@ -201,7 +199,11 @@ def require_gradient(
     """
     x = study.design if design is None else study.values(design)
     study.check(x)
-    response = responded(study, x)
+    require_unique(objective, responded(study, x))
+
+
+def require_unique(objective: Objective, response: Trajectory) -> None:
+    """`require_gradient` where the states are known."""
     succeeded(response.result, "this design")
     found = _dependence(objective, response, _hidden_in(response))
     if not bool(found.unique()):
@@ -217,11 +219,9 @@ def require_gradient(
         )
 
 
-def unit_of_objective(study: Study, objective: Objective, design: Float[Array, " p"]) -> str:
-    """The unit of an objective at a concrete design; empty where it has none of its own."""
-    if isinstance(objective, AbstractObjective):
-        return objective.unit(responded(study, design))
-    return ""
+def unit_of_objective(objective: Objective, response: Trajectory) -> str:
+    """The unit of an objective; empty where it has none of its own."""
+    return objective.unit(response) if isinstance(objective, AbstractObjective) else ""
 
 
 def _joints(found: Dependence, response: Trajectory, state: int, *, hidden: bool) -> list[str]:

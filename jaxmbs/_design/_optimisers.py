@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._dynamics import Trajectory
 from .._extras import optional
 from ._constraints import ranks
 from ._logbook import Logbook
@@ -57,6 +58,10 @@ class AbstractOptimiser(eqx.Module):
         on the way; `ModelError` for a missing extra.
         """
 
+    @abc.abstractmethod
+    def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
+        """The states of the design of a point, by a program that it needs anyway."""
+
 
 class SLSQP(AbstractOptimiser):
     """SciPy's sequential least squares programming (Kraft 1988), with constraints.
@@ -88,6 +93,9 @@ class SLSQP(AbstractOptimiser):
             options={"maxiter": self.steps, "ftol": self.tolerance},
         )
         return tape.outcome(found)
+
+    def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
+        return look(problem, point).response
 
 
 class TrustRegion(AbstractOptimiser):
@@ -131,6 +139,9 @@ class TrustRegion(AbstractOptimiser):
                 },
             )
         return tape.outcome(found)
+
+    def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
+        return look(problem, point).response
 
 
 class Entry(NamedTuple):

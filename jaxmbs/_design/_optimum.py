@@ -6,6 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._dynamics import Trajectory
 from .._solvability._table import format_table
 from ._problem import FINE, sentence
 from ._study import Study
@@ -26,6 +27,7 @@ class Optimum(eqx.Module):
     - `converged`, `message`: what the optimiser says. `failed`: designs that were tried and could
       not be computed.
     - `history`: every iterate; `bounds` by names; `study`.
+    - `start_response`, `response`: the states of the start and of the best design.
     """
 
     design: dict[str, float]
@@ -39,6 +41,8 @@ class Optimum(eqx.Module):
     history: tuple[Visit, ...]
     bounds: dict[str, tuple[float, float]]
     study: Study
+    start_response: Trajectory
+    response: Trajectory
 
     @property
     def values(self) -> Float[np.ndarray, " visits"]:

@@ -15,6 +15,7 @@ from .._dynamics import Trajectory
 from .._linalg import normalise_rows
 from .._solution import RESULTS
 from .._sweep._answers import code_of, sentences
+from .._system import AbstractSystem
 from ._constraints import ranks
 from ._objective import Objective
 from ._refusal import DesignError
@@ -40,11 +41,12 @@ class AtMost(NamedTuple):
 
 class Look(eqx.Module):
     """One point. Values (m,) of the objective and the constraints' functions, slopes (m, p) by the
-    point. `matrices` (n, rows, nv): C at each state, scaled as in `analyze`. `code`: of the
-    `RESULTS` member with which it ended."""
+    point, and the states. `matrices` (n, rows, nv): C at each of them, scaled as in `analyze`.
+    `code`: of the `RESULTS` member with which it ended."""
 
     values: Float[Array, " m"]
     slopes: Float[Array, "m p"]
+    response: Trajectory
     matrices: Float[Array, "n rows nv"]
     code: IntScalar
 
@@ -88,13 +90,14 @@ class Problem(eqx.Module):
 
         def function(point: Float[Array, " p"], forward: bool) -> Any:
             values, response = self.values(point, forward=forward)
-            response = without_derivative(response)
-            return values, (matrices_of(response), code_of(response.result))
+            return values, without_derivative(_bare(response, None))
 
         count = len(self.functions)
-        values, found, (matrices, code) = slopes(self.study.run, function, point, count)
+        values, found, bare = slopes(self.study.run, function, point, count)
+        response = _bare(bare, self.study.placed(self.design(point)).system)
         numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(found))
-        return Look(values, found, matrices, _code(code, numbers))
+        code = _code(code_of(response.result), numbers)
+        return Look(values, found, response, matrices_of(response), code)
 
 
 class Survey(NamedTuple):
@@ -146,6 +149,11 @@ def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
                 "give a start between them."
             )
     return jnp.clip(point, 0.0, 1.0)
+
+
+def _bare(response: Trajectory, system: AbstractSystem | None) -> Trajectory:
+    """The same states of another system; of none, they are nothing but arrays."""
+    return eqx.tree_at(lambda r: r.system, response, system, is_leaf=lambda x: x is None)
 
 
 def without_derivative(tree: Any) -> Any:

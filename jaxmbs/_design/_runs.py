@@ -122,7 +122,9 @@ class Motion(AbstractRun):
     """The motion from the initial velocities: `simulate`.
 
     **Arguments:** `end`: s; `count`: states saved between the start and the end, at equal times;
-    `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`.
+    `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`; `monitor`: watch for singular
+    configurations between the steps (at the saved states a study does anyway), which a motion
+    that meets none can do without.
     """
 
     moving: ClassVar[bool] = True
@@ -132,6 +134,7 @@ class Motion(AbstractRun):
     atol: Scalar
     formulation: AbstractFormulation | None
     count: int = eqx.field(static=True)
+    monitor: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -141,6 +144,7 @@ class Motion(AbstractRun):
         rtol: RealScalarLike = 1e-8,
         atol: RealScalarLike = 1e-10,
         formulation: AbstractFormulation | None = None,
+        monitor: bool = True,
     ):
         if count < 2:
             raise ValueError(f"count must be at least 2 (the start and the end), got {count}.")
@@ -149,6 +153,7 @@ class Motion(AbstractRun):
         self.atol = _checks.positive(atol, "atol")
         self.formulation = formulation
         self.count = count
+        self.monitor = monitor
 
     def __call__(
         self,
@@ -172,5 +177,6 @@ class Motion(AbstractRun):
             formulation=self.formulation,
             adjoint=_FORWARD if forward else None,
             consistent=True,
+            monitor=self.monitor,
             throw=False,
         )

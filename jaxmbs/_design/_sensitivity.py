@@ -13,12 +13,12 @@ from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._dynamics import Trajectory
 from .._solvability._table import format_table
 from .._system import AbstractSystem
-from ._guard import amounts, Guard, guard, succeeded
+from ._guard import amounts, Guard, guard_at, succeeded
 from ._objective import dependence, hidden_in, Objective, unit_of_objective
 from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
 from ._refusal import DesignError
 from ._slopes import slopes
-from ._study import responded, Study
+from ._study import responded, states, Study
 
 
 NOT_UNIQUE = "not unique"
@@ -162,7 +162,7 @@ def sensitivity(
     if not asked:
         raise DesignError("there is no reaction to look at; name at least one.")
     functions = tuple(asked.values())
-    found = guard(study, x)
+    found = guard_at(study, x, states(study, x, response))
     unique, regular = _verdicts(functions, response)
     values, slopes = _slopes(study, functions, x)
     known = np.asarray(unique & regular)
@@ -171,7 +171,7 @@ def sensitivity(
     return Sensitivity(
         tuple(asked),
         study.names,
-        tuple(unit_of_objective(study, function, x) for function in functions),
+        tuple(unit_of_objective(function, response) for function in functions),
         tuple(study.subject.unit(name) for name in study.names),
         np.where(known, np.asarray(values), np.nan),
         np.where(known[:, None] & kept[None], np.asarray(slopes), np.nan),

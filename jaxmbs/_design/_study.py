@@ -141,11 +141,12 @@ class States(eqx.Module):
     result: RESULTS
 
 
-def states(study: Study, design: Float[Array, " p"]) -> States:
-    """The states of a concrete design; of one that does not move, where it is assembled."""
+def states(study: Study, design: Float[Array, " p"], response: Trajectory | None = None) -> States:
+    """The states of a concrete design; of one that does not move, where it is assembled.
+    `response`: of that design, if it is known."""
     if study.run.moving:
         # The same program as for objectives.
-        r = responded(study, design)
+        r = responded(study, design) if response is None else response
         return States(r.times, r.q, r.v, r.system, r.result)
     return _assembled(study, design)
 

@@ -81,6 +81,31 @@ def corrections(
     return jax.vmap(one)(residuals)
 
 
+def both_corrections(
+    system: AbstractSystem,
+    descriptor: AbstractDescriptor,
+    gap: Float[Array, " rows"],
+    rate: Float[Array, " rows"],
+    solver: ProximalCholesky,
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+    """`correction` of a configuration, by the geometric rows alone, and of velocities, by all."""
+    geometric, residuals = system.structure.geometric, jnp.stack([gap, rate])
+    if geometric.all() or not geometric.any():
+        move, change = corrections(descriptor, residuals, solver)
+        return move, change
+    # Two matrices of one pattern: factored side by side, and compiled once.
+    own, rest = eqx.partition(descriptor.keeping(geometric), eqx.is_array)
+    pair = jax.tree.map(
+        lambda one, other: jnp.stack([one, other]), own, eqx.filter(descriptor, eqx.is_array)
+    )
+
+    def one(arrays: Any, residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        return correction(eqx.combine(arrays, rest), residual, solver)
+
+    move, change = jax.vmap(one)(pair, residuals)
+    return move, change
+
+
 def position_error(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> Scalar:
     """The largest geometric residual, lengths relative to the characteristic length."""
     return jnp.max(jnp.abs(system.scaled_residual(q, t)), initial=0.0)
@@ -161,19 +186,6 @@ class _Iterate(NamedTuple):
     status: Float[Array, " 3"]
 
 
-def _steps(
-    problem: _Problem,
-    descriptor: AbstractDescriptor,
-    gap: Float[Array, " rows"],
-    rate: Float[Array, " rows"],
-) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """What to take from q, by Phi, and from v, by C v + b."""
-    if problem.system.structure.geometric.all():
-        move, change = corrections(descriptor, jnp.stack([gap, rate]), problem.solver)
-        return move, change
-    return _move(problem, descriptor, gap), correction(descriptor, rate, problem.solver)
-
-
 def _move(
     problem: _Problem, descriptor: AbstractDescriptor, gap: Float[Array, " rows"]
 ) -> Float[Array, " nv"]:
@@ -185,20 +197,34 @@ def _move(
     return correction(own, gap, problem.solver)
 
 
-def _once(
+def _velocity(
     problem: _Problem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     end: Float[Array, " nv"],
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """A step of q, and there the step from v to its `end`, where rows that are not linear in v are
-    taken: what is differentiated."""
+) -> Float[Array, " nv"]:
+    """The step at q from v to its `end`, where rows that are not linear in v are taken."""
     system, t = problem.system, problem.t
-    gap = geometric_gap(system, q, t)
-    after = system.retract(q, -_move(problem, system.descriptor(q, end, t), gap))
-    descriptor = system.descriptor(after, end, t)
-    offset = descriptor.constrain(end) - system.velocity_residual(after, end, t)
-    return after, constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
+    descriptor = system.descriptor(q, end, t)
+    offset = descriptor.constrain(end) - system.velocity_residual(q, end, t)
+    return constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
+
+
+def _moved(
+    problem: _Problem, end: tuple[Float[Array, " nq"], Float[Array, " nv"]], tangents: Any
+) -> Float[Array, " nq"]:
+    """How the end of q changes: by what one more step takes from it. There Phi is zero, so that the
+    change of the matrices of that step has no part in it."""
+    system, (q, v) = problem.system, end
+
+    def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
+        return geometric_gap(problem.system, q, problem.t)
+
+    met, opened = eqx.filter_jvp(gap, (problem, q), tangents)
+    opened = jnp.zeros_like(met) if opened is None else opened
+    move = _move(problem, system.descriptor(q, v, problem.t), opened)
+    change = jnp.zeros_like(q) if tangents[1] is None else tangents[1]
+    return jax.jvp(system.retract, (q, jnp.zeros_like(v)), (change, -move))[1]
 
 
 @eqx.filter_custom_jvp
@@ -217,7 +243,7 @@ def _nearest(
         rate = system.velocity_residual(last.q, last.v, t)
         closure, rest = _largest(system, gap), _largest(system, rate)
         descriptor = system.descriptor(last.q, last.v, t)
-        move, change = _steps(problem, descriptor, gap, rate)
+        move, change = both_corrections(system, descriptor, gap, rate, problem.solver)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
         there = closed(closure, earlier)
         v = jnp.where(there, last.v - change, last.v)
@@ -238,5 +264,8 @@ def _nearest(
 def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     problem, q, v = primals
     end = _nearest(problem, q, v)
-    _, change = eqx.filter_jvp(_once, (problem, end[0], v, end[1]), (*tangents, None))
-    return end, change
+    moved = _moved(problem, end, tangents[:2])
+    _, change = eqx.filter_jvp(
+        _velocity, (problem, end[0], v, end[1]), (tangents[0], moved, tangents[2], None)
+    )
+    return end, (moved, change)

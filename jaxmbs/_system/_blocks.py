@@ -10,6 +10,7 @@ from .._custom_types import Scalar
 from .._linalg import Pattern, Slot, taken
 from . import _groups
 from ._groups import BodyGroup, ConstraintGroup, map_parts
+from ._markers import directions_of, motion_of
 
 
 def pattern_of(
@@ -29,6 +30,21 @@ def pattern_of(
     return Pattern(tuple(slots), tuple(columns), rows)
 
 
+def blocks_of(
+    groups: Sequence[ConstraintGroup],
+    coordinates: Float[Array, " extended_q"],
+    velocities: Float[Array, " extended_v"],
+    t: Scalar,
+) -> list[tuple[Float[Array, "n rows nv"], ...]]:
+    """For each group the blocks of C of each of its slots."""
+    directions = directions_of(groups, coordinates)
+    motion = motion_of(groups, coordinates, velocities)
+    return [
+        map_parts(_groups.blocks, group.primitives, *own, moving.rates, shared=(t,))
+        for group, own, moving in zip(groups, directions, motion, strict=True)
+    ]
+
+
 def constraint_blocks(
     groups: Sequence[ConstraintGroup],
     pattern: Pattern,
@@ -42,11 +58,7 @@ def constraint_blocks(
     r = max((len(slot.rows) for slot in pattern.slots), default=0)
     c = max(len(columns) for columns in pattern.bodies)
     parts = [jnp.zeros((r, c, 0), coordinates.dtype)]
-    for group in groups:
-        qs = _groups.slot_coordinates(group, coordinates)
-        vs = _groups.slot_velocities(group, velocities)
-        part = (group.primitives, group.markers)
-        blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
+    for group, blocks in zip(groups, blocks_of(groups, coordinates, velocities, t), strict=True):
         for k, block in enumerate(blocks):
             moving = _moving(group, k, number)
             own = jnp.moveaxis(block, 0, -1)

@@ -15,14 +15,10 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from .._bodies import AbstractInertia, AbstractMarker
-from .._constraints import AbstractJoint, AbstractPrimitive
+from .._constraints import AbstractJoint, AbstractPrimitive, Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
-from .._linalg import taken
-
-
-Vectors = tuple[Float[Array, " ..."], ...]
 
 
 class BodyGroup(eqx.Module):
@@ -72,12 +68,13 @@ class FrictionGroup(eqx.Module):
 AnyGroup = ConstraintGroup | ForceGroup | FrictionGroup
 
 
-def group_by(parts: Sequence[PyTree]) -> list[list[int]]:
-    """Indices of the parts that stack: equal but for the values of their arrays."""
+def group_by(parts: Sequence[PyTree], *, stacked: bool = False) -> list[list[int]]:
+    """Indices of the parts that stack: equal but for the values of their arrays. `stacked`: they
+    are stacks already, of any length."""
     groups: dict[Any, list[int]] = {}
     for i, part in enumerate(parts):
         arrays, rest = eqx.partition(part, eqx.is_array)
-        shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(arrays))
+        shapes = tuple((x.shape[stacked:], x.dtype) for x in jax.tree.leaves(arrays))
         key = (jax.tree.structure(part), shapes, tuple(jax.tree.leaves(rest)))
         groups.setdefault(key, []).append(i)
     return list(groups.values())
@@ -109,98 +106,83 @@ def map_parts(
     return jax.vmap(one)(arrays, mapped)
 
 
-def slot_coordinates(group: AnyGroup, q: Float[Array, " nq"]) -> Vectors:
-    """Coordinates of each slot's bodies, (n, nq) each, from the ground-extended q."""
-    return tuple(taken(q, group.indices[f"q{k}"]) for k in range(len(group.markers)))
+# The functions below see ONE joint: its primitives, and one frame for each marker. A change of a
+# frame is a frame too, of what its numbers change by.
+
+Primitives = tuple[AbstractPrimitive, ...]
 
 
-def slot_velocities(group: AnyGroup, v: Float[Array, " nv"]) -> Vectors:
-    """Velocities of each slot's bodies, (n, nv) each, from the ground-extended v."""
-    return tuple(taken(v, group.indices[f"v{k}"]) for k in range(len(group.markers)))
+def twists(frames: Frames, rates: Frames) -> Twists:
+    """The twists of frames that change at these rates."""
+    return tuple(frame.twist(rate) for frame, rate in zip(frames, rates, strict=True))
 
 
-# The functions below see ONE joint: (primitives, markers), and one vector per slot.
-
-Part = tuple[tuple[AbstractPrimitive, ...], tuple[AbstractMarker, ...]]
-
-
-def rates(markers: tuple[AbstractMarker, ...], qs: Vectors, vs: Vectors) -> Vectors:
-    """qdot = N(q) v of each slot."""
-    return tuple(m.coordinates.rate(q, v) for m, q, v in zip(markers, qs, vs, strict=True))
-
-
-def frames_and_twists(
-    markers: tuple[AbstractMarker, ...], qs: Vectors, vs: Vectors
-) -> tuple[Any, Any]:
-    """Frames of the markers, and their twists by differentiation along the motion."""
-
-    def place(coordinates: Vectors) -> Any:
-        return tuple(m.frame(q) for m, q in zip(markers, coordinates, strict=True))
-
-    frames, changes = jax.jvp(place, (qs,), (rates(markers, qs, vs),))
-    return frames, tuple(f.twist(c) for f, c in zip(frames, changes, strict=True))
-
-
-def position(part: Part, qs: Vectors, t: Scalar) -> Float[Array, " geometric"]:
+def position(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, " geometric"]:
     """Residual of the geometric rows."""
-    primitives, markers = part
-    frames = tuple(m.frame(q) for m, q in zip(markers, qs, strict=True))
     return jnp.concatenate([p.position(frames, t) for p in primitives])
 
 
-def velocity(part: Part, qs: Vectors, vs: Vectors, t: Scalar) -> Float[Array, " velocity"]:
+def velocity(
+    primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
+) -> Float[Array, " velocity"]:
     """Residual of the velocity rows."""
-    primitives, markers = part
     if all(p.geometric for p in primitives):
         # To trace the twists takes longer than all that is kept of most joints.
-        return jnp.zeros((0,), vs[0].dtype)
-    frames, twists = frames_and_twists(markers, qs, vs)
-    return jnp.concatenate([p.velocity(frames, twists, t) for p in primitives])
+        return jnp.zeros((0,), frames[0].origin.dtype)
+    moving = twists(frames, rates)
+    return jnp.concatenate([p.velocity(frames, moving, t) for p in primitives])
 
 
-def blocks(part: Part, qs: Vectors, vs: Vectors, t: Scalar) -> Vectors:
-    """For each slot the block of C (rows, nv): geometric rows, then velocity rows.
+def blocks(
+    primitives: Primitives, frames: Frames, changes: Frames, rates: Frames, t: Scalar
+) -> tuple[Float[Array, "rows nv"], ...]:
+    """For each slot the block of C: geometric rows, then velocity rows.
 
-    Geometric rows: the derivative of the residual along the columns of the tangent basis.
-    Velocity rows: the derivative with respect to v.
+    Geometric rows: the derivative of the residual along the columns of the tangent basis, which
+    change the frames by `changes`. Velocity rows: the derivative with respect to v.
     """
-    _, markers = part
 
     def slot_block(k: int) -> Float[Array, "rows nv"]:
-        def push(direction: Float[Array, " nv"]) -> Float[Array, " rows"]:
-            rate = markers[k].coordinates.rate(qs[k], direction)
+        def push(change: Any) -> Float[Array, " rows"]:
             _, geometric = jax.jvp(
-                lambda q: position(part, _replace(qs, k, q), t), (qs[k],), (rate,)
+                lambda frame: position(primitives, _replace(frames, k, frame), t),
+                (frames[k],),
+                (change,),
             )
             _, nonholonomic = jax.jvp(
-                lambda v: velocity(part, qs, _replace(vs, k, v), t), (vs[k],), (direction,)
+                lambda rate: velocity(primitives, frames, _replace(rates, k, rate), t),
+                (rates[k],),
+                (change,),
             )
             return jnp.concatenate([geometric, nonholonomic])
 
-        basis = jnp.eye(vs[k].shape[0], dtype=vs[k].dtype)
-        return jax.vmap(push, out_axes=1)(basis)
+        return jax.vmap(push, out_axes=1)(changes[k])
 
-    return tuple(slot_block(k) for k in range(len(markers)))
+    return tuple(slot_block(k) for k in range(len(frames)))
 
 
-def velocity_rows(part: Part, qs: Vectors, vs: Vectors, t: Scalar) -> Float[Array, " rows"]:
+def velocity_rows(
+    primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
+) -> Float[Array, " rows"]:
     """C v + b: the first derivative of the geometric residual along the motion, and the
     residual of the velocity rows."""
-    _, markers = part
-    change = rates(markers, qs, vs)
-    _, geometric = jax.jvp(lambda q, s: position(part, q, s), (qs, t), (change, jnp.ones_like(t)))
-    return jnp.concatenate([geometric, velocity(part, qs, vs, t)])
+    _, geometric = jax.jvp(
+        lambda f, s: position(primitives, f, s), (frames, t), (rates, jnp.ones_like(t))
+    )
+    return jnp.concatenate([geometric, velocity(primitives, frames, rates, t)])
 
 
-def acceleration_rows(part: Part, qs: Vectors, vs: Vectors, t: Scalar) -> Float[Array, " rows"]:
+def acceleration_rows(
+    primitives: Primitives, frames: Frames, rates: Frames, accelerations: Frames, t: Scalar
+) -> Float[Array, " rows"]:
     """Gamma: minus the derivative of C v + b along the motion with v held constant."""
-    _, markers = part
-    change = rates(markers, qs, vs)
     _, derivative = jax.jvp(
-        lambda q, s: velocity_rows(part, q, vs, s), (qs, t), (change, jnp.ones_like(t))
+        lambda f, r, s: velocity_rows(primitives, f, r, s),
+        (frames, rates, t),
+        (rates, accelerations, jnp.ones_like(t)),
     )
     return -derivative
 
 
-def _replace(vectors: Vectors, k: int, vector: Float[Array, " n"]) -> Vectors:
-    return (*vectors[:k], vector, *vectors[k + 1 :])
+def _replace(frames: Frames, k: int, frame: Any) -> Frames:
+    return (*frames[:k], frame, *frames[k + 1 :])

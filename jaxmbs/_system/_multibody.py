@@ -17,11 +17,12 @@ from .._forces import AbstractForce
 from .._indices import Indices
 from .._linalg import BlockDescriptor, layout_of, Pattern, placed, taken
 from . import _groups
-from ._blocks import constraint_blocks, mass_blocks, pattern_of
+from ._blocks import blocks_of, constraint_blocks, mass_blocks, pattern_of
 from ._building import build, Built, GROUND
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
 from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, stored_energy
+from ._markers import arms_of, frames_of, motion_of
 from ._places import Places, places_of
 from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
@@ -113,10 +114,10 @@ class MultibodySystem(AbstractSystem):
         t = jnp.asarray(t, q.dtype)
         coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
         parts = [jnp.zeros((0,), q.dtype)]
-        for group in self.constraint_groups:
-            qs = _groups.slot_coordinates(group, coordinates)
-            part = (group.primitives, group.markers)
-            parts.append(map_parts(_groups.position, part, qs, shared=(t,)).ravel())
+        groups = self.constraint_groups
+        for group, frames in zip(groups, frames_of(groups, coordinates), strict=True):
+            residual = map_parts(_groups.position, group.primitives, frames, shared=(t,))
+            parts.append(residual.ravel())
         return taken(jnp.concatenate(parts), self.indices["geometric_order"])
 
     @jitted
@@ -138,11 +139,8 @@ class MultibodySystem(AbstractSystem):
         coordinates, velocities = self._with_ground(q, v)
         # The ground's columns stand behind the last one and are cut off at the end.
         matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
-        for group in groups:
-            qs = _groups.slot_coordinates(group, coordinates)
-            vs = _groups.slot_velocities(group, velocities)
-            part = (group.primitives, group.markers)
-            blocks = map_parts(_groups.blocks, part, qs, vs, shared=(t,))
+        found = blocks_of(groups, coordinates, velocities, t)
+        for group, blocks in zip(groups, found, strict=True):
             for k, block in enumerate(blocks):
                 corner = [group.indices["row"], group.indices[f"v{k}"][:, 0]]
                 matrix = _add_blocks(
@@ -154,26 +152,33 @@ class MultibodySystem(AbstractSystem):
     def velocity_residual(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        return self._rows(_groups.velocity_rows, q, v, t)
+        t = jnp.asarray(t, q.dtype)
+        groups = self.constraint_groups
+        rows = [
+            map_parts(_groups.velocity_rows, group.primitives, own.frames, own.rates, shared=(t,))
+            for group, own in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True)
+        ]
+        return self._ordered(rows, q)
 
     @jitted
     def acceleration_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        return self._rows(_groups.acceleration_rows, q, v, t)
-
-    def _rows(
-        self, function, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> Float[Array, " rows"]:
         t = jnp.asarray(t, q.dtype)
-        coordinates, velocities = self._with_ground(q, v)
+        groups = self.constraint_groups
+        rows = [
+            map_parts(_groups.acceleration_rows, group.primitives, *own, shared=(t,))
+            for group, own in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True)
+        ]
+        return self._ordered(rows, q)
+
+    def _ordered(
+        self, rows: Sequence[Float[Array, "_ _"]], q: Float[Array, " nq"]
+    ) -> Float[Array, " rows"]:
+        """The rows of all groups in the system's order."""
         parts = [jnp.zeros((0,), q.dtype)]
-        for group in self.constraint_groups:
-            qs = _groups.slot_coordinates(group, coordinates)
-            vs = _groups.slot_velocities(group, velocities)
-            part = (group.primitives, group.markers)
-            rows = map_parts(function, part, qs, vs, shared=(t,))
-            parts.append(taken(rows, group.indices["order"]).ravel())
+        for group, own in zip(self.constraint_groups, rows, strict=True):
+            parts.append(taken(own, group.indices["order"]).ravel())
         return taken(jnp.concatenate(parts), self.indices["row_order"])
 
     @jitted
@@ -285,12 +290,12 @@ class MultibodySystem(AbstractSystem):
         """Root mean square distance from a joint's point to the centre of mass of each moving
         body it acts on; 1 m if there is none or it is zero."""
         squares, count = jnp.asarray(0.0), 0.0
-        for group in self.constraint_groups:
-            part = lax.stop_gradient(eqx.filter((group.primitives, group.markers), eqx.is_array))
-            rest = eqx.filter((group.primitives, group.markers), eqx.is_array, inverse=True)
+        given, rest = eqx.partition(self.constraint_groups, eqx.is_array)
+        groups = eqx.combine(lax.stop_gradient(given), rest)
+        for group, own in zip(groups, arms_of(groups), strict=True):
             located = group.indices["located"]
-            arms = map_parts(_arms, eqx.combine(part, rest))
-            squares = squares + jnp.sum(located * arms**2)
+            distances = map_parts(_distances, group.primitives, own)
+            squares = squares + jnp.sum(located * distances**2)
             count = count + np.sum(located)
         mean = squares / max(count, 1.0)
         return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
@@ -299,8 +304,8 @@ class MultibodySystem(AbstractSystem):
         """The world frames of the markers of each joint and driver at q, by its name."""
         coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
         frames: dict[str, Frames] = {}
-        for group in self.constraint_groups:
-            stacked = _stacked_frames(group, coordinates)
+        groups = self.constraint_groups
+        for group, stacked in zip(groups, frames_of(groups, coordinates), strict=True):
             for i, name in enumerate(group.names):
                 frames[name] = jax.tree.map(lambda x, i=i: x[i], stacked)
         return frames
@@ -363,19 +368,9 @@ def _add_blocks(
     )
 
 
-def _arms(part: _groups.Part) -> Float[Array, " slots"]:
-    primitives, markers = part
+def _distances(primitives: _groups.Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
     reach = sum((p.reach() for p in primitives), jnp.asarray(0.0))
-    return jnp.stack([m.arm() for m in markers]) + reach
-
-
-def _stacked_frames(group: ConstraintGroup, coordinates: Float[Array, " extended"]) -> Frames:
-    qs = _groups.slot_coordinates(group, coordinates)
-    return map_parts(
-        lambda markers, q: tuple(m.frame(x) for m, x in zip(markers, q, strict=True)),
-        group.markers,
-        qs,
-    )
+    return jnp.stack(arms) + reach
 
 
 def _row_count(group: ConstraintGroup) -> int:
@@ -393,8 +388,8 @@ def _released_rows(
     matrix = system._matrix(groups, sum(map(_row_count, groups)), q, v, t)
     coordinates = system._with_ground(q, v)[0]
     axes = [
-        jax.vmap(lambda frame: frame.rotation)(_stacked_frames(group, coordinates)[-1])
-        for group in groups
+        jax.vmap(lambda frame: frame.rotation)(frames[-1])
+        for frames in frames_of(groups, coordinates)
     ]
     return matrix, axes
 

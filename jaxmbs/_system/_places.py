@@ -15,7 +15,8 @@ from .._constraints._primitives import NoSlip
 from .._constraints._primitives._velocity import _steepest_descent
 from .._geometry import PlanarFrame, SpatialFrame
 from .._indices import Indices
-from ._groups import ConstraintGroup, map_parts, Part, slot_coordinates, Vectors
+from ._groups import ConstraintGroup, map_parts, Primitives
+from ._markers import of_markers
 from ._structure import Structure
 
 
@@ -73,9 +74,8 @@ def places_of(
     if not groups:
         return no_places(structure)
     parts = []
-    for group in groups:
-        part = (group.primitives, group.markers)
-        slots = map_parts(_slots, part, slot_coordinates(group, q))
+    for group, seen in zip(groups, of_markers(_seen, groups, q), strict=True):
+        slots = map_parts(_slots, group.primitives, seen)
         parts.append([x.reshape(-1, *x.shape[2:]) for x in slots])
     layout, first = _layout(groups, structure, ground)
     point, origin, body_axes, marker_axes = (
@@ -84,27 +84,36 @@ def places_of(
     return Places(point, origin, body_axes, marker_axes, layout)
 
 
-def _slots(part: Part, qs: Vectors) -> tuple[Float[Array, "slots ..."], ...]:
+class _Seen(NamedTuple):
+    """A marker's frame; its body's origin and axes."""
+
+    frame: PlanarFrame | SpatialFrame
+    origin: Float[Array, " dim"]
+    body_axes: Float[Array, "dim dim"]
+
+
+def _seen(marker: AbstractMarker, q: Float[Array, " nq"]) -> _Seen:
+    """Where the body's axes are the world's, the marker's are those in which it lies on it."""
+    frame = marker.frame(q)
+    on_body = marker.frame(jnp.asarray(marker.coordinates.origin, q.dtype))
+    return _Seen(frame, q[: frame.origin.shape[0]], frame.rotation @ on_body.rotation.T)
+
+
+def _slots(
+    primitives: Primitives, seen: tuple[_Seen, ...]
+) -> tuple[Float[Array, "slots ..."], ...]:
     """`point`, `origin`, `body_axes` and `marker_axes` of each slot of one joint."""
-    primitives, markers = part
-    frames = [m.frame(q) for m, q in zip(markers, qs, strict=True)]
     slots = [
         (
-            frame.origin + sum((_lever(p, frame) for p in primitives), jnp.zeros_like(q[:1])),
-            q[: frame.origin.shape[0]],
-            _body_axes(marker, frame.rotation),
-            frame.rotation,
+            own.frame.origin
+            + sum((_lever(p, own.frame) for p in primitives), jnp.zeros_like(own.origin)),
+            own.origin,
+            own.body_axes,
+            own.frame.rotation,
         )
-        for marker, frame, q in zip(markers, frames, qs, strict=True)
+        for own in seen
     ]
     return tuple(jnp.stack(parts) for parts in zip(*slots, strict=True))
-
-
-def _body_axes(marker: AbstractMarker, axes: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-    """The axes of the body that carries the marker: where the body's axes are the world's, the
-    marker's are those in which it lies on the body."""
-    on_body = marker.frame(jnp.asarray(marker.coordinates.origin, axes.dtype))
-    return axes @ on_body.rotation.T
 
 
 @functools.singledispatch

@@ -1,0 +1,116 @@
+"""Frames of markers and how motion changes them, all markers of a kind at once.
+
+Joints and forces see nothing but frames. So the derivatives of a residual part at the frames:
+what a body's coordinates do to its markers is differentiated here, once for all markers of a
+kind, and what frames do to a residual with each kind of joint (`_groups.py`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._bodies import AbstractMarker
+from .._constraints import Frames
+from .._linalg import taken
+from ._groups import AnyGroup, group_by, map_parts
+
+
+class Motion(NamedTuple):
+    """Frames of the markers of one group, for each slot one with a leading axis over its parts,
+    and their changes: along v (`rates`, 1/s), and of those with v held constant
+    (`accelerations`, 1/s^2). Changes are frames too, of what their numbers change by."""
+
+    frames: Frames
+    rates: Frames
+    accelerations: Frames
+
+
+class Directions(NamedTuple):
+    """Frames, and their changes along each velocity of the slot's bodies, (n, nv, ...)."""
+
+    frames: Frames
+    changes: Frames
+
+
+def frames_of(groups: Sequence[AnyGroup], q: Float[Array, " extended_q"]) -> list[Frames]:
+    """The frames of each group's markers, from the ground-extended coordinates."""
+    return of_markers(lambda marker, own: marker.frame(own), groups, q)
+
+
+def motion_of(
+    groups: Sequence[AnyGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> list[Motion]:
+    """The motion of each group's markers, from the ground-extended state."""
+    found = of_markers(_moved, groups, q, v)
+    return [Motion(*zip(*slots, strict=True)) for slots in found]
+
+
+def directions_of(groups: Sequence[AnyGroup], q: Float[Array, " extended_q"]) -> list[Directions]:
+    """How each velocity moves each group's markers, from the ground-extended coordinates."""
+    found = of_markers(_directions, groups, q)
+    return [Directions(*zip(*slots, strict=True)) for slots in found]
+
+
+def arms_of(groups: Sequence[AnyGroup]) -> list[tuple[Float[Array, " n"], ...]]:
+    """Distances (m) of each group's markers from their bodies' centres of mass."""
+    return of_markers(lambda marker: marker.arm(), groups)
+
+
+def of_markers(
+    function: Callable[..., Any], groups: Sequence[AnyGroup], *state: Float[Array, " _"]
+) -> list[tuple[Any, ...]]:
+    """`function(marker, q, v)` of each marker (q and v of its body, as many as are given), for
+    each group one result for each slot, along a leading axis."""
+    slots = [(g, k) for g, group in enumerate(groups) for k in range(len(group.markers))]
+    markers = [groups[g].markers[k] for g, k in slots]
+    found: dict[tuple[int, int], Any] = {}
+    for members in group_by(markers, stacked=True):
+        own = [slots[i] for i in members]
+        together = _joined([markers[i] for i in members])
+        places = [
+            np.concatenate([groups[g].indices[f"{letter}{k}"] for g, k in own])
+            for letter, _ in zip("qv", state, strict=False)
+        ]
+        of_bodies = [taken(x, where) for x, where in zip(state, places, strict=True)]
+        results = map_parts(function, together, *of_bodies)
+        start = 0
+        for g, k in own:
+            stop = start + len(groups[g].indices[f"q{k}"])
+            found[g, k] = jax.tree.map(lambda x, a=start, b=stop: x[a:b], results)
+            start = stop
+    return [tuple(found[g, k] for k in range(len(group.markers))) for g, group in enumerate(groups)]
+
+
+def _joined(markers: Sequence[AbstractMarker]) -> AbstractMarker:
+    """Stacks of markers as one stack."""
+    if len(markers) == 1:
+        return markers[0]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *markers)
+
+
+# The functions below see ONE marker.
+
+
+def _moved(
+    marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Any, Any, Any]:
+    """Its frame, and the first two derivatives along the motion with v held constant."""
+
+    def moving(q: Float[Array, " nq"]) -> tuple[Any, Any]:
+        return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, v),))
+
+    (frame, rate), (_, acceleration) = jax.jvp(moving, (q,), (marker.coordinates.rate(q, v),))
+    return frame, rate, acceleration
+
+
+def _directions(marker: AbstractMarker, q: Float[Array, " nq"]) -> tuple[Any, Any]:
+    def along(direction: Float[Array, " nv"]) -> Any:
+        return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, direction),))[1]
+
+    return marker.frame(q), jax.vmap(along)(jnp.eye(marker.coordinates.nv, dtype=q.dtype))
