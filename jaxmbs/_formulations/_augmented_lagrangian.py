@@ -47,7 +47,7 @@ class AugmentedLagrangian(AbstractFormulation):
 
     def solve(self, equations: Equations) -> Accelerations:
         descriptor, force = equations.descriptor, equations.force
-        row_scale = descriptor.factor(1.0).scale
+        row_scale = descriptor.row_scale()
         matrix = descriptor.constraint_matrix() / row_scale[:, None]
         offset = equations.offset / row_scale
         penalty = self.penalty.astype(force.dtype)

@@ -165,7 +165,7 @@ def still(moved: Scalar, before: Scalar) -> BoolScalar:
 
 
 def _error(descriptor: AbstractDescriptor, gap: Float[Array, " rows"], size: Scalar) -> Scalar:
-    return jnp.max(jnp.abs(gap / descriptor.factor(1.0).scale), initial=0.0) / size
+    return jnp.max(jnp.abs(gap / descriptor.row_scale()), initial=0.0) / size
 
 
 def _damping(error: Scalar) -> Scalar:

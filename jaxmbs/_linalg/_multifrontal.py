@@ -21,9 +21,10 @@ from ._sums import sum_over
 from ._taking import taken
 
 
-# Column steps are written out up to this many own unknowns, and looped over beyond. Written out,
-# ten to twelve take 8 % less time, and the whole factor half as long again to compile.
-_UNROLLED = 8
+# Column steps are written out up to this many own unknowns, and looped over beyond. (Looped over
+# from nine on, the factor of the parallelogram takes 8 % longer, and compiles in two thirds of the
+# time.)
+_UNROLLED = 16
 
 # Parts of the graph with at most this many unknowns are not split: fewer levels for a few
 # more operations.
