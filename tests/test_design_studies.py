@@ -80,6 +80,24 @@ def many():
     )
 
 
+def test_a_motion_without_monitor_is_the_same():
+    """Where it meets no singular configuration, nothing but the report of passages is missing."""
+    body = planar.Body("bob", mass=2.0, inertia=0.1, position=(0.5, 0.0))
+    pin = planar.Revolute("A", ("ground", "bob"), (0.0, 0.0))
+    model = jm.Model("pendulum", 2, bodies=[body], joints=[pin], gravity=(0.0, -GRAVITY))
+    with_it, without = (
+        design.responded(study, study.design)
+        for study in (
+            design.Study(model, ["bodies.bob.mass"], run=design.Motion(0.4, count=5, monitor=watch))
+            for watch in (True, False)
+        )
+    )
+    assert with_it.passages.size and not without.passages.size
+    assert float(without.q[-1, 2]) < -0.5
+    np.testing.assert_allclose(without.q, with_it.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(without.multipliers, with_it.multipliers, rtol=0, atol=1e-9)
+
+
 class TestOptimum:
     @pytest.mark.parametrize(
         ("optimiser", "within"),
@@ -96,6 +114,9 @@ class TestOptimum:
         assert found.start_value == pytest.approx(weight**2 * (0.2**2 + 0.8**2), rel=1e-9)
         assert found.history[0].design == pytest.approx(START)
         assert min(found.values) == found.value
+        assert float(squares(found.start_response)) == pytest.approx(found.start_value, rel=1e-9)
+        assert float(squares(found.response)) == pytest.approx(found.value, rel=1e-9)
+        assert float(found.response.q[0, 0]) == pytest.approx(found.design[X], rel=1e-12)
         for name, (low, high) in BOUNDS.items():
             path = np.array([visit.design[name] for visit in found.history])
             assert low <= path.min() <= path.max() <= high

@@ -5,7 +5,7 @@ mapped over them. So compile time grows with the number of kinds and not of part
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -63,6 +63,16 @@ class FrictionGroup(eqx.Module):
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+
+
+class Motion(NamedTuple):
+    """Frames of the markers of one joint (or, with a leading axis, of the joints of a group), and
+    their changes: along v (`rates`, 1/s), and of those with v held constant (`accelerations`,
+    1/s^2). Changes are frames too, of what their numbers change by."""
+
+    frames: Frames
+    rates: Frames
+    accelerations: Frames
 
 
 AnyGroup = ConstraintGroup | ForceGroup | FrictionGroup
@@ -161,27 +171,29 @@ def blocks(
     return tuple(slot_block(k) for k in range(len(frames)))
 
 
-def velocity_rows(
-    primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
-) -> Float[Array, " rows"]:
+def velocity_rows(primitives: Primitives, motion: Motion, t: Scalar) -> Float[Array, " rows"]:
     """C v + b: the first derivative of the geometric residual along the motion, and the
     residual of the velocity rows."""
+    return _velocity_rows(primitives, motion.frames, motion.rates, t)
+
+
+def acceleration_rows(primitives: Primitives, motion: Motion, t: Scalar) -> Float[Array, " rows"]:
+    """Gamma: minus the derivative of C v + b along the motion with v held constant."""
+    _, derivative = jax.jvp(
+        lambda frames, rates, s: _velocity_rows(primitives, frames, rates, s),
+        (motion.frames, motion.rates, t),
+        (motion.rates, motion.accelerations, jnp.ones_like(t)),
+    )
+    return -derivative
+
+
+def _velocity_rows(
+    primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
+) -> Float[Array, " rows"]:
     _, geometric = jax.jvp(
         lambda f, s: position(primitives, f, s), (frames, t), (rates, jnp.ones_like(t))
     )
     return jnp.concatenate([geometric, velocity(primitives, frames, rates, t)])
-
-
-def acceleration_rows(
-    primitives: Primitives, frames: Frames, rates: Frames, accelerations: Frames, t: Scalar
-) -> Float[Array, " rows"]:
-    """Gamma: minus the derivative of C v + b along the motion with v held constant."""
-    _, derivative = jax.jvp(
-        lambda f, r, s: velocity_rows(primitives, f, r, s),
-        (frames, rates, t),
-        (rates, accelerations, jnp.ones_like(t)),
-    )
-    return -derivative
 
 
 def _replace(frames: Frames, k: int, frame: Any) -> Frames:

@@ -16,17 +16,7 @@ from jaxtyping import Array, Float
 from .._bodies import AbstractMarker
 from .._constraints import Frames
 from .._linalg import taken
-from ._groups import AnyGroup, group_by, map_parts
-
-
-class Motion(NamedTuple):
-    """Frames of the markers of one group, for each slot one with a leading axis over its parts,
-    and their changes: along v (`rates`, 1/s), and of those with v held constant
-    (`accelerations`, 1/s^2). Changes are frames too, of what their numbers change by."""
-
-    frames: Frames
-    rates: Frames
-    accelerations: Frames
+from ._groups import AnyGroup, group_by, map_parts, Motion
 
 
 class Directions(NamedTuple):

@@ -152,33 +152,23 @@ class MultibodySystem(AbstractSystem):
     def velocity_residual(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        t = jnp.asarray(t, q.dtype)
-        groups = self.constraint_groups
-        rows = [
-            map_parts(_groups.velocity_rows, group.primitives, own.frames, own.rates, shared=(t,))
-            for group, own in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True)
-        ]
-        return self._ordered(rows, q)
+        return self._rows(_groups.velocity_rows, q, v, t)
 
     @jitted
     def acceleration_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
+        return self._rows(_groups.acceleration_rows, q, v, t)
+
+    def _rows(
+        self, function, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
         t = jnp.asarray(t, q.dtype)
         groups = self.constraint_groups
-        rows = [
-            map_parts(_groups.acceleration_rows, group.primitives, *own, shared=(t,))
-            for group, own in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True)
-        ]
-        return self._ordered(rows, q)
-
-    def _ordered(
-        self, rows: Sequence[Float[Array, "_ _"]], q: Float[Array, " nq"]
-    ) -> Float[Array, " rows"]:
-        """The rows of all groups in the system's order."""
         parts = [jnp.zeros((0,), q.dtype)]
-        for group, own in zip(self.constraint_groups, rows, strict=True):
-            parts.append(taken(own, group.indices["order"]).ravel())
+        for group, motion in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True):
+            rows = map_parts(function, group.primitives, motion, shared=(t,))
+            parts.append(taken(rows, group.indices["order"]).ravel())
         return taken(jnp.concatenate(parts), self.indices["row_order"])
 
     @jitted
