@@ -75,6 +75,7 @@ class BlockFactor(AbstractFactor):
     levels: tuple[LevelFactor, ...]
     layout: Layout
 
+    @eqx.filter_jit
     def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
         size = self.layout.elimination.indices["solution"].shape[0]
         padded = jnp.concatenate([right, jnp.zeros(size - right.shape[0], right.dtype)])
@@ -158,6 +159,7 @@ class BlockDescriptor(AbstractDescriptor):
         diagonal = self._diagonal(self._half())
         return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
 
+    @eqx.filter_jit
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         indices = self.layout.indices
         half, blocks = self._half(), self.constraint_blocks
