@@ -20,7 +20,16 @@ TESTS = Path(__file__).parent
 
 # Floors, bottom to top: imports point down, or across without going round in a circle.
 FLOORS = (
-    ("_version", "_custom_types", "_solution", "_errors", "_extras", "_checks", "_indices"),
+    (
+        "_version",
+        "_custom_types",
+        "_solution",
+        "_errors",
+        "_extras",
+        "_checks",
+        "_indices",
+        "_fixed",
+    ),
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_forces"),
     ("_system",),

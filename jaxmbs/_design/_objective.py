@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
+from .._fixed import fixed
 from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
@@ -108,8 +109,7 @@ class Hidden(eqx.Module):
 def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
     """Not differentiated. `after`: what has to be computed before, as this decomposes (see
     `AbstractCriterion.measure`) and an objective may do so as well."""
-    arrays, rest = eqx.partition((response, after), eqx.is_array)
-    response, after = eqx.combine(lax.stop_gradient(arrays), rest)
+    response, after = fixed((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
     null, scale, singular = lax.map(lambda s: _state(response, *s), states)
@@ -118,8 +118,7 @@ def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
 
 def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> Dependence:
     """See `Dependence`; not differentiated."""
-    arrays, rest = eqx.partition((response, objective), eqx.is_array)
-    response, objective = eqx.combine(lax.stop_gradient(arrays), rest)
+    response, objective = fixed((response, objective))
     null, scale = hidden.null_space, hidden.row_scale
 
     def gradient_at(other: Float[Array, "n rows"]) -> Float[Array, "n rows"]:

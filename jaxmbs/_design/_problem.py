@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar
 from .._dynamics import Trajectory
+from .._fixed import fixed
 from .._linalg import normalise_rows
 from .._solution import RESULTS
 from .._sweep._answers import code_of, sentences
@@ -90,7 +91,7 @@ class Problem(eqx.Module):
 
         def function(point: Float[Array, " p"], forward: bool) -> Any:
             values, response = self.values(point, forward=forward)
-            return values, without_derivative(_bare(response, None))
+            return values, fixed(_bare(response, None))
 
         count = len(self.functions)
         values, found, bare = slopes(self.study.run, function, point, count)
@@ -154,12 +155,6 @@ def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
 def _bare(response: Trajectory, system: AbstractSystem | None) -> Trajectory:
     """The same states of another system; of none, they are nothing but arrays."""
     return eqx.tree_at(lambda r: r.system, response, system, is_leaf=lambda x: x is None)
-
-
-def without_derivative(tree: Any) -> Any:
-    """The same tree; nothing is differentiated through it."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:

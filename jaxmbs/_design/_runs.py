@@ -12,9 +12,8 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._custom_types import NumberList, RealScalarLike, Scalar
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
-from .._dynamics._projection import project
+from .._dynamics._projection import allowed, errors
 from .._formulations import AbstractFormulation, MinimumNorm
-from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
@@ -67,11 +66,10 @@ class AtState(AbstractRun):
         forward: bool = False,
     ) -> Trajectory:
         del forward
-        found = project(system, q, v, t, motion_solver())
-        q, v = found.q, found.v
+        found = allowed(system, q, v, t)
+        v = found.v
         loads = solve_with_friction(system, MinimumNorm(), q, v, t)
-        position = jnp.max(jnp.abs(system.position_residual(q, t)), initial=0.0)
-        velocity = jnp.max(jnp.abs(system.velocity_residual(q, v, t)), initial=0.0)
+        position, velocity = errors(system, q, v, t)
         result = RESULTS.where(found.met, loads.result, RESULTS.assembly_did_not_close)
         none = jnp.asarray(0)
         return Trajectory(
@@ -155,6 +153,8 @@ class Motion(AbstractRun):
         self.count = count
         self.monitor = monitor
 
+    # Compiled, so that nothing is raised.
+    @eqx.filter_jit
     def __call__(
         self,
         system: AbstractSystem,
@@ -168,7 +168,7 @@ class Motion(AbstractRun):
         return simulate(
             system,
             q,
-            v,
+            allowed(system, q, v, t).v,
             self.end,
             start=start,
             times=jnp.linspace(start, self.end, self.count),
@@ -176,7 +176,6 @@ class Motion(AbstractRun):
             atol=self.atol,
             formulation=self.formulation,
             adjoint=_FORWARD if forward else None,
-            consistent=True,
             monitor=self.monitor,
             throw=False,
         )

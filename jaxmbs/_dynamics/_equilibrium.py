@@ -24,6 +24,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import AbstractDescriptor, motion_solver
@@ -121,10 +122,7 @@ def _equilibrium(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> tuple[Equilibrium, Float[Array, " nv"]]:
     """And the way in which it would move on."""
-    arrays, static = eqx.partition((system, q, t), eqx.is_array)
-    fixed = eqx.combine(lax.stop_gradient(arrays), static)
-    last = _search(fixed[0], fixed[1], fixed[2], max_steps)
-    last = lax.stop_gradient(last)
+    last = lax.stop_gradient(_search(*fixed((system, q, t)), max_steps))
     near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)

@@ -26,6 +26,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._formulations import AbstractFormulation, Accelerations
 from .._linalg import AbstractDescriptor, directional_derivative
 from .._solution import RESULTS
@@ -129,11 +130,10 @@ class _Frictionless(NamedTuple):
 
 def _linearised(state: _State) -> tuple[_Frictionless, RESULTS]:
     """A constant for all derivatives, and how the formulation's solve ended."""
-    arrays, rest = eqx.partition(state, eqx.is_inexact_array)
-    fixed = eqx.combine(lax.stop_gradient(arrays), rest)
+    still = fixed(state)
 
     def solve(extra: Float[Array, " nv"]) -> Any:
-        found = _solved(fixed, extra)
+        found = _solved(still, extra)
         return (found.acceleration, found.multipliers), found.result
 
     zero = jnp.zeros_like(state.equations.force)

@@ -10,6 +10,7 @@ from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
 from ._kinematics import Kinematics, kinematics
+from ._projection import errors
 from ._trajectory import Statistics, Trajectory
 
 
@@ -53,9 +54,7 @@ def _loaded(found: Kinematics, formulation: AbstractFormulation) -> Trajectory:
     def state(
         q: Float[Array, " nq"], v: Float[Array, " nv"], t: Float[Array, ""]
     ) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
-        position = jnp.max(jnp.abs(system.position_residual(q, t)), initial=0.0)
-        velocity = jnp.max(jnp.abs(system.velocity_residual(q, v, t)), initial=0.0)
-        return solve_with_friction(system, formulation, q, v, t), position, velocity
+        return solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t)
 
     loads, position, velocity = jax.vmap(state)(found.q, found.v, found.times)
     bad = loads.result != RESULTS.successful

@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _checks
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar
+from .._fixed import fixed
 from .._kinematics import (
     close,
     geometric_descriptor,
@@ -317,8 +318,7 @@ def _follow(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
 ) -> tuple[Kinematics, Float[Array, " n"]]:
     """The motion, and how free it is at each time: more than 1 where it fails."""
-    arrays, rest = eqx.partition((system, q, times), eqx.is_array)
-    near, reached = _chain(*eqx.combine(lax.stop_gradient(arrays), rest))
+    near, reached = _chain(*fixed((system, q, times)))
     states = jax.vmap(lambda q, t: _state(system, q, t))(near, times)
     largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
     contradictory = states.velocity_error > MET * largest

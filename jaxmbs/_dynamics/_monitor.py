@@ -25,6 +25,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._linalg import AbstractDescriptor
 from .._system import AbstractSystem
 
@@ -167,12 +168,6 @@ def _looked(
 def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) -> AbstractDescriptor:
     nq = system.structure.nq
     return system.descriptor(y[:nq], y[nq : nq + system.structure.nv], t)
-
-
-def fixed(tree: Any) -> Any:
-    """The same, a constant for all derivatives."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def _smallest(

@@ -6,11 +6,13 @@ disturb it.
 
 One loop takes both steps, which share C and, without velocity constraints, the factor of S; the
 velocity moves where the configuration no longer does. The loop has no derivative; that is the
-derivative of one more step of q from its end, (1 - M^-1 C^T S^+ C) along the state and
--M^-1 C^T S^+ along the residual's parameters, and there of the whole step of v: velocities may
-come from afar, and with C changes the way along which they went. Nothing is unrolled.
+derivative of one more step from its end, (1 - M^-1 C^T S^+ C) along the state and -M^-1 C^T S^+
+along the residual's parameters. Nothing is unrolled. What C changes of a step is left out, as the
+step is zero there; a state that is close already, as of an integrator, has moved by no more than
+that, but velocities may come from afar: then the whole step of v is differentiated.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,11 +23,14 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._kinematics import geometric_gap
 from .._linalg import (
     AbstractDescriptor,
+    AbstractFactor,
     constrained,
     damped_solver,
+    motion_solver,
     ProximalCholesky,
     SchurOperator,
 )
@@ -44,6 +49,10 @@ _MAX_STEPS = 20
 MET = 1e-8
 
 
+# q and v.
+State = tuple[Float[Array, " nq"], Float[Array, " nv"]]
+
+
 class Projected(eqx.Module):
     """A state on the constraints. `met`: did it get there?"""
 
@@ -52,13 +61,31 @@ class Projected(eqx.Module):
     met: BoolScalar
 
 
+class Factored(eqx.Module):
+    """M and C with the factor of S."""
+
+    descriptor: AbstractDescriptor
+    factor: AbstractFactor
+    solver: ProximalCholesky
+
+    def __init__(self, descriptor: AbstractDescriptor, solver: ProximalCholesky):
+        self.descriptor, self.solver = descriptor, solver
+        self.factor = solver.init(SchurOperator(descriptor), {})
+
+    def correction(self, residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
+        C v by the residual."""
+        operator = SchurOperator(self.descriptor)
+        solution = lx.linear_solve(operator, residual, self.solver, state=self.factor, throw=False)
+        return self.descriptor.inverse_mass(self.descriptor.transpose(solution.value))
+
+
 def correction(
     descriptor: AbstractDescriptor,
     residual: Float[Array, " rows"],
     solver: ProximalCholesky,
 ) -> Float[Array, " nv"]:
-    """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
-    C v by the residual."""
+    """That of one residual."""
     return corrections(descriptor, residual[None], solver)[0]
 
 
@@ -71,14 +98,24 @@ def corrections(
     count, size = residuals.shape[0], descriptor.shape
     if not size[0]:
         return jnp.zeros((count, size[1]), residuals.dtype)
-    operator = SchurOperator(descriptor)
-    state = solver.init(operator, {})
+    return jax.vmap(Factored(descriptor, solver).correction)(residuals)
 
-    def one(residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        solution = lx.linear_solve(operator, residual, solver, state=state, throw=False)
-        return descriptor.inverse_mass(descriptor.transpose(solution.value))
 
-    return jax.vmap(one)(residuals)
+def _one_matrix(system: AbstractSystem) -> bool:
+    """Do configurations and velocities go back by the same rows, or configurations nowhere?"""
+    geometric = system.structure.geometric
+    return bool(geometric.all() or not geometric.any())
+
+
+def _side_by_side(
+    system: AbstractSystem, descriptor: AbstractDescriptor, solver: ProximalCholesky
+) -> Factored:
+    """By the geometric rows, and by all (with a leading axis): two matrices of one pattern,
+    factored in one program."""
+    given, rest = eqx.partition(descriptor, eqx.is_array)
+    own = eqx.filter(descriptor.keeping(system.structure.geometric), eqx.is_array)
+    pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
+    return eqx.filter_vmap(lambda arrays: Factored(eqx.combine(arrays, rest), solver))(pair)
 
 
 def both_corrections(
@@ -89,25 +126,19 @@ def both_corrections(
     solver: ProximalCholesky,
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """`correction` of a configuration, by the geometric rows alone, and of velocities, by all."""
-    geometric, residuals = system.structure.geometric, jnp.stack([gap, rate])
-    if geometric.all() or not geometric.any():
+    residuals = jnp.stack([gap, rate])
+    if _one_matrix(system):
         move, change = corrections(descriptor, residuals, solver)
-        return move, change
-    # Two matrices of one pattern: factored side by side, and compiled once.
-    own, rest = eqx.partition(descriptor.keeping(geometric), eqx.is_array)
-    pair = jax.tree.map(
-        lambda one, other: jnp.stack([one, other]), own, eqx.filter(descriptor, eqx.is_array)
-    )
-
-    def one(arrays: Any, residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        return correction(eqx.combine(arrays, rest), residual, solver)
-
-    move, change = jax.vmap(one)(pair, residuals)
+    else:
+        pair = _side_by_side(system, descriptor, solver)
+        move, change = eqx.filter_vmap(Factored.correction)(pair, residuals)
     return move, change
 
 
 def position_error(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> Scalar:
-    """The largest geometric residual, lengths relative to the characteristic length."""
+    """The largest geometric residual, lengths relative to the characteristic length. Like all
+    errors here it has no derivative."""
+    system, q, t = fixed((system, q, t))
     return jnp.max(jnp.abs(system.scaled_residual(q, t)), initial=0.0)
 
 
@@ -118,7 +149,20 @@ def velocity_error(
     t: RealScalarLike,
 ) -> Scalar:
     """The largest |C v + b|, lengths relative to the characteristic length (1/s)."""
+    system, q, v, t = fixed((system, q, v, t))
     return _largest(system, system.velocity_residual(q, v, t))
+
+
+def errors(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> tuple[Scalar, Scalar]:
+    """The largest geometric residual and the largest |C v + b|, rows as they are."""
+    system, q, v, t = fixed((system, q, v, t))
+    position, velocity = system.position_residual(q, t), system.velocity_residual(q, v, t)
+    return jnp.max(jnp.abs(position), initial=0.0), jnp.max(jnp.abs(velocity), initial=0.0)
 
 
 def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
@@ -146,11 +190,34 @@ def project(
     solver: ProximalCholesky | None = None,
 ) -> Projected:
     """The state on the constraints next to (q, v), in the mass metric: first the configuration,
-    then the velocity. `solver`: default damped, for a state that is close already."""
-    q, v = closer(system, q, v, t, solver)
+    then the velocity. `solver`: default damped, for a state that is close already (whose
+    derivative leaves out what C changes of so small a step)."""
+    return _looked_at(system, *closer(system, q, v, t, solver), t)
+
+
+def _looked_at(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> Projected:
+    """Whether a projected state is where it should be."""
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
     closed = position_error(system, q, t) <= MET
     return Projected(q, v, closed & (velocity_error(system, q, v, t) <= MET * speed))
+
+
+def allowed(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+) -> Projected:
+    """The velocities next to v, in the mass metric, that all constraints allow at a closed q."""
+    if not system.structure.rows:
+        return Projected(q, v, jnp.asarray(True))
+    problem = _problem(system, t, motion_solver(), q)
+    # Geometric rows are linear in v: what the velocities will be does not matter.
+    linear = bool(system.structure.geometric.all())
+    end = v if linear else _nearest(*fixed((problem, q, v)))[1]
+    return _looked_at(system, q, _velocity(problem, q, v, end), t)
 
 
 def closer(
@@ -159,21 +226,46 @@ def closer(
     v: Float[Array, " nv"],
     t: RealScalarLike,
     solver: ProximalCholesky | None = None,
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+) -> State:
     """`project` without looking whether it got there."""
     if not system.structure.rows:
         # What is left to do is to bring quaternions to unit length.
         return system.retract(q, jnp.zeros_like(v)), v
-    solver = damped_solver() if solver is None else solver
-    return _nearest(_Problem(system, jnp.asarray(t, q.dtype), solver), q, v)
+    problem = _problem(system, t, solver, q)
+    return _ended(problem, q, v, _nearest(*fixed((problem, q, v))))
+
+
+def led(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    end: State,
+) -> State:
+    """The end to which `closer` led from there, if it is known, as a function of (q, v)."""
+    if not system.structure.rows:
+        return closer(system, q, v, t)
+    return _ended(_problem(system, t, None, q), q, v, fixed(end))
 
 
 class _Problem(eqx.Module):
-    """What the way back depends on besides the state."""
+    """What the way back depends on besides the state. `close`: is that not far away?"""
 
     system: AbstractSystem
     t: Scalar
     solver: ProximalCholesky
+    close: bool = eqx.field(static=True)
+
+
+def _problem(
+    system: AbstractSystem,
+    t: RealScalarLike,
+    solver: ProximalCholesky | None,
+    q: Float[Array, " nq"],
+) -> _Problem:
+    close = solver is None
+    solver = damped_solver() if solver is None else solver
+    return _Problem(system, jnp.asarray(t, q.dtype), solver, close)
 
 
 class _Iterate(NamedTuple):
@@ -184,17 +276,6 @@ class _Iterate(NamedTuple):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     status: Float[Array, " 3"]
-
-
-def _move(
-    problem: _Problem, descriptor: AbstractDescriptor, gap: Float[Array, " rows"]
-) -> Float[Array, " nv"]:
-    """What to take from q. Velocity constraints have no say in where the configuration goes."""
-    geometric = problem.system.structure.geometric
-    if not geometric.any():
-        return jnp.zeros((problem.system.structure.nv,), gap.dtype)
-    own = descriptor if geometric.all() else descriptor.keeping(geometric)
-    return correction(own, gap, problem.solver)
 
 
 def _velocity(
@@ -211,26 +292,67 @@ def _velocity(
 
 
 def _moved(
-    problem: _Problem, end: tuple[Float[Array, " nq"], Float[Array, " nv"]], tangents: Any
+    problem: _Problem,
+    end: State,
+    tangents: Any,
+    taken: Callable[[Float[Array, " rows"]], Float[Array, " nv"]],
 ) -> Float[Array, " nq"]:
-    """How the end of q changes: by what one more step takes from it. There Phi is zero, so that the
-    change of the matrices of that step has no part in it."""
+    """How the end of q changes, by what is `taken` for a gap."""
     system, (q, v) = problem.system, end
 
     def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
         return geometric_gap(problem.system, q, problem.t)
 
-    met, opened = eqx.filter_jvp(gap, (problem, q), tangents)
-    opened = jnp.zeros_like(met) if opened is None else opened
-    move = _move(problem, system.descriptor(q, v, problem.t), opened)
+    met, opened = eqx.filter_jvp(gap, (problem, q), tangents[:2])
+    move = taken(jnp.zeros_like(met) if opened is None else opened)
     change = jnp.zeros_like(q) if tangents[1] is None else tangents[1]
     return jax.jvp(system.retract, (q, jnp.zeros_like(v)), (change, -move))[1]
 
 
-@eqx.filter_custom_jvp
-def _nearest(
-    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+def _once_more(problem: _Problem, end: State, tangents: Any) -> State:
+    """How the end changes, by one more step from it that has nothing to do."""
+    system, (q, v) = problem.system, end
+    descriptor = system.descriptor(q, v, problem.t)
+    if _one_matrix(system):
+        geometric = every = Factored(descriptor, problem.solver)
+    else:
+        arrays, rest = eqx.partition(
+            _side_by_side(system, descriptor, problem.solver), eqx.is_array
+        )
+        geometric, every = (
+            eqx.combine(jax.tree.map(lambda x, k=k: x[k], arrays), rest) for k in range(2)
+        )
+    moved = _moved(problem, end, tangents, geometric.correction)
+
+    def rate(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
+        return problem.system.velocity_residual(q, v, problem.t)
+
+    met, rates = eqx.filter_jvp(rate, (problem, q, v), (tangents[0], moved, tangents[2]))
+    change = every.correction(jnp.zeros_like(met) if rates is None else rates)
+    return moved, (jnp.zeros_like(v) if tangents[2] is None else tangents[2]) - change
+
+
+def _from_afar(
+    problem: _Problem,
+    v: Float[Array, " nv"],
+    end: State,
+    tangents: Any,
+) -> State:
+    """How the end changes, with C the way on which v went from far away."""
+    system = problem.system
+
+    def taken(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        descriptor = system.descriptor(*end, problem.t)
+        return correction(descriptor.keeping(system.structure.geometric), gap, problem.solver)
+
+    moved = _moved(problem, end, tangents, taken)
+    _, change = eqx.filter_jvp(
+        _velocity, (problem, end[0], v, end[1]), (tangents[0], moved, tangents[2], None)
+    )
+    return moved, change
+
+
+def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> State:
     system, t = problem.system, problem.t
     linear = bool(system.structure.geometric.all())
 
@@ -260,12 +382,18 @@ def _nearest(
     return end.q, end.v
 
 
-@_nearest.def_jvp
-def _nearest_jvp(primals: Any, tangents: Any) -> Any:
-    problem, q, v = primals
-    end = _nearest(problem, q, v)
-    moved = _moved(problem, end, tangents[:2])
-    _, change = eqx.filter_jvp(
-        _velocity, (problem, end[0], v, end[1]), (tangents[0], moved, tangents[2], None)
-    )
-    return end, (moved, change)
+@eqx.filter_custom_jvp
+def _ended(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"], end: State) -> State:
+    """The end, which has a derivative."""
+    del problem, q, v
+    return end
+
+
+@_ended.def_jvp
+def _ended_jvp(primals: Any, tangents: Any) -> Any:
+    problem, q, v, end = primals
+    # What the derivative is made of changes with the state too.
+    end = _ended(problem, q, v, end)
+    if problem.close:
+        return end, _once_more(problem, end, tangents)
+    return end, _from_afar(problem, v, end, tangents)

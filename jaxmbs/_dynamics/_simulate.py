@@ -27,7 +27,7 @@ from ._friction import solve_with_friction
 from ._initial import check_state
 from ._loosening import loosens
 from ._monitor import SingularValueMonitor
-from ._projection import closer, project, Projected
+from ._projection import closer, errors, project, Projected
 from ._saved_times import saved_times
 from ._solver import ProjectedSolver, split
 from ._stabilisation import AbstractStabilisation, Projection
@@ -291,9 +291,7 @@ def _assembled(
             projected = project(system, q, v, t)
             q, v = projected.q, projected.v
         found = solve_with_friction(system, integration.formulation, q, v, t)
-        position = jnp.max(jnp.abs(system.position_residual(q, t)), initial=0.0)
-        velocity = jnp.max(jnp.abs(system.velocity_residual(q, v, t)), initial=0.0)
-        return q, v, found, position, velocity
+        return q, v, found, *errors(system, q, v, t)
 
     lanes = max(1, _LANES // max(1, len(system.structure.rows)))
     q, v, found, position, velocity = _in_batches(state, (times, ys), lanes)

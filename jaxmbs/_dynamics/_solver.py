@@ -8,9 +8,10 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar
+from .._fixed import fixed
 from .._system import AbstractSystem
-from ._monitor import fixed, SingularValueMonitor
-from ._projection import project
+from ._monitor import SingularValueMonitor
+from ._projection import led, project
 
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
@@ -118,25 +119,28 @@ def _onto_constraints(
     is a singular configuration close? None: nobody looks."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
-        found = project(system, *split(system, y), t)
+        found = project(still, *split(still, y), now)
         end = jnp.concatenate([found.q, found.v, y[-1:]])
         return end, found.met & jnp.all(jnp.isfinite(end))
 
+    # Steps are not differentiated by their errors: of both solutions the first alone is.
+    still, now = fixed((system, jnp.asarray(t, y.dtype)))
+    found = y[None] if error is None else jnp.stack([y, y - error])
+    ends, usable = jax.vmap(projected)(fixed(found))
+    end = jnp.concatenate([*led(system, *split(system, y), t, split(system, ends[0])), y[-1:]])
     if error is None:
-        end, usable = projected(y)
-        return end, None, usable
-    ends, usable = jax.vmap(projected)(jnp.stack([y, y - error]))
+        return end, None, usable[0]
     apart = jnp.abs(ends[0] - ends[1])
     # What the projection had to move the configuration is an error too. The method may not have
     # seen it: a driver that acted between its stages only. (Next to a singular configuration
     # all moves far, and means nothing; velocities do so earlier.)
     nq = system.structure.nq
-    moved = jnp.abs(ends[0] - y).at[nq:].set(0.0)
+    moved = jnp.abs(ends[0] - found[0]).at[nq:].set(0.0)
     if near is None:
-        return ends[0], apart + moved, jnp.all(usable)
+        return end, apart + moved, jnp.all(usable)
     rounding = _rounding(system, t, ends[0], near)
     apart = jnp.maximum(apart - _ROUNDINGS * rounding, 0.0)
-    return ends[0], apart + jnp.where(near, 0.0, moved), jnp.all(usable)
+    return end, apart + jnp.where(near, 0.0, moved), jnp.all(usable)
 
 
 def _rounding(

@@ -33,6 +33,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._fixed import fixed
 from .._linalg import (
     AbstractDescriptor,
     directional_derivative,
@@ -134,7 +135,7 @@ def _slope(
 
 def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
     """A closed configuration, by the steps of the first kind alone; the last one met otherwise."""
-    problem, size = _constant(problem), _size(problem)
+    problem, size = fixed(problem), _size(problem)
     system, t = problem.system, problem.t
 
     def going(here: tuple[Float[Array, " nq"], Scalar, Scalar, IntScalar]) -> BoolScalar:
@@ -152,11 +153,6 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
 
     far = jnp.asarray(jnp.inf, problem.q.dtype)
     return lax.while_loop(going, step, (problem.q, far, far, jnp.asarray(0)))[0]
-
-
-def _constant(problem: Problem) -> Problem:
-    arrays, rest = eqx.partition(problem, eqx.is_array)
-    return eqx.combine(lax.stop_gradient(arrays), rest)
 
 
 def still(moved: Scalar, before: Scalar) -> BoolScalar:
@@ -232,7 +228,7 @@ def _choose(condition: BoolScalar, one: _Point, other: _Point) -> _Point:
 
 def _search(problem: Problem, max_steps: int) -> _Point:
     """From the start to the end of the search, without derivative."""
-    problem, size = _constant(problem), _size(problem)
+    problem, size = fixed(problem), _size(problem)
     no, far = jnp.asarray(False), jnp.asarray(jnp.inf, problem.q.dtype)
     none = jnp.zeros((len(problem.system.structure.rows),), problem.q.dtype)
     one, start = jnp.ones_like(far), problem.q

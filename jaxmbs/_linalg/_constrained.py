@@ -13,6 +13,7 @@ two more solves with the same factor. The component of dlambda in the null space
 out: multipliers that are unique have none there.
 """
 
+import copy
 from typing import Any
 
 import equinox as eqx
@@ -64,7 +65,8 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
         jnp.zeros_like(x) if change is None else change
         for x, change in zip(met, changes, strict=True)
     )
-    apart = _UnitEquations(descriptor, given).multipliers(against, jnp.zeros_like(rate))
+    # What the null space holds of this one, the next removes.
+    apart = equations.solved_by(given).multipliers(against, jnp.zeros_like(rate))
     change = equations.multipliers(balance, rate + apart)
     lengthened = (change - multipliers / scale * longer) / scale
     return (motion, multipliers / scale), (equations.motion(balance, change), lengthened)
@@ -78,6 +80,12 @@ class _UnitEquations:
         self.rows, self._solver = unit_rows(descriptor), solver
         self._operator = SchurOperator(self.rows)
         self._factor = solver.init(self._operator, {})
+
+    def solved_by(self, solver: ProximalCholesky) -> "_UnitEquations":
+        """With the same factor, by a solver of the same regularisation."""
+        other = copy.copy(self)
+        other._solver = solver
+        return other
 
     def multipliers(
         self, force: Float[Array, " nv"], offset: Float[Array, " rows"]

@@ -2,10 +2,10 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._system import AbstractSystem, Structure
 from ._analyze import _warn_single_precision, analyze
 from ._criteria import AbstractCriterion
@@ -133,8 +133,7 @@ def _screen(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> Screening:
-    arrays, rest = eqx.partition((system, q, v, t), eqx.is_array)
-    system, q, v, t = eqx.combine(lax.stop_gradient(arrays), rest)
+    system, q, v, t = fixed((system, q, v, t))
     structure = system.structure
     length = system.characteristic_length().astype(q.dtype)
     columns = jnp.where(structure.length_columns, length, 1.0)

@@ -13,6 +13,7 @@ from .. import _checks
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Release
 from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._fixed import fixed
 from .._forces import AbstractForce
 from .._indices import Indices
 from .._linalg import BlockDescriptor, layout_of, Pattern, placed, taken
@@ -280,8 +281,7 @@ class MultibodySystem(AbstractSystem):
         """Root mean square distance from a joint's point to the centre of mass of each moving
         body it acts on; 1 m if there is none or it is zero."""
         squares, count = jnp.asarray(0.0), 0.0
-        given, rest = eqx.partition(self.constraint_groups, eqx.is_array)
-        groups = eqx.combine(lax.stop_gradient(given), rest)
+        groups = fixed(self.constraint_groups)
         for group, own in zip(groups, arms_of(groups), strict=True):
             located = group.indices["located"]
             distances = map_parts(_distances, group.primitives, own)

@@ -1,0 +1,15 @@
+"""Arrays that have no derivative."""
+
+from typing import TypeVar
+
+import equinox as eqx
+from jax import lax
+
+
+T = TypeVar("T")
+
+
+def fixed(tree: T) -> T:
+    """The same, a constant for all derivatives; what is no array stays as it is."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(lax.stop_gradient(arrays), rest)
