@@ -85,7 +85,7 @@ def correction(
     residual: Float[Array, " rows"],
     solver: ProximalCholesky,
 ) -> Float[Array, " nv"]:
-    """That of one residual."""
+    """`Factored.correction` of one residual."""
     return corrections(descriptor, residual[None], solver)[0]
 
 

@@ -13,7 +13,6 @@ two more solves with the same factor. The component of dlambda in the null space
 out: multipliers that are unique have none there.
 """
 
-import copy
 from typing import Any
 
 import equinox as eqx
@@ -40,16 +39,17 @@ def constrained(
     the derivative is always that of the cleaned solution.
     """
     equations = _UnitEquations(descriptor, solver)
-    multipliers = equations.multipliers(force, offset / equations.rows.scale)
+    multipliers = equations.multipliers(force, offset / equations.rows.scale, solver)
     return equations.motion(force, multipliers), multipliers / equations.rows.scale
 
 
 @constrained.def_jvp
 def _constrained_jvp(primals: Any, tangents: Any) -> Any:
     descriptor, force, offset, given = primals
-    equations = _UnitEquations(descriptor, ProximalCholesky(given.regularisation))
+    cleaning = ProximalCholesky(given.regularisation)
+    equations = _UnitEquations(descriptor, cleaning)
     scale = equations.rows.scale
-    multipliers = equations.multipliers(force, offset / scale)
+    multipliers = equations.multipliers(force, offset / scale, cleaning)
     motion = equations.motion(force, multipliers)
     left = offset / scale - equations.rows.constrain(motion)
 
@@ -65,9 +65,9 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
         jnp.zeros_like(x) if change is None else change
         for x, change in zip(met, changes, strict=True)
     )
-    # What the null space holds of this one, the next removes.
-    apart = equations.solved_by(given).multipliers(against, jnp.zeros_like(rate))
-    change = equations.multipliers(balance, rate + apart)
+    # What the null space holds of the first one, the second removes.
+    apart = equations.multipliers(against, jnp.zeros_like(rate), given)
+    change = equations.multipliers(balance, rate + apart, cleaning)
     lengthened = (change - multipliers / scale * longer) / scale
     return (motion, multipliers / scale), (equations.motion(balance, change), lengthened)
 
@@ -77,23 +77,19 @@ class _UnitEquations:
     ordinary one, whose derivative lineax knows."""
 
     def __init__(self, descriptor: AbstractDescriptor, solver: ProximalCholesky):
-        self.rows, self._solver = unit_rows(descriptor), solver
+        self.rows = unit_rows(descriptor)
         self._operator = SchurOperator(self.rows)
         self._factor = solver.init(self._operator, {})
 
-    def solved_by(self, solver: ProximalCholesky) -> "_UnitEquations":
-        """With the same factor, by a solver of the same regularisation."""
-        other = copy.copy(self)
-        other._solver = solver
-        return other
-
     def multipliers(
-        self, force: Float[Array, " nv"], offset: Float[Array, " rows"]
+        self,
+        force: Float[Array, " nv"],
+        offset: Float[Array, " rows"],
+        solver: ProximalCholesky,
     ) -> Float[Array, " rows"]:
+        """By any solver of the regularisation that the factor has."""
         right = self.rows.constrain(self.rows.inverse_mass(force)) - offset
-        solution = lx.linear_solve(
-            self._operator, right, self._solver, state=self._factor, throw=False
-        )
+        solution = lx.linear_solve(self._operator, right, solver, state=self._factor, throw=False)
         return solution.value
 
     def motion(

@@ -14,36 +14,17 @@ step. So does everything in a derivative. Where x itself is wanted (and not C^T 
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._custom_types import IntScalar, RealScalarLike
 from ._cholesky import cholesky
 from ._descriptor import AbstractFactor, DenseFactor
 from ._schur import SchurOperator
-
-
-# How often K is repeated.
-_REPEATED = 3
-
-
-class _Turn(NamedTuple):
-    """`stage`: 0, of the right-hand side `base` the null space is removed; 1, it is solved for; 2,
-    of the solution `base` the null space is removed. `y`: what is repeated, x in stage 1."""
-
-    stage: IntScalar
-    base: Float[Array, " rows"]
-    y: Float[Array, " rows"]
-    status: Float[Array, " 3"]
-    steps: Scalar
-
-
-def _beginning(size: Scalar) -> Float[Array, " 3"]:
-    return jnp.stack([jnp.ones_like(size), jnp.full_like(size, jnp.inf), jnp.zeros_like(size)])
 
 
 class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
@@ -73,70 +54,35 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         self, state: AbstractFactor, vector: Float[Array, " rows"], options: dict[str, Any]
     ) -> tuple[Float[Array, " rows"], lx.RESULTS, dict[str, Any]]:
         del options
+        mu = self.regularisation
         right = vector / state.scale
-        x, steps = self._cleaned(state, right) if self.clean else self._met(state, right)
-        return x / state.scale, lx.RESULTS.successful, {"num_steps": steps.astype(int)}
-
-    def _step(
-        self,
-        state: AbstractFactor,
-        right: Float[Array, " rows"],
-        x: Float[Array, " rows"],
-        size: Scalar,
-        status: Float[Array, " 3"],
-    ) -> tuple[Float[Array, " rows"], Float[Array, " 3"]]:
-        """The next x, and `status`: whether to go on after it, what it misses of the right-hand
-        side and the count of steps. One array, as in a small system each operation of its own
-        costs as much as a solve's."""
-        mu, previous, count = self.regularisation, status[1], status[2] + 1
-        new = state.solve(right + mu * x)
-        # mu (new - x) is what is still missing of the right-hand side.
-        left = mu * jnp.max(jnp.abs(new - x), initial=0.0)
-        met = left <= self.rtol * size
-        stalled = left > 0.5 * previous
-        more = ~met & ~stalled & (count < self.max_steps)
-        return new, jnp.stack([more.astype(size.dtype), left, count])
-
-    # A loop holds the one copy of the solve, the first included: programs stay small.
-
-    def _met(
-        self, state: AbstractFactor, right: Float[Array, " rows"]
-    ) -> tuple[Float[Array, " rows"], Scalar]:
-        """x, and in how many steps."""
+        if self.clean:
+            right = right - self._null_part(state, right)
         size = jnp.max(jnp.abs(right), initial=0.0)
-        x, status = lax.while_loop(
-            lambda c: c[1][0] > 0,
-            lambda c: self._step(state, right, c[0], size, c[1]),
-            (jnp.zeros_like(right), _beginning(size)),
-        )
-        return x, status[2]
 
-    def _cleaned(
-        self, state: AbstractFactor, right: Float[Array, " rows"]
-    ) -> tuple[Float[Array, " rows"], Scalar]:
-        """The same, the null space removed from the right-hand side before and from x after.
+        # Whether to go on, what was missing and the count stand in one array: in a small system
+        # each operation of its own costs as much as a solve's.
+        def step(carry):
+            x, status = carry
+            previous, count = status[1], status[2] + 1
+            new = state.solve(right + mu * x)
+            # mu (new - x) is what is still missing of the right-hand side.
+            left = mu * jnp.max(jnp.abs(new - x), initial=0.0)
+            met = left <= self.rtol * size
+            stalled = left > 0.5 * previous
+            more = ~met & ~stalled & (count < self.max_steps)
+            return new, jnp.stack([more.astype(size.dtype), left, count])
 
-        First K is repeated on the right-hand side, then come the steps, then K is repeated on x.
-        """
+        # The loop holds the one copy of the solve, the first included: programs stay small.
+        start = jnp.stack([jnp.ones_like(size), jnp.full_like(size, jnp.inf), jnp.zeros_like(size)])
+        x, status = lax.while_loop(lambda c: c[1][0] > 0, step, (jnp.zeros_like(right), start))
+        steps = status[2].astype(int)
+        if self.clean:
+            x = x - self._null_part(state, x)
+        return x / state.scale, lx.RESULTS.successful, {"num_steps": steps}
 
-        def turn(carry: _Turn) -> _Turn:
-            solving = carry.stage == 1
-            # K y = mu (S + mu I)^-1 y is a step from zero for the right-hand side mu y.
-            wanted = jnp.where(solving, carry.base, self.regularisation * carry.y)
-            x = jnp.where(solving, carry.y, 0.0)
-            size = jnp.max(jnp.abs(wanted), initial=0.0)
-            y, status = self._step(state, wanted, x, size, carry.status)
-            ended = jnp.where(solving, status[0] == 0, status[2] == _REPEATED)
-            stage = carry.stage + ended
-            base = jnp.where(ended, jnp.where(solving, y, carry.base - y), carry.base)
-            y = jnp.where(ended & ~solving, 0.0, y)
-            steps = jnp.where(solving, status[2], carry.steps)
-            return _Turn(stage, base, y, jnp.where(ended, _beginning(size), status), steps)
-
-        none = jnp.zeros((), right.dtype)
-        start = _Turn(jnp.asarray(0), right, right, _beginning(none), none)
-        end = lax.while_loop(lambda carry: carry.stage < 3, turn, start)
-        return end.base, end.steps
+    def _null_part(self, state: AbstractFactor, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        return lax.fori_loop(0, 3, lambda _, y: self.regularisation * state.solve(y), x)
 
     def transpose(
         self, state: AbstractFactor, options: dict[str, Any]
