@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
+import helpers
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from jax import lax
 
 import jaxmbs as jm
 from jaxmbs._dynamics._loosening import loosens
-from jaxmbs._dynamics._projection import closer, project
+from jaxmbs._dynamics._projection import allowed, closer, project
 from jaxmbs._dynamics._watched import motion_only
 from jaxmbs._linalg import motion_solver
 from jaxmbs.design import Study
@@ -111,6 +112,42 @@ def test_reactions_at_a_state(name):
     directions = np.diag(sizes)[: len(case.alone)]
     last = 0.1 * study.direction(case.together)
     check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
+
+
+class Allowed(eqx.Module):
+    """Velocities next to the given ones, where the constraints are met anyway."""
+
+    system: jm.MultibodySystem
+    q: jnp.ndarray
+
+    def __call__(self, v):
+        return allowed(self.system, self.q, v, 0.3).v
+
+
+def pursuit():
+    function = helpers.Pursuit(jnp.asarray(0.7))
+    markers = [("a", (0.0, 0.0)), ("b", (1.0, 0.5))]
+    joint = jm.planar.Velocity("V", function, markers, rows=("speed", "approach"))
+    bodies = [
+        jm.planar.Body(name, mass=2.0, inertia=0.3, position=place)
+        for name, place in (("a", (0.0, 0.0)), ("b", (1.0, 0.5)))
+    ]
+    return jm.Model("pursuit", 2, bodies=bodies, joints=[joint])
+
+
+@pytest.mark.parametrize("make", [robot, parallelogram, pursuit])
+def test_velocities_from_afar_where_the_mechanism_is_closed(make, rng):
+    """Linear rows, redundant ones, and rows that are not linear in the velocities."""
+    system = make().system()
+    far = jnp.asarray(1.0 + rng.uniform(size=system.structure.nv))
+    q = jm.consistent_state(system, system.reference_q, far, 0.3).q
+    found = allowed(system, q, far, 0.3)
+    assert bool(found.met)
+    both = jm.consistent_state(system, q, far, 0.3)
+    np.testing.assert_allclose(found.v, both.v, rtol=0, atol=1e-9)
+    if make is not pursuit:
+        # (The way to rows that are not linear is found by steps, of which the last counts.)
+        check(Allowed(system, q), far, rng.normal(size=(3, system.structure.nv)))
 
 
 class History(eqx.Module):

@@ -92,7 +92,8 @@ def test_a_motion_without_monitor_is_the_same():
             for watch in (True, False)
         )
     )
-    assert with_it.passages.size and not without.passages.size
+    assert with_it.passages.size
+    assert not without.passages.size
     assert float(without.q[-1, 2]) < -0.5
     np.testing.assert_allclose(without.q, with_it.q, rtol=0, atol=1e-12)
     np.testing.assert_allclose(without.multipliers, with_it.multipliers, rtol=0, atol=1e-9)

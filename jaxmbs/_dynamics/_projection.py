@@ -214,10 +214,12 @@ def allowed(
     if not system.structure.rows:
         return Projected(q, v, jnp.asarray(True))
     problem = _problem(system, t, motion_solver(), q)
-    # Geometric rows are linear in v: what the velocities will be does not matter.
-    linear = bool(system.structure.geometric.all())
-    end = v if linear else _nearest(*fixed((problem, q, v)))[1]
-    return _looked_at(system, q, _velocity(problem, q, v, end), t)
+    if system.structure.geometric.all():
+        # These rows are linear in v: one step does, wherever C is taken.
+        return _looked_at(system, q, _velocity(problem, q, v, v), t)
+    end = _nearest(*fixed((problem, q, v)))[1]
+    last = _velocity(problem, q, v, end)
+    return _looked_at(system, q, end + (last - fixed(last)), t)
 
 
 def closer(
