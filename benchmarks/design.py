@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize as so
 from _hardware import hardware, renew, result_path
-from _timing import best
+from _timing import best, best_in_turn
 
 import jaxmbs as jm
 from jaxmbs import design
@@ -188,10 +188,13 @@ def motion_gradient(name: str) -> dict[str, Any]:
     x = study.design
     ways = {"run": value, "reverse": in_reverse, "gradient": value_and_slope}
     row: dict[str, Any] = {"parameters": len(study.names)}
-    for way, function in ways.items():
-        call = functools.partial(function, study, objective, x)
-        row[f"{way}_compile_s"] = compiled(call)
-        row[f"{way}_s"] = best(lambda c=call: jax.block_until_ready(c()), 5)
+
+    def call(function: Callable[..., Any]) -> Any:
+        return jax.block_until_ready(function(study, objective, x))
+
+    calls = {way: functools.partial(call, function) for way, function in ways.items()}
+    row |= {f"{way}_compile_s": compiled(one) for way, one in calls.items()}
+    row |= {f"{way}_s": seconds for way, seconds in best_in_turn(calls).items()}
     row["reverse_ratio"] = row["reverse_s"] / row["run_s"]
     row["gradient_ratio"] = row["gradient_s"] / row["run_s"]
     row["steps"] = int(eqx.filter_jit(study.respond)(x).statistics.steps)
