@@ -256,14 +256,16 @@ class Park:
         return found
 
 
-def wrenches_of(report):
-    """All wrenches of one state in the oracle's form, those on the ground too."""
+def wrenches_of(report, state=()):
+    """All wrenches of one state (a number, where there are several) in the oracle's form, those on
+    the ground too."""
     found = {}
     for body in dict.fromkeys(report.layout.bodies):
         on = report.on(body)
         for name in on.names:
             w = on.wrench(name)
-            found[name, body] = newton.wrench(body, w.force, w.torque, w.point)
+            three = (np.asarray(x)[state] for x in (w.force, w.torque, w.point))
+            found[name, body] = newton.wrench(body, *three)
     return found
 
 

@@ -468,20 +468,22 @@ def order(values, steps):
 
 
 @pytest.mark.parametrize(
-    ("solver", "nominal", "steps"),
+    ("solver", "nominal", "off", "steps"),
     [
-        (diffrax.Heun(), 2, (200, 400)),
-        (FIFTH, 5, (200, 300)),
-        (diffrax.Dopri8(), 8, (24, 40)),
+        (diffrax.Heun(), 2, 0.3, (200, 400)),
+        (FIFTH, 5, 0.3, (200, 300)),
+        # Its terms of the fifth order are so small that those of the sixth are still seen.
+        (diffrax.Tsit5(), 5, 0.5, (300, 400)),
+        (diffrax.Dopri8(), 8, 0.3, (24, 40)),
     ],
-    ids=["heun", "dopri5", "dopri8"],
+    ids=["heun", "dopri5", "tsit5", "dopri8"],
 )
-def test_order_of_the_error_with_projection(system, solver, nominal, steps):
+def test_order_of_the_error_with_projection(system, solver, nominal, off, steps):
     """Global errors after 2 s, all far above rounding."""
     runs = [stepped(system, 2.0, n, solver) for n in steps]
     found = np.array([errors(x) for x in runs])
     assert np.all(found > 1e-13)
-    assert np.all(np.abs(order(found, steps) - nominal) < 0.3)
+    assert np.all(np.abs(order(found, steps) - nominal) < off)
     for x in runs:
         assert float(x.position_error[-1]) < 1e-15
         assert float(x.velocity_error[-1]) < 1e-14

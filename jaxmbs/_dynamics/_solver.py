@@ -56,6 +56,11 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     def term_compatible_contr_kwargs(self) -> Any:
         return self.solver.term_compatible_contr_kwargs
 
+    @property
+    def root_finder(self) -> Any:
+        """Diffrax gives that of an implicit method the tolerances of the step sizes."""
+        return self.solver.root_finder
+
     def order(self, terms: Any) -> int | None:
         return self.solver.order(terms)
 
