@@ -153,3 +153,13 @@ def test_the_continuous_adjoint_is_as_exact_as_the_tolerance():
         errors.append(np.max(np.abs(found * SIZES - exact)) / np.max(np.abs(exact)))
     print(errors)
     assert_transposed(np.asarray(found), 1e-6)
+
+
+def test_adjoints_that_do_not_fit_are_refused():
+    system = braced(POINT)
+    q, v = system.reference_q, system.initial_v
+    stop = jm.StopWhen(lambda system, q, v, t: q[0])
+    with pytest.raises(ValueError, match="BacksolveAdjoint knows no events; use Recursive"):
+        jm.simulate(system, q, v, END, adjoint=diffrax.BacksolveAdjoint(), events=[stop])
+    with pytest.raises(ValueError, match="ImplicitAdjoint differentiates states of rest"):
+        jm.simulate(system, q, v, END, adjoint=diffrax.ImplicitAdjoint())

@@ -113,9 +113,7 @@ def _begun(method: Any, z: Float[Array, " p"]) -> _Iterate:
 
 
 @eqx.filter_jit
-def _stepped(
-    method: Any, iterate: _Iterate, value: Scalar, slope: Float[Array, " p"]
-) -> _Iterate:
+def _stepped(method: Any, iterate: _Iterate, value: Scalar, slope: Float[Array, " p"]) -> _Iterate:
     asked = iterate.state.y_eval
 
     def linear(z: Float[Array, " p"], _: None) -> tuple[Scalar, None]:

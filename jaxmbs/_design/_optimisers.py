@@ -22,7 +22,7 @@ from ._refusal import DesignError
 # A constraint that is exceeded by less than this part of its limit is met.
 _MET = 1e-6
 
-# The barrier of trust-constr does not start on a bound.
+# The barrier of trust-constr does not start on a bound, and BFGS does not leave one.
 INSIDE = 1e-3
 
 

@@ -37,8 +37,8 @@ def _(adjoint: dfx.BacksolveAdjoint, events: tuple[Any, ...]) -> None:
 @check_adjoint.register
 def _(adjoint: dfx.ImplicitAdjoint, events: tuple[Any, ...]) -> None:
     raise ValueError(
-        "ImplicitAdjoint differentiates states of rest, no motion; use RecursiveCheckpointAdjoint() "
-        "(reverse mode) or ForwardMode() in its place, or `equilibrium` for a state of rest."
+        "ImplicitAdjoint differentiates states of rest, no motion; use RecursiveCheckpointAdjoint()"
+        " (reverse mode) or ForwardMode() in its place, or `equilibrium` for a state of rest."
     )
 
 

@@ -188,9 +188,7 @@ def _consistent(
     return project(system, q, v, t, motion_solver())
 
 
-def _slope(
-    t: RealScalarLike, y: Float[Array, " state"], packed: Packed
-) -> Float[Array, " state"]:
+def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
     args = packed.opened()
     # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
     finite = jnp.all(jnp.isfinite(y))
@@ -218,9 +216,7 @@ def _run(
     grid: Float[Array, " times"],
 ) -> Trajectory:
     formulation = integration.formulation
-    adjoint, controller = prepared(
-        integration.adjoint, integration.solver, integration.controller
-    )
+    adjoint, controller = prepared(integration.adjoint, integration.solver, integration.controller)
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     projecting = integration.stabilisation.projecting
