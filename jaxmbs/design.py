@@ -1,6 +1,6 @@
 """Design: which derivatives exist, objectives, their gradients, and studies that make them least.
 
-Studies of `Descent` need Optax, the others SciPy (extra `design`).
+Studies of `Descent` need Optax, `SLSQP` and `TrustRegion` SciPy (extra `design`).
 """
 
 from ._design import (
@@ -10,6 +10,7 @@ from ._design import (
     AbstractRun as AbstractRun,
     AtMost as AtMost,
     AtState as AtState,
+    BFGS as BFGS,
     Change as Change,
     Combination as Combination,
     Descent as Descent,

@@ -173,11 +173,11 @@ def mean_square(response):
     return jnp.mean(response.multipliers**2)
 
 
-def assert_curvatures(study, sizes):
+def assert_curvatures(study, sizes, objective=mean_square):
     """The Hessian times every direction against differences of gradients; it is symmetric."""
     pushed, differences = [], []
     for direction in jnp.asarray(np.diag(sizes)):
-        both = functools.partial(slope_and_curvature, study, mean_square, direction=direction)
+        both = functools.partial(slope_and_curvature, study, objective, direction=direction)
         _, own = both(study.design)
         ends = [both(study.design + n * 1e-3 * direction)[0] for n in NODES]
         pushed.append(np.asarray(own) * sizes)
@@ -197,6 +197,25 @@ def pendulum():
     )
 
 
+def braced():
+    """A beam on three parallel links, of which two would do, and a tail whose pin has what is
+    unique."""
+    bodies = [
+        jm.planar.Body("beam", mass=2.0, inertia=0.3, position=(0.6, 0.5)),
+        jm.planar.Body("tail", mass=0.5, inertia=0.02, position=(1.4, 0.4)),
+    ]
+    links = [
+        jm.planar.Distance(f"D{k}", ("ground", "beam"), points=[(x, 0.0), (x + 0.4, 0.5)])
+        for k, x in enumerate((0.0, 0.5, 1.0))
+    ]
+    pin = jm.planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))
+    return jm.Model("braced", 2, bodies=bodies, joints=[*links, pin], gravity=(0.0, -9.81))
+
+
+def on_the_pin(response):
+    return jnp.mean(response.multipliers[0, 3:] ** 2)
+
+
 class TestSecondDerivatives:
     NAMES = ("bodies.bob.mass", "bodies.bob.inertia", "joints.pivot.at.x", "v.2")
 
@@ -206,6 +225,18 @@ class TestSecondDerivatives:
         own = design.hessian_vector(study, mean_square, {"v.2": 2.0})
         direction = jnp.asarray(study.direction({"v.2": 2.0}))
         expected = slope_and_curvature(study, mean_square, study.design, direction)[1]
+        assert np.array_equal(own, expected)
+
+    def test_at_a_redundant_state(self):
+        names = ("bodies.beam.mass", "bodies.tail.inertia", "joints.T.at.y", "q.0", "v.1", "v.5")
+        study = Study(braced(), names, v=jnp.array([0.5, -0.4, 0.0, 0.5, -0.4, 1.0]))
+        system = braced().system()
+        assert jm.analyze(system, system.reference_q).rank == 4
+        assert system.structure.row_names[3:] == ("T.x", "T.y")
+        assert_curvatures(study, np.array([2.0, 0.02, 0.1, 0.2, 0.5, 1.0]), on_the_pin)
+        own = design.hessian_vector(study, on_the_pin, {"v.5": 1.0})
+        direction = jnp.asarray(study.direction({"v.5": 1.0}))
+        expected = slope_and_curvature(study, on_the_pin, study.design, direction)[1]
         assert np.array_equal(own, expected)
 
     def test_along_a_motion_forward_over_forward(self):

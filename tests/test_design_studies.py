@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optimistix
 import pytest
 
 import jaxmbs as jm
@@ -19,6 +20,7 @@ from jaxmbs import design, planar
 from jaxmbs._errors import ModelError
 from jaxmbs.design import (
     AtMost,
+    BFGS,
     Combination,
     Descent,
     DesignError,
@@ -102,8 +104,14 @@ def test_a_motion_without_monitor_is_the_same():
 class TestOptimum:
     @pytest.mark.parametrize(
         ("optimiser", "within"),
-        [(Descent(steps=40, rate=0.1), 1e-3), (SLSQP(), 1e-6), (TrustRegion(), 1e-5)],
-        ids=["Descent", "SLSQP", "TrustRegion"],
+        [
+            (Descent(steps=40, rate=0.1), 1e-3),
+            (SLSQP(), 1e-6),
+            (TrustRegion(), 1e-5),
+            (BFGS(), 1e-6),
+            (BFGS(method=optimistix.LBFGS(rtol=1e-8, atol=1e-8)), 1e-6),
+        ],
+        ids=["Descent", "SLSQP", "TrustRegion", "BFGS", "LBFGS"],
     )
     def test_of_the_beam(self, optimiser, within):
         found = design.minimise(squares, STUDY, BOUNDS, optimiser=optimiser)
@@ -135,6 +143,17 @@ class TestOptimum:
         assert found.value == pytest.approx(400 * (0.3**2 + 0.7**2), rel=1e-4)
         assert found.constraints == (pytest.approx(36.0, rel=1e-4),)
         assert found.constraints[0] <= 36.0 * (1 + 2e-6)
+
+    def test_designs_that_fail_or_are_too_few(self):
+        """The first step of BFGS leads left of 0.15 m: it is halved."""
+        begin = {X: 0.87, MASS: 4.0}
+        found = design.minimise(squares, STUDY, BOUNDS, start=begin, optimiser=BFGS())
+        assert found.failed > 0
+        assert np.isfinite(found.values).all()
+        assert found.design[X] == pytest.approx(0.5, abs=1e-6)
+        few = design.minimise(squares, STUDY, BOUNDS, optimiser=BFGS(steps=3))
+        assert not few.converged
+        assert "not converged after 3 designs" in few.message
 
     def test_report(self):
         found = design.minimise(squares, STUDY, BOUNDS, optimiser=SLSQP())
@@ -189,8 +208,8 @@ class TestManyStarts:
 class TestRestart:
     @pytest.mark.parametrize(
         "optimiser",
-        [Descent(steps=40, rate=0.1), SLSQP(), TrustRegion()],
-        ids=["Descent", "SLSQP", "TrustRegion"],
+        [Descent(steps=40, rate=0.1), SLSQP(), TrustRegion(), BFGS()],
+        ids=["Descent", "SLSQP", "TrustRegion", "BFGS"],
     )
     def test_ends_as_an_uninterrupted_study(self, optimiser, tmp_path):
         store = tmp_path / "study.npz"
@@ -239,7 +258,7 @@ class TestRefusals:
         with pytest.raises(ModelError, match="mass must be greater than zero"):
             design.minimise(squares, STUDY, BOUNDS | {MASS: (-1.0, 4.0)})
 
-    @pytest.mark.parametrize("optimiser", [Descent(steps=40, rate=0.1), SLSQP()])
+    @pytest.mark.parametrize("optimiser", [Descent(steps=40, rate=0.1), SLSQP(), BFGS()])
     def test_a_start_that_cannot_be_computed(self, optimiser):
         with pytest.raises(DesignError, match="the start cannot be computed: The answer holds"):
             design.minimise(squares, STUDY, BOUNDS, start={X: 0.12}, optimiser=optimiser)
@@ -255,7 +274,8 @@ class TestRefusals:
         with pytest.raises(DesignError, match=r"every start failed: The answer holds"):
             design.multistart(squares, STUDY, BOUNDS, left)
 
-    def test_descent_keeps_no_constraints(self):
+    @pytest.mark.parametrize("optimiser", [Descent(), BFGS()], ids=["Descent", "BFGS"])
+    def test_some_keep_no_constraints(self, optimiser):
         with pytest.raises(DesignError, match=r"use SLSQP\(\) or TrustRegion\(\)"):
             design.minimise(
                 squares,
@@ -263,10 +283,16 @@ class TestRefusals:
                 BOUNDS,
                 constraints=[AtMost(on_roller, 36.0)],
                 start={X: 0.6, MASS: 3.5},
-                optimiser=Descent(),
+                optimiser=optimiser,
             )
+
+    def test_settings(self):
         with pytest.raises(ValueError, match="at least 1, got 0 and 10"):
             Descent(steps=0)
+        with pytest.raises(ValueError, match="at least 1, got 0"):
+            BFGS(steps=0)
+        with pytest.raises(ValueError, match="tolerance must be greater than zero"):
+            BFGS(tolerance=0.0)
 
 
 S = "joints.P3.axis.y"

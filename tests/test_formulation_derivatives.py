@@ -13,6 +13,7 @@ from helpers import dot_product_gap
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
+from jaxmbs._formulations._truncated import Truncated
 from jaxmbs.io import model_from_tables
 
 
@@ -68,13 +69,27 @@ def masses_of(system: Any):
     return [group.inertia.mass for group in system.body_groups]
 
 
-def drawn(rng, rows=8, columns=9, rank=5):
-    """M, C, F and Gamma of a point of random numbers, the point and a direction."""
+def unequal(rng, rows=8, columns=9, rank=5):
+    """M^1/2 and C."""
     spread = np.exp(rng.uniform(-1, 1, size=(rows, 1)))
     C = spread * rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
+    return rng.normal(size=(columns, columns)), C
+
+
+def equal(rng):
+    """Two sets of four rows along the same four axes, of a body that is as heavy along all: every
+    singular value is the same, and so is every pivot."""
+    del rng
+    return np.eye(9), np.tile(np.eye(4, 9), (2, 1))
+
+
+def drawn(rng, make=unequal):
+    """M, C, F and Gamma of a point of random numbers, the point and a direction."""
+    start, C = make(rng)
+    rows, columns = C.shape
     shapes = ((columns, columns), (rows, rows), (columns, columns), (columns,), (columns,))
     point = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
-    point[1:3] = [0 * x for x in point[1:3]]
+    point[:3] = [jnp.asarray(start), *(0 * x for x in point[1:3])]
     direction = [0.3 * jnp.asarray(rng.normal(size=shape)) for shape in shapes]
 
     def arrays(point):
@@ -89,12 +104,13 @@ class TestDerivatives:
     """At a redundant point, along directions that keep the rank: C (s) = (1 + s A) C (1 + s B)
     and Gamma in its range."""
 
+    @pytest.mark.parametrize("make", [unequal, equal])
     @pytest.mark.parametrize(
         ("member", "exact", "tolerance"), DIFFERENTIATED, ids=lambda m: getattr(m, "word", "")
     )
-    def test_forward_and_reverse_are_the_central_difference(self, member, exact, tolerance):
+    def test_forward_and_reverse_are_the_central_difference(self, member, exact, tolerance, make):
         rng = np.random.default_rng(5)
-        arrays, point, direction = drawn(rng)
+        arrays, point, direction = drawn(rng, make)
         rows, columns = arrays(point)[1].shape
 
         def function(point):
@@ -115,6 +131,27 @@ class TestDerivatives:
         for part in (slice(0, columns), slice(columns, None)):
             error = np.max(np.abs(slope[part] - pushed[part])) / np.max(np.abs(pushed[part]))
             assert error < tolerance
+
+    def test_by_forces_where_singular_values_are_equal(self):
+        """Of the nearest matrix of a known rank, which is held."""
+        rng = np.random.default_rng(8)
+        arrays, point, _ = drawn(rng, equal)
+        M, C, *loads = arrays(point)
+
+        def function(loads):
+            equations = equations_of(M, C, *loads, structure=SLIDER_CRANK)
+            found = Truncated(4).solve(equations)
+            return jnp.concatenate([found.acceleration, found.multipliers])
+
+        direction = [jnp.asarray(rng.normal(size=9)), C @ jnp.asarray(rng.normal(size=9))]
+        weights = jnp.asarray(rng.normal(size=17))
+        value, pushed, pulled = derivatives(function, loads, direction, weights)
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-12
+        # Both are linear.
+        exact = least_solution(*map(np.asarray, (M, C, *loads)), None)
+        slope = least_solution(*map(np.asarray, (M, C, *direction)), None)
+        np.testing.assert_allclose(value, exact, rtol=0, atol=1e-12 * np.max(np.abs(exact)))
+        np.testing.assert_allclose(pushed, slope, rtol=0, atol=1e-12 * np.max(np.abs(slope)))
 
     @pytest.mark.parametrize("clean", [False, True])
     def test_where_equations_contradict_each_other(self, clean):

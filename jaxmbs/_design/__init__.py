@@ -1,3 +1,4 @@
+from ._bfgs import BFGS as BFGS
 from ._descent import Descent as Descent
 from ._guard import Guard as Guard, guard as guard
 from ._logbook import Progress as Progress

@@ -22,8 +22,8 @@ from ._refusal import DesignError
 # A constraint that is exceeded by less than this part of its limit is met.
 _MET = 1e-6
 
-# The barrier of trust-constr does not start on a bound.
-_INSIDE = 1e-3
+# The barrier of trust-constr does not start on a bound, and BFGS does not leave one.
+INSIDE = 1e-3
 
 
 class Outcome(NamedTuple):
@@ -123,7 +123,7 @@ class TrustRegion(AbstractOptimiser):
             warnings.filterwarnings("ignore", message="delta_grad == 0.0")
             found = scipy.minimize(
                 tape.objective,
-                np.clip(begin, _INSIDE, 1 - _INSIDE),
+                np.clip(begin, INSIDE, 1 - INSIDE),
                 jac=True,
                 hess=scipy.BFGS(),
                 method="trust-constr",

@@ -17,6 +17,7 @@ from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation, Elimination
 from .._formulations._elimination import NumberedElimination, singular_between
 from .._system import AbstractSystem, Structure
+from ._arguments import Packed
 from ._monitor import fixed
 from ._solver import split
 from ._watched import motion_only
@@ -111,9 +112,9 @@ class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
         return keep, next_t0, next_t1, jump, after, result
 
     def _dependence(
-        self, args: Any, y: Float[Array, " state"], t: Any
+        self, args: Packed, y: Float[Array, " state"], t: Any
     ) -> Float[Array, "rows dropped"]:
-        system, y, t = fixed((args.system, y, jnp.asarray(t, y.dtype)))
+        system, y, t = fixed((args.opened().system, y, jnp.asarray(t, y.dtype)))
         return self.elimination.dependence(system.equations(*split(system, y), t))
 
 

@@ -20,6 +20,8 @@ from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
 from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
+from ._adjoints import check_adjoint, prepared, started
+from ._arguments import Arguments, Packed
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
@@ -105,8 +107,10 @@ def simulate(
       controller, default PID with `rtol` and `atol` (m, rad, m/s, rad/s); with
       `diffrax.ConstantStepSize` give `first_step` (s).
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
-    - `adjoint`: any Diffrax adjoint, default `RecursiveCheckpointAdjoint` (reverse mode);
-      `ForwardMode` and `DirectAdjoint` serve forward mode.
+    - `adjoint`: of Diffrax, default `RecursiveCheckpointAdjoint` (reverse mode); `ForwardMode`;
+      `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
+      `BacksolveAdjoint` (reverse mode by the continuous adjoint: as exact as `rtol`, not by `end`
+      or `times`, without events).
     - `events`: `StopWhen(function)`, `StopAtSingular()`.
     - `progress`: a Diffrax progress meter. `max_steps`: attempted at most.
     - `monitor`: watch for singular configurations (one factor and four solves a step), and for
@@ -121,6 +125,8 @@ def simulate(
     """
     if not monitor and any(event.needs_monitor for event in events):
         raise ValueError("StopAtSingular stops what the monitor sees; leave monitor=True.")
+    adjoint = dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
+    check_adjoint(adjoint, tuple(events))
     grid = saved_times(start, end, every, times, q.dtype)
     if consistent:
         moved = _consistent(system, q, v, grid[0])
@@ -142,7 +148,7 @@ def simulate(
         dfx.Tsit5() if solver is None else solver,
         Projection() if stabilisation is None else stabilisation,
         _onto_knots(pid, system) if controller is None else controller,
-        dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        adjoint,
         tuple(events),
         dfx.NoProgressMeter() if progress is None else progress,
         None if first_step is None else jnp.asarray(first_step, q.dtype),
@@ -182,24 +188,8 @@ def _consistent(
     return project(system, q, v, t, motion_solver())
 
 
-class _Arguments(eqx.Module):
-    """What the vector field and the steps depend on besides the state. `first`: the state at the
-    start; `end` (s): of the run; `knots` (s), at which motions are not smooth.
-    `onto`: take slopes on the constraints, as rows become independent off them, or a singular
-    configuration is near; none: never."""
-
-    system: AbstractSystem
-    formulation: AbstractFormulation
-    stabilisation: AbstractStabilisation
-    first: Float[Array, " state"]
-    end: Scalar
-    knots: Float[Array, " knots"]
-    onto: BoolScalar | None
-
-
-def _slope(
-    t: RealScalarLike, y: Float[Array, " state"], args: _Arguments
-) -> Float[Array, " state"]:
+def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
+    args = packed.opened()
     # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
     finite = jnp.all(jnp.isfinite(y))
     q, v = split(args.system, jnp.where(finite, y, args.first))
@@ -225,33 +215,30 @@ def _run(
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
 ) -> Trajectory:
-    formulation, controller = integration.formulation, integration.controller
+    formulation = integration.formulation
+    adjoint, controller = prepared(integration.adjoint, integration.solver, integration.controller)
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
+    projecting = integration.stabilisation.projecting
+    if projecting:
+        q, v = started(adjoint, system, q, v, grid[0])
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
-    onto = loosens(system, q, grid[0]) if integration.stabilisation.projecting else None
+    onto = loosens(system, q, grid[0]) if projecting else None
     slopes = motion_only(formulation, system)
     first = lax.stop_gradient(y0)
     stabilisation, knots = integration.stabilisation, system.knots()
-    args = _Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
+    args = Packed(Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto))
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
-        ProjectedSolver(integration.solver, monitor, integration.stabilisation.projecting),
+        ProjectedSolver(integration.solver, monitor, projecting),
         grid[0],
         grid[-1],
         integration.first_step,
         y0,
         args,
-        saveat=dfx.SaveAt(
-            subs=[
-                dfx.SubSaveAt(ts=grid),
-                dfx.SubSaveAt(t1=True),
-            ],
-            solver_state=True,
-            controller_state=True,
-        ),
+        saveat=dfx.SaveAt(ts=grid, t1=True, solver_state=True, controller_state=True),
         stepsize_controller=guarded(formulation, controller) if monitor else controller,
-        adjoint=integration.adjoint,
+        adjoint=adjoint,
         event=dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
         max_steps=integration.max_steps,
         progress_meter=integration.progress,
@@ -262,8 +249,9 @@ def _run(
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
     def condition(event: AbstractEvent) -> Any:
-        def function(t: RealScalarLike, y: Float[Array, " state"], args: _Arguments, **_: Any):
-            return event.condition(args.system, *split(args.system, y), y[-1], t)
+        def function(t: RealScalarLike, y: Float[Array, " state"], args: Packed, **_: Any):
+            system = args.opened().system
+            return event.condition(system, *split(system, y), y[-1], t)
 
         return function
 
@@ -277,12 +265,12 @@ def _assembled(
     solution: Any,
 ) -> Trajectory:
     """The trajectory, saved states projected: what Diffrax saves is interpolated."""
-    saved, last = solution.ys
-    saved_at, last_at = solution.ts
-    reached = jnp.isfinite(saved_at)
-    # The state in which the run ended stands in the place of all that it did not reach.
-    ys = jnp.where(reached[:, None], saved, last[0])
-    times = jnp.where(reached, saved_at, last_at[0])
+    # The state in which the run ended is saved after all that it reached, and stands in the place
+    # of all that it did not reach.
+    count = jnp.sum(jnp.isfinite(solution.ts)) - 1
+    reached = jnp.arange(len(grid)) < count
+    places = jnp.minimum(jnp.arange(len(grid)), count)
+    ys, times = solution.ys[places], solution.ts[places]
 
     def state(given: Any) -> Any:
         t, y = given

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 from .._custom_types import BoolScalar
 from .._fixed import fixed
 from .._system import AbstractSystem
+from ._arguments import Packed
 from ._monitor import SingularValueMonitor
 from ._projection import led, project
 
@@ -70,10 +71,11 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     def func(self, terms: Any, t0: Any, y0: PyTree, args: Any) -> Any:
         return self.solver.func(terms, t0, y0, args)
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Any) -> PyTree:
+    def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         inner = self.solver.init(terms, t0, t1, y0, args)
-        watched = None if self.monitor is None else self.monitor.init(args.system, y0, t0)
-        return inner, watched
+        if self.monitor is None:
+            return inner, None
+        return inner, self.monitor.init(args.opened().system, y0, t0)
 
     def step(
         self,
@@ -81,25 +83,27 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         t0: Any,
         t1: Any,
         y0: PyTree,
-        args: Any,
+        args: Packed,
         solver_state: PyTree,
         made_jump: Any,
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
+        given = args.opened()
         jump = jnp.asarray(True) if self.projecting else made_jump
         near = None if self.monitor is None else watched.near(t1)
-        if near is not None and args.onto is not None:
-            args = eqx.tree_at(lambda a: a.onto, args, args.onto | near)
+        if near is not None and given.onto is not None:
+            given = eqx.tree_at(lambda a: a.onto, given, given.onto | near)
+            args = Packed(given)
         y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
         if self.projecting:
-            y1, error, usable = _onto_constraints(args.system, t1, y1, error, near)
+            y1, error, usable = _onto_constraints(given.system, t1, y1, error, near)
         else:
             usable = jnp.all(jnp.isfinite(y1))
         if self.monitor is not None:
-            watched, passed = self.monitor.step(args.system, y0, y1, t1, watched)
+            watched, passed = self.monitor.step(given.system, y0, y1, t1, watched)
             y1 = y1.at[-1].add(passed)
             # Steps lead across a singular configuration, not to it, unless they must end there.
-            forced = (t1 >= args.end) | jnp.any(t1 == args.knots)
+            forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
             usable = usable & (forced | ~watched.beside)
         if error is not None:
             error = jnp.where(usable, error, jnp.inf)

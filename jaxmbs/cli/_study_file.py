@@ -14,6 +14,7 @@ from .._design import (
     AbstractRun,
     AtMost,
     AtState,
+    BFGS,
     Combination,
     Descent,
     Driven,
@@ -90,7 +91,7 @@ class ParameterTable(_schema.AbstractTable):
 class OptimiserTable(_schema.AbstractTable):
     """`[optimiser]`."""
 
-    method: Literal["adam", "slsqp", "trust-constr"]
+    method: Literal["adam", "bfgs", "slsqp", "trust-constr"]
     steps: int | None = None
     rate: _schema.Number | None = None
     tolerance: _schema.Number | None = None
@@ -141,7 +142,7 @@ def read_study(path: str | Path) -> StudyFile:
     optimiser = None
     if "optimiser" in content:
         optimiser = _optimiser(_table(content, "optimiser", OptimiserTable))
-    if starts is not None and (constraints or isinstance(optimiser, SLSQP | TrustRegion)):
+    if starts is not None and (constraints or not isinstance(optimiser, Descent | None)):
         raise ModelError(
             "[starts]: many starts go with method 'adam' and no [[constraint]]; leave one of them "
             "out."
@@ -273,7 +274,7 @@ def _optimiser(values: dict[str, Any]) -> AbstractOptimiser:
 
 
 _METHODS: Mapping[str, Callable[..., AbstractOptimiser]] = MappingProxyType(
-    {"adam": Descent, "slsqp": SLSQP, "trust-constr": TrustRegion}
+    {"adam": Descent, "bfgs": BFGS, "slsqp": SLSQP, "trust-constr": TrustRegion}
 )
 
 

@@ -1,0 +1,97 @@
+"""What a run prepares for the adjoint with which it is differentiated.
+
+Most differentiate the steps that were made. The continuous adjoint does not see them: it solves the
+equations of the motion again, backwards, side by side with those of the derivative. No projection
+is part of that, and none is needed: the exact motion stays on the constraints by itself, and what
+a step leaves is as small as its error. What moves with the parameters is the start, so that this
+is projected where it can be differentiated.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike
+from .._fixed import fixed
+from .._system import AbstractSystem
+from ._projection import led
+
+
+@functools.singledispatch
+def check_adjoint(adjoint: dfx.AbstractAdjoint, events: tuple[Any, ...]) -> None:
+    """**Raises:** `ValueError` for an adjoint that does not go with such a run."""
+    del adjoint, events
+
+
+@check_adjoint.register
+def _(adjoint: dfx.BacksolveAdjoint, events: tuple[Any, ...]) -> None:
+    if events:
+        raise ValueError(
+            "BacksolveAdjoint knows no events; use RecursiveCheckpointAdjoint() (reverse mode) or "
+            "ForwardMode() in its place."
+        )
+
+
+@check_adjoint.register
+def _(adjoint: dfx.ImplicitAdjoint, events: tuple[Any, ...]) -> None:
+    raise ValueError(
+        "ImplicitAdjoint differentiates states of rest, no motion; use RecursiveCheckpointAdjoint()"
+        " (reverse mode) or ForwardMode() in its place, or `equilibrium` for a state of rest."
+    )
+
+
+class Way(NamedTuple):
+    """An adjoint and a choice of steps as a run gives them to Diffrax."""
+
+    adjoint: dfx.AbstractAdjoint
+    controller: dfx.AbstractStepSizeController
+
+
+@functools.singledispatch
+def prepared(
+    adjoint: dfx.AbstractAdjoint,
+    solver: dfx.AbstractSolver,
+    controller: dfx.AbstractStepSizeController,
+) -> Way:
+    """For a run by this method and this choice of steps."""
+    del solver
+    return Way(adjoint, controller)
+
+
+@prepared.register
+def _(
+    adjoint: dfx.BacksolveAdjoint,
+    solver: dfx.AbstractSolver,
+    controller: dfx.AbstractStepSizeController,
+) -> Way:
+    # The exact motion does not depend on where steps end.
+    controller = fixed(controller)
+    # A way back that ends early would be a wrong derivative, of which no result tells.
+    own = {"solver": solver, "stepsize_controller": controller, "throw": True}
+    return Way(dfx.BacksolveAdjoint(**(own | adjoint.kwargs)), controller)
+
+
+@functools.singledispatch
+def started(
+    adjoint: dfx.AbstractAdjoint,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """The same state, with the derivative that a run needs of it: the first step projects."""
+    del adjoint, system, t
+    return q, v
+
+
+@started.register
+def _(
+    adjoint: dfx.BacksolveAdjoint,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    return led(system, q, v, t, (q, v))

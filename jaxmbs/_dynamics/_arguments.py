@@ -1,0 +1,40 @@
+"""What the slopes and steps of a run depend on besides the state."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, Scalar
+from .._formulations import AbstractFormulation
+from .._system import AbstractSystem
+from ._stabilisation import AbstractStabilisation
+
+
+class Arguments(eqx.Module):
+    """`first`: the state at the start; `end` (s): of the run; `knots` (s), at which motions are not
+    smooth. `onto`: take slopes on the constraints, as rows become independent off them, or a
+    singular configuration is near; none: never."""
+
+    system: AbstractSystem
+    formulation: AbstractFormulation
+    stabilisation: AbstractStabilisation
+    first: Float[Array, " state"]
+    end: Scalar
+    knots: Float[Array, " knots"]
+    onto: BoolScalar | None
+
+
+class Packed(eqx.Module):
+    """Arguments as a plain list of their leaves: the continuous adjoint has a state for each, and
+    the loops of Diffrax take no state with an empty tuple in it, of which a system has many."""
+
+    leaves: list[Any]
+    structure: Any = eqx.field(static=True)
+
+    def __init__(self, arguments: Arguments):
+        self.leaves, self.structure = jax.tree.flatten(arguments)
+
+    def opened(self) -> Arguments:
+        return jax.tree.unflatten(self.structure, self.leaves)

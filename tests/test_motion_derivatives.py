@@ -1,0 +1,165 @@
+"""Derivatives through `simulate` of a redundant mechanism, by each adjoint of Diffrax.
+
+A beam on three parallel links of one length, of which two would do, and a tail on it that a driver
+swings and a spring pulls. The links stay on one side of the ground.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from derivative_checks import difference, NODES
+
+import jaxmbs as jm
+from jaxmbs import forces, motions, planar
+
+
+# Mass, place of the upper ends of all links, stiffness, amplitude of the driver, and how far the
+# start is from the drawing, in configuration and in velocity.
+POINT = jnp.array([2.0, 0.4, 40.0, 0.3, 0.05, 0.1])
+SIZES = np.array([2.0, 0.4, 40.0, 0.3, 0.5, 0.5])
+END = 0.2
+
+
+def braced(x):
+    mass, across, stiffness, amplitude = x[:4]
+
+    def point(x, y):
+        return jnp.stack([jnp.asarray(x, float), jnp.asarray(y, float)])
+
+    bodies = [
+        planar.Body("beam", mass=mass, inertia=0.3, position=(0.6, 0.5)),
+        planar.Body("tail", mass=0.5, inertia=0.02, position=(1.4, 0.5)),
+    ]
+    links = [
+        planar.Distance(
+            f"D{k}",
+            ("ground", "beam"),
+            points=jnp.stack([point(0.5 * k, 0.0), point(0.5 * k + across, 0.5)]),
+        )
+        for k in range(3)
+    ]
+    driver = jm.Driver("motor", "T", "rotation", motions.Sine(amplitude=amplitude, frequency=2.0))
+    spring = forces.SpringDamper(
+        "spring", ("tail", "ground"), points=[(1.6, 0.5), (1.6, 0.0)], stiffness=stiffness
+    )
+    return jm.MultibodySystem(
+        bodies,
+        [*links, planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
+        [driver],
+        forces=[spring],
+        gravity=(0.0, -9.81),
+    )
+
+
+DIRECTIONS = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6)))
+
+
+def ends(x, adjoint, how):
+    """The last state, of a start that is moved onto the constraints."""
+    system = braced(x)
+    q = system.retract(system.reference_q, x[4] * DIRECTIONS[0])
+    v = system.initial_v + x[5] * DIRECTIONS[1]
+    run = jm.simulate(
+        system, q, v, END, consistent=True, adjoint=adjoint, monitor=False, max_steps=256, **how
+    )
+    return jnp.concatenate([run.q[-1], run.v[-1]])
+
+
+# Steps of one length: which are taken does not depend on the numbers.
+EVEN = {"controller": diffrax.ConstantStepSize(), "first_step": 0.01}
+
+
+class Pulled(NamedTuple):
+    value: Any
+    pulled: Any
+
+
+@eqx.filter_jit
+def pushed(x, direction):
+    def function(x):
+        return ends(x, diffrax.ForwardMode(), EVEN)
+
+    return jax.jvp(function, (x,), (direction,))
+
+
+@eqx.filter_jit
+def pulled(x, weight, adjoint, how):
+    value, pull = jax.vjp(lambda x: ends(x, adjoint, how), x)
+    return Pulled(value, pull(weight)[0])
+
+
+@eqx.filter_jit
+def both(x, direction, weight):
+    value, push = jax.linearize(lambda x: ends(x, diffrax.DirectAdjoint(), EVEN), x)
+    return value, push(direction), jax.linear_transpose(push, x)(weight)[0]
+
+
+WEIGHT = jnp.asarray(np.random.default_rng(1).normal(size=12))
+
+
+@functools.cache
+def jacobian():
+    """Along each parameter (6, 12)."""
+    return np.stack([pushed(POINT, direction)[1] for direction in jnp.asarray(np.diag(SIZES))])
+
+
+def test_the_mechanism_is_redundant_and_meets_nothing_singular():
+    system = braced(POINT)
+    run = jm.simulate(system, system.reference_q, system.initial_v, END, consistent=True)
+    assert jm.analyze(system, run.q[-1]).rank == 5 < len(system.structure.rows)
+    assert not np.isfinite(np.asarray(run.passages)).any()
+
+
+def test_forward_mode_against_differences():
+    step = 1e-3
+    for size, own in zip(np.diag(SIZES), jacobian(), strict=True):
+        values = [pushed(POINT + n * step * size, jnp.asarray(size))[0] for n in NODES]
+        slope = difference(values, step)
+        assert np.max(np.abs(own)) > 1e-3
+        np.testing.assert_allclose(own, slope, rtol=0, atol=1e-6 * np.max(np.abs(slope)))
+
+
+def assert_transposed(found, tolerance):
+    exact = jacobian() @ np.asarray(WEIGHT)
+    np.testing.assert_allclose(found * SIZES, exact, rtol=0, atol=tolerance * np.max(np.abs(exact)))
+
+
+def test_checkpoints_in_reverse_mode():
+    value, found = pulled(POINT, WEIGHT, diffrax.RecursiveCheckpointAdjoint(), EVEN)
+    np.testing.assert_allclose(value, pushed(POINT, POINT)[0], rtol=0, atol=1e-12)
+    assert_transposed(np.asarray(found), 1e-10)
+
+
+@pytest.mark.slow
+def test_one_adjoint_in_both_modes():
+    _, along, found = both(POINT, jnp.asarray(SIZES), WEIGHT)
+    np.testing.assert_allclose(along, jacobian().sum(axis=0), rtol=1e-10, atol=1e-10)
+    assert_transposed(np.asarray(found), 1e-10)
+
+
+@pytest.mark.slow
+def test_the_continuous_adjoint_is_as_exact_as_the_tolerance():
+    errors = []
+    for rtol in (1e-4, 1e-6, 1e-8):
+        how = {"rtol": jnp.asarray(rtol), "atol": jnp.asarray(rtol / 100)}
+        _, found = pulled(POINT, WEIGHT, diffrax.BacksolveAdjoint(), how)
+        exact = jacobian() @ np.asarray(WEIGHT)
+        errors.append(np.max(np.abs(found * SIZES - exact)) / np.max(np.abs(exact)))
+    print(errors)
+    assert_transposed(np.asarray(found), 1e-6)
+
+
+def test_adjoints_that_do_not_fit_are_refused():
+    system = braced(POINT)
+    q, v = system.reference_q, system.initial_v
+    stop = jm.StopWhen(lambda system, q, v, t: q[0])
+    with pytest.raises(ValueError, match="BacksolveAdjoint knows no events; use Recursive"):
+        jm.simulate(system, q, v, END, adjoint=diffrax.BacksolveAdjoint(), events=[stop])
+    with pytest.raises(ValueError, match="ImplicitAdjoint differentiates states of rest"):
+        jm.simulate(system, q, v, END, adjoint=diffrax.ImplicitAdjoint())
