@@ -29,8 +29,8 @@ class Trajectory(eqx.Module):
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
       rank of C drops (NaN where there was none); `passage_count` of them.
-    - `stopped`: did an event end the run? `result`: a `RESULTS` member, `message`: what it means
-      here.
+    - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
+      run ended early, and what to try; empty for one that did not.
     - `statistics`; `system`: whose motion it is.
     """
 
