@@ -1,5 +1,7 @@
 """Coulomb friction: its law in each joint, the fixed point with the reactions, certificates."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -422,18 +424,15 @@ class TestCertificates:
 
 
 def table_on_rails(coefficient):
-    """A block on two rails of one direction, whose normal forces are not unique."""
+    """A block on two rails of one direction, whose normal forces are not unique; None: smooth."""
     body = planar.Body("block", mass=2.0, inertia=0.1, position=(0.0, 0.1))
     rails = [
         planar.Translational(name, ("ground", "block"), at, (1.0, 0.0))
         for name, at in (("left", (-0.2, 0.0)), ("right", (0.2, 0.0)))
     ]
-    return MultibodySystem(
-        [body],
-        rails,
-        forces=[rub("left", coefficient, radius=None), rub("right", coefficient, radius=None)],
-        gravity=(0.0, -G),
-    )
+    names = () if coefficient is None else ("left", "right")
+    rubbing = [rub(name, coefficient, radius=None) for name in names]
+    return MultibodySystem([body], rails, forces=rubbing, gravity=(0.0, -G))
 
 
 def test_a_run_with_friction_in_reactions_that_are_not_unique():
@@ -442,7 +441,12 @@ def test_a_run_with_friction_in_reactions_that_are_not_unique():
     v = jnp.array([1.0, 0.0, 0.0])
     run = simulate(system, system.reference_q, v, 0.3)
     assert abs(float(run.v[-1, 0]) - (1 - 0.3 * 0.3 * G)) < 1e-5
-    assert not bool(certify(system, system.reference_q, v).certified)
+    certificate = run.certificate()
+    assert certificate.uncertain_joints() == ("left", "right")
+    assert str(certificate) == str(certify(system, system.reference_q, v))
+    assert f"friction: {certificate}" in str(run).splitlines()
+    # A run without friction has nothing to say of it.
+    assert "friction" not in str(dataclasses.replace(run, system=table_on_rails(None)))
 
 
 def test_a_run_in_which_friction_does_not_converge():

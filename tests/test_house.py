@@ -26,6 +26,7 @@ FLOORS = (
         "_solution",
         "_errors",
         "_extras",
+        "_files",
         "_checks",
         "_indices",
         "_fixed",

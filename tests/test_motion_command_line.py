@@ -214,7 +214,7 @@ def test_a_run_that_fails_keeps_what_it_has(folder: Path, monkeypatch: pytest.Mo
         ("--end nan", "--end must be"),
         ("--end 1 --every 0", "--every must be a time (s) greater than zero"),
         ("--end 1 --rtol -1", "--rtol must be greater than zero"),
-        ("--end 1 --out swing.zarr", "Zarr files are not written yet"),
+        ("--end 1 --out swing.txt", "ends in .npz, .csv, .nc or .zarr"),
         ("--end 1 --out no/such/folder.csv", "there is no folder"),
     ],
 )

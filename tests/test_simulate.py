@@ -75,10 +75,21 @@ def test_implicit_solver():
 
 def test_event_stops_where_the_function_crosses_zero():
     system = pendulum(gravity=(0.0, -9.81))
-    event = jm.StopWhen(lambda system, q, v, t: q[2] + 0.5)
-    run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=[event])
+
+    def level(system, q, v, t):
+        return q[2] + 0.5
+
+    def never(system, q, v, t):
+        return q[2] + 100.0
+
+    events = [jm.StopWhen(function) for function in (never, level)]
+    run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=events)
     assert bool(run.stopped)
     assert abs(float(run.q[-1, 2]) + 0.5) < 1e-6
+    assert run.message.startswith(f"The run was stopped at {float(run.times[-1]):.9g} s: 'level'")
+    assert run.message in str(run)
+    whole = jm.simulate(system, system.reference_q, system.initial_v, 0.01, events=events)
+    assert (bool(whole.stopped), whole.message) == (False, "")
 
 
 def test_stop_at_the_first_singular_configuration():
@@ -90,6 +101,12 @@ def test_stop_at_the_first_singular_configuration():
     assert bool(run.stopped)
     # The bars lie flat within the last step.
     assert 1.57 < float(run.q[0, 2] - run.q[-1, 2]) < 2.0
+    fine = np.linspace(0.0, 3.0, 30001)
+    flat = fine[np.argmax(angle_of_chain(1, fine) > np.pi / 2)]
+    np.testing.assert_allclose(run.passages[0], flat, atol=2e-3)
+    assert f"stopped at {float(run.times[-1]):.9g} s" in run.message
+    assert f"singular configuration at {float(run.passages[0]):.6g} s" in run.message
+    assert "leave StopAtSingular out" in run.message
 
 
 def test_velocities_that_break_the_constraints():
@@ -115,6 +132,26 @@ def test_driver_that_leaves_the_range_of_the_mechanism():
     reached = caught.value.trajectory
     assert 0.0 < float(reached.times[-1]) < 5.0
     assert float(jnp.max(reached.position_error)) < 1e-8
+    for said in (f"ended at {float(reached.times[-1]):.9g} s", "open", "a driver (pull) asks for"):
+        assert said in reached.message
+
+
+def test_a_driver_beyond_its_table():
+    table = motions.Table(times=[0.0, 0.5, 1.0], values=[0.0, 0.1, 0.3])
+    motor = jm.Driver("motor", "pin", "rotation", table)
+    system = pendulum(drivers=[motor])
+    q = system.reference_q
+    v = jm.consistent_state(system, q, system.initial_v).v
+    with pytest.raises(jm.SimulationError, match="'motor' is not defined") as caught:
+        jm.simulate(system, q, v, 2.0)
+    assert float(caught.value.trajectory.times[-1]) == pytest.approx(1.0, abs=1e-9)
+    assert "nan" not in str(caught.value)
+    with pytest.raises(jm.KinematicsError, match=r"At 1\.25 s .* 'motor' is not defined"):
+        jm.kinematics(system, q, [0.0, 1.0, 1.25])
+    with pytest.raises(RuntimeError, match="'motor' is not defined: keep to the times"):
+        jm.assemble(system, q, 1.25)
+    with pytest.raises(ValueError, match="'motor' is not defined"):
+        jm.simulate(system, q, v, 2.0, start=1.25)
 
 
 def test_derivative_of_an_end_angle():

@@ -1,6 +1,8 @@
-"""Trajectories as files: nothing is lost in `.npz`, and a `.csv` is what MODEL.md says."""
+"""Trajectories as files: nothing is lost in `.npz`, `.nc` and `.zarr`, and a `.csv` is what
+MODEL.md says."""
 
 import csv
+import sys
 from pathlib import Path
 
 import equinox as eqx
@@ -8,14 +10,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 from scipy.spatial.transform import Rotation
 
-from jaxmbs import Model, MultibodySystem, planar, RESULTS, spatial, Trajectory
+from jaxmbs import (
+    AbstractSystem,
+    GeneralizedSystem,
+    Kinematics,
+    Model,
+    MultibodySystem,
+    planar,
+    RESULTS,
+    spatial,
+    Trajectory,
+)
 from jaxmbs._dynamics import Statistics
 from jaxmbs.io import load_trajectory, ModelError, save_trajectory
 
 
 COUNT = 4
+
+# Those in which nothing is lost.
+LOSSLESS = ("motion.npz", "motion.nc", "motion.zarr")
 
 
 def door() -> MultibodySystem:
@@ -29,11 +45,11 @@ def door() -> MultibodySystem:
     return Model("door", 3, bodies=bodies, joints=[hinge]).system()
 
 
-def moved(system: MultibodySystem, rng: np.random.Generator) -> Trajectory:
+def moved(system: AbstractSystem, q: jax.Array, rng: np.random.Generator) -> Trajectory:
     """A trajectory of random numbers: what it means is no matter here."""
     structure = system.structure
     steps = rng.uniform(-1.0, 1.0, (COUNT, structure.nv))
-    q = jnp.stack([system.retract(system.reference_q, jnp.asarray(step)) for step in steps])
+    q = jnp.stack([system.retract(q, jnp.asarray(step)) for step in steps])
 
     def numbers(*shape: int) -> jax.Array:
         return jnp.asarray(rng.normal(size=shape))
@@ -59,7 +75,23 @@ def moved(system: MultibodySystem, rng: np.random.Generator) -> Trajectory:
 
 @pytest.fixture(scope="module")
 def trajectory() -> Trajectory:
-    return moved(door(), np.random.default_rng(1))
+    system = door()
+    return moved(system, system.reference_q, np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def free() -> Trajectory:
+    """Of generalized coordinates without any row, and without bodies."""
+    system = GeneralizedSystem(
+        ["x", "turn"],
+        mass_matrix=lambda q: jnp.eye(2),
+        force=lambda q, v, t: -q,
+        constraints={},
+        lengths=["x"],
+    )
+    found = moved(system, jnp.zeros(2), np.random.default_rng(2))
+    nothing = jnp.zeros(0)
+    return eqx.tree_at(lambda x: (x.passages, x.passage_count), found, (nothing, jnp.asarray(0)))
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +101,132 @@ def table(trajectory: Trajectory, tmp_path_factory: pytest.TempPathFactory) -> P
     return path
 
 
-def test_npz_holds_everything(trajectory: Trajectory, tmp_path: Path):
-    path = tmp_path / "door.npz"
-    save_trajectory(trajectory, path)
-    back = load_trajectory(path, trajectory.system)
-    assert back.message == "It went no further."
-    assert back.result == RESULTS.step_too_small
-    for mine, other in zip(jax.tree.leaves(trajectory), jax.tree.leaves(back), strict=True):
+def same(first: Trajectory, second: Trajectory) -> None:
+    assert (first.message, first.result) == (second.message, second.result)
+    arrays = (jax.tree.leaves(eqx.filter(x, eqx.is_array)) for x in (first, second))
+    for mine, other in zip(*arrays, strict=True):
         np.testing.assert_array_equal(mine, other)
         assert mine.dtype == other.dtype
 
 
-@pytest.mark.parametrize("name", ["two.npz", "two.csv"])
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_nothing_is_lost(name: str, trajectory: Trajectory, free: Trajectory, tmp_path: Path):
+    path = tmp_path / name
+    for given in (trajectory, free):
+        # The second takes the place of the first.
+        save_trajectory(given, path)
+        back = load_trajectory(path, given.system)
+        assert back.message == "It went no further."
+        same(given, back)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module", params=["nc", "zarr"])
+def labelled(
+    trajectory: Trajectory, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> xarray.Dataset:
+    path = tmp_path_factory.mktemp("labelled") / f"door.{request.param}"
+    save_trajectory(trajectory, path)
+    with xarray.open_dataset(path) as opened:
+        return opened.load()
+
+
+def test_entries_are_found_by_name(trajectory: Trajectory, labelled: xarray.Dataset):
+    np.testing.assert_array_equal(labelled["time"], trajectory.times)
+    first = labelled["q"].sel(coordinate="door.orientation.w")
+    np.testing.assert_array_equal(first, trajectory.q[:, 3])
+    assert first.dims == ("time",)
+    spin = labelled["v"].sel(speed="stone.angular_velocity.z")
+    np.testing.assert_array_equal(spin, trajectory.v[:, 11])
+    row = labelled["multipliers"].sel(row="hinge.y")
+    np.testing.assert_array_equal(row, trajectory.multipliers[:, 1])
+    # Point rows are ground minus door, so that lambda is what pushes the door.
+    force = labelled["force"].sel(joint="hinge", axis="y")
+    np.testing.assert_allclose(force, row, rtol=0, atol=1e-14)
+    assert bool(labelled["unique"].all())
+    position = labelled["position"].sel(body="speck")
+    np.testing.assert_array_equal(position, trajectory.q[:, 14:])
+    orientation = labelled["orientation"]
+    np.testing.assert_array_equal(orientation.sel(body="stone"), trajectory.q[:, 10:14])
+    # A particle has none.
+    assert bool(np.isnan(orientation.sel(body="speck")).all())
+
+
+def test_units_are_attributes(labelled: xarray.Dataset):
+    units = {name: x.attrs.get("units") for name, x in labelled.variables.items()}
+    assert units["time"] == "s"
+    assert (units["q"], units["v"]) == ("m, 1", "m/s, rad/s")
+    assert (units["force"], units["torque"]) == ("N", "N m")
+    assert (units["position"], units["angular_velocity"]) == ("m", "rad/s")
+    assert labelled["row_unit"].sel(row="hinge.x").item() == "N"
+    assert labelled["row_unit"].sel(row="hinge.a1").item() == "N m"
+
+
+@pytest.mark.parametrize("name", [*LOSSLESS, "motion.csv"])
+def test_a_file_that_cannot_be_finished_leaves_what_was_there(
+    name: str, trajectory: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / name
+    save_trajectory(trajectory, path)
+    before = load_trajectory(path, trajectory.system)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    monkeypatch.setattr("xarray.backends.common.ArrayWriter.sync", full)
+    monkeypatch.setattr(csv, "writer", full)
+    later = eqx.tree_at(lambda x: x.times, trajectory, trajectory.times + 1.0)
+    with pytest.raises(OSError, match="No space"):
+        save_trajectory(later, path)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == [path]
+    same(before, load_trajectory(path, trajectory.system))
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("motion.nc", "xarray"), ("motion.zarr", "xarray"), ("motion.zarr", "zarr")],
+)
+def test_a_missing_extra_is_named(
+    name: str,
+    module: str,
+    trajectory: Trajectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModelError, match=rf"needs {module}, .* pip install 'jaxmbs\[sweep\]'"):
+        save_trajectory(trajectory, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_something_else_is_kept(trajectory: Trajectory, tmp_path: Path):
+    path = tmp_path / "mine.zarr"
+    path.mkdir()
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ModelError, match="no store of a motion"):
+        save_trajectory(trajectory, path)
+    assert (path / "notes.txt").read_text() == "mine"
+    xarray.Dataset({"x": ("time", np.arange(3.0))}).to_zarr(tmp_path / "x.zarr", zarr_format=2)
+    with pytest.raises(ModelError, match="no store of a motion"):
+        save_trajectory(trajectory, tmp_path / "x.zarr")
+
+
+def test_a_kinematics_has_no_reactions(trajectory: Trajectory, tmp_path: Path):
+    taken = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
+    arrays = {name: getattr(trajectory, name) for name in taken}
+    found = Kinematics(**arrays, result=RESULTS.successful, system=trajectory.system)
+    for name in ("door.nc", "door.zarr"):
+        save_trajectory(found, tmp_path / name)
+        with xarray.open_dataset(tmp_path / name) as opened:
+            assert {"position", "acceleration", "reached"} < set(opened.data_vars)
+            assert not {"force", "unique", "multipliers"} & set(opened.variables)
+        with pytest.raises(ModelError, match="no file of a trajectory: it has no accepted"):
+            load_trajectory(tmp_path / name, trajectory.system)
+
+
+@pytest.mark.parametrize("name", [*LOSSLESS, "motion.csv"])
 def test_a_batch_is_refused(name: str, trajectory: Trajectory, tmp_path: Path):
     arrays, rest = eqx.partition(trajectory, eqx.is_array)
     twice = eqx.filter_vmap(lambda _: eqx.combine(arrays, rest))(jnp.zeros(2))
@@ -125,10 +271,11 @@ def test_csv_comes_back(trajectory: Trajectory, table: Path):
         )
 
 
-def test_another_system_is_refused(trajectory: Trajectory, table: Path, tmp_path: Path):
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_another_system_is_refused(name: str, trajectory: Trajectory, table: Path, tmp_path: Path):
     bar = planar.Body("bar", mass=1.0, inertia=1.0, position=(0.0, 0.0))
     other = Model("bar", 2, bodies=[bar]).system()
-    path = tmp_path / "door.npz"
+    path = tmp_path / name
     save_trajectory(trajectory, path)
     with pytest.raises(ModelError, match="another system: its row names differ"):
         load_trajectory(path, other)
@@ -136,15 +283,23 @@ def test_another_system_is_refused(trajectory: Trajectory, table: Path, tmp_path
         load_trajectory(table, other)
 
 
-@pytest.mark.parametrize("name", ["door.nc", "door.zarr", "door.txt", "door"])
+def test_a_table_needs_bodies(free: Trajectory, tmp_path: Path):
+    with pytest.raises(ModelError, match=r"save it as \.npz"):
+        save_trajectory(free, tmp_path / "free.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["door.txt", "door"])
 def test_other_endings_are_refused(name: str, trajectory: Trajectory, tmp_path: Path):
-    with pytest.raises(ModelError, match=r"\.npz or|a \.npz"):
+    with pytest.raises(ModelError, match=r"ends in \.npz, \.csv, \.nc or \.zarr"):
         save_trajectory(trajectory, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["door.npz", "door.csv"])
+@pytest.mark.parametrize("name", [*LOSSLESS, "motion.csv"])
 def test_what_is_no_such_file_is_refused(name: str, trajectory: Trajectory, tmp_path: Path):
+    with pytest.raises(OSError, match="No such file"):
+        load_trajectory(tmp_path / name, trajectory.system)
     (tmp_path / name).write_text("a door,\n1,2,3\n")
     with pytest.raises(ModelError, match="is no"):
         load_trajectory(tmp_path / name, trajectory.system)

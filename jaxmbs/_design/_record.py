@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import replacing
 from .._sweep._digest import digest
 from .._version import __version__
 from ._refusal import DesignError
@@ -57,10 +58,8 @@ class Record:
         if self._path is None:
             return
         all_arrays: dict[str, Any] = {_FINGERPRINT: np.array(self._fingerprint), **arrays}
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            with beside.open("wb") as file:
+            with replacing(self._path) as beside, beside.open("wb") as file:
                 np.savez(file, **all_arrays)
-            beside.replace(self._path)
         except OSError as error:
             raise DesignError(f"cannot write {str(self._path)!r}: {error.strerror}.") from None

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._system import AbstractSystem
+from ._trajectory import Trajectory
 
 
 EventFunction = Callable[
@@ -19,6 +20,11 @@ class AbstractEvent(eqx.Module):
     """A reason to end a run early. `needs_monitor`: it depends on the passages."""
 
     needs_monitor: ClassVar[bool]
+
+    @abc.abstractmethod
+    def reason(self, trajectory: Trajectory) -> str:
+        """What happened at the end of this trajectory, and what to try: sentences that follow
+        "The run was stopped at ... s: "."""
 
     @abc.abstractmethod
     def condition(
@@ -39,6 +45,14 @@ class StopWhen(AbstractEvent):
     needs_monitor: ClassVar[bool] = False
     function: EventFunction
 
+    def reason(self, trajectory: Trajectory) -> str:
+        del trajectory
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return (
+            f"{name!r} crossed zero. For the motion behind it leave this event out, or start "
+            "another run from the last state."
+        )
+
     def condition(
         self,
         system: AbstractSystem,
@@ -53,9 +67,21 @@ class StopWhen(AbstractEvent):
 
 class StopAtSingular(AbstractEvent):
     """Stop at the first singular configuration that the motion passes, where the rank of C
-    drops and the mobility changes."""
+    drops and the mobility changes.
+
+    The run ends with the step that led across it, not in it: there constraints do not determine
+    the motion, and states next to it are the less exact the closer they are. `passages[0]` is the
+    time of the configuration itself, interpolated within that step.
+    """
 
     needs_monitor: ClassVar[bool] = True
+
+    def reason(self, trajectory: Trajectory) -> str:
+        return (
+            f"the motion passed a singular configuration at {float(trajectory.passages[0]):.6g} s, "
+            "within the last step. There the mobility changes (`singularity` tells how); for the "
+            "motion behind it leave StopAtSingular out."
+        )
 
     def condition(
         self,

@@ -7,12 +7,12 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._formulations import AbstractFormulation, Accelerations
-from .._kinematics import open_constraints
+from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._friction import solve_with_friction
-from ._mobility import movers
+from ._mobility import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
 from ._watched import kept_rows
@@ -83,6 +83,9 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     if bool(trajectory.result != RESULTS.step_too_small):
         return ""
     later = t + _AHEAD * (t - trajectory.times[0]) + _AHEAD_AT_LEAST
+    unknown = undefined(system, q, later)
+    if unknown:
+        return unknown
     force, residual = _ahead(system, q, v, t, later)
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"The force on {_bodies(system, force)} is not finite a little later."
@@ -93,7 +96,7 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
         return (
             f"Not all constraints can be met a little later, at {float(later):.6g} s: {names} "
             f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of "
-            "its range, or they contradict each other."
+            f"its range, or they contradict each other. {look_at_drivers(system.structure)}"
         )
     acceleration = np.asarray(trajectory.acceleration[-1])
     if not np.any(acceleration):

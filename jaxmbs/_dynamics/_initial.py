@@ -7,7 +7,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._kinematics import is_closed, open_constraints
+from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
 from .._system import AbstractSystem
 from ._projection import project, Projected
@@ -88,6 +88,9 @@ def _refuse(
     if isinstance(position, Tracer) or isinstance(velocity, Tracer):
         return
     if not bool(is_closed(position)):
+        unknown = undefined(system, q, t)
+        if unknown:
+            raise ValueError(unknown)
         name, amount, unit = open_constraints(system, position)[0]
         raise ValueError(
             f"the configuration is not closed at time {float(t):g} s: {name!r} is open by "

@@ -31,11 +31,12 @@ from .._kinematics import (
     geometric_gap,
     is_closed,
     open_constraints,
+    undefined,
 )
 from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, SchurOperator
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._mobility import movers, null_space
+from ._mobility import look_at_drivers, movers, null_space
 from ._projection import MET, position_error, velocity_error
 
 
@@ -357,6 +358,9 @@ def _explanation(found: Kinematics, index: int) -> str:
     if bool(found.reached[index]):
         return f"{when} {_undetermined(found, index)}"
     before = max(index - 1, 0)
+    unknown = undefined(system, found.q[before], t)
+    if unknown:
+        return unknown
     _, residual = close(system, found.q[before], t)
     advice = (
         "assemble the start first, or start closer"
@@ -369,11 +373,9 @@ def _explanation(found: Kinematics, index: int) -> str:
             f"there: it has to change its branch on the way; {advice}."
         )
     name, amount, unit = open_constraints(system, residual)[0]
-    drivers = ", ".join(c.name for c in system.structure.constraints if c.kind == "driver")
     return (
         f"{when} no configuration nearby satisfies all joints and drivers: {name!r} stays open "
-        f"by {amount:.3g} {unit}; {advice}. Look whether a driver ({drivers}) asks for more than "
-        "the mechanism can reach."
+        f"by {amount:.3g} {unit}; {advice}. {look_at_drivers(system.structure)}"
     )
 
 

@@ -40,6 +40,17 @@ def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
     return names
 
 
+def look_at_drivers(structure: Structure) -> str:
+    """What to try where constraints cannot be met."""
+    drivers = ", ".join(c.name for c in structure.constraints if c.kind == "driver")
+    if not drivers:
+        return "End the run before that, or look at the constraints that open."
+    return (
+        f"Look whether a driver ({drivers}) asks for more than the mechanism can reach; end before "
+        "that, or let it ask for less."
+    )
+
+
 def _mover(column: int, structure: Structure) -> str:
     for body in structure.bodies:
         if column in body.force:

@@ -15,7 +15,7 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar
 from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
 from .._linalg import motion_solver
 from .._solution import RESULTS
@@ -155,8 +155,8 @@ def simulate(
         max_steps,
         monitor and bool(system.structure.rows),
     )
-    trajectory = _run(system, integration, q, v, grid)
-    return _told(trajectory, formulation, throw)
+    trajectory, which = _run(system, integration, q, v, grid)
+    return _told(trajectory, formulation, integration.events, which, throw)
 
 
 def _onto_knots(
@@ -168,8 +168,15 @@ def _onto_knots(
     return dfx.ClipStepSizeController(controller, step_ts=knots) if knots.size else controller
 
 
-def _told(trajectory: Trajectory, formulation: AbstractFormulation, throw: bool) -> Trajectory:
-    """Tell of failures; inside a transformation they cannot be told."""
+def _told(
+    trajectory: Trajectory,
+    formulation: AbstractFormulation,
+    events: tuple[AbstractEvent, ...],
+    which: IntScalar,
+    throw: bool,
+) -> Trajectory:
+    """Tell of failures and early ends; inside a transformation they cannot be told. `which` of
+    the events ended the run, if one did."""
     if isinstance(trajectory.times, Tracer):
         return trajectory
     trajectory = _until_stop(trajectory)
@@ -178,6 +185,10 @@ def _told(trajectory: Trajectory, formulation: AbstractFormulation, throw: bool)
         trajectory = dataclasses.replace(trajectory, message=text)
         if throw:
             raise SimulationError(trajectory)
+    elif bool(trajectory.stopped):
+        reason = events[int(which)].reason(trajectory)
+        text = f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}"
+        trajectory = dataclasses.replace(trajectory, message=text)
     return trajectory
 
 
@@ -214,7 +225,8 @@ def _run(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
-) -> Trajectory:
+) -> tuple[Trajectory, IntScalar]:
+    """The trajectory, and which of the events ended it (the first, if none did)."""
     formulation = integration.formulation
     adjoint, controller = prepared(integration.adjoint, integration.solver, integration.controller)
     monitor = SingularValueMonitor() if integration.monitored else None
@@ -244,7 +256,8 @@ def _run(
         progress_meter=integration.progress,
         throw=False,
     )
-    return _assembled(system, integration, grid, solution)
+    which = jnp.argmax(jnp.stack(solution.event_mask)) if stops else jnp.asarray(0)
+    return _assembled(system, integration, grid, solution), which
 
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:

@@ -10,6 +10,7 @@ from .._custom_types import IntScalar
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._system import AbstractSystem
+from ._certificate import Certificate, certify
 
 
 class Statistics(eqx.Module):
@@ -29,8 +30,8 @@ class Trajectory(eqx.Module):
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
       rank of C drops (NaN where there was none); `passage_count` of them.
-    - `stopped`: did an event end the run? `result`: a `RESULTS` member, `message`: what it means
-      here.
+    - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
+      run ended early, and what to try; empty for one that did not.
     - `statistics`; `system`: whose motion it is.
     """
 
@@ -54,6 +55,11 @@ class Trajectory(eqx.Module):
         """Reactions of all joints at all saved times, each with its verdict; evaluated when
         asked for."""
         return _reactions(self.system, self.q, self.v, self.times, self.multipliers)
+
+    def certificate(self) -> Certificate:
+        """Is the motion unique in spite of friction? As `certify` tells at its first state;
+        evaluated when asked for. One trajectory, not a batch."""
+        return certify(self.system, self.q[0], self.v[0], self.times[0])
 
     def at(self, index: Any) -> "Trajectory":
         """The saved states with these indices (a slice or an array)."""
@@ -92,6 +98,8 @@ class Trajectory(eqx.Module):
             shown = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
             more = " ..." if count > 8 else ""
             lines.append(f"passed {count} singular configurations, at {shown}{more} s")
+        if self.system.frictional_joints:
+            lines.append(f"friction: {self.certificate()}")
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)

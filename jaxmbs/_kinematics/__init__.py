@@ -4,6 +4,7 @@ from ._assembly import (
     close as close,
     is_closed as is_closed,
     open_constraints as open_constraints,
+    undefined as undefined,
 )
 from ._geometric_rows import (
     geometric_descriptor as geometric_descriptor,

@@ -116,12 +116,30 @@ def open_constraints(
     return [(name, amount, unit) for name, (_, amount, unit) in order]
 
 
+def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> str:
+    """Which constraints are no number at this configuration and time, such as a driver beyond the
+    end of its table, and what to do; empty if there is none. Concrete arguments only."""
+    structure = system.structure
+    broken = ~np.isfinite(np.asarray(system.scaled_residual(q, jnp.asarray(t, q.dtype))))
+    owners = structure.row_owner[structure.geometric_rows[broken]]
+    names = dict.fromkeys(structure.constraint_names[owner] for owner in owners)
+    if not names:
+        return ""
+    return (
+        f"At {float(t):.9g} s the constraint {', '.join(map(repr, names))} is not defined: keep to "
+        "the times of a driver's table, or extend it."
+    )
+
+
 def _explanation(
     system: AbstractSystem, start: Float[Array, " nq"], t: RealScalarLike, assembly: Assembly
 ) -> str:
     text = RESULTS[assembly.result]
     if bool(is_closed(assembly.residual)):
         return text
+    unknown = undefined(system, start, t)
+    if unknown:
+        return unknown
     still_open = open_constraints(system, _least_residual(system, start, t))
     if not still_open:
         return text

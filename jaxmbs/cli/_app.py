@@ -93,7 +93,9 @@ def simulate(
     drop: Annotated[
         list[str] | None, typer.Option(help="A row for elimination to leave out. Repeats.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Whole trajectory: .csv or .npz.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Whole trajectory: .csv, .npz, .nc or .zarr.")
+    ] = None,
     assemble: Annotated[
         bool,
         typer.Option("--assemble", help="Start at the nearest state that the constraints allow."),
@@ -126,7 +128,9 @@ def kinematics(
     model: ModelArgument,
     end: Annotated[float, typer.Option(help="When the motion ends (s).")],
     every: Annotated[float, typer.Option(help="Time between states (s).")],
-    out: Annotated[Path | None, typer.Option(help="Whole motion: .csv or .npz.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Whole motion: .csv, .npz, .nc or .zarr.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Positions, velocities and accelerations when drivers move every mobility."""

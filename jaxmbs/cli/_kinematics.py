@@ -9,13 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._dynamics._kinematics import Kinematics, kinematics, KinematicsError
+from .._dynamics import kinematics, KinematicsError
 from .._errors import ModelError
 from .._system import Model
-from ..io._body_motion import body_motions, BodyMotion, lettered
-from ..io._trajectory import write_csv
+from ..io._body_motion import body_motions, BodyMotion
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request
-from ._simulate import check_out, times_of
+from ._simulate import check_out, save, times_of
 
 
 class Answer(NamedTuple):
@@ -24,7 +23,6 @@ class Answer(NamedTuple):
     model: Model
     times: np.ndarray
     bodies: dict[str, BodyMotion]
-    found: Kinematics
     out: Path | None
 
 
@@ -45,42 +43,12 @@ def answer(model: Model, end: float, every: float, out: Path | None) -> Answer:
     except ValueError as error:
         raise ModelError(str(error)) from None
     except KinematicsError as error:
-        _write(_answer(model, error.kinematics, out))
-        kept = "" if out is None else f" What was computed until then is in {str(out)!r}."
+        kept = save(error.kinematics, out)
         raise AnalysisFailed(f"{error}{kept}") from None
-    result = _answer(model, found, out)
-    _write(result)
-    return result
-
-
-def _answer(model: Model, found: Kinematics, out: Path | None) -> Answer:
+    save(found, out)
     arrays = (np.asarray(x) for x in (found.q, found.v, found.acceleration))
     bodies = body_motions(found.system.structure, *arrays)
-    return Answer(model, np.asarray(found.times), bodies, found, out)
-
-
-def _write(answer: Answer) -> None:
-    out, found = answer.out, answer.found
-    if out is None:
-        return
-    try:
-        if out.suffix.lower() == ".csv":
-            write_csv(_columns(answer), out)
-        else:
-            names = ("times", "q", "v", "acceleration", "position_error", "velocity_error")
-            arrays = {name: np.asarray(getattr(found, name)) for name in names}
-            bodies = np.array([body.name for body in found.system.structure.bodies], dtype=str)
-            np.savez_compressed(out, allow_pickle=False, body_names=bodies, **arrays)
-    except OSError as error:
-        raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
-
-
-def _columns(answer: Answer) -> dict[str, np.ndarray]:
-    columns = {"time": answer.times}
-    for name, motion in answer.bodies.items():
-        for word, values in (motion.columns() | motion.rates()).items():
-            columns |= lettered(f"{name}.{word}", values)
-    return columns
+    return Answer(model, np.asarray(found.times), bodies, out)
 
 
 def document(answer: Answer) -> dict[str, Any]:

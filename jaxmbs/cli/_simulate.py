@@ -20,6 +20,7 @@ from .._dynamics import (
     Certificate,
     certify,
     consistent_state,
+    Kinematics,
     simulate,
     SimulationError,
     Trajectory,
@@ -41,7 +42,7 @@ from .._reactions._text import vector, verdict
 from .._system import Model, MultibodySystem
 from ..io import save_trajectory
 from ..io._body_motion import body_motions
-from ..io._trajectory import check_ending
+from ..io._trajectory import check_path
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
 
 
@@ -125,9 +126,9 @@ def answer(model: Model, request: Request) -> Answer:
     try:
         trajectory, running = run(grid, True)
     except SimulationError as error:
-        kept = _save(error.trajectory, request.out)
+        kept = save(error.trajectory, request.out)
         raise AnalysisFailed(f"{error}{kept}") from None
-    _save(trajectory, request.out)
+    save(trajectory, request.out)
     last = trajectory.at(slice(-1, None))
     return Answer(
         model=model,
@@ -202,7 +203,7 @@ def check_out(out: Path | None) -> None:
     """
     if out is None:
         return
-    check_ending(out)
+    check_path(out)
     if not out.parent.is_dir():
         raise ModelError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
 
@@ -231,12 +232,15 @@ def _initial(
     return q, v
 
 
-def _save(trajectory: Trajectory, out: Path | None) -> str:
-    """Write it; returns a sentence to add to a message."""
+def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
+    """Write it where it is wanted; returns a sentence to add to a message.
+
+    **Raises:** `ModelError` if it cannot be written.
+    """
     if out is None:
         return ""
     try:
-        save_trajectory(trajectory, out)
+        save_trajectory(motion, out)
     except OSError as error:
         raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
     return f" What was computed until then is in {str(out)!r}."

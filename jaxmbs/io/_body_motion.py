@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .._errors import ModelError
-from .._system import BodyInfo, Structure
+from .._system import AbstractSystem, BodyInfo, MultibodySystem, Structure
 
 
 Numbers = Float[np.ndarray, "..."]
@@ -45,24 +44,25 @@ class BodyMotion(NamedTuple):
         return {key: value for key, value in named.items() if value is not None}
 
 
-def must_have_bodies(structure: Structure) -> None:
-    """Refuse a system in generalized coordinates.
-
-    **Raises:** `ModelError`.
-    """
-    if not structure.bodies:
-        raise ModelError(
-            "a system in generalized coordinates has no bodies to name in a .csv; save it as .npz."
-        )
+def has_bodies(system: AbstractSystem) -> bool:
+    """Are the coordinates of the system poses of bodies? Those of a system in generalized
+    coordinates are not, even where it names bodies."""
+    return isinstance(system, MultibodySystem) and bool(system.structure.bodies)
 
 
 def coordinate_slices(structure: Structure) -> Iterator[tuple[BodyInfo, slice]]:
     """Each body with its part of q."""
     start = 0
     for body in structure.bodies:
-        size = len(body.force) + {0: 0, 1: 1, 3: 4}[len(body.torque)]
+        size = len(pose_words(body))
         yield body, slice(start, start + size)
         start += size
+
+
+def pose_words(body: BodyInfo) -> list[str]:
+    """The names of a body's coordinates, in order."""
+    turns = {0: [], 1: ["angle"], 3: [f"orientation.{c}" for c in "wxyz"]}
+    return [*(f"position.{c}" for c in "xyz"[: len(body.force)]), *turns[len(body.torque)]]
 
 
 def body_motions(

@@ -1,0 +1,30 @@
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write a file or a folder to, which then takes the place of `path` as
+    a whole. If anything fails it is removed, and what was there stays.
+
+    **Raises:** `OSError` if it cannot be put there.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield new
+        if new.is_dir() and path.is_dir():
+            # A folder replaces an empty one only.
+            old = path.with_name(f"{new.name}.old")
+            path.rename(old)
+            new.rename(path)
+            shutil.rmtree(old)
+        else:
+            new.replace(path)
+    finally:
+        if new.is_dir():
+            shutil.rmtree(new)
+        else:
+            new.unlink(missing_ok=True)

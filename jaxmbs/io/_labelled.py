@@ -1,0 +1,212 @@
+"""A motion as an `xarray.Dataset`: dimensions with names, units as attributes.
+
+It holds everything that the motion's class does, and beside it what a person or another program
+asks for: the motion of each body and what each joint exerts, along world axes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._dynamics import Trajectory
+from .._extras import optional
+from .._system import AbstractSystem, Structure
+from ._body_motion import body_motions, has_bodies, pose_words
+from ._record import names_of, Record, trajectory_of
+
+
+# Attribute by which a file is known.
+_MARK = "jaxmbs_motion"
+
+_SPEEDS = {"length": "m/s", "angle": "rad/s"}
+_QUANTITIES = {unit: quantity for quantity, unit in _SPEEDS.items()}
+
+# Arrays that are called otherwise here: `time` is a dimension too, and bodies have accelerations.
+_CALLED = {"times": "time", "acceleration": "dv_dt"}
+
+# Units of what bodies do, by the words of model files.
+_UNITS = {
+    "position": "m",
+    "angle": "rad",
+    "orientation": "1",
+    "velocity": "m/s",
+    "angular_velocity": "rad/s",
+    "acceleration": "m/s^2",
+    "angular_acceleration": "rad/s^2",
+}
+
+
+def dataset_of(record: Record) -> Any:
+    """Everything of a motion, and what follows from it for bodies and joints.
+
+    Arrays without an entry are left out: netCDF takes a dimension of length zero for one that
+    grows.
+    """
+    xarray = optional("xarray", "sweep")
+    structure = record.system.structure
+    found = _own(record)
+    if has_bodies(record.system):
+        found |= _bodies(record)
+        if record.reactions is not None and structure.constraints:
+            found |= _joints(record)
+    found = {name: x for name, x in found.items() if x[1].size}
+    used = {dimension for dimensions, *_ in found.values() for dimension in dimensions}
+    labels = {x: _variable(x, own) for x, own in _labels(record.system).items() if x in used}
+    units = _units(record.system)
+    labels |= {f"{x}_unit": _variable(x, own) for x, own in units.items() if x in used}
+    return xarray.Dataset(found, coords=labels, attrs={_MARK: 1, **record.texts})
+
+
+def is_motion(dataset: Any) -> bool:
+    """Was it written by `dataset_of`?"""
+    return _MARK in dataset.attrs
+
+
+def trajectory_in(dataset: Any, system: AbstractSystem, path: str) -> Trajectory:
+    """The trajectory of which `dataset_of` made this.
+
+    **Raises:** `ModelError`.
+    """
+    structure = system.structure
+    arrays = {str(name): np.asarray(x.values) for name, x in dataset.variables.items()}
+    count = len(arrays.get("time", ()))
+    # What has no entry was left out.
+    shapes = {
+        "q": (count, structure.nq),
+        "v": (count, structure.nv),
+        "acceleration": (count, structure.nv),
+        "multipliers": (count, len(structure.rows)),
+        "passages": (0,),
+    }
+    empty = {name: np.zeros(shape) for name, shape in shapes.items() if shape[-1] == 0}
+    # In netCDF no integer has more than 32 bits.
+    arrays = {name: x.astype(int) if x.dtype.kind == "i" else x for name, x in arrays.items()}
+    own = {name: arrays[called] for name, called in _CALLED.items() if called in arrays}
+    others = {name: x for name, x in arrays.items() if name not in _CALLED}
+    arrays = empty | others | own
+    texts = {name: str(x) for name, x in dataset.attrs.items() if name in ("result", "message")}
+    speeds = _texts(arrays, "speed_unit")
+    names = {
+        "row_names": _texts(arrays, "row"),
+        "body_names": _texts(arrays, "body"),
+        "quantities": tuple(_QUANTITIES.get(x, x) for x in speeds),
+    }
+    return trajectory_of(arrays, texts, names if is_motion(dataset) else {}, system, path)
+
+
+def _texts(arrays: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    return tuple(map(str, arrays[name].tolist())) if name in arrays else ()
+
+
+def _variable(
+    dimensions: str, values: Any, unit: str = "", words: str = ""
+) -> tuple[tuple[str, ...], np.ndarray, dict[str, str]]:
+    """An array as xarray takes it."""
+    attributes = {"units": unit, "long_name": words}
+    said = {name: text for name, text in attributes.items() if text}
+    return tuple(dimensions.split()), np.asarray(values), said
+
+
+def _own(record: Record) -> dict[str, tuple]:
+    """The arrays of the motion's class."""
+    units = {name: ", ".join(dict.fromkeys(own)) for name, own in _units(record.system).items()}
+    rates = ", ".join(f"{unit}^2" for unit in units["speed"].split(", "))
+    error = record.error_unit
+    about = {
+        "times": ("time", "s", "time"),
+        "q": ("time coordinate", units["coordinate"], "coordinates"),
+        "v": ("time speed", units["speed"], "velocities, angular ones in space in body axes"),
+        "acceleration": ("time speed", rates, "rates of the velocities"),
+        "multipliers": ("time row", units["row"], "multipliers of the rows"),
+        "position_error": ("time", f"{error}, rad", "largest geometric residual"),
+        "velocity_error": ("time", f"{error}/s, rad/s", "largest residual of velocities"),
+        "reached": ("time", "", "was this time reached"),
+        "passages": ("passage", "s", "times at which singular configurations were passed"),
+    }
+    found = {}
+    for name, values in record.arrays.items():
+        dimensions, *words = about.get(name, ("",))
+        found[_CALLED.get(name, name)] = _variable(dimensions, values, *words)
+    return found
+
+
+def _bodies(record: Record) -> dict[str, tuple]:
+    """The motion of each body, along world axes. What a particle does not have is NaN."""
+    arrays = (record.arrays[name] for name in ("q", "v", "acceleration"))
+    motions = body_motions(record.system.structure, *arrays)
+    each = [motion.columns() | motion.rates() for motion in motions.values()]
+    found = {}
+    for word, unit in _UNITS.items():
+        known = [own[word] for own in each if word in own]
+        if known:
+            none = np.full(known[0].shape, np.nan)
+            values = np.stack([own.get(word, none) for own in each], axis=1)
+            last = "quaternion" if word == "orientation" else "axis"
+            dimensions = f"time body {last}" if values.ndim == 3 else "time body"
+            words = f"{word.replace('_', ' ')} of each body, world axes"
+            found[word] = _variable(dimensions, values, unit, words)
+    return found
+
+
+def _joints(record: Record) -> dict[str, tuple]:
+    """What each joint and driver exerts on its second body, and whether that is unique."""
+    assert record.reactions is not None
+    reactions = record.reactions()
+    wrenches = [reactions.wrench(name) for name in reactions.names]
+    found = {}
+    for word, unit in (("force", "N"), ("torque", "N m")):
+        values = np.stack([np.asarray(getattr(w, word)) for w in wrenches], axis=1)
+        dimensions = "time joint axis" if values.ndim == 3 else "time joint"
+        words = f"{word} of each joint on its second body, world axes"
+        found[word] = _variable(dimensions, values, unit, words)
+    unique = np.stack([np.asarray(w.unique) for w in wrenches], axis=1)
+    words = "is the reaction of this joint unique"
+    return found | {"unique": _variable("time joint", unique, words=words)}
+
+
+def _labels(system: AbstractSystem) -> dict[str, Sequence[str]]:
+    """What the entries along each dimension are called."""
+    structure = system.structure
+    names = names_of(structure)
+    labels: dict[str, Sequence[str]] = {
+        "row": names["row_names"],
+        "body": names["body_names"],
+        "joint": structure.constraint_names,
+    }
+    if not has_bodies(system):
+        numbers = [str(k) for k in range(structure.nq)]
+        return labels | {"coordinate": numbers, "speed": numbers}
+    spatial = any(len(body.force) == 3 for body in structure.bodies)
+    return labels | {
+        "axis": tuple("xyz" if spatial else "xy"),
+        "quaternion": tuple("wxyz"),
+        "coordinate": [f"{b.name}.{w}" for b in structure.bodies for w in pose_words(b)],
+        "speed": _speeds(structure),
+    }
+
+
+def _speeds(structure: Structure) -> list[str]:
+    found = {}
+    for body in structure.bodies:
+        names = [f"velocity.{c}" for c in "xyz"[: len(body.force)]]
+        turning = ["angular_velocity"] if len(body.torque) == 1 else []
+        turning = turning or [f"angular_velocity.{c}" for c in "xyz"[: len(body.torque)]]
+        words = (f"{body.name}.{word}" for word in (*names, *turning))
+        found |= dict(zip((*body.force, *body.torque), words, strict=True))
+    return [found[k] for k in range(structure.nv)]
+
+
+def _units(system: AbstractSystem) -> dict[str, list[str]]:
+    """The unit of each entry along the dimensions whose entries have different ones."""
+    structure = system.structure
+    if has_bodies(system):
+        words = [w.split(".")[0] for b in structure.bodies for w in pose_words(b)]
+        places = [_UNITS[word] for word in words]
+    else:
+        places = [_SPEEDS[x].removesuffix("/s") for x in structure.quantities]
+    return {
+        "row": ["N" if row.quantity == "length" else "N m" for row in structure.rows],
+        "coordinate": places,
+        "speed": [_SPEEDS[x] for x in structure.quantities],
+    }

@@ -1,0 +1,108 @@
+"""What of a motion goes into a file, before any format is chosen, and back."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dynamics import Kinematics, Statistics, Trajectory
+from .._errors import ModelError
+from .._reactions import Reactions
+from .._solution import RESULTS
+from .._system import AbstractSystem, Structure
+
+
+_STATES = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
+_ARRAYS = (*_STATES, "multipliers", "passages", "passage_count", "stopped")
+_COUNTS = ("steps", "accepted", "rejected")
+
+
+class Record(NamedTuple):
+    """A motion as it is written.
+
+    `arrays`: those of its class, by their names; `texts`: likewise; `error_unit`: that of
+    its residuals of lengths; `reactions`: finds those of all joints, None if the motion has none;
+    `system`: whose it is.
+    """
+
+    arrays: dict[str, np.ndarray]
+    texts: dict[str, str]
+    error_unit: str
+    reactions: Callable[[], Reactions] | None
+    system: AbstractSystem
+
+
+@functools.singledispatch
+def record_of(motion: Any) -> Record:
+    """What is written of a motion: a `Trajectory` or a `Kinematics`."""
+    raise TypeError(f"only motions are written, got {type(motion).__name__}.")
+
+
+@record_of.register
+def _(motion: Trajectory) -> Record:
+    arrays = {name: np.asarray(getattr(motion, name)) for name in _ARRAYS}
+    counts = {name: np.asarray(getattr(motion.statistics, name)) for name in _COUNTS}
+    return Record(arrays | counts, _texts_of(motion), "m", motion.reactions, motion.system)
+
+
+@record_of.register
+def _(motion: Kinematics) -> Record:
+    arrays = {name: np.asarray(getattr(motion, name)) for name in _STATES}
+    return Record(arrays, _texts_of(motion), "1", None, motion.system)
+
+
+def _texts_of(motion: Trajectory | Kinematics) -> dict[str, str]:
+    # Texts outlive the numbers of an enumeration that grows.
+    return {"result": RESULTS[motion.result], "message": motion.message}
+
+
+def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
+    """By what a file knows its system."""
+    return {
+        "row_names": structure.row_names,
+        "body_names": tuple(body.name for body in structure.bodies),
+        "quantities": structure.quantities,
+    }
+
+
+def trajectory_of(
+    arrays: Mapping[str, np.ndarray],
+    texts: Mapping[str, str],
+    names: Mapping[str, tuple[str, ...]],
+    system: AbstractSystem,
+    path: str,
+) -> Trajectory:
+    """The trajectory that a file holds.
+
+    **Raises:** `ModelError` for what is missing, and for a file of another system.
+    """
+    wanted = names_of(system.structure)
+    there = {*arrays, *texts, *names}
+    missing = sorted({"result", "message", *_ARRAYS, *_COUNTS, *wanted} - there)
+    if missing:
+        raise ModelError(f"{path!r} is no file of a trajectory: it has no {', '.join(missing)}.")
+    for name, expected in wanted.items():
+        if names[name] != expected:
+            word = name.replace("_", " ")
+            raise ModelError(f"{path!r} belongs to another system: its {word} differ.")
+    return Trajectory(
+        **{name: jnp.asarray(arrays[name]) for name in _ARRAYS},
+        statistics=Statistics(*(jnp.asarray(arrays[name]) for name in _COUNTS)),
+        result=_result(texts["result"]),
+        system=system,
+        message=texts["message"],
+    )
+
+
+def _result(text: str) -> RESULTS:
+    """The member with that text. One that this version does not know still is a failure;
+    `message` keeps what it said."""
+    for number in range(len(RESULTS)):
+        leaf = jnp.asarray(number, jnp.int32)
+        member = jax.tree.unflatten(jax.tree.structure(RESULTS.successful), [leaf])
+        if RESULTS[member] == text:
+            return member
+    return RESULTS.integrator_failed
