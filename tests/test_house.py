@@ -30,6 +30,7 @@ FLOORS = (
         "_checks",
         "_indices",
         "_fixed",
+        "_naming",
     ),
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_forces"),

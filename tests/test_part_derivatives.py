@@ -33,6 +33,8 @@ def on_its_own(table, prefix):
             if "bodies" in entry:
                 own = [b if b == "ground" else f"{prefix}-{b}" for b in entry["bodies"]]
                 changed["bodies"] = own
+            if "markers" in entry:
+                changed["markers"] = [(f"{prefix}-{b}", point) for b, point in entry["markers"]]
             entries.append(changed)
     return renamed
 
@@ -83,7 +85,7 @@ def sprung(dimension):
 
 def park(dimension):
     """Every joint on bodies of its own, every driver, every spring."""
-    cases = [c for c in JOINTS if c.dimension == dimension and c.oracle]
+    cases = [c for c in JOINTS if c.dimension == dimension]
     parts = [on_its_own(one_joint(case), case.type) for case in cases]
     parts += one_driver_each(dimension)
     last, forces = sprung(dimension)
@@ -103,17 +105,22 @@ def park(dimension):
     )
 
 
+SYMMETRIC = ("inertia", "stiffness", "damping")
+
+# Follows from the values of a table.
+DERIVED = ("slope_weights",)
+
+
 def numbers(part, name):
-    """Names of the single numbers of a part; where both points of a joint are one, of that."""
+    """Names of the single numbers of a part, also of each marker by itself; of symmetric
+    matrices those on and above the diagonal."""
     for field, value in vars(part).items():
-        if not eqx.is_inexact_array(value):
-            continue
-        if not value.ndim:
-            yield f"{name}.{field}"
-        elif value.shape == (3, 3):
-            yield from (f"{name}.{field}.{k}" for k in ("xx", "yz"))
-        elif value.ndim == 1 or (value.shape[0] == 2 and np.all(value == value[:1])):
-            yield from (f"{name}.{field}.{k}" for k in range(value.shape[-1]))
+        if isinstance(value, eqx.Module):
+            yield from numbers(value, f"{name}.{field}")
+        elif eqx.is_inexact_array(value) and field not in DERIVED:
+            for place in np.ndindex(value.shape):
+                if field not in SYMMETRIC or list(place) == sorted(place):
+                    yield ".".join(map(str, (name, field, *place)))
 
 
 def names_of(model):
@@ -121,16 +128,17 @@ def names_of(model):
     found = []
     for body in model.bodies:
         found.append(f"bodies.{body.name}.mass")
-        entry = "" if model.dimension == 2 else ".xz"
-        found.append(f"bodies.{body.name}.inertia{entry}")
         if body.name.startswith("sprung"):
-            found += [f"bodies.{body.name}.position.{k}" for k in range(model.dimension)]
+            own = list(numbers(body, f"bodies.{body.name}"))
+            found += [name for name in own if ".inertia" in name or ".position" in name]
+        else:
+            found.append(f"bodies.{body.name}.inertia{'' if model.dimension == 2 else '.xz'}")
     for joint in model.joints:
         found += numbers(joint, f"joints.{joint.name}")
     for force in model.forces:
         found += numbers(force, f"forces.{force.name}")
     for driver in model.drivers:
-        found += numbers(driver.motion, f"drivers.{driver.name}.motion")
+        found += numbers(driver, f"drivers.{driver.name}")
     return found
 
 

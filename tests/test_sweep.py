@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import sweep_program
 from scipy.stats import qmc
 
 import jaxmbs as jm
-from jaxmbs._sweep._model_subject import ModelSubject
+from jaxmbs._sweep._model_subject import _varied, ModelSubject
 from jaxmbs._sweep._program import _lanes
 
 
@@ -150,11 +151,11 @@ class TestNames:
         cases = {"gravity.1": [-1.0, -2.0], "q": [system.reference_q] * 2}
         with pytest.raises(ValueError, match="give q"):
             plain(force, system, cases)
-        with pytest.raises(ValueError, match=r"'gravity\.1' is no array"):
-            plain(force, system, cases, q=system.reference_q)
-        cases = {"gravity": [[0.0, -1.0], [0.0, -2.0]]}
-        found = plain(force, system, cases, q=system.reference_q)
-        np.testing.assert_allclose(found.answers()[:, 1], [-1.0, -2.0])
+        with pytest.raises(ValueError, match=r"'bodies\.arm' is no array"):
+            plain(force, system, {"bodies.arm": [1.0]}, q=system.reference_q)
+        for own in ({"gravity.1": [-1.0, -2.0]}, {"gravity": [[0.0, -1.0], [0.0, -2.0]]}):
+            found = plain(force, system, own, q=system.reference_q)
+            np.testing.assert_allclose(found.answers()[:, 1], [-1.0, -2.0])
 
     @pytest.mark.parametrize(
         ("name", "message"),
@@ -165,7 +166,7 @@ class TestNames:
             ("bodies.arm", "is a whole part; add one of its numbers"),
             ("joints.pin.rotation", "is driven; vary the driver 'motor'"),
             ("joints.pin.bodies", "no such number; it has at, rotation"),
-            ("gravity.z", "no entry 'z'; the entries are 0, 1, x, y"),
+            ("gravity.z", "no entry 'z'; the entries are x, y"),
             ("bodies.arm.mass.x", "no entry 'x'; the entries are none"),
             ("forces.spring.length.x", "not given in the model"),
         ],
@@ -199,6 +200,146 @@ class TestNames:
             "gravity.y": "m/s2",
         }
         assert {name: subject.unit(name) for name in units} == units
+
+
+class Spread(eqx.Module):
+    """Of two markers, with numbers of its own."""
+
+    least: jax.Array
+    along: jax.Array
+
+    def __call__(self, frames, t):
+        return (frames[1].origin - frames[0].origin) @ self.along - self.least
+
+
+def bushed():
+    """Parts whose numbers stand in matrices and in rows, one for each body or equation."""
+    pair, at = ("a", "b"), [(0.1, 0.2, 0.3), (0.4, 0.5, 0.6)]
+    bodies = [
+        jm.spatial.Body(name, mass=1.0, inertia=[1.0, 1.1, 1.2], position=(k, 0.0, 0.0))
+        for k, name in enumerate(pair)
+    ]
+    stiffness = np.diag(np.arange(1.0, 7.0)) + 0.1
+    joints = [
+        jm.spatial.Distance("rod", pair, points=at),
+        jm.spatial.Spherical("ball", pair, at[0]),
+        jm.spatial.Universal("cross", pair, at, [(1.0, 0.0, 0.2), (0.0, 1.0, 0.0)]),
+        jm.spatial.ParallelAxes("level", pair, [(1.0, 0.0, 0.2), (0.0, 1.0, 0.3)]),
+        jm.spatial.PerpendicularAxes("square", pair, [(1.0, 0.0, 0.2), (0.0, 1.0, 0.3)]),
+        jm.spatial.Pfaffian("rows", pair, coefficients=np.arange(24.0).reshape(2, 12)),
+        jm.spatial.Pfaffian("six", "a", coefficients=np.arange(36.0).reshape(6, 6)),
+        jm.spatial.Geometric(
+            "own",
+            Spread(jnp.asarray(0.2), jnp.array([1.0, 0.0, 2.0])),
+            [("a", at[0]), ("b", at[1])],
+        ),
+    ]
+    spring = jm.forces.SpringDamper("spring", pair, points=at, stiffness=1.0)
+    rubber = jm.forces.Bushing("rubber", pair, at=at, stiffness=stiffness)
+    return jm.Model("bushed", 3, bodies=bodies, joints=joints, forces=[spring, rubber])
+
+
+# From names to the field of the part, and where the number stands there.
+ENTRIES = {
+    "joints.rod.points.first.x": (0, 0),
+    "joints.rod.points.1.z": (1, 2),
+    "joints.ball.at.second.y": (1, 1),
+    "joints.cross.at.first.2": (0, 2),
+    "joints.cross.axes.second.y": (1, 1),
+    "joints.level.axes.first.z": (0, 2),
+    "joints.square.axes.second.x": (1, 0),
+    "joints.rows.coefficients.second.11": (1, 11),
+    "joints.rows.coefficients.0.3": (0, 3),
+    "joints.six.coefficients.2.5": (2, 5),
+    "joints.own.at.second.x": (1, 0),
+    "joints.own.function.along.z": (2,),
+    "joints.own.function.least": (),
+    "forces.spring.points.first.y": (0, 1),
+    "forces.rubber.at.second.z": (1, 2),
+    "forces.rubber.stiffness.x.ry": (0, 4),
+    "forces.rubber.stiffness.rz.rz": (5, 5),
+    "forces.rubber.stiffness.yz": (1, 2),
+    "bodies.a.inertia.xx": (0, 0),
+    "bodies.a.inertia.yz": (1, 2),
+    "bodies.a.orientation.w": (0,),
+}
+
+
+class TestEntries:
+    """Every number of every part has a name of its own."""
+
+    @pytest.mark.parametrize("name", ENTRIES)
+    def test_changes_that_number_alone(self, name):
+        model, place = bushed(), ENTRIES[name]
+        group, part, *way = name.split(".")[: 4 if "function" in name else 3]
+
+        def array(model):
+            found = next(x for x in getattr(model, group) if x.name == part)
+            for word in way:
+                found = getattr(found, word)
+            return np.asarray(found)
+
+        subject = ModelSubject(model, None)
+        wanted = array(model).copy()
+        assert subject.name(name) == name
+        assert subject.value(name) == wanted[place]
+        value = wanted[place] + 0.125
+        wanted[place] = value
+        symmetric = "stiffness" in way or "inertia" in way
+        wanted = np.maximum(wanted, wanted.T) if symmetric else wanted
+        varied, _ = _varied(model, {name: value})
+        np.testing.assert_array_equal(array(varied), wanted)
+        # Everything else is what it was.
+        before, after = (jax.tree.leaves(eqx.filter(m, eqx.is_array)) for m in (model, varied))
+        same = [np.array_equal(x, y) for x, y in zip(before, after, strict=True)]
+        assert same.count(False) == 1
+
+    def test_what_is_left_out_follows(self):
+        subject = ModelSubject(bushed(), None)
+        for name in ("joints.rod", "forces.spring"):
+            apart = np.linalg.norm([0.3, 0.3, 0.3])
+            assert float(subject.value(f"{name}.length")) == pytest.approx(apart, rel=1e-15)
+        varied, _ = _varied(bushed(), {"joints.rod.points.first.x": 0.4})
+        (rod,) = varied.joints[0].primitives()
+        assert float(rod.length) == pytest.approx(np.hypot(0.3, 0.3), rel=1e-15)
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            (
+                "joints.rod.points.x",
+                r"name one of them: joints\.rod\.points\.first\.x, joints\.rod",
+            ),
+            ("joints.rod.points.third.x", "the entries are first.x, first.y, first.z, second.x"),
+            ("joints.cross.axes.first", r"no entry 'first'.* and of all rows at once x, y, z"),
+            ("joints.rows.coefficients.w", "first.0 to first.11, second.0 to second.11, and of"),
+            ("joints.six.coefficients.xx", "0.0 to 0.5, 1.0 to 1.5, 2.0 to"),
+            ("joints.own.function.shape", "it has at, function.least, function.along"),
+            (
+                "forces.rubber.stiffness.rx",
+                r"no entry 'rx'; the entries are x\.x, x\.y, x\.z, x\.rx",
+            ),
+            ("bodies.a.inertia.x", "the entries are xx, xy, xz, yy, yz, zz"),
+            ("bodies.a.orientation.a", "the entries are w, x, y, z"),
+        ],
+    )
+    def test_refused_with_the_names_that_there_are(self, name, message):
+        subject = ModelSubject(bushed(), None)
+        with pytest.raises(ValueError, match=message):
+            subject.value(subject.name(name))
+
+    def test_one_number_under_two_names(self):
+        twice = {"joints.ball.at.x": [0.2], "joints.ball.at.first.x": [0.3]}
+        with pytest.raises(ValueError, match=r"'joints\.ball\.at\.first\.x' is varied twice"):
+            plain(force, bushed(), twice)
+        widths = dict.fromkeys(("forces.rubber.stiffness.xy", "forces.rubber.stiffness.y.x"), 0.1)
+        with pytest.raises(ValueError, match=r"'forces\.rubber\.stiffness\.y\.x' is given twice"):
+            jm.tolerances(bushed(), widths, 2, seed=0)
+
+    def test_tolerances_of_one_point(self):
+        (points,) = jm.tolerances(bushed(), {"joints.rod.points.second.y": 0.1}, 5, seed=0).values
+        moved = np.ptp(points, axis=0) > 0
+        np.testing.assert_array_equal(np.argwhere(moved), [[1, 1]])
 
 
 class TestSplitting:

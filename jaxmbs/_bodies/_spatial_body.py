@@ -14,6 +14,7 @@ from .._geometry import (
     SpatialFrame,
     SpatialPose,
 )
+from .._naming import named
 from .base import AbstractBody, AbstractInertia, AbstractMarker
 
 
@@ -78,9 +79,9 @@ class SpatialBody(AbstractBody):
 
     name: str = eqx.field(static=True)
     mass: Scalar
-    inertia: Matrix3
+    inertia: Matrix3 = eqx.field(metadata=named(symmetric=True))
     position: Vector3
-    orientation: Quaternion
+    orientation: Quaternion = eqx.field(metadata=named("w", "x", "y", "z"))
     velocity: Vector3
     angular_velocity: Vector3
 

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, Scalar
+from .._naming import left_out
 from ._placing import unturned_frames
 from ._primitives import Apart
 from .base import AbstractJoint, AbstractPrimitive, Frames
@@ -23,7 +24,7 @@ class Distance(AbstractJoint):
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     points: Float[Array, "2 dim"]
-    length: Scalar
+    length: Scalar | None = eqx.field(metadata=left_out(lambda rod: rod.reference_distance()))
 
     def __init__(
         self,
@@ -37,18 +38,21 @@ class Distance(AbstractJoint):
         self.bodies = _checks.body_names(bodies, 2)
         dimension = 2 if _checks.shape_of(points)[-1:] == (2,) else 3
         self.points = _checks.real(points, (2, dimension), "points")
-        apart = jnp.linalg.norm(self.points[0] - self.points[1])
-        known = _checks.concrete(apart)
+        known = _checks.concrete(self.reference_distance())
         if known is not None and known == 0:
             raise ValueError(
                 "the two points coincide, so the distance has no direction; use a revolute or "
                 "spherical joint to keep points together."
             )
-        self.length = apart if length is None else _checks.positive(length, "length")
+        self.length = None if length is None else _checks.positive(length, "length")
 
     def placements(self, references: Frames) -> Frames:
         del references
         return unturned_frames(self.points)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        return (Apart(self.length),)
+        return (Apart(self.reference_distance() if self.length is None else self.length),)
+
+    def reference_distance(self) -> Scalar:
+        """Of the two points (m)."""
+        return jnp.linalg.norm(self.points[0] - self.points[1])

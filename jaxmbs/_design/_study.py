@@ -13,8 +13,9 @@ from .._custom_types import Numbers, RealScalarLike
 from .._dynamics import Trajectory
 from .._kinematics import assemble
 from .._solution import RESULTS
+from .._sweep._entries import offer
 from .._sweep._planning import subject_of
-from .._sweep._subjects import AbstractSubject, Placed
+from .._sweep._subjects import AbstractSubject, doubled, Placed
 from .._system import AbstractSystem, Model
 from ._refusal import DesignError
 from ._runs import AbstractRun, AtState
@@ -53,14 +54,12 @@ class Study(eqx.Module):
         self.subject = subject_of(system, q, v, t)
         self.run = AtState() if run is None else run
         self.names = tuple(self.subject.name(name) for name in parameters)
-        twice = [name for name in self.names if self.names.count(name) > 1]
-        if twice or not self.names:
-            raise DesignError(
-                f"the parameter {twice[0]!r} is named twice; name it once."
-                if twice
-                else "a study needs at least one parameter, such as bodies.crank.mass."
-            )
-        self.given = tuple(_number(self.subject.value(name), name) for name in self.names)
+        if not self.names:
+            raise DesignError("a study needs at least one parameter, such as bodies.crank.mass.")
+        twice = doubled(self.subject, self.names)
+        if twice is not None:
+            raise DesignError(f"the parameter {twice!r} is named twice; name it once.")
+        self.given = tuple(_number(self.subject, name) for name in self.names)
 
     @property
     def design(self) -> Float[Array, " p"]:
@@ -168,9 +167,11 @@ def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
     return study.respond(lax.stop_gradient(design))
 
 
-def _number(value: Array, name: str) -> float:
+def _number(subject: AbstractSubject, name: str) -> float:
+    value = subject.value(name)
     if value.shape != ():
         raise DesignError(
-            f"{name!r} names {value.size} numbers; a parameter is one number, such as {name}.0."
+            f"{name!r} names {value.size} numbers; a parameter is one number, so add an entry: "
+            f"{offer(value.shape, subject.naming(name))}."
         )
     return float(value)

@@ -11,9 +11,14 @@ from .._constraints import Frames
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers
 from .._geometry import relative_rotation_vector
+from .._naming import named
 from ._elastic import AbstractElasticLoad
 from ._fields import one_or_two_points
 from .base import AbstractBodyForce
+
+
+# The letters are those of a spatial bushing.
+_MATRIX = named("x", "y", "z", "rx", "ry", "rz", symmetric=True)
 
 
 class PlanarBushingLoad(AbstractElasticLoad):
@@ -67,8 +72,8 @@ class Bushing(AbstractBodyForce):
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     at: Float[Array, "2 dim"]
-    stiffness: Float[Array, "n n"]
-    damping: Float[Array, "n n"]
+    stiffness: Float[Array, "n n"] = eqx.field(metadata=_MATRIX)
+    damping: Float[Array, "n n"] = eqx.field(metadata=_MATRIX)
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from .. import _checks
 from .._constraints import Frames, Twists
 from .._constraints._placing import unturned_frames
 from .._custom_types import RealScalarLike, Scalar
+from .._naming import left_out
 from ._fields import force_name, not_negative, number, optional, two_bodies, two_points
 from .base import AbstractBodyForce, AbstractLoad
 
@@ -63,7 +64,10 @@ class SpringDamper(AbstractBodyForce):
     stiffness: Scalar = eqx.field(kw_only=True, converter=number("stiffness"))
     damping: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("damping"))
     length: Scalar | None = eqx.field(
-        default=None, kw_only=True, converter=optional(not_negative("length"))
+        default=None,
+        kw_only=True,
+        converter=optional(not_negative("length")),
+        metadata=left_out(lambda spring: spring.natural_length()),
     )
 
     def __check_init__(self):
@@ -83,8 +87,12 @@ class SpringDamper(AbstractBodyForce):
         return unturned_frames(self.points)
 
     def load(self) -> SpringDamperLoad:
-        length = _distance(self.points[1] - self.points[0]) if self.length is None else self.length
+        length = self.natural_length() if self.length is None else self.length
         return SpringDamperLoad(self.stiffness, self.damping, length)
+
+    def natural_length(self) -> Scalar:
+        """That of a spring without a length of its own (m)."""
+        return _distance(self.points[1] - self.points[0])
 
 
 def _distance(between: Float[Array, " dim"]) -> Scalar:

@@ -21,8 +21,12 @@ class Cases(eqx.Module):
       in the reference configuration) at which the mechanism is assembled;
     - `bodies.crank.mass`, `joints.B.at`, `forces.spring.stiffness`, `drivers.steering.motion.rate`:
       a number or array of a part, by the word with which the part is made; `gravity`;
-    - any of these and an entry: `bodies.crank.position.x`, `joints.B.at.y` (on both bodies),
-      `forces.push.force.0`;
+    - any of these and an entry, by its letter or its place, counted from 0:
+      `bodies.crank.position.x`, `forces.push.force.0`, `bodies.crank.inertia.xy`; of what is
+      given for two bodies `joints.B.at.y` (on both), `joints.rod.points.first.x`,
+      `joints.U.axes.second.z`; of other rows and matrices `joints.P.coefficients.0.2`,
+      `forces.bush.stiffness.x.ry`; of what a user-written function holds
+      `joints.own.function.radius`;
     - `q`, `v`, `time`: the state from which the mechanism is assembled.
 
     `Cases.grid`, `Cases.uniform`, `Cases.sobol` and `Cases.latin_hypercube` make tables.

@@ -16,17 +16,10 @@ from jaxtyping import Array
 
 from .._constraints import AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
+from .._naming import given_or_left_out, Naming, naming_of
 from .._system import Model, MultibodySystem
-from ._subjects import (
-    AbstractSubject,
-    entry_of,
-    Placed,
-    said_of,
-    STATE,
-    State,
-    Values,
-    with_entry,
-)
+from ._entries import entry_of, with_entry
+from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
 from ._units import unit_of, unit_of_motion
 
 
@@ -54,12 +47,20 @@ class ModelSubject(AbstractSubject):
         return unit_of_motion(words[3], part.coordinate)
 
     def parted(self, name: str) -> tuple[str, str]:
-        """The full name of a whole number or array, and the entry of it that `name` says."""
         words = name.split(".")
-        # What names the number itself: a part's word, the word of a driver's motion, or gravity
-        # and the state.
-        whole = (4 if words[2:3] == ["motion"] else 3) if words[0] in _GROUPS else 1
+        # What names the number itself: a part's word, the word of what that holds (a driver's
+        # motion), or gravity and the state.
+        whole = 1
+        if words[0] in _GROUPS:
+            whole = 3 + _nested(_part(self.model, words[0], words[1]), words[2:])
         return ".".join(words[:whole]), ".".join(words[whole:])
+
+    def naming(self, name: str) -> Naming:
+        words = name.split(".")
+        if words[0] not in _GROUPS:
+            return Naming()
+        part = _part(self.model, words[0], words[1])
+        return _naming(part, words[2:])
 
     def value(self, name: str) -> Array:
         words = name.split(".")
@@ -135,20 +136,49 @@ def _resolve_number(model: Model, part: Any, given: str, words: Sequence[str]) -
             if (driver.joint, driver.coordinate) == (part.name, words[0]):
                 raise ModelError(f"{given!r} is driven; vary the driver {driver.name!r}.")
         return given
-    known = ".".join(words[:2]) if words[0] == "motion" else words[0]
-    if known not in numbers:
+    if ".".join(words[: 1 + _nested(part, words)]) not in numbers:
         raise ModelError(f"{given!r}: {part.name!r} has no such number; it has {offer}.")
     return given
 
 
 def _numbers(part: Any) -> tuple[str, ...]:
-    """The words with which a part is made and which are numbers."""
+    """The words of a part's fields that are numbers, also of the Modules that it holds."""
     fields = vars(part)
-    words = [word for word in inspect.signature(type(part)).parameters if word in fields]
-    found = [word for word in words if fields[word] is None or eqx.is_array(fields[word])]
-    if isinstance(part, Driver):
-        found += [f"motion.{word}" for word in _numbers(part.motion)]
+    words = fields if _made_of_more(part) else _made_of(part)
+    inner = {word: fields[word] for word in words if _holds(part, word)}
+    absent = () if _made_of_more(part) else (None,)
+    found = [word for word in words if eqx.is_array(fields[word]) or fields[word] in absent]
+    found += [f"{word}.{own}" for word, held in inner.items() for own in _numbers(held)]
     return tuple(found)
+
+
+def _made_of(part: Any) -> list[str]:
+    """The words with which a part is made and which are its fields."""
+    return [word for word in inspect.signature(type(part)).parameters if word in vars(part)]
+
+
+def _made_of_more(part: Any) -> bool:
+    """Does a part ask for what is none of its fields (a user-written joint for its markers)?"""
+    given = inspect.signature(type(part)).parameters.values()
+    return any(x.default is x.empty and x.name not in vars(part) for x in given)
+
+
+def _holds(part: Any, word: str) -> bool:
+    """Is a field of the part a Module with numbers of its own (a driver's motion, a user's
+    function)?"""
+    return isinstance(vars(part).get(word), eqx.Module)
+
+
+def _nested(part: Any, words: Sequence[str]) -> int:
+    """1 if the words lead into a Module that the part holds, otherwise 0."""
+    return int(len(words) > 0 and _holds(part, words[0]))
+
+
+def _naming(part: Any, words: Sequence[str]) -> Naming:
+    """How the entries of the array are called to which the words lead."""
+    owner = getattr(part, words[0]) if _nested(part, words) else part
+    word = "".join(words[_nested(part, words) :][:1])
+    return naming_of(owner, word) if word in vars(owner) else Naming()
 
 
 def _coordinates(part: Any) -> tuple[str, ...]:
@@ -168,12 +198,12 @@ def _value(part: Any, words: Sequence[str], name: str) -> Array:
         return part.motion(jnp.zeros(()))
     if words[2] in _coordinates(part):
         return jnp.zeros(())
-    inner = 3 if words[2] == "motion" else 2
-    owner = part.motion if inner == 3 else part
-    given = getattr(owner, words[inner])
+    inner = 2 + _nested(part, words[2:])
+    owner = getattr(part, words[2]) if inner == 3 else part
+    given = given_or_left_out(owner, words[inner])
     if given is None:
         raise ModelError(f"{name!r}: it is not given in the model; give it a number there first.")
-    return entry_of(given, ".".join(words[inner + 1 :]), name)
+    return entry_of(given, ".".join(words[inner + 1 :]), name, _naming(part, words[2:]))
 
 
 def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
@@ -198,20 +228,21 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
         else:
             # What belongs to one part is changed at once: an inertia may be that of no body
             # until its last entry has changed as well.
-            inner = 3 if words[2] == "motion" else 2
-            owner = part.motion if inner == 3 else part
+            inner = 2 + _nested(part, words[2:])
+            owner = getattr(part, words[2]) if inner == 3 else part
             key = tuple(words[:inner])
             own = changes.setdefault(key, {})
             names[key] = name
             word, entry = words[inner], ".".join(words[inner + 1 :])
             old = own.get(word, getattr(owner, word))
-            own[word] = _with_entry(old, entry, value, name)
+            own[word] = _with_entry(old, entry, value, name, _naming(part, words[2:]))
     # Motions before the drivers that hold them.
     for key, changed in sorted(changes.items(), key=lambda item: -len(item[0])):
         group, part = groups[key[0]], groups[key[0]][key[1]]
         if len(key) == 3:
-            motion = said_of(names[key], functools.partial(_remade, part.motion, changed))
-            group[key[1]] = _remade(part, {"motion": motion})
+            held = getattr(part, key[2])
+            held = said_of(names[key], functools.partial(_remade, held, changed))
+            group[key[1]] = _remade(part, {key[2]: held})
         else:
             group[key[1]] = said_of(names[key], functools.partial(_remade, part, changed))
     parts = {group: tuple(groups[group].values()) for group in _GROUPS}
@@ -219,20 +250,28 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
     return varied, tuple(holders)
 
 
-def _with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
+def _with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming) -> Any:
     """A whole number or array is left to the part's own checks."""
     if not entry:
         return value
     if old is None:
         raise ModelError(f"{name!r}: it is not given in the model, so it has no entry to vary.")
-    return with_entry(old, entry, value, name)
+    return with_entry(old, entry, value, name, naming)
 
 
 def _remade(part: Any, changes: dict[str, Any]) -> Any:
     """A part of the same class, made with its own numbers but for the changes."""
     fields = vars(part)
-    words = [word for word in inspect.signature(type(part)).parameters if word in fields]
-    return type(part)(**({word: fields[word] for word in words} | changes))
+    if not _made_of_more(part):
+        return type(part)(**({word: fields[word] for word in _made_of(part)} | changes))
+    # There is nothing in the numbers of such a part that could be checked or follows from them.
+    checked = {
+        word: new if _holds(part, word) else with_entry(fields[word], "", new, word)
+        for word, new in changes.items()
+    }
+    return eqx.tree_at(
+        lambda p: [getattr(p, word) for word in checked], part, list(checked.values())
+    )
 
 
 def _constant(value: Any, name: str) -> Polynomial:

@@ -19,7 +19,7 @@ from ._cases import Cases
 from ._model_subject import ModelSubject
 from ._program import Device
 from ._stores import Layout
-from ._subjects import AbstractSubject, State, SystemSubject
+from ._subjects import AbstractSubject, doubled, State, SystemSubject
 
 
 # A chunk holds at most this many batches (what a kill may cost), and a sixteenth of the cases.
@@ -60,9 +60,9 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
     **Raises:** `ModelError` for names that mean nothing and numbers that cannot be.
     """
     names = [subject.name(name) for name in cases.names]
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"{name!r} is varied twice.")
+    twice = doubled(subject, names)
+    if twice is not None:
+        raise ModelError(f"{twice!r} is varied twice.")
     extremes = {0}
     for column in cases.values:
         entries = column.reshape(len(column), -1)

@@ -6,20 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._errors import ModelError
+from .._naming import Naming
 from .._system import AbstractSystem
+from ._entries import entry_of, overlap, places_of, with_entry
 from ._units import unit_of
 
 
 # Names of the state.
 STATE = ("q", "v", "time")
-
-# Entries of vectors, and with two letters of symmetric matrices (an inertia).
-_LETTERS = ("x", "y", "z")
 
 Values = Mapping[str, Any]
 
@@ -71,6 +69,14 @@ class AbstractSubject(eqx.Module):
         """The unit of the number of that full name; empty where it is not known."""
 
     @abc.abstractmethod
+    def parted(self, name: str) -> tuple[str, str]:
+        """The full name of a whole number or array, and the entry of it that `name` says."""
+
+    @abc.abstractmethod
+    def naming(self, name: str) -> Naming:
+        """How the entries of the whole array of a full name are called."""
+
+    @abc.abstractmethod
     def value(self, name: str) -> Array:
         """What stands there before anything is varied.
 
@@ -102,13 +108,22 @@ class SystemSubject(AbstractSubject):
         return given
 
     def unit(self, name: str) -> str:
-        return unit_of(name.split(".")[-1])
+        return unit_of(self.parted(name)[0].split(".")[-1])
+
+    def parted(self, name: str) -> tuple[str, str]:
+        words = name.split(".")
+        whole = 1 if words[0] in STATE else len(self._way(name))
+        return ".".join(words[:whole]), ".".join(words[whole:])
+
+    def naming(self, name: str) -> Naming:
+        del name
+        return Naming()
 
     def value(self, name: str) -> Array:
-        word, _, entry = name.partition(".")
-        if word in STATE:
-            return self.start.value(word, entry, name)
-        return jnp.asarray(_follow(self.system, self._way(name)))
+        whole, entry = self.parted(name)
+        if whole in STATE:
+            return self.start.value(whole, entry, name)
+        return entry_of(_follow(self.system, whole.split(".")), entry, name)
 
     def check(self, values: Values) -> None:
         self.place(values)
@@ -116,24 +131,27 @@ class SystemSubject(AbstractSubject):
     def place(self, values: Values) -> Placed:
         start, system = self.start.changed(values), self.system
         for name, value in values.items():
-            if name.split(".")[0] not in STATE:
-                way = self._way(name)
-                new = with_entry(_follow(system, way), "", value, name)
-                system = eqx.tree_at(functools.partial(_follow, way=way), system, new)
+            whole, entry = self.parted(name)
+            if whole not in STATE:
+                follow = functools.partial(_follow, way=tuple(whole.split(".")))
+                new = with_entry(follow(system), entry, value, name)
+                system = eqx.tree_at(follow, system, new)
         return Placed(system, system, start.q, start.v, start.t)
 
     def _way(self, name: str) -> tuple[str, ...]:
-        way = tuple(name.split("."))
-        try:
-            found = _follow(self.system, way)
-        except (AttributeError, LookupError, ValueError):
-            found = None
-        if not eqx.is_inexact_array(found):
-            raise ModelError(
-                f"{name!r} is no array of floating-point numbers of the system; name one by the "
-                "way to it, such as gravity, or q, v or time."
-            )
-        return way
+        """The words that lead to an array; those behind them say which entry of it."""
+        words = tuple(name.split("."))
+        for count in range(1, len(words) + 1):
+            try:
+                found = _follow(self.system, words[:count])
+            except (AttributeError, LookupError, ValueError):
+                break
+            if eqx.is_inexact_array(found):
+                return words[:count]
+        raise ModelError(
+            f"{name!r} is no array of floating-point numbers of the system; name one by the way to "
+            "it, such as gravity, or q, v or time."
+        )
 
 
 def _follow(tree: Any, way: Sequence[str]) -> Any:
@@ -148,64 +166,6 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
     return tree
 
 
-def with_entry(old: Any, entry: str, value: Any, name: str) -> Any:
-    """An array with a new value, or with a new entry (see `entry_of`).
-
-    **Raises:** `ModelError` if it has no such entry, or the value is of another shape.
-    """
-    value = jnp.asarray(value)
-    if not entry:
-        if value.shape != old.shape:
-            raise ModelError(
-                f"{name!r} is of shape {list(old.shape)}, got values of shape {list(value.shape)}."
-            )
-        return value.astype(old.dtype)
-    places = places_of(old, entry, name)
-    if value.shape != ():
-        raise ModelError(f"{name!r} is one number, got values of shape {list(value.shape)}.")
-    for place in places:
-        old = old.at[place].set(value)
-    return old
-
-
-def entry_of(array: Any, entry: str, name: str) -> Array:
-    """An array, or its entry (along its last axis, where all of them are the same number; of a
-    symmetric matrix by its row and its column).
-
-    **Raises:** `ModelError` if it has no such entry, or entries of that name differ.
-    """
-    if not entry:
-        return jnp.asarray(array)
-    given = jnp.asarray(array)
-    places = places_of(array, entry, name)
-    found = jnp.concatenate([given[place].ravel() for place in places])
-    if not bool(jnp.all(found == found[0])):
-        raise ModelError(f"{name!r} stands for several numbers, {found.tolist()}.")
-    return found[0]
-
-
-def places_of(array: Any, entry: str, name: str) -> tuple[tuple[Any, ...], ...]:
-    """Where the entry of that name stands.
-
-    **Raises:** `ModelError` if there is none.
-    """
-    words: dict[str, tuple[tuple[Any, ...], ...]]
-    if array.shape == (3, 3):
-        pairs = [(i, j) for i in range(3) for j in range(i, 3)]
-        words = {_LETTERS[i] + _LETTERS[j]: ((..., i, j), (..., j, i)) for i, j in pairs}
-    else:
-        size = array.shape[-1] if array.ndim else 0
-        words = {str(k): ((..., k),) for k in range(size)}
-        if size in (2, 3):
-            words |= {_LETTERS[k]: ((..., k),) for k in range(size)}
-    if entry not in words:
-        raise ModelError(
-            f"{name!r}: there is no entry {entry!r}; the entries are "
-            f"{', '.join(words) or 'none, as it is one number'}."
-        )
-    return words[entry]
-
-
 def said_of(name: str, make: Callable[[], Any]) -> Any:
     """What is made from a case's values, with what is wrong about them said of the name."""
     try:
@@ -214,3 +174,24 @@ def said_of(name: str, make: Callable[[], Any]) -> Any:
         raise
     except ValueError as error:
         raise ModelError(f"{name!r}: {error}") from None
+
+
+def doubled(subject: AbstractSubject, names: Sequence[str]) -> str | None:
+    """The first of the full names that stands for a number which one before it stands for."""
+    met: dict[str, list[str]] = {}
+    for name in names:
+        whole, entry = subject.parted(name)
+        others = met.setdefault(whole, [])
+        if any(_meet(subject, whole, entry, other) for other in others):
+            return name
+        others.append(entry)
+    return None
+
+
+def _meet(subject: AbstractSubject, whole: str, first: str, second: str) -> bool:
+    """Have two entries of one array a number in common? The whole has all."""
+    if not first or not second:
+        return True
+    shape, naming = subject.value(whole).shape, subject.naming(whole)
+    one, other = (places_of(shape, entry, f"{whole}.{entry}", naming) for entry in (first, second))
+    return overlap(shape, one, other)

@@ -7,8 +7,9 @@ import numpy as np
 from .._errors import ModelError
 from .._system import Model
 from ._cases import Cases
+from ._entries import places_of
 from ._model_subject import ModelSubject
-from ._subjects import places_of
+from ._subjects import doubled
 
 
 # The words with which joints are made and which are marker points.
@@ -45,19 +46,20 @@ def tolerances(
         raise ModelError(f"the number of cases must be at least 1, got {count}.")
     rng = np.random.default_rng(seed)
     arrays: dict[str, np.ndarray] = {}
-    seen: list[tuple[str, str]] = []
+    twice = doubled(subject, [subject.name(name) for name in given])
+    if twice is not None:
+        raise ModelError(f"{twice!r} is given twice.")
     for name, width in given.items():
         if not (np.isfinite(width) and width >= 0):
             raise ModelError(f"the width of {name!r} must be 0 or more, got {width:g}.")
         whole, entry = subject.parted(subject.name(name))
-        seen.append((whole, entry))
         values = arrays.setdefault(whole, _repeated(subject, whole, count))
-        places = places_of(values[0], entry, name) if entry else (...,)
+        naming = subject.naming(whole)
+        places = places_of(values[0].shape, entry, name, naming) if entry else (...,)
         shape = values[places[0]].shape
         drawn = rng.uniform(-1.0, 1.0, shape) if uniform else rng.normal(size=shape)
         for place in places:
             values[place] += width * drawn
-    _refuse_twice(seen)
     kind = "uniform" if uniform else "normal"
     return Cases(arrays, origin=f"tolerances, {kind}, seed {seed}")
 
@@ -75,10 +77,3 @@ def _all_points(model: Model, width: float) -> dict[str, float]:
         for word in _POINTS
         if word in vars(joint)
     }
-
-
-def _refuse_twice(seen: list[tuple[str, str]]) -> None:
-    for whole, entry in seen:
-        if seen.count((whole, entry)) > 1 or (entry and (whole, "") in seen):
-            name = f"{whole}.{entry}" if entry else whole
-            raise ModelError(f"{name!r} is given twice.")
