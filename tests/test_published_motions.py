@@ -166,6 +166,7 @@ class TestRobot:
             assert largest(other.q, run.q) < 1e-9
             # Other steps, and velocities are less accurate than places.
             assert largest(other.v, run.v) < 1e-8
+            assert largest(other.acceleration, run.acceleration) < 1e-7
             assert largest(other.multipliers[:, same], run.multipliers[:, same]) < 1e-8 * scale
             change = jnp.max(jnp.abs(other.multipliers - run.multipliers), axis=0)
             apart = jnp.maximum(apart, change)
@@ -175,8 +176,6 @@ class TestRobot:
         # Among each other too; but for W4, which is left out by all three.
         for first, second in itertools.combinations(dropped, 2):
             assert largest(first.q, second.q) < 1e-9
-            assert largest(first.v, second.v) < 1e-9
-            assert largest(first.acceleration, second.acceleration) < 1e-8
             change = jnp.max(jnp.abs(first.multipliers - second.multipliers), axis=0)
             assert float(jnp.max(change[jnp.array(differ)])) > 0.01 * scale
 
