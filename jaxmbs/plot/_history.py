@@ -89,12 +89,15 @@ def draw_reactions(
     times = np.asarray(trajectory.times)
     for axes, name in zip(panels, chosen, strict=True):
         torque = not np.any(np.asarray(first.wrench(name).force))
+        determined = True
         for place, (label, found) in enumerate(given.items()):
             wrench = found.wrench(name)
             sizes, unique = _torque(wrench) if torque else _force(wrench)
             draw_curve(axes, times, sizes, label, unique=unique, place=place)
+            determined &= bool(unique.all())
         quantity = "torque (N m)" if torque else "force (N)"
-        verdict = "" if np.all(np.asarray(first.unique(name))) else f", {NOT_UNIQUE}"
+        # Of the same verdicts as the dashes.
+        verdict = "" if determined else f", {NOT_UNIQUE}"
         axes.set_title(f"{name}{verdict}", fontweight="bold" if verdict else "normal")
         axes.set_ylabel(quantity)
     if len(given) > 1 and panels:
