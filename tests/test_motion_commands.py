@@ -173,7 +173,7 @@ def test_a_driven_ring_falls(fallen: dict[str, Any]):
     np.testing.assert_allclose(
         ring["velocity"], np.append(ARM * rate * across, -GRAVITY * fell), atol=1e-8
     )
-    half = [np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)]
+    half = np.array([np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)])
     np.testing.assert_allclose(ring["orientation"], half, atol=1e-8)
     np.testing.assert_allclose(ring["angular_velocity"], [0.0, 0.0, rate], atol=1e-8)
     assert fallen["constraint_error"]["position"] < 1e-12
