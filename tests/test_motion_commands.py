@@ -169,9 +169,11 @@ def test_a_driven_ring_falls(fallen: dict[str, Any]):
     ring = fallen["bodies"]["ring"]
     assert list(ring) == ["position", "orientation", "velocity", "angular_velocity"]
     height = 1.0 - GRAVITY * fell**2 / 2
-    np.testing.assert_allclose(ring["position"], [*ARM * along, height], atol=1e-8)
-    np.testing.assert_allclose(ring["velocity"], [*ARM * rate * across, -GRAVITY * fell], atol=1e-8)
-    half = [np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)]
+    np.testing.assert_allclose(ring["position"], np.append(ARM * along, height), atol=1e-8)
+    np.testing.assert_allclose(
+        ring["velocity"], np.append(ARM * rate * across, -GRAVITY * fell), atol=1e-8
+    )
+    half = np.array([np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)])
     np.testing.assert_allclose(ring["orientation"], half, atol=1e-8)
     np.testing.assert_allclose(ring["angular_velocity"], [0.0, 0.0, rate], atol=1e-8)
     assert fallen["constraint_error"]["position"] < 1e-12

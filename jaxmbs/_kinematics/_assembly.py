@@ -119,15 +119,15 @@ def open_constraints(
 def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> str:
     """Which constraints are no number at this configuration and time, such as a driver beyond the
     end of its table, and what to do; empty if there is none. Concrete arguments only."""
-    structure = system.structure
-    broken = ~np.isfinite(np.asarray(system.scaled_residual(q, jnp.asarray(t, q.dtype))))
+    structure, now = system.structure, jnp.asarray(t, q.dtype)
+    broken = ~np.isfinite(np.asarray(system.scaled_residual(q, now)))
     owners = structure.row_owner[structure.geometric_rows[broken]]
     names = dict.fromkeys(structure.constraint_names[owner] for owner in owners)
     if not names:
         return ""
     return (
-        f"At {float(t):.9g} s the constraint {', '.join(map(repr, names))} is not defined: keep to "
-        "the times of a driver's table, or extend it."
+        f"At {float(now):.9g} s the constraint {', '.join(map(repr, names))} is not defined: keep "
+        "to the times of a driver's table, or extend it."
     )
 
 

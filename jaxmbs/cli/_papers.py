@@ -202,15 +202,15 @@ def _components(times: np.ndarray, joints: Mapping[str, Mapping[str, Reactions]]
             first_place = 2 if len(compared) == 1 else 0
             for place, (label, found) in enumerate(compared.items(), first_place):
                 draw_force(axes, times, found.wrench(name), label, component=k, place=place)
-            first = next(iter(compared.values()))
-            unique = bool(np.all(np.asarray(first.wrench(name).force_unique)[:, k]))
+            verdicts = [found.wrench(name).force_unique[:, k] for found in compared.values()]
+            unique = bool(np.all(np.asarray(verdicts)))
             axes.set_title(f"{name}, {'xyz'[k]}: {'unique' if unique else NOT_UNIQUE}")
             axes.set_ylabel("force (N)")
             axes.grid(alpha=0.3)
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
     if max(map(len, joints.values())) > 1:
-        label_curves(figure, grid[0])
+        label_curves(figure, list(grid[0]))
     return figure
 
 
