@@ -166,7 +166,7 @@ def assert_differentiable(problem, directions, rng):
         assert np.all(np.isfinite(pushed))
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(pulled))
         # One linear system of condition 1e3 or so and its transpose.
-        assert helpers.dot_product_gap(pushed, pulled, direction, covector) < 1e-9
+        assert helpers.dot_product_gap(pushed, pulled, direction, covector) < 1e-10
         # Fourth order: rounding is 1e-13 / step, truncation step^4 times fifth derivatives.
         step = 1e-4
         ends = [np.array(end(helpers.move(problem, direction, s * step))) for s in (-2, -1, 1, 2)]

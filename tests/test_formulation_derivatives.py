@@ -119,7 +119,7 @@ class TestDerivatives:
 
         weights = jnp.asarray(rng.normal(size=rows + columns))
         value, pushed, pulled = derivatives(function, point, direction, weights)
-        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-9
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-10
         multipliers = np.asarray(value[columns:])
 
         def at(s):
@@ -219,7 +219,7 @@ class TestDerivatives:
         direction = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), point)
         weights = jnp.asarray(rng.normal(size=v.shape))
         _, pushed, pulled = derivatives(function, point, direction, weights)
-        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-9
+        assert dot_product_gap(pushed, pulled, direction, weights) < 1e-10
 
         def at(s):
             moved = jax.tree.map(lambda x, d: x + s * d, point, direction)
