@@ -1,9 +1,10 @@
 """What derivatives cost: gradients of a slider-crank and of motions of one second.
 
-The gradient of the largest bearing force of a turn, and the time to the optimum of example 13, whose
-slider-crank this is, against finite differences of the same library and of a slider-crank written
-by hand in NumPy, both with SciPy's SLSQP. Then the reverse gradient of a motion against the run itself, how its memory
-grows with checkpoints and steps, and 1,024 gradients at once against one after the other.
+The gradient of the largest bearing force of a turn, and the time to the optimum of example 13,
+whose slider-crank this is, against finite differences of the same library and of a slider-crank
+written by hand in NumPy, both with SciPy's SLSQP. Then the reverse gradient of a motion against the
+run itself, how its memory grows with checkpoints and steps, and 1,024 gradients at once against one
+after the other.
 
     taskset -c 0 python benchmarks/design.py               # prints a table, writes results
     python benchmarks/design.py --part gradient            # one part; keeps the others' results
