@@ -82,7 +82,7 @@ def test_small_motions_of_a_skate_between_springs():
     system = jm.MultibodySystem([body], [edge], forces=springs)
     found = jm.linearise(system, system.reference_q)
     swings = np.sqrt(stiffness / mass), np.sqrt(stiffness * half**2 / inertia)
-    actual = np.sort(np.asarray(found.eigenvalues).imag)
+    actual = np.sort(np.imag(found.eigenvalues))
     expected = sorted([*swings, 0.0, *(-s for s in swings)])
     np.testing.assert_allclose(actual, expected, atol=1e-8)
     np.testing.assert_allclose(jnp.real(found.eigenvalues), 0.0, atol=1e-8)

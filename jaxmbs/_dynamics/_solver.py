@@ -60,7 +60,8 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     @property
     def root_finder(self) -> Any:
         """Diffrax gives that of an implicit method the tolerances of the step sizes."""
-        return self.solver.root_finder
+        solver: Any = self.solver
+        return solver.root_finder
 
     def order(self, terms: Any) -> int | None:
         return self.solver.order(terms)
