@@ -12,6 +12,7 @@ from derivative_checks import check
 from jax import lax
 
 import jaxmbs as jm
+from jaxmbs import design
 from jaxmbs._dynamics._loosening import loosens
 from jaxmbs._dynamics._projection import allowed, closer, project
 from jaxmbs._dynamics._watched import motion_only
@@ -112,6 +113,50 @@ def test_reactions_at_a_state(name):
     directions = np.diag(sizes)[: len(case.alone)]
     last = 0.1 * study.direction(case.together)
     check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
+
+
+class Functionals(eqx.Module):
+    """What is unique of reactions that are not, with the rack in the middle: the resultant of B and
+    W1 on the front knuckle, W1 - W2, and the sum of all wheels across."""
+
+    study: Study
+
+    def __call__(self, x):
+        found = self.study.respond(x)
+        structure = found.system.structure
+        state = found.q[0], found.v[0], found.times[0]
+        at = structure.row_names.index
+        one, two, three, four = (found.multipliers[0, at(f"W{k}")] for k in (1, 2, 3, 4))
+        steered = jnp.cos(found.q[0, KNUCKLE + 2] - found.q[0, 2])
+        rows = np.array([at("B.x"), at("B.y"), at("W1")])
+        columns = slice(KNUCKLE, KNUCKLE + 3)
+        matrix = found.system.constraint_matrix(*state)[rows][:, columns]
+        resultant = matrix.T @ found.multipliers[0, rows]
+        return jnp.append(resultant, jnp.stack([one - two, (one + two) * steered + three + four]))
+
+
+# First coordinate of the front knuckle.
+KNUCKLE = 3
+
+# What keeps the wheels opposite of each other, without which W1 - W2 is not unique.
+LONGER = {
+    f"joints.{name}.at.x": s for name, s in (("B", 1.0), ("W1", 1.0), ("C", -1.0), ("W2", -1.0))
+}
+
+
+def test_unique_functionals_of_reactions_that_are_not():
+    alone = CASES["robot"].alone
+    study = Study(robot(rack=0.0), (*alone, *LONGER))
+    found = design.guard(study)
+    assert all(found.keeps(name) for name in (*alone, LONGER))
+    sizes = np.where(np.abs(study.design) > 0.1, np.abs(study.design), 0.1)
+    directions = [*np.diag(sizes)[: len(alone)], 0.1 * study.direction(LONGER)]
+    slopes = check(Functionals(study), study.design, np.array(directions))
+    # No functional is constant, and the wheels alone are not unique at all.
+    assert np.all(np.max(np.abs(slopes), axis=0) > 0)
+    for word in ("W1", "W3", "W1 + W2"):
+        with pytest.raises(design.DesignError, match="not unique"):
+            design.require_gradient(study, design.Final(design.Combination(word)))
 
 
 class Allowed(eqx.Module):

@@ -9,7 +9,7 @@ import pytest
 import jaxmbs as jm
 from jaxmbs import design
 from jaxmbs._design._objective import dependence, hidden_in
-from jaxmbs._design._study import responded
+from jaxmbs._design._study import responded, states
 from jaxmbs.design import Combination, DesignError, Final, Force, Study
 
 
@@ -175,6 +175,9 @@ class TestReactions:
             design.require_gradient(study, row)
         with pytest.raises(DesignError, match=r"has no gradient.* not unique"):
             design.require_gradient(study, Weighted(jnp.eye(rows)[int(np.argmin(unique))]))
+        for name in ("A", "K"):
+            with pytest.raises(DesignError, match=f"not unique, those of {name};"):
+                design.require_gradient(study, Final(Force(name)))
         # Inside `jit` the result says so; elsewhere it is the same program.
         evaluate = eqx.filter_jit(design.evaluate)
         assert evaluate(study, row, study.design).result == jm.RESULTS.design_singular
@@ -237,6 +240,18 @@ class TestRankAlongPaths:
         there = responded(study, study.values(found[0].design)).q[0]
         np.testing.assert_allclose(there, at(np.pi / 2), atol=1e-5)
         assert "rank 8 -> 7 -> 8 at fraction" in str(found[0])
+
+    def test_a_path_across_the_flat_parallelogram(self):
+        """The platform from 80 to 105 deg: at 90 deg all links lie in parallel planes."""
+        model, along = jm.mechanisms.parallelogram(np.radians(80.0)), "q.43"
+        begin, end = ({along: 0.25 + 0.5 * np.cos(np.radians(x))} for x in (80.0, 105.0))
+        study = Study(model, [along])
+        (found,) = design.rank_changes(study, begin, end, count=4)
+        assert (found.before, found.there, found.after) == (35, 34, 35)
+        there = states(study, study.values(found.design)).q[0]
+        np.testing.assert_allclose(there[42:44], (0.75, 0.25), atol=1e-4)
+        assert "rank 35 -> 34 -> 35 at fraction" in str(found)
+        assert f"of the way: {along} = 0.2" in str(found)
 
     def test_a_wheel_that_leaves_its_place(self, steered):
         found = design.rank_changes(

@@ -367,6 +367,69 @@ class TestRank:
             design.minimise(Final(Combination("P1")), parallel, self.bounds)
 
 
+FOOT = "joints.P2.at.x"
+
+
+def three_feet():
+    """A beam on three feet at 0, 0.5 and 1 m: only while the middle one stands in the middle is the
+    difference of the two others unique, and the rank is 3 wherever it stands."""
+    body = planar.Body("beam", mass=3.0, inertia=0.2, position=(0.3, 0.0))
+    pair = ("beam", "ground")
+    feet = [
+        planar.PointOnLine(name, pair, (x, 0.0), (1.0, 0.0))
+        for name, x in (("P1", 0.0), ("P2", 0.5), ("P3", 1.0))
+    ]
+    stop = planar.PointOnLine("stop", pair, (0.0, 0.0), (0.0, 1.0))
+    return jm.Model("feet", 2, bodies=[body], joints=[*feet, stop], gravity=(0.0, -GRAVITY))
+
+
+def shifted(response):
+    """Least with the middle foot 0.1 m from the centre of mass, on its left."""
+    unequal = Combination("P1 - P3")(response)[0]
+    state = response.q[0], response.v[0], response.times[0]
+    lever = response.system.constraint_matrix(*state)[1, 2]
+    return 1e-6 * unequal**2 + (jnp.abs(lever) - 0.1) ** 2
+
+
+class TestUniqueness:
+    bounds: ClassVar = {FOOT: (0.35, 0.65)}
+
+    @pytest.mark.parametrize("optimiser", [SLSQP(), Descent(steps=10)], ids=["SLSQP", "Descent"])
+    def test_that_ends_on_the_way_is_refused_by_name(self, optimiser):
+        study = design.Study(three_feet(), [FOOT])
+        design.require_gradient(study, shifted)
+        assert design.guard(study).keeps(FOOT)
+        with pytest.raises(DesignError, match="those of P1, P3; the closest unique") as caught:
+            design.minimise(shifted, study, self.bounds, optimiser=optimiser)
+        text = str(caught.value)
+        said = re.search(rf"^on the way, at {FOOT} = (\S+), the objective has no gradient", text)
+        assert said is not None
+        assert 0.35 <= float(said[1]) < 0.5
+        assert text.endswith("or narrow the bounds so that they leave such designs out.")
+
+    def test_that_ends_on_the_way_of_a_start_fails_that_start(self):
+        study, starts = design.Study(three_feet(), [FOOT]), jm.Cases({FOOT: [0.5, 0.5]})
+        with pytest.raises(DesignError, match=r"every start failed: .*reaction that is not unique"):
+            design.multistart(shifted, study, self.bounds, starts, optimiser=Descent(steps=10))
+
+    @pytest.mark.slow
+    def test_of_the_robot_whose_rack_leaves_the_middle(self):
+        """The sum of all wheels is unique with the rack in the middle alone, where they point the
+        same way; the rank is 20 everywhere."""
+        rack = "drivers.steering.motion.coefficients.0"
+        model = jm.mechanisms.mobile_robot(jm.motions.Polynomial(coefficients=[0.0]))
+        study = design.Study(model, [rack])
+
+        def aside(response):
+            wheels = Combination("W1 + W2 + W3 + W4")(response)[0]
+            moved = response.q[0, 16] - response.q[0, 1] - 0.16
+            return 1e-6 * wheels**2 + (moved / 0.05 - 0.5) ** 2
+
+        with pytest.raises(DesignError, match="those of W1, W2, W3, W4;") as caught:
+            design.minimise(aside, study, {rack: (-0.01, 0.025)}, optimiser=SLSQP())
+        assert re.match(rf"on the way, at {rack} = 0\.0", str(caught.value))
+
+
 class TestSensitivity:
     def test_numbers_against_central_differences(self, table, difference):
         for name in NAMES[:3]:

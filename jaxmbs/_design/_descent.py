@@ -19,7 +19,7 @@ from .._solution import RESULTS
 from .._sweep._answers import code_of
 from ._logbook import Logbook
 from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed
-from ._problem import FINE, Problem, survey
+from ._problem import FINE, Problem, Survey, survey
 from ._record import Record
 from ._refusal import DesignError
 from ._study import responded
@@ -71,7 +71,7 @@ class Descent(AbstractOptimiser):
             # What a store had comes first.
             if way.count > entered:
                 points, values = way.points[entered:, 0], way.values[entered:, 0]
-                enter(search.book, points, values, survey(search.problem, points).ranks)
+                enter(search.book, points, values, survey(search.problem, points))
                 entered = way.count
             if way.count and not np.isfinite(way.values[0, 0]):
                 raise start_failed(int(way.walkers.code[0]))
@@ -84,10 +84,10 @@ class Descent(AbstractOptimiser):
         return responded(problem.study, problem.design(point))
 
 
-def enter(book: Logbook, points: np.ndarray, values: np.ndarray, ranks: np.ndarray) -> None:
+def enter(book: Logbook, points: np.ndarray, values: np.ndarray, seen: Survey) -> None:
     """Several iterates into the book."""
-    for point, value, own in zip(points, values, ranks, strict=True):
-        book.enter(point, float(value), own)
+    for point, value, *own in zip(points, values, seen.ranks, seen.across, strict=True):
+        book.enter(point, float(value), *own)
 
 
 class Walkers(eqx.Module):

@@ -1,14 +1,18 @@
-"""The way of one study: its iterates, and the rank at each of them."""
+"""The way of one study: its iterates, and at each of them the rank, and whether what it depends on
+is unique."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
+import jax.numpy as jnp
 import numpy as np
 
+from ._objective import require_unique, unique
 from ._optimum import Visit
-from ._path import rank_changes
+from ._path import rank_changes, told
 from ._problem import Problem
 from ._refusal import DesignError
+from ._study import responded
 
 
 # Called with the number of an iterate and the iterate.
@@ -28,13 +32,17 @@ class Logbook:
         self.history: list[Visit] = []
         self.points: list[np.ndarray] = []
 
-    def enter(self, point: np.ndarray, value: float, ranks: np.ndarray) -> None:
-        """One iterate. An infinite value says that it failed: it has no ranks.
+    def enter(self, point: np.ndarray, value: float, ranks: np.ndarray, across: np.ndarray) -> None:
+        """One iterate. An infinite value says that it failed: it has no ranks. `across` (m,): how
+        much each function depends on what is not unique there.
 
-        **Raises:** `DesignError` that says where the rank changed since the iterate before.
+        **Raises:** `DesignError` that says where the rank changed since the iterate before, or
+        which reactions have ceased to be unique.
         """
         if np.isfinite(value) and not np.array_equal(ranks, self._ranks):
             raise DesignError(self._changed(point))
+        if np.isfinite(value) and not unique(across):
+            self._require_unique(point)
         self.points.append(np.array(point))
         self.history.append(Visit(self._problem.named(point), float(value)))
         self.tell(len(self.history) - 1, point, float(value))
@@ -43,6 +51,19 @@ class Logbook:
         """Progress alone."""
         if self._progress is not None:
             self._progress(number, Visit(self._problem.named(point), value))
+
+    def _require_unique(self, point: np.ndarray) -> None:
+        problem = self._problem
+        response = responded(problem.study, problem.design(jnp.asarray(point)))
+        try:
+            for function in problem.functions:
+                require_unique(function, response)
+        except DesignError as error:
+            where = told(problem.named(point))
+            raise DesignError(
+                f"on the way, at {where}, {str(error).removesuffix('.')}; or narrow the bounds so "
+                "that they leave such designs out."
+            ) from None
 
     def _changed(self, point: np.ndarray) -> str:
         problem = self._problem

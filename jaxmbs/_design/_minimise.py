@@ -15,7 +15,7 @@ from .._sweep._answers import code_of
 from ._descent import Descent, enter, Way
 from ._guard import guard_at
 from ._logbook import Logbook, Progress
-from ._objective import Objective, require_unique, unit_of_objective
+from ._objective import Objective, require_unique, unique, unit_of_objective
 from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
 from ._optimum import Optimum, Starts
 from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
@@ -24,6 +24,7 @@ from ._study import states, Study
 
 
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
+_NOT_UNIQUE = int(code_of(RESULTS.reaction_not_unique))
 
 
 def minimise(
@@ -41,8 +42,9 @@ def minimise(
 
     The start is guarded: an objective or a constraint of reactions that are not unique is
     refused, and so are parameters along which the rank or the closure breaks. The rank of every
-    iterate is compared with that of the start, at every state of its run; where it has changed
-    the study ends, and says at which design. (What changes between two iterates and back leaves
+    iterate is compared with that of the start, at every state of its run, and what the objective
+    and the constraints depend on has to be unique there as well; where that ends the study ends,
+    and says at which design. (What changes between two iterates and back leaves
     no trace: see `rank_changes`.) Every design is assembled; one that cannot be computed is
     avoided, and counted.
 
@@ -60,7 +62,8 @@ def minimise(
     **Returns:** an `Optimum`.
 
     **Raises:** `DesignError` for what has no gradient, bounds that do not hold the start, a
-    start that cannot be computed, and a rank that changes on the way; `ModelError` for numbers
+    start that cannot be computed, and a rank that changes or a reaction that ceases to be unique
+    on the way; `ModelError` for numbers
     that cannot be, also at the bounds.
     """
     problem = problem_of(study, objective, bounds, constraints)
@@ -88,10 +91,10 @@ def multistart(
 ) -> Starts:
     """`minimise` from many starts at once, side by side in one compiled program.
 
-    A start that cannot be computed, or whose best design has another rank than its own first,
-    is recorded as failed and stops no other. The best start is guarded as `minimise` guards
-    its own, and the rank is compared at every iterate of its way; if it changed, that start has
-    failed, and the next best one is taken.
+    A start that cannot be computed, or whose best design has another rank than its own first or
+    depends on reactions that are not unique, is recorded as failed and stops no other. The best
+    start is guarded as `minimise` guards its own, at every iterate of its way; if the rank or
+    what is unique changed, that start has failed, and the next best one is taken.
 
     **Arguments:** as `minimise`; `starts`: values of every parameter for each start, such as
     `Cases.sobol(bounds, 1024, seed=0)`; `progress`: called with the best of all starts after
@@ -122,6 +125,7 @@ def multistart(
     ends = survey(problem, np.asarray(way.walkers.best), len(begins))
     same = (begun.ranks[good] == ends.ranks).all(axis=1)
     own[(own == FINE) & ~same] = _RANK_CHANGED
+    own[(own == FINE) & ~unique(ends.across)] = _NOT_UNIQUE
     best = _best(problem, way, own, chosen)
     bests, codes = begins.copy(), begun.codes.copy()
     values = np.full(len(begins), np.inf)
@@ -172,15 +176,18 @@ def _best(problem: Problem, way: Way, codes: np.ndarray, optimiser: Descent) -> 
             continue
         good = np.isfinite(way.values[:, k])
         points, values = way.points[good, k], way.values[good, k]
-        ranks = survey(problem, points, codes.size).ranks
-        if not (ranks == ranks[0]).all():
+        seen = survey(problem, points, codes.size)
+        if not (seen.ranks == seen.ranks[0]).all():
             codes[k] = _RANK_CHANGED
+            continue
+        if not unique(seen.across).all():
+            codes[k] = _NOT_UNIQUE
             continue
         begin = jnp.asarray(points[0])
         first = optimiser.respond(problem, begin)
         kept = _guarded(problem, problem.design(begin), first)
         book = Logbook(problem, kept, None)
-        enter(book, points, values, ranks)
+        enter(book, points, values, seen)
         return _optimum(problem, book, way.outcome(int(k)), first, optimiser)
     raise DesignError(_all_failed(codes))
 

@@ -8,15 +8,15 @@ configuration, out of which free motions change the rank of C: N^T (dC z) w is n
 some free motions z and w.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._dynamics import Trajectory
@@ -25,6 +25,7 @@ from .._fixed import fixed
 from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
+from .._system import AbstractSystem
 from ._guard import guard, succeeded
 from ._quantities import AbstractObjective
 from ._refusal import DesignError
@@ -106,20 +107,68 @@ class Hidden(eqx.Module):
     singular: Float[Array, " n"]
 
 
+class Leaning(NamedTuple):
+    """How an objective changes with the multipliers of each state, at those that were found and
+    at others (k) that are as good: gradients, their lengths, and the part of each across N."""
+
+    gradients: Float[Array, "k n rows"]
+    lengths: Float[Array, "k n"]
+    across: Float[Array, "k n"]
+
+
 def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
     """Not differentiated. `after`: what has to be computed before, as this decomposes (see
     `AbstractCriterion.measure`) and an objective may do so as well."""
     response, after = fixed((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
-    null, scale, singular = lax.map(lambda s: _state(response, *s), states)
-    return Hidden(null, scale, singular)
+
+    def one(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Scalar]:
+        null, scale = _null_space(response.system, *state)
+        return null, scale, _change(response.system, *state, null, scale)
+
+    return Hidden(*lax.map(one, states))
 
 
 def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> Dependence:
     """See `Dependence`; not differentiated."""
+    found = _leaning(objective, response, hidden.null_space, hidden.row_scale)
+    largest = _largest(found.lengths)
+    depends = jnp.max(found.lengths, axis=0) > _UNIQUE * largest
+    # The trial that shows it most; the longest gradient where none does.
+    strongest = jnp.argmax(found.across + _UNIQUE**2 * found.lengths / largest, axis=0)
+    return Dependence(
+        found.gradients[strongest, jnp.arange(hidden.row_scale.shape[0])],
+        hidden.null_space,
+        hidden.row_scale,
+        jnp.max(found.across, axis=0),
+        jnp.where(depends, hidden.singular, 0.0),
+    )
+
+
+def across(objectives: Sequence[Objective], response: Trajectory, after: Any) -> Float[Array, " m"]:
+    """How much each objective depends on what is not unique, at the state where it does most; see
+    `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `hidden_in`."""
+    response, after = fixed((response, after))
+    states = (response.q, response.v, response.times)
+    states, _ = lax.optimization_barrier((states, after))
+    null, scale = lax.map(lambda s: _null_space(response.system, *s), states)
+    most = [jnp.max(_leaning(f, response, null, scale).across, initial=0.0) for f in objectives]
+    return jnp.stack(most)
+
+
+def unique(across: Float[Array, "*n m"] | np.ndarray) -> Bool[np.ndarray, "*n"]:
+    """Do all objectives (m,) depend on nothing that is not unique? What failed is no matter."""
+    return np.asarray(~np.any(np.asarray(across) > _UNIQUE, axis=-1))
+
+
+def _leaning(
+    objective: Objective,
+    response: Trajectory,
+    null: Float[Array, "n rows rows"],
+    scale: Float[Array, "n rows"],
+) -> Leaning:
     response, objective = fixed((response, objective))
-    null, scale = hidden.null_space, hidden.row_scale
 
     def gradient_at(other: Float[Array, "n rows"]) -> Float[Array, "n rows"]:
         def changed(x: Float[Array, "n rows"]) -> Scalar:
@@ -135,36 +184,42 @@ def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> De
     others = jnp.asarray(np.concatenate([np.zeros((1, *shape)), normal]))
     gradients = lax.map(gradient_at, others) / scale[None]
     lengths = jnp.linalg.norm(gradients, axis=2)
+    part = jnp.linalg.norm(jnp.einsum("kni,nij->knj", gradients, null), axis=2)
+    return Leaning(gradients, lengths, part / _largest(lengths))
+
+
+def _largest(lengths: Float[Array, "k n"]) -> Scalar:
     largest = jnp.max(lengths, initial=0.0)
-    largest = jnp.where(largest > 0, largest, 1.0)
-    across = jnp.linalg.norm(jnp.einsum("kni,nij->knj", gradients, null), axis=2) / largest
-    depends = jnp.max(lengths, axis=0) > _UNIQUE * largest
-    # The trial that shows it most; the longest gradient where none does.
-    strongest = jnp.argmax(across + _UNIQUE**2 * lengths / largest, axis=0)
-    return Dependence(
-        gradients[strongest, jnp.arange(scale.shape[0])],
-        null,
-        scale,
-        jnp.max(across, axis=0),
-        jnp.where(depends, hidden.singular, 0.0),
-    )
+    return jnp.where(largest > 0, largest, 1.0)
 
 
-def _state(
-    response: Trajectory, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-) -> tuple[Float[Array, "rows rows"], Float[Array, " rows"], Scalar]:
-    """N of the scaled C, what its rows were divided by, and how much free motions change the
-    rank."""
-    system = response.system
-    structure = system.structure
-    unit = jnp.where(structure.length_columns, system.characteristic_length(), 1.0)
+def _null_space(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Float[Array, "rows rows"], Float[Array, " rows"]]:
+    """N of the scaled C behind zeros, and what its rows were divided by."""
+    scaled, scale = normalise_rows(system.constraint_matrix(q, v, t) * _unit(system)[None])
+    return QR().decompose(scaled).null_space, scale
+
+
+def _unit(system: AbstractSystem) -> Float[Array, " nv"]:
+    """What columns are multiplied by."""
+    return jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+
+
+def _change(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    null: Float[Array, "rows rows"],
+    scale: Float[Array, " rows"],
+) -> Scalar:
+    """How much free motions change the rank."""
+    structure, unit = system.structure, _unit(system)
+    normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
 
     def matrix(q: Float[Array, " nq"]) -> Float[Array, "rows nv"]:
         return system.constraint_matrix(q, v, t) * unit[None]
-
-    scaled, scale = normalise_rows(matrix(q))
-    null = QR().decompose(scaled).null_space
-    normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
 
     def change(pair: Float[Array, "2 nv"]) -> Float[Array, ""]:
         descriptor = system.descriptor(q, v, t)
@@ -179,7 +234,7 @@ def _state(
         size = jnp.linalg.norm(moved) * jnp.linalg.norm(other)
         return jnp.linalg.norm(null.T @ (moved @ other)) / jnp.where(size > 0, size, 1.0)
 
-    return null, scale, jnp.max(lax.map(change, normal), initial=0.0)
+    return jnp.max(lax.map(change, normal), initial=0.0)
 
 
 # Apart, as the first is the same program for every objective.

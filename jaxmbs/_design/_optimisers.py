@@ -151,6 +151,7 @@ class Entry(NamedTuple):
     values: np.ndarray
     slopes: np.ndarray
     ranks: np.ndarray
+    across: np.ndarray
     good: np.ndarray
 
 
@@ -165,7 +166,7 @@ class Tape:
     def __init__(self, search: Search):
         problem = search.problem
         self._problem, self._book = problem, search.book
-        self._record = Record(search.store, problem)
+        self._record = Record(search.store, problem, Entry._fields)
         self._entries: dict[bytes, Entry] = {}
         kept = self._record.read()
         if kept is not None:
@@ -191,7 +192,8 @@ class Tape:
                 values = np.concatenate([[np.inf], self._first.values[1:]])
                 slopes = self._first.slopes
             own = ranks(np.asarray(found.matrices))
-            self._entries[key] = Entry(np.array(point), values, slopes, own, good)
+            leaning = np.asarray(found.across)
+            self._entries[key] = Entry(np.array(point), values, slopes, own, leaning, good)
         return self._entries[key]
 
     def objective(self, point: np.ndarray) -> tuple[float, np.ndarray]:
@@ -216,7 +218,7 @@ class Tape:
                 for name in Entry._fields
             }
         )
-        self._book.enter(point, float(found.values[0]), found.ranks)
+        self._book.enter(point, float(found.values[0]), found.ranks, found.across)
 
     def outcome(self, found: Any) -> Outcome:
         """The best iterate that keeps the constraints; the last one where none does."""

@@ -20,6 +20,9 @@ _ZERO = 1e-6
 _GOLDEN = (5**0.5 - 1) / 2
 _HALVINGS = 45
 
+# Numbers of a design that are told.
+_SHOWN = 4
+
 
 class RankChange(NamedTuple):
     """`fraction`: of the way, `design`: numbers by name, where the rank changes; ranks before,
@@ -32,13 +35,17 @@ class RankChange(NamedTuple):
     after: int
 
     def __str__(self) -> str:
-        shown = list(self.design.items())[:4]
-        more = ", ..." if len(self.design) > 4 else ""
-        numbers = ", ".join(f"{name} = {x:.9g}" for name, x in shown)
         ranks = f"{self.before} -> {self.there} -> {self.after}"
         if self.there == self.after:
             ranks = f"{self.before} -> {self.after}"
-        return f"rank {ranks} at fraction {self.fraction:.9g} of the way: {numbers}{more}"
+        return f"rank {ranks} at fraction {self.fraction:.9g} of the way: {told(self.design)}"
+
+
+def told(design: Mapping[str, float]) -> str:
+    """The first numbers of a design, by name."""
+    shown = list(design.items())[:_SHOWN]
+    more = ", ..." if len(design) > _SHOWN else ""
+    return ", ".join(f"{name} = {x:.9g}" for name, x in shown) + more
 
 
 class _Look(NamedTuple):

@@ -18,7 +18,7 @@ from .._solution import RESULTS
 from .._sweep._answers import code_of, sentences
 from .._system import AbstractSystem
 from ._constraints import ranks
-from ._objective import Objective
+from ._objective import across, Objective
 from ._refusal import DesignError
 from ._slopes import slopes
 from ._study import Study
@@ -43,12 +43,14 @@ class AtMost(NamedTuple):
 class Look(eqx.Module):
     """One point. Values (m,) of the objective and the constraints' functions, slopes (m, p) by the
     point, and the states. `matrices` (n, rows, nv): C at each of them, scaled as in `analyze`.
-    `code`: of the `RESULTS` member with which it ended."""
+    `across` (m,): how much each function depends on what is not unique (see `unique`). `code`: of
+    the `RESULTS` member with which it ended."""
 
     values: Float[Array, " m"]
     slopes: Float[Array, "m p"]
     response: Trajectory
     matrices: Float[Array, "n rows nv"]
+    across: Float[Array, " m"]
     code: IntScalar
 
 
@@ -98,14 +100,17 @@ class Problem(eqx.Module):
         response = _bare(bare, self.study.placed(self.design(point)).system)
         numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(found))
         code = _code(code_of(response.result), numbers)
-        return Look(values, found, response, matrices_of(response), code)
+        leaning = across(self.functions, response, (values, found))
+        return Look(values, found, response, matrices_of(response), leaning, code)
 
 
 class Survey(NamedTuple):
-    """Many points: values (k, m), ranks (k, n) at each state, and codes (k,)."""
+    """Many points: values (k, m), ranks (k, n) at each state, how much each function depends on
+    what is not unique (k, m), and codes (k,)."""
 
     values: np.ndarray
     ranks: np.ndarray
+    across: np.ndarray
     codes: np.ndarray
 
 
@@ -176,18 +181,18 @@ def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
         own = points[first : first + width]
         # The last batch is filled up, so that one program does for all.
         filled = np.concatenate([own, np.repeat(own[-1:], width - len(own), axis=0)])
-        values, matrices, codes = _survey(problem, jnp.asarray(filled))
-        found = Survey(np.asarray(values), ranks(np.asarray(matrices)), np.asarray(codes))
+        values, matrices, *rest = map(np.asarray, _survey(problem, jnp.asarray(filled)))
+        found = Survey(values, ranks(matrices), *rest)
         parts.append(Survey(*(x[: len(own)] for x in found)))
     return Survey(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
 @eqx.filter_jit
-def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, Array, Array]:
-    def one(point: Float[Array, " p"]) -> tuple[Array, Array, Array]:
+def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
+    def one(point: Float[Array, " p"]) -> tuple[Array, ...]:
         values, response = problem.values(point)
         code = _code(code_of(response.result), jnp.all(jnp.isfinite(values)))
-        return values, matrices_of(response), code
+        return values, matrices_of(response), across(problem.functions, response, values), code
 
     return jax.vmap(one)(points)
 
