@@ -43,10 +43,9 @@ def minimise(
     The start is guarded: an objective or a constraint of reactions that are not unique is
     refused, and so are parameters along which the rank or the closure breaks. The rank of every
     iterate is compared with that of the start, at every state of its run, and what the objective
-    and the constraints depend on has to be unique there as well; where that ends the study ends,
-    and says at which design. (What changes between two iterates and back leaves
-    no trace: see `rank_changes`.) Every design is assembled; one that cannot be computed is
-    avoided, and counted.
+    and the constraints depend on has to be unique there too; where either fails the study ends,
+    and says at which design. (What changes between two iterates and back leaves no trace: see
+    `rank_changes`.) Every design is assembled; one that cannot be computed is avoided, and counted.
 
     **Arguments:**
 
@@ -63,8 +62,7 @@ def minimise(
 
     **Raises:** `DesignError` for what has no gradient, bounds that do not hold the start, a
     start that cannot be computed, and a rank that changes or a reaction that ceases to be unique
-    on the way; `ModelError` for numbers
-    that cannot be, also at the bounds.
+    on the way; `ModelError` for numbers that cannot be, also at the bounds.
     """
     problem = problem_of(study, objective, bounds, constraints)
     begin = study.values({} if start is None else start)
