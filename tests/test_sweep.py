@@ -300,7 +300,7 @@ class TestEntries:
             apart = np.linalg.norm([0.3, 0.3, 0.3])
             assert float(subject.value(f"{name}.length")) == pytest.approx(apart, rel=1e-15)
         varied, _ = _varied(bushed(), {"joints.rod.points.first.x": 0.4})
-        (rod,) = varied.joints[0].primitives()
+        rod: Any = varied.joints[0].primitives()[0]
         assert float(rod.length) == pytest.approx(np.hypot(0.3, 0.3), rel=1e-15)
 
     @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ class TestEntries:
         twice = {"joints.ball.at.x": [0.2], "joints.ball.at.first.x": [0.3]}
         with pytest.raises(ValueError, match=r"'joints\.ball\.at\.first\.x' is varied twice"):
             plain(force, bushed(), twice)
-        widths = dict.fromkeys(("forces.rubber.stiffness.xy", "forces.rubber.stiffness.y.x"), 0.1)
+        widths = {f"forces.rubber.stiffness.{entry}": 0.1 for entry in ("xy", "y.x")}
         with pytest.raises(ValueError, match=r"'forces\.rubber\.stiffness\.y\.x' is given twice"):
             jm.tolerances(bushed(), widths, 2, seed=0)
 
