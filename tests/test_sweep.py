@@ -332,8 +332,7 @@ class TestEntries:
         twice = {"joints.ball.at.x": [0.2], "joints.ball.at.first.x": [0.3]}
         with pytest.raises(ValueError, match=r"'joints\.ball\.at\.first\.x' is varied twice"):
             plain(force, bushed(), twice)
-        names = ("forces.rubber.stiffness.xy", "forces.rubber.stiffness.y.x")
-        widths: dict[str, float] = dict.fromkeys(names, 0.1)
+        widths = {f"forces.rubber.stiffness.{entry}": 0.1 for entry in ("xy", "y.x")}
         with pytest.raises(ValueError, match=r"'forces\.rubber\.stiffness\.y\.x' is given twice"):
             jm.tolerances(bushed(), widths, 2, seed=0)
 
