@@ -220,6 +220,16 @@ class TestGradient:
         assert design.guard(steered).keeps(steered.named(found.gradient))
         assert np.isfinite(found["bodies.platform.mass"])
 
+    def test_what_is_unique_at_one_design_alone(self):
+        """W1 - W2 is unique where wheel and edges are, and not where W3's edge is elsewhere."""
+        study = at_rack(0.0, ["bodies.trolley.mass", "joints.W3.at.x"])
+        objective = Final(Combination("W1 - W2"))
+        design.require_gradient(study, objective)
+        with pytest.raises(DesignError, match=r"no gradient along 'joints\.W3\.at\.x', as .*W1"):
+            design.gradient(study, objective)
+        heavier = design.gradient(at_rack(0.0, ["bodies.trolley.mass"]), objective)
+        assert np.isfinite(heavier["bodies.trolley.mass"])
+
 
 class TestRankAlongPaths:
     def test_a_path_across_a_flat_four_bar(self):

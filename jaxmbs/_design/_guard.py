@@ -77,11 +77,8 @@ class Guard(eqx.Module):
         vector = self._vector(direction)
         broken = self._broken(vector)
         if broken:
-            moved = {n: x for n, x in zip(self.names, vector, strict=True) if x}
-            single = list(moved.values()) == [1.0]
-            shown = repr(next(iter(moved))) if single else _combination(moved)
             raise DesignError(
-                f"there is no derivative along {shown}: it breaks "
+                f"there is no derivative along {said_of(self.names, vector)}: it breaks "
                 f"{' and '.join(broken)}; {self._way_out(vector)}."
             )
 
@@ -269,6 +266,13 @@ def _kept(conditions: _Conditions) -> np.ndarray:
         return np.eye(unit.size)
     _, values, basis = np.linalg.svd(matrix)
     return basis[int(np.sum(values > _KEEPS)) :].T / unit[:, None]
+
+
+def said_of(names: tuple[str, ...], direction: np.ndarray) -> str:
+    """A direction in words: one parameter, or a combination."""
+    moved = {name: x for name, x in zip(names, direction, strict=True) if x}
+    single = list(moved.values()) == [1.0]
+    return repr(next(iter(moved))) if single else _combination(moved)
 
 
 def _combination(amounts: Mapping[str, float]) -> str:

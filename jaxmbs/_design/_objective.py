@@ -26,7 +26,7 @@ from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
 from .._system import AbstractSystem
-from ._guard import guard, succeeded
+from ._guard import amounts, Guard, guard, said_of, succeeded
 from ._quantities import AbstractObjective
 from ._refusal import DesignError
 from ._slopes import slopes
@@ -46,6 +46,10 @@ _TRIALS = 2
 
 # Terms of a combination that are named.
 _TERMS = 6
+
+# The part of what a parameter may change by that a design beside another is away. What is across N
+# there is as large as its slope, and rounding and curvature are far below.
+_BESIDE = 1e-4
 
 
 class Evaluation(eqx.Module):
@@ -261,7 +265,7 @@ def require_unique(objective: Objective, response: Trajectory) -> None:
     succeeded(response.result, "this design")
     found = _dependence(objective, response, _hidden_in(response))
     if not bool(found.unique()):
-        raise DesignError(_not_unique(found, response))
+        raise DesignError(f"the objective has no gradient: {_not_unique(found, response)}")
     if not bool(found.regular()):
         state = int(np.argmax(np.asarray(found.singular)))
         raise DesignError(
@@ -271,6 +275,33 @@ def require_unique(objective: Objective, response: Trajectory) -> None:
             "constraints changes, so that they are not continuous there; design for other "
             "configurations, or make a body elastic."
         )
+
+
+def require_unique_beside(
+    study: Study, objective: Objective, design: Float[Array, " p"], kept: Guard, *, project: bool
+) -> None:
+    """Refuse an objective that is unique at a design and not beside it.
+
+    A combination of reactions may be unique at one design alone. Multipliers that are as good
+    there lead to others beside it, so that the derivative of the objective depends on which were
+    chosen. It is asked of the designs a little aside, along every parameter (`project`: along the
+    directions that keep rank and closure); one that cannot be computed tells nothing.
+
+    **Raises:** `DesignError` that names the direction and the joints.
+    """
+    length = float(study.placed(design).system.characteristic_length())
+    sizes = amounts(study, np.asarray(design), length)
+    for direction in kept.kept.T if project else np.eye(len(study.names)):
+        step = _BESIDE * direction / np.max(np.abs(direction) / sizes)
+        response = responded(study, design + step)
+        if RESULTS[response.result]:
+            continue
+        found = _dependence(objective, response, _hidden_in(response))
+        if not bool(found.unique()):
+            raise DesignError(
+                f"the objective has no gradient along {said_of(study.names, direction)}, as it is "
+                f"unique at this design and not beside it: there {_not_unique(found, response)}"
+            )
 
 
 def unit_of_objective(objective: Objective, response: Trajectory) -> str:
@@ -301,9 +332,9 @@ def _not_unique(found: Dependence, response: Trajectory) -> str:
         terms = _terms(closest * np.asarray(found.row_scale[state]), response)
         out = f"the closest unique combination is {terms}"
     return (
-        f"the objective has no gradient: it depends on reactions that are not unique, those of "
-        f"{names}; {out}; or give these joints compliance (a bushing in the place of the joint), "
-        "which makes their reactions unique."
+        f"it depends on reactions that are not unique, those of {names}; {out}; or give these "
+        "joints compliance (a bushing in the place of the joint), which makes their reactions "
+        "unique."
     )
 
 
@@ -341,9 +372,9 @@ def gradient(
     `project`: take the gradient along the directions that keep rank and closure, in place of
     refusing the others (see `Guard.project`).
 
-    **Raises:** `DesignError` for an objective of reactions that are not unique, naming them, and
-    for parameters along which the rank or the closure breaks, naming the combinations that keep
-    them.
+    **Raises:** `DesignError` for an objective of reactions that are not unique, at this design or
+    next to it, naming them, and for parameters along which the rank or the closure breaks, naming
+    the combinations that keep them.
     """
     x = study.design if design is None else study.values(design)
     require_gradient(study, objective, x)
@@ -351,6 +382,7 @@ def gradient(
     if not project:
         for name in study.names:
             found.require(name)
+    require_unique_beside(study, objective, x, found, project=project)
     value, slope = value_and_slope(study, objective, x)
     if project:
         slope = jnp.asarray(found.project(slope))
@@ -396,6 +428,7 @@ def hessian_vector(
     found = guard(study, x)
     for name in study.names:
         found.require(name)
+    require_unique_beside(study, objective, x, found, project=False)
     return slope_and_curvature(study, objective, x, moved)[1]
 
 
