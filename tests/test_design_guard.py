@@ -227,6 +227,11 @@ class TestGradient:
         design.require_gradient(study, objective)
         with pytest.raises(DesignError, match=r"no gradient along 'joints\.W3\.at\.x', as .*W1"):
             design.gradient(study, objective)
+        table = design.sensitivity(study, {"difference": objective})
+        assert np.isfinite(table["difference", "bodies.trolley.mass"])
+        with pytest.raises(DesignError, match="not beside it"):
+            table["difference", "joints.W3.at.x"]
+        assert "none along joints.W3.at.x: not unique beside this design" in str(table)
         heavier = design.gradient(at_rack(0.0, ["bodies.trolley.mass"]), objective)
         assert np.isfinite(heavier["bodies.trolley.mass"])
 

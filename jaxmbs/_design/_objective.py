@@ -277,6 +277,13 @@ def require_unique(objective: Objective, response: Trajectory) -> None:
         )
 
 
+def beside(study: Study, design: Float[Array, " p"], direction: np.ndarray) -> Trajectory:
+    """The states of a concrete design a little aside along a direction."""
+    length = float(study.placed(design).system.characteristic_length())
+    sizes = amounts(study, np.asarray(design), length)
+    return responded(study, design + _BESIDE * direction / np.max(np.abs(direction) / sizes))
+
+
 def require_unique_beside(
     study: Study, objective: Objective, design: Float[Array, " p"], kept: Guard, *, project: bool
 ) -> None:
@@ -289,11 +296,8 @@ def require_unique_beside(
 
     **Raises:** `DesignError` that names the direction and the joints.
     """
-    length = float(study.placed(design).system.characteristic_length())
-    sizes = amounts(study, np.asarray(design), length)
     for direction in kept.kept.T if project else np.eye(len(study.names)):
-        step = _BESIDE * direction / np.max(np.abs(direction) / sizes)
-        response = responded(study, design + step)
+        response = beside(study, design, direction)
         if RESULTS[response.result]:
             continue
         found = _dependence(objective, response, _hidden_in(response))

@@ -11,10 +11,11 @@ from jaxtyping import Array, Bool, Float
 
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._dynamics import Trajectory
+from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard_at, succeeded
-from ._objective import dependence, hidden_in, Objective, unit_of_objective
+from ._objective import beside, dependence, hidden_in, Objective, unit_of_objective
 from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
 from ._refusal import DesignError
 from ._slopes import slopes
@@ -41,10 +42,11 @@ class Sensitivity(eqx.Module):
     """d(reaction)/d(parameter), where there is such a derivative.
 
     - `reactions` (m,), `parameters` (p,): names; `units`, `parameter_units`.
-    - `values` (m,), `derivatives` (m, p): NaN for what is not unique, and for parameters that
-      break the rank or the closure, so that no number stands there.
+    - `values` (m,), `derivatives` (m, p): NaN for what is not unique, at this design or beside it,
+      and for parameters that break the rank or the closure, so that no number stands there.
     - `unique` (m,), `singular` (m,): is the reaction unique; is it looked at in a singular
-      configuration? `guard`: what parameters break.
+      configuration? `unique_beside` (m, p): does it stay unique beside this design, along each
+      parameter? `guard`: what parameters break.
     - `amounts` (p,): what a parameter's change is relative to: its size, at least a
       characteristic length, or 1 where it is no length.
 
@@ -59,6 +61,7 @@ class Sensitivity(eqx.Module):
     derivatives: Float[np.ndarray, "m p"]
     unique: Bool[np.ndarray, " m"]
     singular: Bool[np.ndarray, " m"]
+    unique_beside: Bool[np.ndarray, "m p"]
     amounts: Float[np.ndarray, " p"]
     guard: Guard
 
@@ -78,7 +81,13 @@ class Sensitivity(eqx.Module):
                 "not continuous; look at other configurations."
             )
         self.guard.require(parameter)
-        return float(self.derivatives[row, self.parameters.index(parameter)])
+        column = self.parameters.index(parameter)
+        if not self.unique_beside[row, column]:
+            raise DesignError(
+                f"the reaction {reaction!r} has no derivative along {parameter!r}: it is unique at "
+                "this design and not beside it."
+            )
+        return float(self.derivatives[row, column])
 
     def ranked(self) -> tuple[Change, ...]:
         """Every derivative that there is, the largest relative change first. A reaction of zero
@@ -105,7 +114,7 @@ class Sensitivity(eqx.Module):
         parts = [format_table(header, lines)]
         if len(ranked) > _LINES:
             parts.append(f"... and {len(ranked) - _LINES} smaller ones")
-        without = [(name, self._why(k)) for k, name in enumerate(self.reactions) if self._why(k)]
+        without = [(name, why) for k, name in enumerate(self.reactions) if (why := self._why(k))]
         if without:
             parts.append(format_table(("reaction", "derivative"), without))
         broken = [
@@ -132,7 +141,14 @@ class Sensitivity(eqx.Module):
     def _why(self, row: int) -> str:
         if not self.unique[row]:
             return NOT_UNIQUE
-        return "none: singular configuration" if self.singular[row] else ""
+        if self.singular[row]:
+            return "none: singular configuration"
+        lost = [
+            name
+            for name, unique in zip(self.parameters, self.unique_beside[row], strict=True)
+            if not unique and self.guard.keeps(name)
+        ]
+        return f"none along {', '.join(lost)}: {NOT_UNIQUE} beside this design" if lost else ""
 
 
 def sensitivity(
@@ -143,7 +159,8 @@ def sensitivity(
     """How much each reaction changes with each parameter of a study.
 
     A reaction that is not unique has no derivative: the word stands in place of a number.
-    A parameter along which the rank or the closure breaks has none either.
+    A parameter along which the rank or the closure breaks has none either, nor one along which the
+    reaction ceases to be unique.
 
     **Arguments:** `reactions`: objectives by name, such as `{"B": Peak(Force("B"))}`; default the
     force of every joint on its first moving body, and the force or torque of every driver: their
@@ -167,6 +184,7 @@ def sensitivity(
     values, slopes = _slopes(study, functions, x)
     known = np.asarray(unique & regular)
     kept = np.array([not found.broken(name) for name in study.names])
+    stays = _unique_beside(study, functions, x)
     length = float(response.system.characteristic_length())
     return Sensitivity(
         tuple(asked),
@@ -174,9 +192,10 @@ def sensitivity(
         tuple(unit_of_objective(function, response) for function in functions),
         tuple(study.subject.unit(name) for name in study.names),
         np.where(known, np.asarray(values), np.nan),
-        np.where(known[:, None] & kept[None], np.asarray(slopes), np.nan),
+        np.where(known[:, None] & kept[None] & stays, np.asarray(slopes), np.nan),
         np.asarray(unique),
         np.asarray(~regular),
+        stays,
         amounts(study, np.asarray(x), length),
         found,
     )
@@ -194,6 +213,19 @@ def _all_reactions(system: AbstractSystem, moving: bool) -> dict[str, Objective]
             rows = structure.row_names[info.start : info.stop]
             quantities |= {row: Combination(row) for row in rows}
     return {name: Peak(x) if moving else Final(x) for name, x in quantities.items()}
+
+
+def _unique_beside(
+    study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
+) -> Bool[np.ndarray, "m p"]:
+    """Is each of them unique a little aside along each parameter? A design that cannot be computed
+    tells nothing."""
+    found = np.ones((len(functions), len(study.names)), bool)
+    for k, direction in enumerate(np.eye(len(study.names))):
+        response = beside(study, design, direction)
+        if not RESULTS[response.result]:
+            found[:, k] = np.asarray(_verdicts(functions, response)[0])
+    return found
 
 
 @eqx.filter_jit
