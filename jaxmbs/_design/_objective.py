@@ -277,10 +277,11 @@ def require_unique(objective: Objective, response: Trajectory) -> None:
         )
 
 
-def beside(study: Study, design: Float[Array, " p"], direction: np.ndarray) -> Trajectory:
-    """The states of a concrete design a little aside along a direction."""
-    length = float(study.placed(design).system.characteristic_length())
-    sizes = amounts(study, np.asarray(design), length)
+def beside(
+    study: Study, design: Float[Array, " p"], direction: np.ndarray, sizes: np.ndarray
+) -> Trajectory:
+    """The states of a concrete design a little aside along a direction, in parts of `sizes` (p,),
+    by which parameters may change."""
     return responded(study, design + _BESIDE * direction / np.max(np.abs(direction) / sizes))
 
 
@@ -296,8 +297,10 @@ def require_unique_beside(
 
     **Raises:** `DesignError` that names the direction and the joints.
     """
+    length = float(study.placed(design).system.characteristic_length())
+    sizes = amounts(study, np.asarray(design), length)
     for direction in kept.kept.T if project else np.eye(len(study.names)):
-        response = beside(study, design, direction)
+        response = beside(study, design, direction, sizes)
         if RESULTS[response.result]:
             continue
         found = _dependence(objective, response, _hidden_in(response))

@@ -184,8 +184,9 @@ def sensitivity(
     values, slopes = _slopes(study, functions, x)
     known = np.asarray(unique & regular)
     kept = np.array([not found.broken(name) for name in study.names])
-    stays = _unique_beside(study, functions, x)
     length = float(response.system.characteristic_length())
+    sizes = amounts(study, np.asarray(x), length)
+    stays = _unique_beside(study, functions, x, sizes)
     return Sensitivity(
         tuple(asked),
         study.names,
@@ -196,7 +197,7 @@ def sensitivity(
         np.asarray(unique),
         np.asarray(~regular),
         stays,
-        amounts(study, np.asarray(x), length),
+        sizes,
         found,
     )
 
@@ -216,13 +217,16 @@ def _all_reactions(system: AbstractSystem, moving: bool) -> dict[str, Objective]
 
 
 def _unique_beside(
-    study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
+    study: Study,
+    functions: tuple[Objective, ...],
+    design: Float[Array, " p"],
+    sizes: np.ndarray,
 ) -> Bool[np.ndarray, "m p"]:
     """Is each of them unique a little aside along each parameter? A design that cannot be computed
     tells nothing."""
     found = np.ones((len(functions), len(study.names)), bool)
     for k, direction in enumerate(np.eye(len(study.names))):
-        response = beside(study, design, direction)
+        response = beside(study, design, direction, sizes)
         if not RESULTS[response.result]:
             found[:, k] = np.asarray(_verdicts(functions, response)[0])
     return found
