@@ -17,6 +17,8 @@ from ._dynamics import (
     ConsistentState as ConsistentState,
     Equilibrium as Equilibrium,
     equilibrium as equilibrium,
+    Floquet as Floquet,
+    floquet as floquet,
     inverse_dynamics as inverse_dynamics,
     Kinematics as Kinematics,
     kinematics as kinematics,
@@ -90,4 +92,5 @@ from ._system import (
     PositionConstraint as PositionConstraint,
     VelocityConstraint as VelocityConstraint,
 )
+from ._verdict import Verdict as Verdict
 from ._version import __version__ as __version__

@@ -4,15 +4,64 @@ Values that are being traced (differentiated, batched) are not known yet and pas
 their shapes are always checked.
 """
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ._custom_types import Numbers
+
+
+# Every number of a model is at most LARGEST in size, and what must be greater than zero (masses,
+# moments of inertia, lengths) at least SMALLEST. Doubles reach from 2e-308 to 2e308, and no product
+# of numbers may leave that, or infinities and zeros stand where forces should. The longest that are
+# formed are squares (of residuals, in norms and inner products) of what a force causes once rows
+# have been made comparable: a centrifugal force mass * speed * speed / length is four numbers, over
+# the square root of a mass half of one more, squared nine; of a rank decision fewer, as rows and
+# columns are scaled first. Ten numbers of 1e30 are 1e300. In SI units this reaches from the moment
+# of inertia of a nanogram of a micrometre (1e-25 kg m^2) to the mass of a small star.
+LARGEST = 1e30
+SMALLEST = 1e-30
+
+# What is longer is shortened where a message quotes it; paths are to be found again.
+_QUOTED = 80
+PATH = 200
+_QUOTE = reprlib.Repr()
+_QUOTE.maxlevel = 3
+_QUOTE.maxlist = _QUOTE.maxtuple = _QUOTE.maxset = 8
+_QUOTE.maxdict = 3
+_QUOTE.maxstring = _QUOTE.maxother = 60
+_NAMED = 12
+
+
+def shown(value: Any, most: int = _QUOTED) -> str:
+    """`value` as a message quotes it: on one line, shortened to about `most` characters."""
+    if isinstance(value, str):
+        return shortened(repr(value), most)
+    try:
+        return shortened(_QUOTE.repr(value), most)
+    except ValueError:
+        # Python writes no whole number of more than some thousand digits.
+        return "a whole number of thousands of digits"
+
+
+def shortened(text: str, most: int) -> str:
+    """On one line, without its middle where it is longer than `most` characters."""
+    line = " ".join(part.strip() for part in text.splitlines())
+    return line if len(line) <= most else f"{line[: 2 * most // 3]} ... {line[-most // 4 :]}"
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names as a message lists them, the first of many; "none" where there are none."""
+    words = [shortened(name, _QUOTED // 3) for name in map(str, names)]
+    if len(words) > _NAMED:
+        words = [*words[:_NAMED], f"... ({len(words)} in all)"]
+    return ", ".join(words) or "none"
 
 
 def concrete(value: Numbers) -> np.ndarray | None:
@@ -27,12 +76,13 @@ def shape_of(value: Any) -> tuple[int, ...]:
     `real` then refuses with a sentence."""
     try:
         return jnp.asarray(value, dtype=float).shape
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return ()
 
 
 def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
-    """`value` as a floating-point array of exactly `shape`, finite where it is known.
+    """`value` as a floating-point array of exactly `shape`, finite and of a size that double
+    precision carries through products where it is known.
 
     **Raises:** `ValueError` that names `what`, what was received and what was expected.
     """
@@ -40,16 +90,54 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
     if shape and len(shape) == 1:
         expected = f"a vector of {shape[0]} numbers"
     try:
+        # A text, a boolean and None could be converted too, and mean something else.
+        if not _are_real_numbers(value):
+            raise TypeError
         array = jnp.asarray(value, dtype=float)
+    except OverflowError:
+        raise ValueError(_too_large(what, "a whole number beyond them")) from None
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be {expected}, got {value!r}.") from None
+        raise ValueError(f"{what} must be {expected}, got {shown(value)}.") from None
     known = concrete(array)
     if array.shape != shape:
-        got = f"shape {list(array.shape)}" if known is None else f"{known.tolist()}"
+        got = f"shape {list(array.shape)}" if known is None else shown(known.tolist())
         raise ValueError(f"{what} must be {expected}, got {got}.")
-    if known is not None and not np.all(np.isfinite(known)):
-        raise ValueError(f"{what} must be finite, got {known.tolist()}.")
+    if known is not None:
+        _check_sizes(known, what)
     return array
+
+
+def _are_real_numbers(value: Any, depth: int = 0) -> bool:
+    """Is it a real number, an array of them, or lists of these?"""
+    if isinstance(value, list | tuple):
+        # Nothing that is asked for has as many axes.
+        return depth < 8 and all(_are_real_numbers(x, depth + 1) for x in value)
+    # Whole numbers of any length, which arrays of whole numbers do not hold.
+    if type(value) is int:
+        return True
+    dtype = value.dtype if isinstance(value, jax.Array) else np.asarray(value).dtype
+    return jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+
+
+def _check_sizes(known: np.ndarray, what: str) -> None:
+    if not np.all(np.isfinite(known)):
+        raise ValueError(f"{what} must be finite, got {shown(known.tolist())}.")
+    if np.max(np.abs(known), initial=0.0) > LARGEST:
+        raise ValueError(_too_large(what, shown(known.tolist())))
+
+
+def _too_large(what: str, got: str) -> str:
+    return (
+        f"{what} must be at most {LARGEST:g} in size, or products of the model's numbers leave "
+        f"double precision; got {got}: choose units in which it is smaller."
+    )
+
+
+def _too_small(what: str, got: str) -> str:
+    return (
+        f"{what} must be at least {SMALLEST:g}, or products of the model's numbers leave double "
+        f"precision; got {got}: choose units in which it is larger."
+    )
 
 
 def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"]:
@@ -69,6 +157,17 @@ def positive(value: Numbers, what: str) -> Float[Array, ""]:
     known = concrete(array)
     if known is not None and known <= 0:
         raise ValueError(f"{what} must be greater than zero, got {known.item():g}.")
+    if known is not None and known < SMALLEST:
+        raise ValueError(_too_small(what, f"{known.item():g}"))
+    return array
+
+
+def not_negative(value: Numbers, what: str) -> Float[Array, ""]:
+    """A number of at least zero."""
+    array = real(value, (), what)
+    known = concrete(array)
+    if known is not None and known < 0:
+        raise ValueError(f"{what} must not be negative, got {known.item():g}.")
     return array
 
 
@@ -76,37 +175,118 @@ def direction(value: Numbers, dimension: int, what: str) -> Float[Array, " dim"]
     """A vector that has a direction; its length is kept and means nothing."""
     array = real(value, (dimension,), what)
     known = concrete(array)
-    if known is not None and np.linalg.norm(known) == 0:
-        raise ValueError(f"{what} has zero length; give a vector along the direction meant.")
+    if known is not None:
+        nonzero(known, what, "give a vector along the direction meant")
     return array
+
+
+def nonzero(known: np.ndarray, what: str, fix: str) -> None:
+    """Refuse a vector of which products leave no direction."""
+    if not np.any(known):
+        raise ValueError(f"{what} has zero length; {fix}.")
+    if np.max(np.abs(known)) < SMALLEST:
+        raise ValueError(_too_small(f"the length of {what}", shown(known.tolist())))
 
 
 def name(value: str, what: str) -> str:
     """A name that can stand in reports, options and column headings."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{what} needs a name, got {value!r}.")
+    title(value, what)
     bad = sorted(set(value) & set(",.'\"`"))
     if bad:
         raise ValueError(
-            f"the name {value!r} holds {' '.join(bad)}; commas, full stops and quotes are "
+            f"the name {shown(value)} holds {' '.join(bad)}; commas, full stops and quotes are "
             "kept for lists and row names. Use a space, a hyphen or an underscore."
         )
     if value != value.strip():
-        raise ValueError(f"the name {value!r} begins or ends with a space; leave it out.")
+        raise ValueError(f"the name {shown(value)} begins or ends with a space; leave it out.")
+    return value
+
+
+def title(value: str, what: str) -> str:
+    """A name that nothing refers to, so that it may hold whatever is printed."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{what} needs a name, got {shown(value)}.")
+    printed(value, "the name")
+    return value
+
+
+def printed(value: str, what: str) -> None:
+    """Refuse a text with characters that are not seen in a report, or that move what follows."""
+    if not value.isprintable():
+        first = next(c for c in value if not c.isprintable())
+        raise ValueError(
+            f"{what} {shown(value)} holds the character {first!r}, which is not printed; leave it "
+            "out."
+        )
+
+
+def reference(value: str, what: str) -> str:
+    """The name of another part."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{what} must be a name, got {shown(value)}.")
     return value
 
 
 def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]:
     """The names of the bodies that a joint acts on, `count` different ones (None: any)."""
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) else _items(value)
     wrong = len(names) == 0 if count is None else len(names) != count
-    if wrong or not all(isinstance(n, str) for n in names):
+    if wrong or not all(isinstance(n, str) and n for n in names):
         noun = {None: "at least one body", 1: "one body"}.get(count, f"{count} bodies")
-        raise ValueError(f"bodies must name {noun}, got {list(names)!r}.")
+        raise ValueError(f"bodies must name {noun}, got {shown(list(names) if names else value)}.")
     if len(set(names)) != len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ValueError(
-            f"bodies joins {twice!r} with itself; name different bodies "
+            f"bodies joins {shown(twice)} with itself; name different bodies "
             '("ground" is the fixed frame).'
         )
     return names
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    """What a list holds; nothing for what is none."""
+    return tuple(value) if isinstance(value, Iterable) else ()
+
+
+def name_list(value: Any, what: str) -> tuple[str, ...]:
+    """Names; a text is one name, not its letters.
+
+    **Raises:** `ValueError` for anything else.
+    """
+    names = (value,) if isinstance(value, str) else _items(value)
+    if not isinstance(value, Iterable) or not all(isinstance(x, str) for x in names):
+        raise ValueError(f"{what} must be a list of texts, got {shown(value)}.")
+    return names
+
+
+def numbers(value: Any, what: str) -> Float[Array, " n"]:
+    """A vector of at least one number."""
+    shape = shape_of(value)
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"{what} must be a list of at least one number, got {shown(value)}.")
+    return real(value, shape, what)
+
+
+def parts(value: Any, kind: type, what: str) -> tuple[Any, ...]:
+    """A list of parts, all of one kind.
+
+    **Raises:** `TypeError` that names the one that is none.
+    """
+    word = kind.__name__.removeprefix("Abstract").lower()
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{what} must be a list, each of its entries a {word}; got {shown(value)}.")
+    items = tuple(value)
+    for k, item in enumerate(items):
+        if not isinstance(item, kind):
+            raise TypeError(f"{what}, entry {k + 1}, must be a {word}, got {shown(item)}.")
+    return items
+
+
+def function(value: Any, what: str) -> Any:
+    """Something that can be called.
+
+    **Raises:** `TypeError`.
+    """
+    if not callable(value):
+        raise TypeError(f"{what} must be a function, got {shown(value)}.")
+    return value

@@ -1,7 +1,7 @@
 """Array aliases. Everything above speaks these words and no others."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from jaxtyping import (
@@ -28,3 +28,15 @@ Numbers: TypeAlias = ArrayLike | Sequence[Any]
 
 # The same where a lone number has no meaning.
 NumberList: TypeAlias = Array | np.ndarray | Sequence[Any]
+
+_T = TypeVar("_T")
+
+# What a user sets: type checkers see the type in brackets, the function itself looks at what comes
+# (`_checks`). An annotation that is checked at run time would be first, and say it worse.
+if TYPE_CHECKING:
+    Setting: TypeAlias = Annotated[_T, "checked where it is given"]
+else:
+
+    class Setting:
+        def __class_getitem__(cls, kind: Any) -> Any:
+            return Annotated[Any, kind]

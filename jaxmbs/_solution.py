@@ -87,3 +87,17 @@ class RESULTS(Enumeration):
         "The rank of the constraints changes between the designs on the way, so that reactions "
         "jump there. Narrow the bounds so that they leave that out, or start elsewhere."
     )
+    assembly_branch_ended = (
+        "The mechanism did not close: the branch of configurations on which the start lies ends "
+        "before its drivers reach their values, at a dead point or where it cannot be followed. "
+        "Let the drivers ask for less, or start on a branch that goes on."
+    )
+    state_not_valid = (
+        "The state is not one: a coordinate, a velocity or the time is NaN or infinite, or a "
+        "quaternion is not of length 1, so that nothing was decided. Look for where it became so, "
+        "and divide quaternions by their length."
+    )
+    configuration_open = (
+        "The configuration is not closed, so that its verdicts need not be those of the mechanism. "
+        "Assemble it first, and give the time at which its drivers stand so."
+    )

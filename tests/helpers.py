@@ -582,11 +582,13 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("mobile-robot", 22, 21, 20),
     Mechanism("parallelogram", 36, 42, 35),
     Mechanism("slider-crank", 8, 9, 8),
+    Mechanism("driven-slider-crank", 9, 9, 9),
     Mechanism("door", 10, 6, 5),
     Mechanism("bennett", 20, 18, 17),
     Mechanism("sarrus", 30, 30, 29),
     Mechanism("three-crank-parallelogram", 30, 24, 23),
     Mechanism("table", 7, 6, 6),
+    Mechanism("whipple-bicycle", 21, 24, 21),
     Mechanism("four-bar-chain", 26, 27, 26),
     Mechanism("four-bar-chain-spatial", 65, 54, 53),
 )

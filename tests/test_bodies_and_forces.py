@@ -270,7 +270,7 @@ class TestRefusals:
         ({"orientation": [0, 0, 0, 0]}, r"orientation has zero length; give a quaternion"),
         ({"orientation": [1, 0, 0]}, r"orientation must be a vector of 4 numbers"),
         ({"rotation": np.diag([1.0, 1.0, 1.01])}, r"rotation is not orthogonal .* 0\.02, "),
-        ({"rotation": np.diag([1.0, 1.0, -1.0])}, r"rotation is not orthogonal .*determinant -1"),
+        ({"rotation": np.diag([1.0, 1.0, -1.0])}, r"rotation is a reflection .*determinant is -1"),
         (
             {"rotation": np.eye(3), "orientation": [1, 0, 0, 0]},
             r"give either orientation \(a quaternion\) or rotation \(a matrix\)\.",

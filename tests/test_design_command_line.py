@@ -137,7 +137,7 @@ REFUSED = {
     'kind = "mean-square"\nforce = "A"': {
         'kind = "mean"\nforce = "A"': "kind must be 'peak', 'final' or 'mean-square'",
         'kind = "peak"': "give `force` (a joint, or several) or `combination`",
-        'kind = "peak"\nforce = "A"\nexponent = -1.0': "exponent must be greater than zero",
+        'kind = "peak"\nforce = "A"\nexponent = -1.0': "exponent must be at least 1",
         'kind = "final"\nforce = "A"\nexponent = 2.0': "exponent belongs to kind 'peak'",
         'kind = "peak"\nforce = "Q"': "'Q'",
         'kind = "peak"\ncombination = "B.n"\nbody = "beam"': "body belongs to force",

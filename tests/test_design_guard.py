@@ -291,9 +291,9 @@ class TestRefusals:
             at_rack(0.0, ["joints.B.at.x", "joints.B.at.x"])
         with pytest.raises(DesignError, match="at least one parameter"):
             at_rack(0.0, [])
-        with pytest.raises(DesignError, match="a design is 4 numbers"):
+        with pytest.raises(DesignError, match="design must be 4 numbers"):
             straight.values([1.0])
-        with pytest.raises(jm.design.DesignError, match="count must be at least 3"):
+        with pytest.raises(ValueError, match="count must be at least 3"):
             design.rank_changes(straight, straight.design, straight.design, count=2)
 
     def test_a_body_on_which_a_joint_does_not_act(self, straight):

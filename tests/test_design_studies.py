@@ -287,7 +287,7 @@ class TestRefusals:
             )
 
     def test_settings(self):
-        with pytest.raises(ValueError, match="at least 1, got 0 and 10"):
+        with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
             Descent(steps=0)
         with pytest.raises(ValueError, match="at least 1, got 0"):
             BFGS(steps=0)

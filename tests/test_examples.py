@@ -1,7 +1,6 @@
-"""Examples run as they stand and leave a picture; README's Python lines run."""
+"""Examples run as they stand and leave a picture."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,15 +32,3 @@ def test_example_runs_and_leaves_its_picture(path, tmp_path):
     picture = tmp_path / f"{path.stem}.png"
     assert picture.stat().st_size > 10_000
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_python_lines_of_the_readme_run(tmp_path):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
-    assert len(blocks) == 13
-    script = tmp_path / "readme.py"
-    script.write_text("\n".join(blocks) + "\nprint(unique.shape)\n", encoding="utf-8")
-    done = run([str(script)], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "(100, 14)" in done.stdout

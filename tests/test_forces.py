@@ -538,7 +538,7 @@ _ENDS = {"points": [[0.0, 0.0], [1.0, 0.0]], "stiffness": 1.0}
         ),
         (
             lambda: forces.UserForce("f", stretch, []),
-            r"markers must hold at least one \(body, world point\)",
+            r"markers must be a list of pairs \(body, world point\), at least one",
         ),
         (lambda: forces.TorsionSpring("f.", "J"), r"the name 'f\.' holds \."),
     ],

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from jaxmbs import MultibodySystem, planar, RESULTS, Trajectory
 from jaxmbs._dynamics import Statistics
 from jaxmbs._reactions import Reactions, Wrench
+from jaxmbs._verdict import Verdict
 from jaxmbs.plot import draw_curve, draw_force, draw_reactions
 
 
@@ -83,9 +84,10 @@ def wrench(unique: np.ndarray) -> Wrench:
         force=jnp.tile(jnp.array([3.0, 4.0]), (4, 1)),
         torque=jnp.zeros(4),
         point=jnp.zeros((4, 2)),
-        force_unique=jnp.asarray(unique),
-        torque_unique=jnp.ones(4, bool),
-        unique=jnp.asarray(unique.all(1)),
+        arm=jnp.ones(4),
+        force_unique=Verdict.where(True, unique),
+        torque_unique=Verdict.where(True, np.ones(4, bool)),
+        unique=Verdict.where(True, unique.all(1)),
         name="A",
         body="bar",
         axes="world",
@@ -190,15 +192,12 @@ def test_reactions_that_are_compared_share_a_legend(rails: Trajectory, found: Re
 
 
 def test_a_verdict_that_changes_is_told(rails: Trajectory, found: Reactions):
-    sound = dataclasses.replace(
-        found,
-        force_unique=jnp.ones_like(found.force_unique),
-        torque_unique=jnp.ones_like(found.torque_unique),
-        reaction_unique=jnp.ones_like(found.reaction_unique),
-    )
+    words = ("force_unique", "torque_unique", "reaction_unique")
+    every = {w: Verdict.where(True, jnp.ones(getattr(found, w).shape, bool)) for w in words}
+    sound = dataclasses.replace(found, **every)
     changing = dataclasses.replace(
         sound,
-        force_unique=found.force_unique.at[::2].set(True),
+        force_unique=Verdict.where(True, found.force_unique.unique.at[::2].set(True)),
         reaction_unique=sound.reaction_unique,
     )
     figure = draw_reactions(rails, ["left", "pin"], compared={"sound": sound, "other": changing})

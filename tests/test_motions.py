@@ -177,7 +177,7 @@ class TestRefusals:
             kind(times=times, values=values)
 
     def test_numbers(self):
-        with pytest.raises(ValueError, match=r"coefficients must hold at least one number"):
+        with pytest.raises(ValueError, match=r"coefficients must be a list of at least one number"):
             motions.Polynomial(coefficients=[])
         with pytest.raises(ValueError, match=r"rate must be finite, got inf\."):
             motions.Linear(rate=np.inf)

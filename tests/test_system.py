@@ -412,7 +412,7 @@ class TestUserConstraints:
         def zero(frames, *rest):
             return jnp.zeros(1)
 
-        with pytest.raises(ValueError, match=r"markers must hold at least one \(body, world"):
+        with pytest.raises(ValueError, match=r"markers must be a list of pairs \(body, world point\)"):
             planar.Geometric("G", zero, [])
         with pytest.raises(ValueError, match=r"rows must be one or more different suffixes"):
             planar.Geometric("G", zero, [("a", (0.0, 0.0))], rows=("x", "x"))
@@ -551,12 +551,6 @@ class TestRefusedSystems:
             r'driver \'d\': joint \'A\' \(spherical\) has no coordinate "rotation"; it has none '
             r"that can be driven\.",
         ),
-        (
-            [solid("a")],
-            [spatial.Cylindrical("A", ("ground", "a"), (0, 0, 0), (0, 0, 1))],
-            [Driver("d", "A", "angle", STEADY)],
-            r'no coordinate "angle"; it has "translation" or "rotation"\.',
-        ),
     )
 
     @pytest.mark.parametrize(("bodies", "joints", "drivers", "sentence"), SYSTEMS)
@@ -569,5 +563,5 @@ class TestRefusedSystems:
             Model("m", 4, bodies=[flat("a")])
         with pytest.raises(ValueError, match=r"gravity must be a vector of 2 numbers"):
             Model("m", 2, bodies=[flat("a")], gravity=(0.0, 0.0, -9.81))
-        with pytest.raises(ValueError, match=r"greater than zero, such as four-bar-chain:4\."):
+        with pytest.raises(ValueError, match=r"from 1 to 100000, such as four-bar-chain:4\."):
             jaxmbs.mechanisms.get("four-bar-chain:0")

@@ -254,7 +254,8 @@ class TestTolerances:
     @pytest.mark.parametrize(
         ("widths", "count", "message"),
         [
-            (-1.0, 3, "width of 'joints.G0.at' must be 0 or more, got -1"),
+            (-1.0, 3, "widths must be at least 0, got -1"),
+            ({"joints.G0.at": -1.0}, 3, "width of 'joints.G0.at' must be at least 0, got -1"),
             ({"joints.nail.at": 1.0}, 3, "no 'nail' among the joints"),
             ({"joints.T1.at.z": 1.0}, 3, "no entry 'z'"),
             ({"joints.T1.at": 1.0, "joints.T1.at.x": 1.0}, 3, "'joints.T1.at.x' is given twice"),

@@ -48,7 +48,7 @@ def test_the_largest_unique_force_is_the_weight(found):
     np.testing.assert_allclose(answers.force, weights, rtol=1e-6)
     np.testing.assert_array_equal(answers.redundancy, 1)
     names = found.layout.attributes["constraints"]
-    unique = dict(zip(names, answers.reaction_unique.T, strict=True))
+    unique = dict(zip(names, np.asarray(answers.reaction_unique).T, strict=True))
     assert unique["pin"].all()
     assert unique["motor"].all()
     assert not unique["P"].any()

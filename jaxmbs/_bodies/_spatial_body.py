@@ -128,7 +128,7 @@ def _inertia(value: Numbers) -> Matrix3:
     if shape not in ((3,), (3, 3)):
         raise ValueError(
             "inertia must be three principal moments or a 3 x 3 matrix about the centre of "
-            f"mass in body axes, got {value!r}."
+            f"mass in body axes, got {_checks.shown(value)}."
         )
     inertia = _checks.real(value, shape, "inertia")
     matrix = jnp.diag(inertia) if shape == (3,) else inertia
@@ -138,8 +138,8 @@ def _inertia(value: Numbers) -> Matrix3:
     size = np.max(np.abs(known))
     if np.max(np.abs(known - known.T)) > 1e-9 * size:
         raise ValueError(
-            f"inertia must be a symmetric matrix, got {known.tolist()}; check the products of "
-            "inertia."
+            f"inertia must be a symmetric matrix, got {_checks.shown(known.tolist())}; check the "
+            "products of inertia."
         )
     moments = np.linalg.eigvalsh(known)
     if moments[0] <= 0:
@@ -147,6 +147,8 @@ def _inertia(value: Numbers) -> Matrix3:
             "inertia must be positive definite; its principal moments are "
             f"{', '.join(f'{m:.6g}' for m in moments)}."
         )
+    # The smallest one is what the inverse of the mass matrix is made of.
+    _checks.positive(moments[0], "the smallest principal moment of inertia")
     # A thin plate or rod has equality, which rounding must not turn into a refusal.
     if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
         raise ValueError(
@@ -164,20 +166,28 @@ def _orientation(orientation: Numbers | None, rotation: Numbers | None) -> Quate
         matrix = _checks.real(rotation, (3, 3), "rotation")
         known = _checks.concrete(matrix)
         if known is not None:
-            defect = np.max(np.abs(known.T @ known - np.eye(3)))
-            if defect > 1e-8 or np.linalg.det(known) < 0:
-                raise ValueError(
-                    "rotation is not orthogonal (its columns must be right-handed unit body "
-                    f"axes in the world; R^T R differs from 1 by {defect:.2g}, determinant "
-                    f"{np.linalg.det(known):.4g})."
-                )
+            _check_rotation(known)
         return quaternion_from_rotation(matrix)
     if orientation is None:
         return jnp.array([1.0, 0.0, 0.0, 0.0])
     quaternion = _checks.real(orientation, (4,), "orientation")
     known = _checks.concrete(quaternion)
-    if known is not None and np.linalg.norm(known) == 0:
-        raise ValueError(
-            "orientation has zero length; give a quaternion [w, x, y, z], such as [1, 0, 0, 0]."
-        )
+    if known is not None:
+        fix = "give a quaternion [w, x, y, z], such as [1, 0, 0, 0]"
+        _checks.nonzero(known, "orientation", fix)
     return quaternion
+
+
+def _check_rotation(known: np.ndarray) -> None:
+    defect = np.max(np.abs(known.T @ known - np.eye(3)))
+    if defect > 1e-8:
+        raise ValueError(
+            "rotation is not orthogonal (its columns must be right-handed unit body axes in the "
+            f"world; R^T R differs from 1 by {defect:.2g}, determinant "
+            f"{np.linalg.det(known):.4g})."
+        )
+    if np.linalg.det(known) < 0:
+        raise ValueError(
+            "rotation is a reflection (its determinant is -1): its columns are left-handed; turn "
+            "one of them round, or exchange two."
+        )

@@ -9,6 +9,7 @@ from ._motions import (
     Table as Table,
 )
 from ._pfaffian import Pfaffian as Pfaffian
+from ._primitives import Driven as Driven
 from ._user import Geometric as Geometric, Velocity as Velocity
 from .base import (
     AbstractJoint as AbstractJoint,

@@ -3,6 +3,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
@@ -38,8 +39,8 @@ class Distance(AbstractJoint):
         self.bodies = _checks.body_names(bodies, 2)
         dimension = 2 if _checks.shape_of(points)[-1:] == (2,) else 3
         self.points = _checks.real(points, (2, dimension), "points")
-        known = _checks.concrete(self.reference_distance())
-        if known is not None and known == 0:
+        known = _checks.concrete(self.points[0] - self.points[1])
+        if known is not None and np.max(np.abs(known)) < _checks.SMALLEST:
             raise ValueError(
                 "the two points coincide, so the distance has no direction; use a revolute or "
                 "spherical joint to keep points together."

@@ -80,6 +80,24 @@ def positive(what: str):
     return convert
 
 
+def markers(
+    value: Sequence[tuple[str, Numbers]],
+) -> tuple[tuple[str, ...], Float[Array, "markers dim"]]:
+    """The bodies and the world points of markers."""
+    wrong = ValueError(
+        "markers must be a list of pairs (body, world point), at least one, got "
+        f"{_checks.shown(value)}."
+    )
+    if not isinstance(value, list | tuple) or not value:
+        raise wrong
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):
+        raise wrong
+    bodies = tuple(_checks.reference(body, "the body of a marker") for body, _ in value)
+    dimension = 2 if _checks.shape_of(value[0][1]) == (2,) else 3
+    points = [_checks.real(point, (dimension,), "the point of a marker") for _, point in value]
+    return bodies, jnp.stack(points)
+
+
 def _pair(value: Numbers, dimension: int) -> Float[Array, "2 dim"]:
     shape = _checks.shape_of(value)
     if shape == (2, dimension):

@@ -40,7 +40,7 @@ class Pfaffian(AbstractJoint):
         if self.coefficients.shape[1] != width:
             raise ValueError(
                 f"coefficients must hold {width} numbers in each row (for "
-                f"{', '.join(map(repr, self.bodies))}), got {self.coefficients.shape[1]}."
+                f"{_checks.listed(map(repr, self.bodies))}), got {self.coefficients.shape[1]}."
             )
         return references
 

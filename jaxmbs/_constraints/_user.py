@@ -2,11 +2,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers
+from . import _fields
 from ._placing import unturned_frames
 from ._primitives import PositionCondition, VelocityCondition
 from .base import (
@@ -49,8 +49,12 @@ class Geometric(AbstractJoint):
         quantity: Literal["length", "angle"] = "length",
     ):
         self.name = _checks.name(name, "a joint")
-        self.bodies, self.at = _markers(markers)
-        self.function = function
+        self.bodies, self.at = _fields.markers(markers)
+        self.function = _checks.function(function, "function")
+        if quantity not in ("length", "angle"):
+            raise ValueError(
+                f"quantity must be 'length' or 'angle', got {_checks.shown(quantity)}."
+            )
         self.labels = _labels(rows, quantity)
 
     def placements(self, references: Frames) -> Frames:
@@ -84,8 +88,8 @@ class Velocity(AbstractJoint):
         rows: int | Sequence[str] = 1,
     ):
         self.name = _checks.name(name, "a joint")
-        self.bodies, self.at = _markers(markers)
-        self.function = function
+        self.bodies, self.at = _fields.markers(markers)
+        self.function = _checks.function(function, "function")
         self.labels = _labels(rows, "length")
 
     def placements(self, references: Frames) -> Frames:
@@ -96,18 +100,14 @@ class Velocity(AbstractJoint):
         return (VelocityCondition(self.function, self.labels),)
 
 
-def _markers(
-    markers: Sequence[tuple[str, Numbers]],
-) -> tuple[tuple[str, ...], Float[Array, "markers dim"]]:
-    if len(markers) == 0:
-        raise ValueError("markers must hold at least one (body, world point), got none.")
-    bodies, points = zip(*markers, strict=True)
-    shape = (len(points), len(points[0]))
-    return tuple(bodies), _checks.real(jnp.asarray(points), shape, "markers' points")
-
-
 def _labels(rows: int | Sequence[str], quantity: Literal["length", "angle"]) -> tuple[Row, ...]:
-    suffixes = [str(i + 1) for i in range(rows)] if isinstance(rows, int) else list(rows)
+    if isinstance(rows, int) and not isinstance(rows, bool):
+        suffixes = tuple(str(i + 1) for i in range(rows))
+    else:
+        # A text is one suffix, not its letters.
+        suffixes = _checks.name_list(rows, "rows")
     if not suffixes or len(set(suffixes)) != len(suffixes):
-        raise ValueError(f"rows must be one or more different suffixes, got {rows!r}.")
+        raise ValueError(
+            f"rows must be a number of rows, or different suffixes, got {_checks.shown(rows)}."
+        )
     return tuple(Row(suffix, quantity) for suffix in suffixes)

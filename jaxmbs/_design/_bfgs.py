@@ -14,8 +14,8 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Scalar
+from .. import _settings
+from .._custom_types import Scalar, Setting
 from .._dynamics import Trajectory
 from ._optimisers import AbstractOptimiser, INSIDE, Outcome, Search, Tape
 from ._problem import look, Problem
@@ -39,13 +39,12 @@ class BFGS(AbstractOptimiser):
     steps: int = eqx.field(static=True)
     tolerance: float = eqx.field(static=True)
 
-    def __init__(self, *, steps: int = 200, tolerance: float = 1e-8, method: Any = None):
-        if steps < 1:
-            raise ValueError(f"steps must be at least 1, got {steps}.")
-        _checks.positive(tolerance, "tolerance")
-        self.method = method
-        self.steps = steps
-        self.tolerance = tolerance
+    def __init__(
+        self, *, steps: Setting[int] = 200, tolerance: Setting[float] = 1e-8, method: Any = None
+    ):
+        self.steps = _settings.whole_number(steps, "steps", least=1)
+        self.tolerance = _settings.known_number(tolerance, "tolerance", above=0, below=1)
+        self.method = None if method is None else _minimiser(method)
 
     def run(self, search: Search) -> Outcome:
         if len(search.problem.limits):
@@ -72,6 +71,15 @@ class BFGS(AbstractOptimiser):
 
     def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
         return look(problem, point).response
+
+
+def _minimiser(method: Any) -> Any:
+    """**Raises:** `TypeError` for what does not step along a descent."""
+    kinds = (optx.AbstractQuasiNewton, optx.AbstractGradientDescent)
+    if isinstance(method, kinds):
+        return method
+    such_as = "a minimiser such as optimistix.LBFGS(rtol=1e-8, atol=1e-8)"
+    return _settings.instance(method, kinds[0], "method", such_as)
 
 
 class _Iterate(NamedTuple):

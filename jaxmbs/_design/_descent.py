@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .. import _checks
-from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._extras import optional
 from .._solution import RESULTS
@@ -39,7 +39,7 @@ class Descent(AbstractOptimiser):
     A design that fails takes its start halfway back to the best one that did not.
 
     **Arguments:** `steps`: how many; `rate`: of the default method, Adam, its first step in units
-    of the width of the bounds, which falls to a hundredth along a cosine; `method`: an
+    of the width of the bounds, at most 1, which falls to a hundredth along a cosine; `method`: an
     `optax.GradientTransformation` in its place, whose steps are taken as they are;
     `every`: iterates between two savings.
     """
@@ -52,17 +52,16 @@ class Descent(AbstractOptimiser):
     def __init__(
         self,
         *,
-        steps: int = 200,
-        rate: RealScalarLike = 0.03,
+        steps: Setting[int] = 200,
+        rate: Setting[RealScalarLike] = 0.03,
         method: Any = None,
-        every: int = 10,
+        every: Setting[int] = 10,
     ):
-        if steps < 1 or every < 1:
-            raise ValueError(f"steps and every must be at least 1, got {steps} and {every}.")
-        self.method = method
-        self.rate = _checks.positive(rate, "rate")
-        self.steps = steps
-        self.every = every
+        self.method = None if method is None else _transformation(method)
+        # A longer first step leads from any design to a bound.
+        self.rate = _settings.between(rate, "rate", above=0, most=1)
+        self.steps = _settings.whole_number(steps, "steps", least=1)
+        self.every = _settings.whole_number(every, "every", least=1)
 
     def run(self, search: Search) -> Outcome:
         way = Way(self, search.problem, search.start[None], search.store)
@@ -82,6 +81,13 @@ class Descent(AbstractOptimiser):
 
     def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
         return responded(problem.study, problem.design(point))
+
+
+def _transformation(method: Any) -> Any:
+    """**Raises:** `TypeError` for no method of Optax, `ModelError` where that is not installed."""
+    kind = optional("optax", "design").GradientTransformation
+    such_as = "an optax.GradientTransformation such as optax.sgd(0.01)"
+    return _settings.instance(method, kind, "method", such_as)
 
 
 def enter(book: Logbook, points: np.ndarray, values: np.ndarray, seen: Survey) -> None:

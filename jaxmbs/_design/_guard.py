@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import NumberList, Numbers, RealScalarLike
+from .. import _settings
+from .._custom_types import NumberList, Numbers, RealScalarLike, Setting
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from ._constraints import changes, changes_of_motion, following, scaled, spaces
@@ -61,15 +62,15 @@ class Guard(eqx.Module):
     study: Study
     conditions: _Conditions
 
-    def keeps(self, direction: Mapping[str, float] | str) -> bool:
+    def keeps(self, direction: Setting[Mapping[str, float] | str]) -> bool:
         """Does this direction (numbers by name, or one parameter) keep rank and closure?"""
         return not self.broken(direction)
 
-    def broken(self, direction: Mapping[str, float] | str) -> list[str]:
+    def broken(self, direction: Setting[Mapping[str, float] | str]) -> list[str]:
         """What this direction breaks, in words; nothing where there is a derivative along it."""
         return self._broken(self._vector(direction))
 
-    def require(self, direction: Mapping[str, float] | str) -> None:
+    def require(self, direction: Setting[Mapping[str, float] | str]) -> None:
         """Refuse a direction along which there is no derivative.
 
         **Raises:** `DesignError` that says what it breaks and which combination keeps it.
@@ -83,7 +84,7 @@ class Guard(eqx.Module):
             )
 
     def project(
-        self, gradient: NumberList, scale: Mapping[str, float] | None = None
+        self, gradient: Setting[NumberList], scale: Setting[Mapping[str, float] | None] = None
     ) -> Float[np.ndarray, " p"]:
         """The direction of steepest ascent among those that keep both: the orthogonal projection
         of the gradient onto them.
@@ -92,14 +93,19 @@ class Guard(eqx.Module):
         parameter may reasonably change, relative to which orthogonal and steepest are meant;
         default 1 in its unit, where the result is a gradient again.
         """
+        slope = np.asarray(_settings.vector(gradient, "gradient", size=len(self.names)))
         scales = np.ones(len(self.names))
         if scale is not None:
+            for name, size in _settings.mapping(
+                scale, "scale", '{"bodies.crank.mass": 1.0}'
+            ).items():
+                _settings.known_number(size, f"scale of {name!r}", above=0)
             given = self.study.direction(scale)
             scales = np.where(given > 0, given, scales)
         basis, _ = np.linalg.qr(self.kept / scales[:, None])
-        return scales * (basis @ (basis.T @ (np.asarray(gradient) * scales)))
+        return scales * (basis @ (basis.T @ (slope * scales)))
 
-    def _vector(self, direction: Mapping[str, float] | str) -> np.ndarray:
+    def _vector(self, direction: Setting[Mapping[str, float] | str]) -> np.ndarray:
         given = {direction: 1.0} if isinstance(direction, str) else direction
         return self.study.direction(given)
 
@@ -177,7 +183,9 @@ class Guard(eqx.Module):
         return "\n".join([head, "", format_table(header, lines)])
 
 
-def guard(study: Study, design: Mapping[str, RealScalarLike] | Numbers | None = None) -> Guard:
+def guard(
+    study: Study, design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None
+) -> Guard:
     """Which directions of a design keep the rank of C and the closure, at all states of its run?
 
     Costs two singular value decompositions for each state, beside derivatives of C.

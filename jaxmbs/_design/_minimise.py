@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
+from .. import _settings
+from .._custom_types import RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._solution import RESULTS
 from .._sweep import Cases
@@ -20,23 +22,25 @@ from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
 from ._optimum import Optimum, Starts
 from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
 from ._refusal import DesignError
-from ._study import states, Study
+from ._study import design_vector, states, Study
 
 
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
 _NOT_UNIQUE = int(code_of(RESULTS.reaction_not_unique))
 
+_START = '{"bodies.crank.mass": 1.0}'
+
 
 def minimise(
-    objective: Objective,
+    objective: Setting[Objective],
     study: Study,
-    bounds: Mapping[str, tuple[float, float]],
+    bounds: Setting[Mapping[str, tuple[float, float]]],
     *,
-    constraints: Sequence[AtMost] = (),
-    start: Mapping[str, RealScalarLike] | None = None,
-    optimiser: AbstractOptimiser | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    constraints: Setting[Sequence[AtMost]] = (),
+    start: Setting[Mapping[str, RealScalarLike] | None] = None,
+    optimiser: Setting[AbstractOptimiser | None] = None,
+    store: Setting[str | os.PathLike[str] | None] = None,
+    progress: Setting[Progress | None] = None,
 ) -> Optimum:
     """The design that makes an objective least, by its gradients.
 
@@ -62,15 +66,20 @@ def minimise(
 
     **Raises:** `DesignError` for what has no gradient, bounds that do not hold the start, a
     start that cannot be computed, and a rank that changes or a reaction that ceases to be unique
-    on the way; `ModelError` for numbers that cannot be, also at the bounds.
+    on the way; `ModelError` for numbers that cannot be, also at the bounds; `TypeError` or
+    `ValueError` for other settings that cannot be.
     """
     problem = problem_of(study, objective, bounds, constraints)
-    begin = study.values({} if start is None else start)
+    given = {} if start is None else _settings.mapping(start, "start", _START)
+    begin = design_vector(study, given, "start")
     point = inside(problem, begin)
     study.check(begin)
+    _check_outside(store, progress)
     chosen = optimiser
     if chosen is None:
         chosen = SLSQP() if constraints else Descent()
+    such_as = "Descent(), SLSQP(), TrustRegion() or BFGS()"
+    _settings.instance(chosen, AbstractOptimiser, "optimiser", such_as)
     first = chosen.respond(problem, point)
     book = Logbook(problem, _guarded(problem, begin, first), progress)
     outcome = chosen.run(Search(problem, point, book, store))
@@ -78,14 +87,14 @@ def minimise(
 
 
 def multistart(
-    objective: Objective,
+    objective: Setting[Objective],
     study: Study,
-    bounds: Mapping[str, tuple[float, float]],
-    starts: Cases,
+    bounds: Setting[Mapping[str, tuple[float, float]]],
+    starts: Setting[Cases],
     *,
-    optimiser: Descent | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    optimiser: Setting[Descent | None] = None,
+    store: Setting[str | os.PathLike[str] | None] = None,
+    progress: Setting[Progress | None] = None,
 ) -> Starts:
     """`minimise` from many starts at once, side by side in one compiled program.
 
@@ -103,13 +112,15 @@ def multistart(
     **Raises:** as `minimise`, and `DesignError` if every start failed.
     """
     problem = problem_of(study, objective, bounds)
+    chosen = Descent() if optimiser is None else optimiser
+    _settings.instance(chosen, Descent, "optimiser", "Descent() (many starts know no other)")
+    _check_outside(store, progress)
     begins = _points(problem, starts)
     begun = survey(problem, begins, len(begins))
     good = np.flatnonzero(begun.codes == FINE)
     if not good.size:
         raise DesignError(_all_failed(begun.codes))
     # What has no gradient is refused before anything is done.
-    chosen = Descent() if optimiser is None else optimiser
     promising = jnp.asarray(begins[good[0]])
     _guarded(problem, problem.design(promising), chosen.respond(problem, promising))
     # What fails at once would only keep the others waiting.
@@ -152,7 +163,16 @@ def _guarded(problem: Problem, begin: Float[Array, " p"], response: Trajectory) 
     return found.ranks
 
 
-def _points(problem: Problem, starts: Cases) -> np.ndarray:
+def _check_outside(store: Any, progress: Any) -> None:
+    """**Raises:** `TypeError` or `ValueError` for a store or a progress that is none."""
+    if store is not None:
+        _settings.path(store, "store")
+    if progress is not None:
+        _settings.function(progress, "progress", "a function (number, visit)")
+
+
+def _points(problem: Problem, starts: Any) -> np.ndarray:
+    _settings.instance(starts, Cases, "starts", "Cases, such as Cases.sobol(bounds, 64, seed=0)")
     study = problem.study
     columns = {study.subject.name(n): x for n, x in zip(starts.names, starts.values, strict=True)}
     if set(columns) != set(study.names):
@@ -160,6 +180,12 @@ def _points(problem: Problem, starts: Cases) -> np.ndarray:
             f"starts must hold values of each of {', '.join(study.names)}; got "
             f"{', '.join(columns)}."
         )
+    for name, column in columns.items():
+        if column.ndim != 1:
+            raise DesignError(
+                f"starts must hold one number of {name!r} for each start, got shape "
+                f"{list(column.shape)}."
+            )
     designs = np.stack([columns[name] for name in study.names], axis=1)
     for extreme in (designs.min(axis=0), designs.max(axis=0)):
         inside(problem, jnp.asarray(extreme))

@@ -18,7 +18,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
 from .._fixed import fixed
@@ -35,6 +36,14 @@ from ._study import responded, Study
 
 # Any function of the states of a run to a number.
 Objective: TypeAlias = Callable[[Trajectory], Scalar]
+
+
+def an_objective(value: Any, what: str = "objective") -> Objective:
+    """**Raises:** `TypeError` for what cannot be called with the states of a run."""
+    return _settings.function(
+        value, what, "a function of the states of a run, such as Peak(Force('B'))"
+    )
+
 
 # The part of a gradient by the multipliers across their null space below which it is rounding,
 # and that of the change of C across both null spaces.
@@ -84,7 +93,11 @@ class Dependence(eqx.Module):
 
 
 def evaluate(
-    study: Study, objective: Objective, design: Float[Array, " p"], *, forward: bool = False
+    study: Study,
+    objective: Setting[Objective],
+    design: Setting[Float[Array, " p"]],
+    *,
+    forward: Setting[bool] = False,
 ) -> Evaluation:
     """The value of an objective, and whether it has a gradient at all.
 
@@ -93,6 +106,7 @@ def evaluate(
 
     **Arguments:** `design` (p,): in the order of `study.names`; `forward`: as in `Study.respond`.
     """
+    an_objective(objective)
     response = study.respond(design, forward=forward)
     value = objective(response)
     found = dependence(objective, response, hidden_in(response, value))
@@ -248,13 +262,14 @@ _dependence = eqx.filter_jit(dependence)
 
 def require_gradient(
     study: Study,
-    objective: Objective,
-    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+    objective: Setting[Objective],
+    design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> None:
     """Refuse an objective that has no gradient, as it depends on a reaction that is not unique.
 
     **Raises:** `DesignError` that names the joints and the ways out.
     """
+    an_objective(objective)
     x = study.design if design is None else study.values(design)
     study.check(x)
     require_unique(objective, responded(study, x))
@@ -368,10 +383,10 @@ class Gradient(eqx.Module):
 
 def gradient(
     study: Study,
-    objective: Objective,
-    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+    objective: Setting[Objective],
+    design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
     *,
-    project: bool = False,
+    project: Setting[bool] = False,
 ) -> Gradient:
     """Value and gradient of an objective, where there is one.
 
@@ -383,6 +398,7 @@ def gradient(
     next to it, naming them, and for parameters along which the rank or the closure breaks, naming
     the combinations that keep them.
     """
+    project = _settings.flag(project, "project")
     x = study.design if design is None else study.values(design)
     require_gradient(study, objective, x)
     found = guard(study, x)
@@ -416,9 +432,9 @@ def _slopes(
 
 def hessian_vector(
     study: Study,
-    objective: Objective,
-    direction: Mapping[str, float],
-    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+    objective: Setting[Objective],
+    direction: Setting[Mapping[str, float]],
+    design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Float[Array, " p"]:
     """How the gradient of an objective changes along a direction: its Hessian times that.
 
@@ -431,6 +447,10 @@ def hessian_vector(
     """
     x = study.design if design is None else study.values(design)
     moved = jnp.asarray(study.direction(direction))
+    if not np.any(study.direction(direction)):
+        raise DesignError(
+            f"direction must move at least one of {', '.join(study.names)}, got {direction!r}."
+        )
     require_gradient(study, objective, x)
     found = guard(study, x)
     for name in study.names:

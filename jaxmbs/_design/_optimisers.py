@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _settings
+from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._extras import optional
 from ._constraints import ranks
@@ -66,11 +68,16 @@ class AbstractOptimiser(eqx.Module):
 class SLSQP(AbstractOptimiser):
     """SciPy's sequential least squares programming (Kraft 1988), with constraints.
 
-    **Arguments:** `steps`: at most; `tolerance`: on the objective, relative to its first value.
+    **Arguments:** `steps`: at most; `tolerance`: on the objective, relative to its first value,
+    between 0 and 1.
     """
 
-    steps: int = eqx.field(static=True, default=100)
-    tolerance: float = eqx.field(static=True, default=1e-9)
+    steps: int = eqx.field(static=True)
+    tolerance: float = eqx.field(static=True)
+
+    def __init__(self, steps: Setting[int] = 100, tolerance: Setting[float] = 1e-9):
+        self.steps = _settings.whole_number(steps, "steps", least=1)
+        self.tolerance = _settings.known_number(tolerance, "tolerance", above=0, below=1)
 
     def run(self, search: Search) -> Outcome:
         minimize = optional("scipy.optimize", "design").minimize
@@ -103,11 +110,16 @@ class TrustRegion(AbstractOptimiser):
     and steadier where that fails. It goes on inside the bounds, from a thousandth of their width
     within.
 
-    **Arguments:** `steps`: at most; `tolerance`: on the size of a step, in units of the bounds.
+    **Arguments:** `steps`: at most; `tolerance`: on the size of a step, in units of the bounds,
+    between 0 and 1.
     """
 
-    steps: int = eqx.field(static=True, default=300)
-    tolerance: float = eqx.field(static=True, default=1e-8)
+    steps: int = eqx.field(static=True)
+    tolerance: float = eqx.field(static=True)
+
+    def __init__(self, steps: Setting[int] = 300, tolerance: Setting[float] = 1e-8):
+        self.steps = _settings.whole_number(steps, "steps", least=1)
+        self.tolerance = _settings.known_number(tolerance, "tolerance", above=0, below=1)
 
     def run(self, search: Search) -> Outcome:
         scipy = optional("scipy.optimize", "design")

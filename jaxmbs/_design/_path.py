@@ -7,11 +7,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import Numbers, RealScalarLike
+from .. import _settings
+from .._custom_types import Numbers, RealScalarLike, Setting
 from ._constraints import scaled, singular_values
 from ._guard import succeeded
-from ._refusal import DesignError
-from ._study import states, Study
+from ._study import design_vector, states, Study
 
 
 # A singular value below this part of the largest is zero at the place where it is least: next to
@@ -88,10 +88,10 @@ def look(study: Study, design: Float[Array, " p"], what: str, kept: np.ndarray |
 
 def rank_changes(
     study: Study,
-    start: Mapping[str, RealScalarLike] | Numbers,
-    end: Mapping[str, RealScalarLike] | Numbers,
+    start: Setting[Mapping[str, RealScalarLike] | Numbers],
+    end: Setting[Mapping[str, RealScalarLike] | Numbers],
     *,
-    count: int = 33,
+    count: Setting[int] = 33,
 ) -> tuple[RankChange, ...]:
     """Where the rank of the constraints changes on the straight way between two designs: for
     good, or at a singular design that the way passes.
@@ -103,11 +103,11 @@ def rank_changes(
 
     **Returns:** `RankChange`s in order of the way.
 
-    **Raises:** `DesignError` if a design on the way cannot be computed.
+    **Raises:** `DesignError` if a design on the way cannot be computed; `TypeError` or `ValueError`
+    for a count that cannot be.
     """
-    if count < 3:
-        raise DesignError(f"count must be at least 3 designs, got {count}.")
-    way = _Way(study, study.values(start), study.values(end))
+    count = _settings.whole_number(count, "count", least=3)
+    way = _Way(study, design_vector(study, start, "start"), design_vector(study, end, "end"))
     fractions = np.linspace(0.0, 1.0, count)
     first = way.look(0.0)
     looks = [first, *(way.look(s, first.ranks) for s in fractions[1:])]

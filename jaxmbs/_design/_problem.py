@@ -1,6 +1,5 @@
 """What an optimiser sees of a study: numbers of a point in units of the bounds."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,7 +9,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar
+from .. import _settings
+from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._fixed import fixed
 from .._linalg import normalise_rows
@@ -18,7 +18,7 @@ from .._solution import RESULTS
 from .._sweep._answers import code_of, sentences
 from .._system import AbstractSystem
 from ._constraints import ranks
-from ._objective import across, Objective
+from ._objective import across, an_objective, Objective
 from ._refusal import DesignError
 from ._slopes import slopes
 from ._study import Study
@@ -33,11 +33,18 @@ _ROUNDING = 1e-12
 FINE = int(code_of(RESULTS.successful))
 
 
-class AtMost(NamedTuple):
-    """A constraint: `function` of the states of a run is at most `bound`, in its unit."""
+class AtMost(eqx.Module):
+    """A constraint: `function` of the states of a run is at most `bound`, in its unit.
+
+    **Raises:** `TypeError` or `ValueError` for what is no function, or no finite number.
+    """
 
     function: Objective
     bound: float
+
+    def __init__(self, function: Setting[Objective], bound: Setting[float]):
+        self.function = an_objective(function, "function")
+        self.bound = _settings.known_number(bound, "bound")
 
 
 class Look(eqx.Module):
@@ -116,11 +123,17 @@ class Survey(NamedTuple):
 
 def problem_of(
     study: Study,
-    objective: Objective,
-    bounds: Mapping[str, tuple[float, float]],
-    constraints: Sequence[AtMost] = (),
+    objective: Any,
+    bounds: Any,
+    constraints: Any = (),
 ) -> Problem:
-    """**Raises:** `DesignError` for bounds that are missing, not finite or do not increase."""
+    """**Raises:** `DesignError` for bounds that are missing or do not increase, `TypeError` or
+    `ValueError` for what are none."""
+    objective = an_objective(objective)
+    constraints = _settings.instances(constraints, AtMost, "constraints", "AtMost(function, bound)")
+    _settings.mapping(bounds, "bounds", '{"bodies.crank.mass": (1.0, 2.0)}')
+    for name, pair in bounds.items():
+        _settings.vector(pair, f"bounds of {name!r}", size=2)
     full = {study.subject.name(name): pair for name, pair in bounds.items()}
     if set(full) != set(study.names):
         raise DesignError(
@@ -129,7 +142,7 @@ def problem_of(
         )
     low, high = np.array([full[name] for name in study.names], dtype=float).T
     for name, least, most in zip(study.names, low, high, strict=True):
-        if not (np.isfinite([least, most]).all() and least < most):
+        if not least < most:
             raise DesignError(
                 f"the bounds of {name!r} must be finite and increase, got {least:g} and {most:g}."
             )

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,8 +10,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._solvability._expression import parse_combination
 
@@ -34,6 +35,9 @@ class Combination(AbstractQuantity):
     """
 
     expression: str = eqx.field(static=True)
+
+    def __init__(self, expression: Setting[str]):
+        self.expression = _settings.text(expression, "expression", '"W1 - W2"')
 
     def __call__(self, response: Trajectory) -> Float[Array, " n"]:
         names = response.system.structure.row_names
@@ -60,9 +64,12 @@ class Force(AbstractQuantity):
     joints: tuple[str, ...] = eqx.field(static=True)
     body: str | None = eqx.field(static=True)
 
-    def __init__(self, joints: str | Sequence[str], body: str | None = None):
-        self.joints = (joints,) if isinstance(joints, str) else tuple(joints)
-        self.body = body
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        given = (joints,) if isinstance(joints, str) else joints
+        self.joints = _settings.names(given, "joints", '("A", "B")')
+        if not self.joints:
+            raise ValueError("joints must name at least one joint or driver, got none.")
+        self.body = None if body is None else _settings.text(body, "body", '"crank"')
 
     def __call__(self, response: Trajectory) -> Float[Array, " n"]:
         system = response.system
@@ -82,7 +89,8 @@ class Force(AbstractQuantity):
             matrix = system.constraint_matrix(q, v, t)[rows][:, columns]
             square = jnp.sum((matrix.T @ multipliers[rows]) ** 2)
             # The root of zero has no derivative; that of a force which is zero is taken as zero.
-            acting = square > 0
+            # (NaN is not zero: the best of all objectives.)
+            acting = square != 0
             return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
 
         states = (response.q, response.v, response.times, response.multipliers)
@@ -91,6 +99,11 @@ class Force(AbstractQuantity):
     def unit(self, response: Trajectory) -> str:
         del response
         return "N"
+
+
+def _quantity(value: Any) -> AbstractQuantity:
+    such_as = 'Force("A") or Combination("W1 - W2")'
+    return _settings.instance(value, AbstractQuantity, "quantity", such_as)
 
 
 class AbstractObjective(eqx.Module):
@@ -110,15 +123,22 @@ class Peak(AbstractObjective):
 
     **Arguments:** `quantity`; `exponent`: in the place of the maximum, which bends sharply where
     two states are equally large, the smooth norm (mean |x|^exponent)^(1/exponent), which is at
-    most the maximum and comes close to it; default the maximum itself.
+    most the maximum and comes close to it; 1 or more, default the maximum itself.
     """
 
     quantity: AbstractQuantity
     exponent: Scalar | None
 
-    def __init__(self, quantity: AbstractQuantity, exponent: RealScalarLike | None = None):
-        self.quantity = quantity
-        self.exponent = None if exponent is None else _checks.positive(exponent, "exponent")
+    def __init__(
+        self,
+        quantity: Setting[AbstractQuantity],
+        exponent: Setting[RealScalarLike | None] = None,
+    ):
+        self.quantity = _quantity(quantity)
+        # Below 1 it is no norm, and its slope at a value of zero is infinite.
+        self.exponent = (
+            None if exponent is None else _settings.between(exponent, "exponent", least=1)
+        )
 
     def __call__(self, response: Trajectory) -> Scalar:
         values = jnp.abs(self.quantity(response))
@@ -126,9 +146,9 @@ class Peak(AbstractObjective):
         if self.exponent is None:
             return largest
         # Relative to a constant, so that no power overflows.
-        scale = lax.stop_gradient(jnp.where(largest > 0, largest, 1.0))
+        scale = lax.stop_gradient(jnp.where(largest != 0, largest, 1.0))
         mean = jnp.mean((values / scale) ** self.exponent)
-        some = mean > 0
+        some = mean != 0
         return jnp.where(some, scale * jnp.where(some, mean, 1.0) ** (1 / self.exponent), 0.0)
 
     def unit(self, response: Trajectory) -> str:
@@ -139,6 +159,9 @@ class Final(AbstractObjective):
     """An objective: the value of a quantity at the last state (of `AtState`: the only one)."""
 
     quantity: AbstractQuantity
+
+    def __init__(self, quantity: Setting[AbstractQuantity]):
+        self.quantity = _quantity(quantity)
 
     def __call__(self, response: Trajectory) -> Scalar:
         return self.quantity(response)[-1]
@@ -151,6 +174,9 @@ class MeanSquare(AbstractObjective):
     """An objective: the mean of the squares of a quantity over the states."""
 
     quantity: AbstractQuantity
+
+    def __init__(self, quantity: Setting[AbstractQuantity]):
+        self.quantity = _quantity(quantity)
 
     def __call__(self, response: Trajectory) -> Scalar:
         return jnp.mean(self.quantity(response) ** 2)

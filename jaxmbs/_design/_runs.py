@@ -1,7 +1,8 @@
 """What is computed of each design: the states of which an objective is made."""
 
 import abc
-from typing import ClassVar
+import functools
+from typing import Any, ClassVar
 
 import diffrax as dfx
 import equinox as eqx
@@ -9,11 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import NumberList, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import allowed, errors
-from .._formulations import AbstractFormulation, MinimumNorm
+from .._formulations import AbstractFormulation, chosen_formulation, MinimumNorm
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
@@ -100,8 +101,8 @@ class Driven(AbstractRun):
     one_mode: ClassVar[bool] = False
     times: Float[Array, " n"]
 
-    def __init__(self, times: NumberList):
-        self.times = jnp.asarray(times, dtype=float)
+    def __init__(self, times: Setting[NumberList]):
+        self.times = _settings.increasing(times, "times", float, least=1)
 
     def __call__(
         self,
@@ -119,10 +120,10 @@ class Driven(AbstractRun):
 class Motion(AbstractRun):
     """The motion from the initial velocities: `simulate`.
 
-    **Arguments:** `end`: s; `count`: states saved between the start and the end, at equal times;
-    `rtol`, `atol`: of a step; `formulation`: default `MinimumNorm()`; `monitor`: watch for singular
-    configurations between the steps (at the saved states a study does anyway), which a motion
-    that meets none can do without.
+    **Arguments:** `end`: s; `count`: states saved from the start to the end, at equal times, at
+    least 2; `rtol`, `atol`: of a step, as of `simulate`; `formulation`: default `MinimumNorm()`;
+    `monitor`: watch for singular configurations between the steps (at the saved states a study does
+    anyway), which a motion that meets none can do without.
     """
 
     moving: ClassVar[bool] = True
@@ -136,22 +137,19 @@ class Motion(AbstractRun):
 
     def __init__(
         self,
-        end: RealScalarLike,
+        end: Setting[RealScalarLike],
         *,
-        count: int = 51,
-        rtol: RealScalarLike = 1e-8,
-        atol: RealScalarLike = 1e-10,
-        formulation: AbstractFormulation | None = None,
-        monitor: bool = True,
+        count: Setting[int] = 51,
+        rtol: Setting[RealScalarLike] = 1e-8,
+        atol: Setting[RealScalarLike] = 1e-10,
+        formulation: Setting[AbstractFormulation | None] = None,
+        monitor: Setting[bool] = True,
     ):
-        if count < 2:
-            raise ValueError(f"count must be at least 2 (the start and the end), got {count}.")
-        self.end = _checks.real(end, (), "end")
-        self.rtol = _checks.positive(rtol, "rtol")
-        self.atol = _checks.positive(atol, "atol")
-        self.formulation = formulation
-        self.count = count
-        self.monitor = monitor
+        self.end = _settings.between(end, "end")
+        self.rtol, self.atol = _settings.step_tolerances(rtol, atol)
+        self.formulation = None if formulation is None else chosen_formulation(formulation)
+        self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
+        self.monitor = _settings.flag(monitor, "monitor")
 
     # Compiled, so that nothing is raised.
     @eqx.filter_jit
@@ -178,4 +176,20 @@ class Motion(AbstractRun):
             adjoint=_FORWARD if forward else None,
             monitor=self.monitor,
             throw=False,
+        )
+
+
+@functools.singledispatch
+def check_start(run: AbstractRun, start: Any) -> None:
+    """**Raises:** `ValueError` for a run that ends before it starts. Traced numbers pass."""
+    del run, start
+
+
+@check_start.register
+def _(run: Motion, start: Any) -> None:
+    known = [_settings.known_numbers(x) for x in (run.end, start)]
+    if all(x is not None for x in known) and float(run.end) <= float(start):
+        raise ValueError(
+            f"end of the run must lie behind the start t, got end {float(run.end):g} s and t "
+            f"{float(start):g} s."
         )

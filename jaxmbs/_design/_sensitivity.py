@@ -9,13 +9,14 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard_at, succeeded
-from ._objective import beside, dependence, hidden_in, Objective, unit_of_objective
+from ._objective import an_objective, beside, dependence, hidden_in, Objective, unit_of_objective
 from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
 from ._refusal import DesignError
 from ._slopes import slopes
@@ -23,6 +24,8 @@ from ._study import responded, states, Study
 
 
 NOT_UNIQUE = "not unique"
+
+_SUCH_AS = '{"B": Peak(Force("B"))}'
 
 # Lines of the table that are printed.
 _LINES = 30
@@ -153,8 +156,8 @@ class Sensitivity(eqx.Module):
 
 def sensitivity(
     study: Study,
-    reactions: Mapping[str, Objective] | None = None,
-    design: Mapping[str, RealScalarLike] | Numbers | None = None,
+    reactions: Setting[Mapping[str, Objective] | None] = None,
+    design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Sensitivity:
     """How much each reaction changes with each parameter of a study.
 
@@ -171,6 +174,9 @@ def sensitivity(
 
     **Raises:** `DesignError` if this design cannot be computed.
     """
+    if reactions is not None:
+        for name, function in _settings.mapping(reactions, "reactions", _SUCH_AS).items():
+            an_objective(function, f"reactions[{name!r}]")
     x = study.design if design is None else study.values(design)
     study.check(x)
     response = responded(study, x)

@@ -1,6 +1,7 @@
 """A mechanism, the numbers of it that may change, and what is computed of each design."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +10,8 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import Numbers, RealScalarLike
+from .. import _settings
+from .._custom_types import Numbers, RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._kinematics import assemble
 from .._solution import RESULTS
@@ -18,7 +20,11 @@ from .._sweep._planning import subject_of
 from .._sweep._subjects import AbstractSubject, doubled, Placed
 from .._system import AbstractSystem, Model
 from ._refusal import DesignError
-from ._runs import AbstractRun, AtState
+from ._runs import AbstractRun, AtState, check_start
+
+
+# The parameter that is the time at which a run starts.
+_TIME = "time"
 
 
 class Study(eqx.Module):
@@ -33,7 +39,8 @@ class Study(eqx.Module):
     - `q`, `v`, `t`: where every design starts to be assembled; default the model's own.
 
     **Raises:** `ModelError` for a name that means nothing; `DesignError` for one that names
-    several numbers.
+    several numbers; `TypeError` for a run that is none,
+    `ValueError` for one that ends before it starts.
     """
 
     subject: AbstractSubject
@@ -44,21 +51,26 @@ class Study(eqx.Module):
     def __init__(
         self,
         system: Model | AbstractSystem,
-        parameters: Sequence[str],
+        parameters: Setting[Sequence[str]],
         *,
-        run: AbstractRun | None = None,
+        run: Setting[AbstractRun | None] = None,
         q: Float[Array, " nq"] | None = None,
         v: Float[Array, " nv"] | None = None,
         t: RealScalarLike = 0.0,
     ):
+        parameters = _settings.names(parameters, "parameters", '["bodies.crank.mass"]')
+        chosen = AtState() if run is None else run
+        such_as = "AtState(), Driven(times) or Motion(end)"
+        self.run = _settings.instance(chosen, AbstractRun, "run", such_as)
         self.subject = subject_of(system, q, v, t)
-        self.run = AtState() if run is None else run
         self.names = tuple(self.subject.name(name) for name in parameters)
         if not self.names:
             raise DesignError("a study needs at least one parameter, such as bodies.crank.mass.")
         twice = doubled(self.subject, self.names)
         if twice is not None:
             raise DesignError(f"the parameter {twice!r} is named twice; name it once.")
+        if _TIME not in self.names:
+            check_start(self.run, t)
         self.given = tuple(_number(self.subject, name) for name in self.names)
 
     @property
@@ -66,40 +78,27 @@ class Study(eqx.Module):
         """The design as the model gives it."""
         return jnp.array(self.given)
 
-    def values(self, design: Mapping[str, RealScalarLike] | Numbers) -> Float[Array, " p"]:
+    def values(self, design: Setting[Mapping[str, RealScalarLike] | Numbers]) -> Float[Array, " p"]:
         """A design as a vector in the order of `names`; names that are left out keep their
         number.
 
-        **Raises:** `DesignError` for names that are no parameters, or another count of numbers.
+        **Raises:** `DesignError` for names that are no parameters, or another count of numbers;
+        `TypeError` or `ValueError` for what are no finite numbers.
         """
-        if isinstance(design, Mapping):
-            changed = {self.subject.name(name): value for name, value in design.items()}
-            self._known(changed)
-            numbers = [changed.get(n, x) for n, x in zip(self.names, self.given, strict=True)]
-            return jnp.stack([jnp.asarray(x, float) for x in numbers])
-        vector = jnp.asarray(design, float)
-        if vector.shape != (len(self.names),):
-            raise DesignError(
-                f"a design is {len(self.names)} numbers, one for each of "
-                f"{', '.join(self.names)}; got shape {list(vector.shape)}."
-            )
-        return vector
+        return design_vector(self, design, "design")
 
-    def direction(self, direction: Mapping[str, float]) -> np.ndarray:
+    def direction(self, direction: Setting[Mapping[str, float]]) -> np.ndarray:
         """A direction as a vector: names that are left out do not move.
 
         **Raises:** `DesignError` for names that are no parameters.
         """
-        moved = {self.subject.name(name): value for name, value in direction.items()}
-        self._known(moved)
+        _settings.mapping(direction, "direction", '{"bodies.crank.mass": 1.0}')
+        moved = {
+            self.subject.name(name): _settings.known_number(value, f"direction along {name!r}")
+            for name, value in direction.items()
+        }
+        known_parameters(self, moved)
         return np.array([float(moved.get(name, 0.0)) for name in self.names])
-
-    def _known(self, names: Mapping[str, object]) -> None:
-        for name in names:
-            if name not in self.names:
-                raise DesignError(
-                    f"{name!r} is no parameter of this study; they are {', '.join(self.names)}."
-                )
 
     def named(self, vector: Float[Array, " p"] | np.ndarray) -> dict[str, float]:
         """A design or a gradient by names."""
@@ -109,10 +108,13 @@ class Study(eqx.Module):
         """The system and the start of a design, not assembled."""
         return self.subject.place({name: design[k] for k, name in enumerate(self.names)})
 
-    def respond(self, design: Float[Array, " p"], *, forward: bool = False) -> Trajectory:
+    def respond(
+        self, design: Setting[Float[Array, " p"]], *, forward: Setting[bool] = False
+    ) -> Trajectory:
         """The states of a design. Works under `jit`, `vmap` and differentiation; what fails is
         told by the `result`. `forward`: through a motion in forward mode, not in reverse mode."""
-        system, held, q, v, t = self.placed(design)
+        forward = _settings.flag(forward, "forward")
+        system, held, q, v, t = self.placed(self.values(design))
         assembly = assemble(held, q, t, throw=False)
         # What did not close is run from where it is, and told by the result.
         response = self.run(system, assembly.q, v, t, forward=forward)
@@ -127,6 +129,37 @@ class Study(eqx.Module):
         """
         if not isinstance(design, Tracer):
             self.subject.check({n: x for n, x in zip(self.names, design, strict=True)})
+
+
+def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
+    """`Study.values` of what the user calls `what`.
+
+    **Raises:** also `TypeError` or `ValueError` for what are no finite numbers.
+    """
+    if isinstance(design, Mapping):
+        _settings.mapping(design, what, '{"bodies.crank.mass": 1.0}')
+        changed = {
+            study.subject.name(name): _settings.between(value, f"{what} of {name!r}")
+            for name, value in design.items()
+        }
+        known_parameters(study, changed)
+        numbers = [changed.get(n, x) for n, x in zip(study.names, study.given, strict=True)]
+        return jnp.stack([jnp.asarray(x, float) for x in numbers])
+    if _settings.holds_numbers(design) and np.shape(design) != (len(study.names),):
+        raise DesignError(
+            f"{what} must be {len(study.names)} numbers, one for each of "
+            f"{', '.join(study.names)}; got shape {list(np.shape(design))}."
+        )
+    return _settings.vector(design, what)
+
+
+def known_parameters(study: Study, names: Mapping[str, object]) -> None:
+    """**Raises:** `DesignError` for a name that is no parameter."""
+    for name in names:
+        if name not in study.names:
+            raise DesignError(
+                f"{name!r} is no parameter of this study; they are {', '.join(study.names)}."
+            )
 
 
 class States(eqx.Module):

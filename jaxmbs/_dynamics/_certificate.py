@@ -1,11 +1,13 @@
-import equinox as eqx
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float
+from typing import Annotated
 
-from .._custom_types import BoolScalar, RealScalarLike
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Setting
 from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
-from .._system import AbstractSystem
+from .._system import AbstractSystem, takes_state
+from .._verdict import Verdict
 
 
 class Certificate(eqx.Module):
@@ -15,14 +17,15 @@ class Certificate(eqx.Module):
     - `solvability`: the analysis that it follows from.
     """
 
-    unique: Bool[Array, " joints"]
+    unique: Annotated[Verdict, "joints"]
     solvability: Solvability
     joints: tuple[str, ...] = eqx.field(static=True)
 
     @property
-    def certified(self) -> BoolScalar:
+    def certified(self) -> Verdict:
         """Is every frictional joint's reaction unique?"""
-        return jnp.all(self.unique, axis=-1)
+        every = self.unique.all(axis=-1)
+        return Verdict.where(every.decided & self.solvability.decided, every.unique)
 
     def uncertain_joints(self) -> tuple[str, ...]:
         """The frictional joints whose reaction is not unique. One state, concrete only."""
@@ -31,6 +34,8 @@ class Certificate(eqx.Module):
     def __str__(self) -> str:
         if self.unique.ndim > 1:
             return f"Certificate of {self.unique.shape[:-1]} states (index it to print one)"
+        if not bool(self.solvability.decided):
+            return self.solvability.doubt()
         if not self.joints:
             return "certified unique: no joint has friction."
         named = self.uncertain_joints()
@@ -48,7 +53,7 @@ class Certificate(eqx.Module):
                 "certified unique: the reaction of every joint with friction is unique "
                 f"({', '.join(self.joints)})."
             )
-        doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful()) else ""
+        doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful) else ""
         return text + doubt
 
     def _advice(self, named: tuple[str, ...]) -> str:
@@ -79,13 +84,14 @@ def _listed(names: tuple[str, ...], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
+@takes_state(decides_rank=True)
 def certify(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
     *,
-    criterion: AbstractCriterion | None = None,
+    criterion: Setting[AbstractCriterion | None] = None,
 ) -> Certificate:
     """Does every joint with friction have a unique reaction at this state?
 

@@ -23,14 +23,15 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .. import _printing, _settings
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._fixed import fixed
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import AbstractDescriptor, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
-from .._system import AbstractSystem, Equations
+from .._system import AbstractSystem, Equations, is_state, takes_state
 from ._mobility import movers
 from ._projection import correction, project_position
 
@@ -63,19 +64,30 @@ class Equilibrium(eqx.Module):
     result: RESULTS
     system: AbstractSystem
 
+    def __str__(self) -> str:
+        if self.time.ndim:
+            return _printing.batch("equilibria", self.time.shape)
+        failed = _printing.outcome(self.result)
+        return (
+            f"{failed or f'At rest, drivers held at {float(self.time):g} s'}\nwhat is left of "
+            f"forces and torques: at most {_printing.largest(self.residual)} (N, N m)\n"
+            f"q = {_printing.array(self.q)}"
+        )
+
     def reactions(self) -> Reactions:
         """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
         rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
         return reactions(self.system, self.q, rest, self.time, self.multipliers)
 
 
+@takes_state()
 def equilibrium(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     t: RealScalarLike = 0.0,
     *,
-    max_steps: int = 200,
-    throw: bool = True,
+    max_steps: Setting[int] = 200,
+    throw: Setting[bool] = True,
 ) -> Equilibrium:
     """A configuration in which the system stays at rest, drivers held as they are at time t.
 
@@ -86,7 +98,8 @@ def equilibrium(
     Differentiable, forward and reverse, in t and every array of the system at an isolated
     equilibrium, not in q. Dense: one singular value decomposition a step.
 
-    **Arguments:** `q` (nq,): the start, closed or nearly so; `t`: s; `max_steps`: at most.
+    **Arguments:** `q` (nq,): the start, closed or nearly so; `t`: s; `max_steps`: at most, 1 or
+    more.
 
     **Returns:** an `Equilibrium`.
 
@@ -94,6 +107,8 @@ def equilibrium(
     joint that does not close. Under `jit` or `vmap` without those names; with `throw=False` the
     `result` says so instead.
     """
+    throw = _settings.flag(throw, "throw")
+    max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     found, way = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful
@@ -122,12 +137,15 @@ def _equilibrium(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> tuple[Equilibrium, Float[Array, " nv"]]:
     """And the way in which it would move on."""
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    # Beside other states what is none would be searched from as well, and end in an error there.
+    valid = is_state(system.structure, q, rest, t)
+    q = jnp.where(valid, q, system.structure.origin)
     last = lax.stop_gradient(_search(*fixed((system, q, t)), max_steps))
     near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)
     settled = system.retract(near, step)
-    rest = jnp.zeros((system.structure.nv,), q.dtype)
     descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
     loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
@@ -136,7 +154,11 @@ def _equilibrium(
     result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
     finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
     result = RESULTS.where(finite, result, RESULTS.state_not_finite)
-    return Equilibrium(settled, t, loads.multipliers, left, result, system), last.way
+    result = RESULTS.where(valid, result, RESULTS.state_not_valid)
+    settled, multipliers, left = (
+        jnp.where(valid, x, jnp.nan) for x in (settled, loads.multipliers, left)
+    )
+    return Equilibrium(settled, t, multipliers, left, result, system), last.way
 
 
 def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int) -> _Iterate:

@@ -6,7 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._system import AbstractSystem
 from ._trajectory import Trajectory
 
@@ -44,6 +45,11 @@ class StopWhen(AbstractEvent):
 
     needs_monitor: ClassVar[bool] = False
     function: EventFunction
+
+    def __init__(self, function: Setting[EventFunction]):
+        self.function = _settings.function(
+            function, "function", "a function (system, q, v, t) to a number that crosses zero"
+        )
 
     def reason(self, trajectory: Trajectory) -> str:
         del trajectory

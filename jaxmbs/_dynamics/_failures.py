@@ -11,7 +11,7 @@ from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._friction import solve_with_friction
+from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
@@ -62,7 +62,7 @@ def _state(
     v: Float[Array, " nv"],
     t: Scalar,
 ) -> tuple[Float[Array, " nv"], Accelerations]:
-    return system.force(q, v, t), solve_with_friction(system, formulation, q, v, t)
+    return system.force(q, v, t), solve_stage(system, formulation, q, v, t)
 
 
 def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:

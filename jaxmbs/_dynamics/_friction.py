@@ -25,24 +25,26 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._fixed import fixed
-from .._formulations import AbstractFormulation, Accelerations
+from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._linalg import AbstractDescriptor, directional_derivative
 from .._solution import RESULTS
-from .._system import AbstractSystem, Equations
+from .._system import AbstractSystem, Equations, is_state, takes_state
 
 
+@takes_state(offset="rows")
 def solve_with_friction(
     system: AbstractSystem,
-    formulation: AbstractFormulation,
+    formulation: Setting[AbstractFormulation],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
     *,
-    offset: Float[Array, " rows"] | None = None,
-    rtol: float = 1e-12,
-    max_steps: int = 500,
+    offset: Setting[Float[Array, " rows"] | None] = None,
+    rtol: Setting[float] = 1e-12,
+    max_steps: Setting[int] = 500,
 ) -> Accelerations:
     """dv/dt and lambda of one state, friction in the joints included.
 
@@ -53,13 +55,39 @@ def solve_with_friction(
     - `q` (nq,), `v` (nv,), `t` (s): the state.
     - `offset` (rows,): added to Gamma (stabilisation).
     - `rtol`: iterations end when the friction forces change by less than this, relative to all
-      forces, in the metric of M^-1. `max_steps`: at most.
+      forces, in the metric of M^-1; between 0 and 1, and less than rounding counts as rounding.
+      `max_steps`: at most, 1 or more.
 
-    **Returns:** `Accelerations`; its `result` is `friction_did_not_converge` if they did not.
+    **Returns:** `Accelerations`; its `result` is `friction_did_not_converge` if they did not, and
+    `state_not_valid` for traced numbers that are no state.
     """
+    formulation = chosen_formulation(formulation)
+    rtol = _settings.known_number(rtol, "rtol", above=0, below=1)
+    max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
+    t = jnp.asarray(t, q.dtype)
+    found = solve_stage(system, formulation, q, v, t, offset=offset, rtol=rtol, max_steps=max_steps)
+    valid = is_state(system.structure, q, v, t)
+    result = RESULTS.where(valid, found.result, RESULTS.state_not_valid)
+    return Accelerations(found.acceleration, found.multipliers, result)
+
+
+def solve_stage(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    *,
+    offset: Float[Array, " rows"] | None = None,
+    rtol: float = 1e-12,
+    max_steps: int = 500,
+) -> Accelerations:
+    """`solve_with_friction`, also at the stages of a step, whose quaternions are not of unit
+    length."""
     t = jnp.asarray(t, q.dtype)
     equations = system.equations(q, v, t)
     if offset is not None:
+        _settings.vector(offset, "offset", size=len(system.structure.rows))
         equations = eqx.tree_at(lambda e: e.offset, equations, equations.offset + offset)
     if not system.frictional_joints:
         return formulation.solve(equations)

@@ -6,10 +6,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
-from .._system import AbstractSystem
+from .._system import AbstractSystem, is_state, takes_state
 from ._projection import project, Projected
 
 
@@ -24,9 +25,14 @@ class ConsistentState(NamedTuple):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
 
+    def __str__(self) -> str:
+        if self.q.ndim > 1:
+            return _printing.batch("states", self.q.shape[:-1])
+        return f"q = {_printing.array(self.q)}\nv = {_printing.array(self.v)}"
+
 
 @eqx.filter_jit
-def _residuals(
+def residuals(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, " geometric"], Float[Array, " rows"]]:
     scale = jnp.where(system.structure.length_rows, system.characteristic_length(), 1.0)
@@ -34,12 +40,17 @@ def _residuals(
 
 
 @eqx.filter_jit
-def _projected(
+def projected_state(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Projected:
-    return project(system, q, v, t, motion_solver())
+    """The state on the constraints next to (q, v); NaN for what is no state."""
+    found = project(system, q, v, t, motion_solver())
+    valid = is_state(system.structure, q, v, t)
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (found.q, found.v))
+    return Projected(q, v, found.met & valid)
 
 
+@takes_state()
 def consistent_state(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -54,12 +65,13 @@ def consistent_state(
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s).
 
-    **Returns:** a `ConsistentState`, which unpacks to q, v.
+    **Returns:** a `ConsistentState`, which unpacks to q, v; NaN for traced numbers that are no
+    state.
 
     **Raises:** `ValueError` if there is none nearby, naming the joint.
     """
     t = jnp.asarray(t, q.dtype)
-    found = _projected(system, q, v, t)
+    found = projected_state(system, q, v, t)
     if not isinstance(found.met, Tracer) and not bool(found.met):
         _refuse(system, found.q, found.v, t, "no state nearby satisfies them")
     return ConsistentState(found.q, found.v)
@@ -84,7 +96,7 @@ def _refuse(
     t: Scalar,
     advice: str,
 ) -> None:
-    position, velocity = _residuals(system, q, v, t)
+    position, velocity = residuals(system, q, v, t)
     if isinstance(position, Tracer) or isinstance(velocity, Tracer):
         return
     if not bool(is_closed(position)):

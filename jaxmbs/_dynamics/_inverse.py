@@ -4,23 +4,24 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import Numbers
-from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
+from .._custom_types import Numbers, Setting
+from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._solution import RESULTS
-from .._system import AbstractSystem
+from .._system import AbstractSystem, takes_state
 from ._friction import solve_with_friction
 from ._kinematics import Kinematics, kinematics
 from ._projection import errors
 from ._trajectory import Statistics, Trajectory
 
 
+@takes_state(decides_rank=True)
 def inverse_dynamics(
     system: AbstractSystem,
     q: Float[Array, " nq"],
-    times: Numbers,
+    times: Setting[Numbers],
     *,
-    formulation: AbstractFormulation | None = None,
-    throw: bool = True,
+    formulation: Setting[AbstractFormulation | None] = None,
+    throw: Setting[bool] = True,
 ) -> Trajectory:
     """The forces behind a motion that drivers determine: driving forces and torques, and the
     reaction of every joint.
@@ -38,8 +39,8 @@ def inverse_dynamics(
 
     **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
     """
+    chosen = chosen_formulation(formulation)
     found = kinematics(system, q, times, throw=throw)
-    chosen = MinimumNorm() if formulation is None else formulation
     trajectory = _loaded(found, chosen)
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):

@@ -11,7 +11,7 @@ with it from one factor of S = C M^-1 C^T.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,8 +22,8 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
-from .. import _checks
-from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar
+from .. import _printing, _settings
+from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
 from .._fixed import fixed
 from .._kinematics import (
     close,
@@ -35,7 +35,7 @@ from .._kinematics import (
 )
 from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, SchurOperator
 from .._solution import RESULTS
-from .._system import AbstractSystem
+from .._system import AbstractSystem, is_state, takes_state
 from ._mobility import look_at_drivers, movers, null_space
 from ._projection import MET, position_error, velocity_error
 
@@ -82,6 +82,17 @@ class Kinematics(eqx.Module):
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
 
+    def __str__(self) -> str:
+        if self.times.ndim > 1:
+            return _printing.batch("motions", self.times.shape[:-1])
+        lines = [
+            f"{self.times.shape[0]} states from {float(self.times[0]):g} s to "
+            f"{float(self.times[-1]):g} s, as drivers prescribe them",
+            f"closure within {_printing.largest(self.position_error)}, velocities within "
+            f"{_printing.largest(self.velocity_error)}",
+        ]
+        return "\n".join([*lines, *([self.message] if self.message else [])])
+
 
 class KinematicsError(RuntimeError):
     """A motion that ended too early. `kinematics`: everything computed until then."""
@@ -95,12 +106,13 @@ class KinematicsError(RuntimeError):
         return self.kinematics.message
 
 
+@takes_state(decides_rank=True)
 def kinematics(
     system: AbstractSystem,
     q: Float[Array, " nq"],
-    times: Numbers,
+    times: Setting[Numbers],
     *,
-    throw: bool = True,
+    throw: Setting[bool] = True,
 ) -> Kinematics:
     """Positions, velocities and accelerations of a system whose drivers determine them.
 
@@ -118,7 +130,8 @@ def kinematics(
     (with the time and what stays open) or does not determine the velocities; with `throw=False`
     the `result` and the `message` say so instead.
     """
-    grid = _increasing(times, q.dtype)
+    throw = _settings.flag(throw, "throw")
+    grid = _settings.increasing(times, "times", q.dtype, least=1)
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])
     found, free = _follow(system, q, grid)
@@ -133,16 +146,6 @@ def kinematics(
     if throw:
         raise KinematicsError(found)
     return found
-
-
-def _increasing(times: Numbers, dtype: Any) -> Float[Array, " n"]:
-    grid = jnp.asarray(times, dtype)
-    if grid.ndim != 1 or not grid.shape[0]:
-        raise ValueError(f"times must be a vector of at least one number, got {grid.shape}.")
-    known = _checks.concrete(grid)
-    if known is not None and not (np.isfinite(known).all() and (np.diff(known) > 0).all()):
-        raise ValueError(f"times must be finite and increase, got {known.tolist()}.")
-    return grid
 
 
 # ---------------------------------------------------------------------------------------------
@@ -331,6 +334,9 @@ def _follow(
     short = ~jnp.all(reached) | jnp.any(undetermined)
     result = RESULTS.where(short, RESULTS.step_too_small, result)
     result = RESULTS.where(reached[0], result, RESULTS.assembly_did_not_close)
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    valid = is_state(system.structure, q, rest, times[0])
+    result = RESULTS.where(valid, result, RESULTS.state_not_valid)
     found = Kinematics(times, *states[:5], reached, result, system)
     return found, jnp.where(undetermined, 1.0, 0.0) + states.free
 

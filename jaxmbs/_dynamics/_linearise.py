@@ -1,13 +1,7 @@
-"""Small motions about a state on the constraints.
+"""Small motions about an equilibrium or a steady motion: d/dt (z, w) = A (z, w).
 
-With Y and Z bases of the null spaces of the geometric rows and of all rows of C, orthonormal in
-the mass metric, states next to (q, v) are
-
-    q(z) = retract(q, Y z),    v(z, w) = v + Z w - M^-1 C^T S^+ (C (v + Z w) + b),
-
-and d/dt (z, w) = A (z, w) to first order. A displacement is measured along the velocities from
-the motion that goes on, not from a fixed point, so that A is constant along a steady motion whose
-coordinates do not notice it.
+A displacement is measured from the motion that goes on, not from a fixed point, and along axes in
+which that motion is steady (`_steady.py`), so that A is constant.
 """
 
 from typing import Any, NamedTuple
@@ -20,16 +14,15 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._formulations import MinimumNorm
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractDescriptor, directional_derivative, motion_solver
-from .._system import AbstractSystem
-from ._friction import solve_with_friction
+from .._system import AbstractSystem, takes_state
+from ._first_order import constant_axes, first_order, TurningAxes
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
-from ._projection import correction, corrections
-from ._watched import motion_only
+from ._projection import corrections
+from ._steady import Bases, matrices, refuse_changing_rest, steady_motion
 
 
 # A state at rest counts as an equilibrium if the nearest one is no farther away than this
@@ -52,6 +45,10 @@ class Linearisation(eqx.Module):
     - `eigenvalues` (p + k,): 1/s, by frequency, then by decay. `modes` (nv, p + k): displacement
       of each along the velocities, of length 1 in the mass metric, its largest entry real; the
       velocities are the eigenvalue times it where the state is at rest.
+    - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
+      measured. `variation`: the largest change of A that was seen along the motion (1/s), its
+      displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
+      are given as zero.
     """
 
     position_basis: Float[Array, "nv p"]
@@ -59,6 +56,8 @@ class Linearisation(eqx.Module):
     state_matrix: Float[Array, "n n"]
     eigenvalues: Complex[Array, " n"]
     modes: Complex[Array, "nv n"]
+    turning: Float[Array, "3"]
+    variation: Scalar
 
     @property
     def mass(self) -> Float[Array, "k k"]:
@@ -90,6 +89,7 @@ class Linearisation(eqx.Module):
         return "\n".join(lines)
 
 
+@takes_state(decides_rank=True)
 def linearise(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -98,11 +98,18 @@ def linearise(
 ) -> Linearisation:
     """Eigenvalues and mode shapes of small motions about a state on the constraints.
 
-    The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion, in
-    which forces and constraints do not change along the motion in these coordinates (a body
-    that spins about its axis of symmetry, a straight course); of any other state the numbers
-    are those of the equations frozen at that time. Redundant rows do not disturb it. Dense, for
+    The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion: one
+    whose velocities, and whose small motions, are constant along axes that turn at a constant
+    rate. Displacements are measured along these `turning` axes: fixed ones for a straight course
+    (wheels that are symmetric about their axes turn, the axes do not) or a sleeping top, those
+    that go round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest,
+    loads and drivers count as they are at `t`. Redundant rows do not disturb it. Dense, for
     concrete numbers: outside of `jit` and `vmap`.
+
+    A motion that may begin elsewhere, in another direction or faster has eigenvalues zero, in
+    pairs where what is changed makes a position grow with time (speed and way); in a turn with
+    the rate Omega a shift has +-i Omega, as it turns against the axes. They say nothing of
+    stability.
 
     Differentiable once, forward and reverse, in t, the state (that of `equilibrium`, say) and every
     array of the system, along what keeps the rank. Bases go along with their null spaces. Of equal
@@ -113,84 +120,141 @@ def linearise(
     **Returns:** a `Linearisation`.
 
     **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
-    do not allow, and a state at rest that is no equilibrium, naming a body that would move off.
+    do not allow, a state at rest that is no equilibrium, naming a body that would move off, and a
+    motion that is not steady, naming what changes (`floquet` takes periodic ones), and
+    a system that cannot move.
     """
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
-    return _linearised(system, q, v, t)
+    return _linearised(system, q, v, t).small
+
+
+class _Found(NamedTuple):
+    """What is asked for, and the axes along which it is measured."""
+
+    small: Linearisation
+    axes: TurningAxes
 
 
 @eqx.filter_custom_jvp
 def _linearised(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-) -> Linearisation:
-    numbers = jax.tree.leaves(eqx.filter((system, q, v, t), eqx.is_array))
-    if any(isinstance(x, Tracer) for x in numbers):
-        raise ValueError(
-            "linearise decides ranks: call it outside of jit and vmap, and differentiate it once."
-        )
+) -> _Found:
+    refuse_tracers("linearise", (system, q, v, t))
     check_state(system, q, v, t)
+    bases, mass = bases_of(system, q, v, t)
+    if np.any(v):
+        axes, found, variation = steady_motion(system, q, v, t, bases)
+    else:
+        axes, variation = constant_axes(jnp.zeros(3, q.dtype), v.shape[0]), 0.0
+        found = first_order(system, q, v, t, *bases.arrays, axes)
+        p = bases.position.shape[1]
+        start = _Rest(mass, *bases, -np.asarray(found.state)[p:, :p])
+        _refuse_unbalanced(system, start, np.asarray(found.free), np.asarray(found.acceleration))
+        refuse_changing_rest(system, q, t, bases, found)
+    values, shapes = sorted_eigenvalues(np.asarray(found.state), bases.position.shape[1], variation)
+    modes = normalised(bases.position @ shapes[: bases.position.shape[1]], mass)
+    arrays = (*bases, found.state, values, modes, found.rate, np.asarray(variation))
+    return _Found(Linearisation(*(jnp.asarray(x) for x in arrays)), axes)
+
+
+def refuse_tracers(name: str, numbers: Any) -> None:
+    """Refuse what is traced."""
+    leaves = jax.tree.leaves(eqx.filter(numbers, eqx.is_array))
+    if any(isinstance(x, Tracer) for x in leaves):
+        raise ValueError(
+            f"{name} decides ranks: call it outside of jit and vmap, and differentiate it once."
+        )
+
+
+def bases_of(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Bases, np.ndarray]:
+    """Y and Z of a state, and M. Concrete numbers.
+
+    **Raises:** `ValueError` where nothing can move.
+    """
     structure, length = system.structure, float(system.characteristic_length())
-    matrix, mass = (np.asarray(x) for x in _matrices(system, q, v, t))
-    bases = [
+    matrix, mass = (np.asarray(x) for x in matrices(system, q, v, t))
+    found = [
         _orthonormal(null_space(rows, structure, length), mass)
         for rows in (matrix[structure.geometric_rows], matrix)
     ]
-    position, velocity = bases
-    found = _first_order(system, q, v, t, jnp.asarray(position), jnp.asarray(velocity))
-    state, free, acceleration = (np.asarray(x) for x in found)
-    if not np.any(v):
-        start = _Rest(mass, position, velocity, -state[position.shape[1] :, : position.shape[1]])
-        _refuse_unbalanced(system, start, free, acceleration)
-    values, shapes = sorted_eigenvalues(state)
-    modes = normalised(position @ shapes[: position.shape[1]], mass)
-    arrays = (position, velocity, state, values, modes)
-    return Linearisation(*(jnp.asarray(x) for x in arrays))
+    if not found[0].shape[1]:
+        raise ValueError(
+            "there are no small motions: the constraints hold every body; look whether a driver or "
+            "joint is one too many."
+        )
+    return Bases(*found), mass
 
 
 @_linearised.def_jvp
 def _linearised_jvp(primals: Any, tangents: Any) -> Any:
-    found = _linearised(*primals)
+    found, axes = _linearised(*primals)
 
-    def carried(given: tuple[AbstractSystem, Array, Array, Scalar]) -> _Carried:
-        return _carried(*given, found.position_basis, found.basis)
+    def nearby(given: tuple[AbstractSystem, Array, Array, Scalar]) -> Nearby:
+        return first_order_nearby(*given, found.position_basis, found.basis, axes)
 
-    change = directional_derivative(carried, primals, tangents)
-    _, mass = _matrices(*primals)
+    change = directional_derivative(nearby, primals, tangents)
+    _, mass = matrices(*primals)
     values, modes = changes_of_modes(
         SmallMotions(found.position_basis, found.state_matrix, mass),
         SmallMotions(change.position, change.state, change.mass),
+        float(found.variation),
     )
-    return found, Linearisation(change.position, change.velocity, change.state, values, modes)
+    small = Linearisation(
+        change.position,
+        change.velocity,
+        change.state,
+        values,
+        modes,
+        change.rate,
+        jnp.zeros_like(found.variation),
+    )
+    return _Found(found, axes), _Found(small, jax.tree.map(jnp.zeros_like, axes))
 
 
-class _Carried(NamedTuple):
-    """Y, Z, A and M."""
+class Nearby(NamedTuple):
+    """Y, Z, A, M and the angular velocity of the axes."""
 
     position: Float[Array, "nv p"]
     velocity: Float[Array, "nv k"]
     state: Float[Array, "n n"]
     mass: Float[Array, "nv nv"]
+    rate: Float[Array, "3"]
 
 
 @eqx.filter_jit
-def _carried(
+def first_order_nearby(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Scalar,
     position: Float[Array, "nv p"],
     velocity: Float[Array, "nv k"],
-) -> _Carried:
-    """From the bases here, to first order, those of states and systems nearby."""
+    axes: TurningAxes,
+) -> Nearby:
+    """From the bases and axes here, to first order, those of states and systems nearby."""
+    mass, position, velocity = transport_bases(system, q, v, t, position, velocity)
+    found = first_order(system, q, v, t, position, velocity, axes)
+    return Nearby(position, velocity, found.state, mass, found.rate)
+
+
+def transport_bases(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    position: Float[Array, "nv p"],
+    velocity: Float[Array, "nv k"],
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv p"], Float[Array, "nv k"]]:
+    """M, Y and Z."""
     mass = system.mass_matrix(q)
-    position = _carried_basis(geometric_descriptor(system, q, t), mass, position)
-    velocity = _carried_basis(system.descriptor(q, v, t), mass, velocity)
-    state = _first_order(system, q, v, t, position, velocity).state
-    return _Carried(position, velocity, state, mass)
+    position = _transport_basis(geometric_descriptor(system, q, t), mass, position)
+    return mass, position, _transport_basis(system.descriptor(q, v, t), mass, velocity)
 
 
-def _carried_basis(
+def _transport_basis(
     descriptor: AbstractDescriptor, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
 ) -> Float[Array, "nv k"]:
     """In the null space, and orthonormal to first order."""
@@ -199,57 +263,6 @@ def _carried_basis(
     residuals = jax.vmap(descriptor.constrain, in_axes=1)(basis)
     basis = basis - corrections(descriptor, residuals, motion_solver()).T
     return basis @ (1.5 * jnp.eye(basis.shape[1]) - 0.5 * basis.T @ mass @ basis)
-
-
-@eqx.filter_jit
-def _matrices(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
-    return system.constraint_matrix(q, v, t), system.mass_matrix(q)
-
-
-class _FirstOrder(NamedTuple):
-    """A; M^-1 F and dv/dt of the state itself."""
-
-    state: Float[Array, "n n"]
-    free: Float[Array, " nv"]
-    acceleration: Float[Array, " nv"]
-
-
-@eqx.filter_jit
-def _first_order(
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
-    position: Float[Array, "nv p"],
-    velocity: Float[Array, "nv k"],
-) -> _FirstOrder:
-    p, k = position.shape[1], velocity.shape[1]
-    formulation = motion_only(MinimumNorm(), system)
-    # A step d from q leads to q + N d.
-    rates = jax.jacfwd(lambda d: system.retract(q, d))(jnp.zeros_like(v))
-
-    def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array], Array]:
-        displaced = position @ x[:p]
-        # To first order the displacement keeps to the constraints; the velocity does not.
-        there, speed = system.retract(q, displaced), v + velocity @ x[p:]
-        left = system.velocity_residual(there, speed, t)
-        speed = speed - correction(system.descriptor(there, speed, t), left, motion_solver())
-        found = solve_with_friction(system, formulation, there, speed, t)
-        # The motion goes on, and the displaced state would stay beside it if it moved so.
-        carried = jax.jvp(lambda y: system.retract(y, displaced), (q,), (system.rate(q, v),))[1]
-        relative = system.rate(there, speed) - carried
-        return (relative, found.acceleration), found.acceleration
-
-    origin = jnp.zeros((p + k,), q.dtype)
-    (moved, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
-    # Columns of N are orthogonal, those of a quaternion half as long as it.
-    displacement = rates.T @ moved / jnp.sum(rates**2, axis=0)[:, None]
-    mass = system.mass_matrix(q)
-    state = jnp.concatenate([position.T @ mass @ displacement, velocity.T @ mass @ slope])
-    free = system.descriptor(q, v, t).inverse_mass(system.force(q, v, t))
-    return _FirstOrder(state, free, acceleration)
 
 
 def _orthonormal(basis: np.ndarray, mass: np.ndarray) -> np.ndarray:

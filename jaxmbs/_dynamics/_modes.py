@@ -19,6 +19,13 @@ from jaxtyping import Array, Complex, Float
 # are known to the root of rounding only.
 _EQUAL = 1e-6
 
+# How many times the changes that are seen of a matrix its rounding may be.
+_ROUNDING = 100.0
+
+# What rounding is at most, relative to the frequencies: a state that is less steady than that hides
+# no small eigenvalue.
+_NEGLIGIBLE = 1e-10
+
 
 class SmallMotions(NamedTuple):
     """Y (nv, p), A (n, n) and M (nv, nv), or changes of them."""
@@ -28,12 +35,76 @@ class SmallMotions(NamedTuple):
     mass: Float[Array, "nv nv"]
 
 
-def sorted_eigenvalues(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By frequency, then by decay, with eigenvectors."""
-    values, shapes = np.linalg.eig(state)
+def sorted_eigenvalues(
+    state: np.ndarray, displacements: int = 0, rounding: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """By frequency, then by decay, with eigenvectors. The first rows and columns are
+    `displacements`; where the matrix is known up to `rounding` (1/s), eigenvalues that are zero
+    but for that are zero, as often as they are multiple."""
+    scale = np.ones(state.shape[0])
+    if rounding > 0:
+        frequency = frequency_scale(state, displacements) or 1.0
+        scale[:displacements] = frequency
+        limit = min(_ROUNDING * rounding, _NEGLIGIBLE * frequency)
+        values, shapes = _deflated(scale[:, None] * state / scale, limit)
+    else:
+        values, shapes = np.linalg.eig(state)
     turns = np.imag(values)
     order = np.lexsort((turns, np.real(values), np.abs(turns).round(9)))
-    return values[order].astype(complex), shapes[:, order].astype(complex)
+    return values[order].astype(complex), (shapes / scale[:, None])[:, order].astype(complex)
+
+
+def frequency_scale(state: np.ndarray, displacements: int) -> float:
+    """A typical frequency of small motions (1/s)."""
+    p = displacements
+    blocks = (state[:p, :p], state[p:, p:])
+    fastest = max(np.linalg.norm(x, 2) if x.size else 0.0 for x in blocks)
+    stiff = state[p:, :p]
+    return float(max(fastest, np.sqrt(np.linalg.norm(stiff, 2)) if stiff.size else 0.0))
+
+
+def _deflated(state: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors, those that are zero taken out first.
+
+    A null space is split off by an orthogonal change of basis, and that of the rest, until there
+    is none: the chains of multiple zeros, which rounding would spread to the root of its size
+    (staircase form; Golub & Van Loan 2013, section 7.6.5).
+    """
+    basis, rest, count = np.eye(state.shape[0]), state, 0
+    zeros = []
+    while rest.size:
+        _, sizes, right = np.linalg.svd(rest)
+        null = sizes <= rounding
+        if not null.any():
+            break
+        turn = np.concatenate([right[null], right[~null]]).T
+        basis[:, count:] = basis[:, count:] @ turn
+        found = basis[:, count : count + int(null.sum())]
+        # The eigenvector at the end of each chain.
+        for _ in range(len(zeros)):
+            found = state @ found
+        zeros.append(found)
+        rest, count = (turn.T @ rest @ turn)[null.sum() :, null.sum() :], count + int(null.sum())
+    values, shapes = np.linalg.eig(rest)
+    if not count:
+        return values, shapes
+    # What the null spaces move along with the others.
+    upper = basis.T @ state @ basis
+    coupled = upper[:count, count:] @ shapes
+    chains = upper[:count, :count]
+    own = (
+        np.stack(
+            [
+                np.linalg.solve(value * np.eye(count) - np.triu(chains, 1), column)
+                for value, column in zip(values, coupled.T, strict=True)
+            ],
+            axis=1,
+        )
+        if values.size
+        else np.zeros((count, 0))
+    )
+    others = basis @ np.concatenate([own, shapes])
+    return np.concatenate([np.zeros(count), values]), np.concatenate([*zeros, others], axis=1)
 
 
 def normalised(modes: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -54,11 +125,11 @@ def _factors(modes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def changes_of_modes(
-    at: SmallMotions, change: SmallMotions
+    at: SmallMotions, change: SmallMotions, rounding: float = 0.0
 ) -> tuple[Complex[Array, " n"], Complex[Array, "nv n"]]:
     """Of the eigenvalues and the normalised modes; linear in the `change`, `at` concrete."""
     position, state, mass = (np.asarray(x) for x in at)
-    values, shapes = sorted_eigenvalues(state)
+    values, shapes = sorted_eigenvalues(state, position.shape[1], rounding)
     p, n = position.shape[1], len(values)
     if not n:
         return jnp.zeros((0,), complex), jnp.zeros((position.shape[0], 0), complex)
@@ -79,6 +150,16 @@ def changes_of_modes(
     ahead = jnp.imag(jnp.take_along_axis(raw, jnp.asarray(largest)[None], axis=0)[0])
     ahead = ahead / np.where(top > 0, top, 1.0)
     return slopes, raw - jnp.asarray(modes) * (longer + 1j * ahead)[None]
+
+
+def changes_of_eigenvalues(
+    matrix: np.ndarray, values: np.ndarray, change: Float[Array, "n n"]
+) -> Complex[Array, " n"]:
+    """Of the eigenvalues in their order; linear in the `change`, the matrix concrete."""
+    if not len(values):
+        return jnp.zeros((0,), complex)
+    projectors = [_resolved(matrix, values, k)[0] for k in range(len(values))]
+    return jnp.einsum("kij,ji->k", jnp.asarray(np.stack(projectors)), change)
 
 
 def _resolved(state: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,58 +1,77 @@
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers, RealScalarLike
+from .. import _checks, _settings
+
+
+# States saved at most: a run of more is a slip of the unit, and would fill the memory.
+MOST_STATES = 10_000_000
 
 
 def saved_times(
-    start: RealScalarLike,
-    end: RealScalarLike,
-    every: float | None,
-    times: Numbers | None,
+    start: Any,
+    end: Any,
+    every: Any,
+    times: Any,
     dtype: np.dtype,
 ) -> Float[Array, " times"]:
     """When to save: start, start + every, ... and the end; or `times`; or start and end.
 
-    **Raises:** `ValueError` for an end that is not behind the start, or times that do not
-    increase.
+    **Raises:** `ValueError` for an end that is not behind the start, times that do not increase,
+    and more states than memory holds; `TypeError` for what is no number.
     """
+    _settings.between(start, "start")
+    _settings.between(end, "end")
     if times is not None:
         if every is not None:
             raise ValueError("give `every` or `times`, not both.")
-        grid = jnp.asarray(times, dtype)
-        if grid.ndim != 1 or grid.shape[0] < 2:
-            raise ValueError(f"times must be at least two numbers, got shape {grid.shape}.")
-    elif every is None:
+        grid = _settings.increasing(times, "times", dtype, least=2)
+        known = [_checks.concrete(x) for x in (start, end)]
+        ends = None if any(x is None for x in known) else np.array(known, float)
+        own = _settings.known_numbers(times)
+        if ends is not None and own is not None:
+            _must_agree(own[[0, -1]], ends)
+        return grid
+    if every is None:
         grid = jnp.stack([jnp.asarray(start, dtype), jnp.asarray(end, dtype)])
     else:
         grid = _regular(start, end, every, dtype)
-    known = _checks.concrete(grid)
-    if known is not None:
-        if not np.all(np.isfinite(known)):
-            raise ValueError(f"times must be finite, got {known.tolist()}.")
-        if np.any(np.diff(known) <= 0):
-            raise ValueError(
-                "times must increase: the end lies behind the start, got "
-                f"start {known[0]:g} s and end {known[-1]:g} s."
-            )
+    first, last = _checks.concrete(start), _checks.concrete(end)
+    if first is not None and last is not None and last <= first:
+        raise ValueError(_behind(float(first), float(last)))
     return grid
 
 
-def _regular(
-    start: RealScalarLike, end: RealScalarLike, every: float, dtype: np.dtype
-) -> Float[Array, " times"]:
+def _must_agree(own: np.ndarray, ends: np.ndarray) -> None:
+    """**Raises:** `ValueError` for times that begin or end elsewhere than the run."""
+    if np.any(np.abs(own - ends) > 1e-6 * (own[1] - own[0])):
+        raise ValueError(
+            f"times must run from start to end, {ends[0]:g} s to {ends[1]:g} s, got times from "
+            f"{own[0]:g} s to {own[1]:g} s; give start and end as in times."
+        )
+
+
+def _behind(start: float, end: float) -> str:
+    return f"end must lie behind start, got end {end:g} s and start {start:g} s."
+
+
+def _regular(start: Any, end: Any, every: Any, dtype: np.dtype) -> Float[Array, " times"]:
+    _settings.between(every, "every", above=0)
     known = [_checks.concrete(x) for x in (start, end, every)]
     if any(x is None for x in known):
         raise ValueError(
             "how many states `every` saves must be known while tracing; give `times` instead."
         )
     first, last, step = (float(x) for x in known if x is not None)
-    if not step > 0 or not np.isfinite([first, last, step]).all() or last <= first:
+    if last <= first:
+        raise ValueError(_behind(first, last))
+    if (last - first) / step > MOST_STATES:
         raise ValueError(
-            f"need start < end and every > 0, got start {first:g}, end {last:g} and every "
-            f"{step:g} s."
+            f"every={step:g} s saves {(last - first) / step:.3g} states, more than "
+            f"{MOST_STATES:,}; make it longer."
         )
     # A last interval that is only rounding is none.
     count = int(np.ceil((last - first) / step * (1 - 1e-12)))

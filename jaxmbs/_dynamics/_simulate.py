@@ -15,24 +15,32 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar
-from .._formulations import AbstractFormulation, Accelerations, MinimumNorm
-from .._linalg import motion_solver
+from .. import _settings
+from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar, Setting
+from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._solution import RESULTS
-from .._system import AbstractSystem
-from ._adjoints import check_adjoint, prepared, started
+from .._system import AbstractSystem, is_state, takes_state
+from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed
+from ._choices import (
+    chosen_adjoint,
+    chosen_controller,
+    chosen_events,
+    chosen_progress,
+    chosen_solver,
+    chosen_stabilisation,
+)
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
-from ._friction import solve_with_friction
-from ._initial import check_state
+from ._friction import solve_stage
+from ._initial import check_state, projected_state
 from ._loosening import loosens
 from ._monitor import SingularValueMonitor
-from ._projection import closer, errors, project, Projected
+from ._projection import closer, errors, project
 from ._saved_times import saved_times
 from ._solver import ProjectedSolver, split
-from ._stabilisation import AbstractStabilisation, Projection
+from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
 from ._watched import motion_only
 
@@ -66,29 +74,30 @@ class Integration(eqx.Module):
     monitored: bool = eqx.field(static=True)
 
 
+@takes_state(decides_rank=True, start="t", end="t")
 def simulate(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
-    end: RealScalarLike,
+    end: Setting[RealScalarLike],
     *,
-    start: RealScalarLike = 0.0,
-    every: float | None = None,
-    times: Numbers | None = None,
-    formulation: AbstractFormulation | None = None,
-    solver: dfx.AbstractSolver | None = None,
-    stabilisation: AbstractStabilisation | None = None,
-    rtol: RealScalarLike = 1e-8,
-    atol: RealScalarLike = 1e-10,
-    controller: dfx.AbstractStepSizeController | None = None,
-    first_step: RealScalarLike | None = None,
-    max_steps: int = _MAX_STEPS,
-    adjoint: dfx.AbstractAdjoint | None = None,
-    events: Sequence[AbstractEvent] = (),
-    progress: dfx.AbstractProgressMeter | None = None,
-    consistent: bool = False,
-    monitor: bool = True,
-    throw: bool = True,
+    start: Setting[RealScalarLike] = 0.0,
+    every: Setting[float | None] = None,
+    times: Setting[Numbers | None] = None,
+    formulation: Setting[AbstractFormulation | None] = None,
+    solver: Setting[dfx.AbstractSolver | None] = None,
+    stabilisation: Setting[AbstractStabilisation | None] = None,
+    rtol: Setting[RealScalarLike] = 1e-8,
+    atol: Setting[RealScalarLike] = 1e-10,
+    controller: Setting[dfx.AbstractStepSizeController | None] = None,
+    first_step: Setting[RealScalarLike | None] = None,
+    max_steps: Setting[int] = _MAX_STEPS,
+    adjoint: Setting[dfx.AbstractAdjoint | None] = None,
+    events: Setting[Sequence[AbstractEvent]] = (),
+    progress: Setting[dfx.AbstractProgressMeter | None] = None,
+    consistent: Setting[bool] = False,
+    monitor: Setting[bool] = True,
+    throw: Setting[bool] = True,
 ) -> Trajectory:
     """The motion of the system from an initial state.
 
@@ -101,11 +110,12 @@ def simulate(
     - `q` (nq,), `v` (nv,): initial state. `consistent`: move it to the nearest state that the
       constraints allow; without, a state that they do not allow is refused.
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
-      `times` (s), all from start to end; default start and end.
+      `times` (s), from `start` to `end`; default start and end.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
     - `solver`: any Diffrax solver, default `Tsit5`. `controller`: any Diffrax step size
-      controller, default PID with `rtol` and `atol` (m, rad, m/s, rad/s); with
-      `diffrax.ConstantStepSize` give `first_step` (s).
+      controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above 0, as
+      many coordinates are zero at times); one of them at least 2.2e-14, below which is rounding.
+      With `diffrax.ConstantStepSize` give `first_step` (s).
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
     - `adjoint`: of Diffrax, default `RecursiveCheckpointAdjoint` (reverse mode); `ForwardMode`;
       `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
@@ -119,38 +129,41 @@ def simulate(
 
     **Returns:** a `Trajectory`.
 
-    **Raises:** `ValueError` for an initial state off the constraints, naming the joint.
+    **Raises:** `ValueError` for an initial state off the constraints, naming the joint, and for a
+    setting out of its range; `TypeError` for one of another type.
     `SimulationError`, which holds the trajectory until then, if the run fails; with
     `throw=False` the trajectory's `result` says so instead.
     """
-    if not monitor and any(event.needs_monitor for event in events):
-        raise ValueError("StopAtSingular stops what the monitor sees; leave monitor=True.")
-    adjoint = dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
-    check_adjoint(adjoint, tuple(events))
+    consistent, monitor, throw = (
+        _settings.flag(x, what)
+        for x, what in ((consistent, "consistent"), (monitor, "monitor"), (throw, "throw"))
+    )
+    formulation, solver = chosen_formulation(formulation), chosen_solver(solver)
+    stabilisation = chosen_stabilisation(stabilisation)
+    controller = chosen_controller(controller, first_step)
+    events = chosen_events(events, monitor)
+    adjoint = chosen_adjoint(adjoint, events)
+    progress = chosen_progress(progress)
+    max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
+    rtol, atol = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
     if consistent:
-        moved = _consistent(system, q, v, grid[0])
+        moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v
     else:
         check_state(system, q, v, grid[0])
     least = _LEAST_STEP * jnp.abs(grid[-1] - grid[0])
-    pid = dfx.PIDController(
-        rtol=jnp.asarray(rtol, q.dtype),
-        atol=jnp.asarray(atol, q.dtype),
-        dtmin=least,
-        force_dtmin=False,
-    )
+    pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
     if first_step is None and controller is None:
         first_step = _FIRST_STEP * (grid[-1] - grid[0])
-    formulation = MinimumNorm() if formulation is None else formulation
     integration = Integration(
         numbered(formulation, system.structure),
-        dfx.Tsit5() if solver is None else solver,
-        Projection() if stabilisation is None else stabilisation,
-        _onto_knots(pid, system) if controller is None else controller,
+        solver,
+        stabilisation,
+        onto_knots(pid, system) if controller is None else controller,
         adjoint,
-        tuple(events),
-        dfx.NoProgressMeter() if progress is None else progress,
+        events,
+        progress,
         None if first_step is None else jnp.asarray(first_step, q.dtype),
         max_steps,
         monitor and bool(system.structure.rows),
@@ -159,7 +172,7 @@ def simulate(
     return _told(trajectory, formulation, integration.events, which, throw)
 
 
-def _onto_knots(
+def onto_knots(
     controller: dfx.PIDController, system: AbstractSystem
 ) -> dfx.AbstractStepSizeController:
     """Step exactly onto the times at which motions are not smooth. A long step would pass over a
@@ -192,13 +205,6 @@ def _told(
     return trajectory
 
 
-@eqx.filter_jit
-def _consistent(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-) -> Projected:
-    return project(system, q, v, t, motion_solver())
-
-
 def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
     args = packed.opened()
     # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
@@ -211,7 +217,7 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
         move = eqx.filter_checkpoint(functools.partial(closer, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
     offset = args.stabilisation.offset(args.system, q, v, t)
-    found = solve_with_friction(args.system, args.formulation, q, v, t, offset=offset)
+    found = solve_stage(args.system, args.formulation, q, v, t, offset=offset)
     # What failed must not look like a motion: a step that meets it is rejected.
     failed = ~finite | (found.result != RESULTS.successful)
     acceleration = jnp.where(failed, jnp.nan, found.acceleration)
@@ -232,6 +238,10 @@ def _run(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     projecting = integration.stabilisation.projecting
+    # What is no state ends at once: steps from it would be rejected, one after the other.
+    valid = is_state(system.structure, q, v, grid[0])
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
+    grid = jnp.where(valid, grid, grid[0])
     if projecting:
         q, v = started(adjoint, system, q, v, grid[0])
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
@@ -257,7 +267,9 @@ def _run(
         throw=False,
     )
     which = jnp.argmax(jnp.stack(solution.event_mask)) if stops else jnp.asarray(0)
-    return _assembled(system, integration, grid, solution), which
+    trajectory = _assembled(system, integration, grid, solution)
+    result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
+    return dataclasses.replace(trajectory, result=result), which
 
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
@@ -291,7 +303,7 @@ def _assembled(
         if integration.stabilisation.projecting:
             projected = project(system, q, v, t)
             q, v = projected.q, projected.v
-        found = solve_with_friction(system, integration.formulation, q, v, t)
+        found = solve_stage(system, integration.formulation, q, v, t)
         return q, v, found, *errors(system, q, v, t)
 
     lanes = max(1, _LANES // max(1, len(system.structure.rows)))

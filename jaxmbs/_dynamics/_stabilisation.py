@@ -3,10 +3,15 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .. import _settings
+from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._linalg import placed
 from .._system import AbstractSystem
+
+
+# Above this rate (1/s) beta^2 times rounding of a position of 1 m is an acceleration of 1e8 m/s^2,
+# and no step of an integrator is short enough.
+_FASTEST = 1e12
 
 
 class AbstractStabilisation(eqx.Module):
@@ -50,15 +55,15 @@ class Baumgarte(AbstractStabilisation):
     Appl. Mech. Eng. 1): drift decays like an oscillator. Cheaper than projection, and neither
     exact nor free of tuning; velocity rows have no Phi.
 
-    **Arguments:** `alpha`, `beta`: 1/s; equal values damp critically.
+    **Arguments:** `alpha`, `beta`: 1/s, greater than zero; equal values damp critically.
     """
 
     alpha: Scalar
     beta: Scalar
 
-    def __init__(self, alpha: Numbers = 10.0, beta: Numbers = 10.0):
-        self.alpha = _checks.positive(alpha, "alpha")
-        self.beta = _checks.positive(beta, "beta")
+    def __init__(self, alpha: Setting[Numbers] = 10.0, beta: Setting[Numbers] = 10.0):
+        self.alpha = _settings.between(alpha, "alpha", above=0, most=_FASTEST)
+        self.beta = _settings.between(beta, "beta", above=0, most=_FASTEST)
 
     @property
     def projecting(self) -> bool:

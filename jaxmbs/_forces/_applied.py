@@ -52,7 +52,13 @@ class AbstractPush(AbstractBodyForce):
         if self.force is None and self.torque is None:
             raise ValueError("an applied force needs `force`, `torque` or both.")
         force, moment = self.wrench()
-        _checks.real(moment, () if force.shape == (2,) else (3,), "torque")
+        planar = force.shape == (2,)
+        if moment.shape != (() if planar else (3,)):
+            wanted = "a number" if planar else "a vector of 3 numbers"
+            raise ValueError(
+                f"torque must be {wanted} where force has {force.shape[0]} numbers, got shape "
+                f"{list(moment.shape)}."
+            )
         if self.at is not None:
             _checks.real(self.at, force.shape, "at")
 

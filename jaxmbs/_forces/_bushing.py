@@ -108,11 +108,11 @@ def _symmetric(value: Numbers, size: int, what: str) -> Float[Array, "n n"]:
     if shape not in ((size,), (size, size)):
         raise ValueError(
             f"{what} must be the {size} numbers on the diagonal of a matrix, or a {size} x {size} "
-            f"matrix, got {value!r}."
+            f"matrix, got {_checks.shown(value)}."
         )
     array = _checks.real(value, shape, what)
     matrix = jnp.diag(array) if len(shape) == 1 else array
     known = _checks.concrete(matrix)
     if known is not None and np.max(np.abs(known - known.T)) > 1e-9 * np.max(np.abs(known)):
-        raise ValueError(f"{what} must be a symmetric matrix, got {known.tolist()}.")
+        raise ValueError(f"{what} must be a symmetric matrix, got {_checks.shown(known.tolist())}.")
     return matrix

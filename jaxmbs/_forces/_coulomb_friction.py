@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._constraints import _planar, _spatial, AbstractJoint, Frames, Twists
 from .._custom_types import Scalar
-from ._fields import force_name, not_negative, optional, positive
+from ._fields import force_name, joint_name, not_negative, optional, positive
 from .base import AbstractFrictionLaw, AbstractJointFriction
 
 
@@ -98,7 +99,7 @@ class CoulombFriction(AbstractJointFriction):
 
     kind: ClassVar[str] = "coulomb_friction"
     name: str = eqx.field(static=True, converter=force_name)
-    joint: str = eqx.field(static=True)
+    joint: str = eqx.field(static=True, converter=joint_name)
     coefficient: Scalar = eqx.field(kw_only=True, converter=not_negative("coefficient"))
     velocity: Scalar = eqx.field(kw_only=True, converter=positive("velocity"))
     radius: Scalar | None = eqx.field(
@@ -108,14 +109,14 @@ class CoulombFriction(AbstractJointFriction):
     def law_of(self, joint: AbstractJoint) -> SlidingFriction:
         if type(joint) not in _SLIDING:
             raise ValueError(
-                f"friction in joint {joint.name!r} ({joint.kind}) is not known; it is in "
-                "revolute, translational, cylindrical and spherical joints."
+                f"friction in joint {_checks.shown(joint.name)} ({joint.kind}) is not known; it is "
+                "in revolute, translational, cylindrical and spherical joints."
             )
         sliding = _SLIDING[type(joint)]
         if sliding.turns and self.radius is None:
             raise ValueError(
-                f"joint {joint.name!r} ({joint.kind}) turns, so its friction needs `radius`, that "
-                "of the bearing."
+                f"joint {_checks.shown(joint.name)} ({joint.kind}) turns, so its friction "
+                "needs `radius`, that of the bearing."
             )
         radius = jnp.asarray(0.0) if self.radius is None else self.radius
         return SlidingFriction(self.coefficient, radius, self.velocity, sliding)

@@ -14,6 +14,11 @@ def force_name(value: str) -> str:
     return _checks.name(value, "a force")
 
 
+def joint_name(value: str) -> str:
+    """The name of the joint that a force acts in."""
+    return _checks.reference(value, "joint")
+
+
 def one_body(value: str | Sequence[str]) -> tuple[str, ...]:
     """The name of the body that a force acts on."""
     return _checks.body_names(value, 1)
@@ -37,11 +42,7 @@ def not_negative(what: str) -> Callable[[Numbers], Scalar]:
     """A converter to one number of at least zero."""
 
     def convert(value: Numbers) -> Scalar:
-        array = _checks.real(value, (), what)
-        known = _checks.concrete(array)
-        if known is not None and known < 0:
-            raise ValueError(f"{what} must not be negative, got {known.item():g}.")
-        return array
+        return _checks.not_negative(value, what)
 
     return convert
 

@@ -3,11 +3,12 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._constraints import AbstractJoint, Frames
 from .._constraints.base import AbstractCoordinate
 from .._custom_types import Scalar
 from ._elastic import AbstractElasticLoad
-from ._fields import force_name, number
+from ._fields import force_name, joint_name, number
 from .base import AbstractJointForce
 
 
@@ -41,7 +42,7 @@ class TorsionSpring(AbstractJointForce):
 
     kind: ClassVar[str] = "torsion_spring"
     name: str = eqx.field(static=True, converter=force_name)
-    joint: str = eqx.field(static=True)
+    joint: str = eqx.field(static=True, converter=joint_name)
     stiffness: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("stiffness"))
     damping: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("damping"))
     rest: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("rest"))
@@ -51,8 +52,8 @@ class TorsionSpring(AbstractJointForce):
         coordinates = joint.coordinates()
         if "rotation" not in coordinates:
             raise ValueError(
-                f"joint {joint.name!r} ({joint.kind}) has no rotation; a torsion spring acts "
-                "about a revolute or cylindrical joint."
+                f"joint {_checks.shown(joint.name)} ({joint.kind}) has no rotation; a torsion "
+                "spring acts about a revolute or cylindrical joint."
             )
         return TorsionLoad(
             coordinate=coordinates["rotation"],

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._constraints import Frames, Twists
+from .._constraints._fields import markers as markers_of
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .base import AbstractBodyForce, AbstractLoad
@@ -71,14 +72,9 @@ class UserForce(AbstractBodyForce):
         potential: PotentialFunction | None = None,
     ):
         self.name = _checks.name(name, "a force")
-        if len(markers) == 0:
-            raise ValueError("markers must hold at least one (body, world point), got none.")
-        bodies, points = zip(*markers, strict=True)
-        self.bodies = tuple(bodies)
-        dimension = 2 if _checks.shape_of(points[0]) == (2,) else 3
-        self.at = jnp.stack([_checks.real(p, (dimension,), "markers' points") for p in points])
-        self.function = function
-        self.potential = potential
+        self.bodies, self.at = markers_of(markers)
+        self.function = _checks.function(function, "function")
+        self.potential = None if potential is None else _checks.function(potential, "potential")
 
     def placements(self, references: Frames) -> Frames:
         del references

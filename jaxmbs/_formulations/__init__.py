@@ -1,4 +1,5 @@
 from ._augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
+from ._chosen import chosen_formulation as chosen_formulation
 from ._compare import compare as compare, Comparison as Comparison
 from ._coordinate_partitioning import CoordinatePartitioning as CoordinatePartitioning
 from ._elimination import Elimination as Elimination

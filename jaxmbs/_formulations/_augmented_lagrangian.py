@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers, Scalar
+from .. import _settings
+from .._custom_types import Numbers, Scalar, Setting
 from .._linalg import cholesky, cholesky_solve
 from .._solution import RESULTS
 from .._system import Equations
@@ -18,6 +18,9 @@ from .base import AbstractFormulation, Accelerations, outcome
 # kg^(1/2) m/s^2, below which there is nothing but rounding.
 _MET = 1e-15
 _FAILED = (1e-8, 1e-12)
+
+# In M + alpha C^T D^-1 C of double precision nothing is left of M above this penalty.
+_LARGEST = 1e15
 
 
 class AugmentedLagrangian(AbstractFormulation):
@@ -32,18 +35,19 @@ class AugmentedLagrangian(AbstractFormulation):
     never leave the range of C: they are those of minimum norm. Each iteration solves for the
     change of a alone: solving for a itself would leave an error of alpha times rounding.
 
-    **Arguments:** `penalty`: alpha. `iterations`: at most.
+    **Arguments:** `penalty`: alpha, greater than zero and at most 1e15. `iterations`: at most,
+    1 or more.
+
+    **Raises:** `TypeError` or `ValueError` for one that cannot be.
     """
 
     word: ClassVar[str] = "augmented-lagrangian"
     penalty: Scalar
     iterations: int = eqx.field(static=True)
 
-    def __init__(self, penalty: Numbers = 1e7, iterations: int = 20):
-        self.penalty = _checks.positive(penalty, "penalty")
-        if iterations < 1:
-            raise ValueError(f"iterations must be at least 1, got {iterations}.")
-        self.iterations = iterations
+    def __init__(self, penalty: Setting[Numbers] = 1e7, iterations: Setting[int] = 20):
+        self.penalty = _settings.between(penalty, "penalty", above=0, most=_LARGEST)
+        self.iterations = _settings.whole_number(iterations, "iterations", least=1)
 
     def solve(self, equations: Equations) -> Accelerations:
         descriptor, force = equations.descriptor, equations.force

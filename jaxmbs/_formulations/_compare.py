@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
+from .. import _settings
+from .._custom_types import RealScalarLike, Setting
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
 from .._solvability._table import format_table
-from .._system import AbstractSystem, Equations
+from .._system import AbstractSystem, Equations, takes_state
 from ._augmented_lagrangian import AugmentedLagrangian
+from ._chosen import SUCH_AS
 from ._coordinate_partitioning import CoordinatePartitioning
 from ._elimination import Elimination
 from ._minimum_norm import MinimumNorm
@@ -97,7 +99,7 @@ class Comparison(eqx.Module):
         ]
         if self.contradictions():
             lines += ["", f"Decided by rounding: {', '.join(self.contradictions())}."]
-        if bool(self.solvability.doubtful()):
+        if bool(self.solvability.doubtful):
             lines += ["", self.solvability.doubt()]
         return "\n".join(lines)
 
@@ -145,14 +147,15 @@ def _(formulation: UdwadiaKalaba) -> str:
     return formulation.word + (", semidefinite" if formulation.semidefinite else "")
 
 
+@takes_state(decides_rank=True)
 def compare(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike = 0.0,
-    formulations: Sequence[AbstractFormulation] | None = None,
+    formulations: Setting[Sequence[AbstractFormulation] | None] = None,
     *,
-    seed: int = 0,
+    seed: Setting[int] = 0,
 ) -> Comparison:
     """Solve the equations of motion of one state in several ways, and see where they differ.
 
@@ -162,15 +165,21 @@ def compare(
     change. Friction is left out.
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state; it should be closed and v admissible.
-    `formulations`: default one of each. `seed`: of z.
+    `formulations`: default one of each. `seed`: of z, 0 to 2^32 - 1.
 
     **Returns:** a `Comparison`, which prints as a table.
 
-    **Raises:** `ValueError` for a formulation whose options do not fit the system.
+    **Raises:** `ValueError` for a formulation whose options do not fit the system, `TypeError` for
+    what is no formulation.
     """
-    chosen = _one_of_each() if formulations is None else tuple(formulations)
+    chosen = _one_of_each() if formulations is None else formulations
+    chosen = _settings.instances(chosen, AbstractFormulation, "formulations", SUCH_AS)
+    # JAX takes 32 bits of a seed: others would be the same without a word.
+    seed = _settings.seed(seed, most=2**32 - 1)
     if not chosen:
-        raise ValueError("compare needs at least one formulation, or None for one of each.")
+        raise ValueError(
+            "formulations must hold at least one formulation, or be None for one of each."
+        )
     t = jnp.asarray(t, q.dtype)
     equations = _equations(system, q, v, t)
     runs = tuple(_solve(formulation, equations) for formulation in chosen)

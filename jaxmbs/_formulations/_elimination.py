@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from .._custom_types import BoolScalar, Scalar
+from .. import _settings
+from .._custom_types import BoolScalar, Scalar, Setting
 from .._linalg._pivoted_qr import Pseudoinverse, RANK_TOLERANCE, reflect
 from .._solution import RESULTS
 from .._system import Equations, Structure
@@ -34,14 +35,15 @@ class Elimination(AbstractFormulation):
     choice changes, and with it multipliers jump.
 
     **Raises:** `ValueError` for a name given twice, and, when it is used, for one that is no row
-    (`solve`).
+    (`solve`); `TypeError` for what is no name.
     """
 
     word: ClassVar[str] = "elimination"
     drop: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, drop: Sequence[str] = ()):
-        names = (drop,) if isinstance(drop, str) else tuple(drop)
+    def __init__(self, drop: Setting[Sequence[str]] = ()):
+        given = (drop,) if isinstance(drop, str) else drop
+        names = _settings.names(given, "drop", '("C.y", "W4")')
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"drop names {', '.join(twice)} twice; name each row once.")

@@ -7,8 +7,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers
+from .. import _checks, _settings
+from .._custom_types import Numbers, Setting
 from .._linalg import (
     AbstractFactor,
     cholesky,
@@ -56,9 +56,9 @@ class MinimumNorm(AbstractFormulation):
     weights: Float[Array, " rows"] | None
     clean: bool = eqx.field(static=True)
 
-    def __init__(self, weights: Numbers | None = None, *, clean: bool = True):
+    def __init__(self, weights: Setting[Numbers | None] = None, *, clean: Setting[bool] = True):
         if weights is not None:
-            weights = _checks.real(weights, (np.size(weights),), "weights")
+            weights = _settings.vector(weights, "weights")
             known = _checks.concrete(weights)
             if known is not None and np.any(known <= 0):
                 raise ValueError(
@@ -66,7 +66,7 @@ class MinimumNorm(AbstractFormulation):
                     "weight lets a multiplier become large."
                 )
         self.weights = weights
-        self.clean = clean
+        self.clean = _settings.flag(clean, "clean")
 
     def solve(self, equations: Equations) -> Accelerations:
         if self.weights is None:

@@ -4,6 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _settings
+from .._custom_types import Setting
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations
@@ -26,7 +28,10 @@ class UdwadiaKalaba(AbstractFormulation):
     """
 
     word: ClassVar[str] = "udwadia-kalaba"
-    semidefinite: bool = eqx.field(static=True, default=False)
+    semidefinite: bool = eqx.field(static=True)
+
+    def __init__(self, semidefinite: Setting[bool] = False):
+        self.semidefinite = _settings.flag(semidefinite, "semidefinite")
 
     def solve(self, equations: Equations) -> Accelerations:
         scaled = _augmented(equations) if self.semidefinite else mass_weighted(equations)

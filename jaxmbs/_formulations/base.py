@@ -5,6 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _printing
 from .._custom_types import BoolScalar
 from .._solution import RESULTS
 from .._system import Equations
@@ -21,6 +22,16 @@ class Accelerations(eqx.Module):
     acceleration: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]
     result: RESULTS
+
+    def __str__(self) -> str:
+        if self.acceleration.ndim > 1:
+            return _printing.batch("states", self.acceleration.shape[:-1])
+        failed = _printing.outcome(self.result)
+        lines = [
+            f"dv/dt = {_printing.array(self.acceleration)}",
+            f"multipliers = {_printing.array(self.multipliers)}",
+        ]
+        return "\n".join([*([failed] if failed else []), *lines])
 
 
 class AbstractFormulation(eqx.Module):

@@ -4,6 +4,7 @@ from ._coordinates import (
     PlanarPose as PlanarPose,
     SpatialPoint as SpatialPoint,
     SpatialPose as SpatialPose,
+    turn_matrix as turn_matrix,
 )
 from ._frame import (
     PlanarFrame as PlanarFrame,

@@ -123,6 +123,12 @@ def relative_rotation_vector(rotation: Matrix3) -> Vector3:
     return 2.0 * vector_of_skew(rotation - rotation.T) / (1.0 + trace)
 
 
+def cross_matrix(vector: Vector3) -> Matrix3:
+    """The skew matrix of the cross product with a vector: `vector_of_skew` inverted."""
+    x, y, z = vector
+    return x * _CROSS[0] + y * _CROSS[1] + z * _CROSS[2]
+
+
 def vector_of_skew(matrix: Matrix3) -> Vector3:
     """The vector w of a skew matrix (w x): reads one entry for each component."""
     return jnp.array([matrix[2, 1], matrix[0, 2], matrix[1, 0]])

@@ -4,13 +4,12 @@ from ._assembly import (
     close as close,
     is_closed as is_closed,
     open_constraints as open_constraints,
+    open_in as open_in,
     undefined as undefined,
 )
 from ._geometric_rows import (
     geometric_descriptor as geometric_descriptor,
     geometric_gap as geometric_gap,
-)
-from ._least_squares import (
-    assemble_least_squares as assemble_least_squares,
     scaled_geometric_matrix as scaled_geometric_matrix,
 )
+from ._least_squares import assemble_least_squares as assemble_least_squares

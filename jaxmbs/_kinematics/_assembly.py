@@ -6,12 +6,16 @@ The assembled configuration is defined as the point on Phi = 0 nearest to the st
 
 Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not hurt such a step),
 and Newton's method on the conditions of the minimum slides along the closed configurations to the
-nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_nearest.py` does both
+nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does both
 with the sparse factor of S = C M^-1 C^T. No decision depends on units.
 
+Of a start that is closed but for its drivers, nearest is meant on its branch: where that is not
+what a search from afar finds, or it finds nothing, the drivers are led (`_continuation.py`).
+
 The result carries its own derivative, that of the conditions of the minimum, solved with
-multipliers of minimum norm: exact along every direction that keeps the mechanism closed and its
-rank. (Differentiating the steps would give the derivative of the way, not of the point.)
+multipliers of minimum norm (`_nearest.py`): exact along every direction that keeps the mechanism
+closed and its rank. (Differentiating the steps would give the derivative of the way, not of the
+point.)
 """
 
 import equinox as eqx
@@ -21,10 +25,20 @@ import optimistix as optx
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .. import _printing, _settings
+from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._solution import RESULTS
-from .._system import AbstractSystem
-from ._nearest import close_steps, CLOSED, nearest, Problem
+from .._system import AbstractSystem, is_state, Structure, takes_state
+from ._continuation import driver_way
+from ._geometric_rows import scaled_geometric_matrix
+from ._nearest import nearest
+from ._search import close_steps, CLOSED, Problem
+
+
+# Singular values below the first, relative to the largest, are those of redundant rows; below the
+# second, next to the end of a branch, that of a dead point, to which the way comes as close as the
+# root of its smallest step.
+_FULL, _SINGULAR = 1e-9, 3e-3
 
 
 class Assembly(eqx.Module):
@@ -33,36 +47,76 @@ class Assembly(eqx.Module):
     - `q` (nq,): the configuration. `result`: a `RESULTS` member.
     - `residual` (geometric rows,): what is left of Phi, lengths relative to the characteristic
       length. `distance`: sqrt(d^T M d) from the start (m sqrt(kg)).
+    - `continued`: was it reached by continuation, the drivers led from their values at the start?
+      `reached`: the part of their way that they went, 1 unless the branch ended before.
+      `rank_changed`: continuation met or passed a singular configuration, in which the rank of
+      the geometric rows of C changes.
     """
 
     q: Float[Array, " nq"]
     residual: Float[Array, " geometric"]
     distance: Scalar
     result: RESULTS
+    continued: BoolScalar
+    rank_changed: BoolScalar
+    reached: Scalar
+
+    def __str__(self) -> str:
+        if self.distance.ndim:
+            return _printing.batch("assemblies", self.distance.shape)
+        head = "Closed" if not _printing.outcome(self.result) else _printing.outcome(self.result)
+        return (
+            f"{head}\nresidual at most {_printing.largest(self.residual)}, "
+            f"{float(self.distance):.6g} m sqrt(kg) from the start\nq = {_printing.array(self.q)}"
+        )
 
 
+@takes_state()
 def assemble(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     t: RealScalarLike = 0.0,
     *,
-    max_steps: int = 100,
-    throw: bool = True,
+    max_steps: Setting[int] = 100,
+    throw: Setting[bool] = True,
 ) -> Assembly:
-    """The closed configuration nearest to q in the mass metric of q, drivers at time t.
+    """The closed configuration nearest to q in the mass metric of q, drivers at time t, on the
+    branch of q.
 
-    Redundant constraints do not disturb it. Differentiable, forward and reverse, in q, t and
-    every array of the system; along a direction that breaks closure or rank the derivative
-    means nothing, as there is none.
+    Redundant constraints do not disturb it. A start whose joints are closed (by less than a
+    hundredth of what its drivers ask for) lies on a branch: the configurations to which the
+    drivers lead it without a jump. A search for the nearest point comes first. Where that fails,
+    or may have changed the branch, the drivers are led in steps that adapt, straight on where
+    branches cross, and from there the nearest point is searched. So a system that its drivers
+    determine is where they lead it. (A search is trusted without being led where it moves the
+    bodies by less than 0.05 characteristic lengths and radians, where its steps only become
+    shorter, or where the tangents at both ends agree with the chord to 5 %: right behind a point
+    where branches cross that may be the other one.) A start whose
+    joints are open lies on no branch: its drivers are led, once the joints are closed, where the
+    search fails alone. User-written constraints of time are not led.
 
-    **Arguments:** `q` (nq,): the start; `t`: s; `max_steps`: of each of the two stages, on average.
+    A driver of an angle of which the configuration counts no turns is led from the start's angle,
+    between -pi and pi, towards its value, without whole turns; up to pi / 2 the shorter way round.
+
+    Differentiable, forward and reverse, in q, t and every array of the system, whatever way led
+    there; along a direction that breaks closure or rank the derivative means nothing, as there
+    is none.
+
+    **Arguments:** `q` (nq,): the start; `t`: s; `max_steps`: of each of the two stages of the
+    search, on average; 1 or more.
 
     **Returns:** an `Assembly`.
 
     **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays
-    open and by how much) or the nearest point is not found. Under `jit` or `vmap` that error is
-    raised at run time without the names; with `throw=False` the `result` says so instead.
+    open and by how much, and where its branch ends the driver, its value there and the rank), or
+    the nearest point is not found. Under `jit` or `vmap` that error is raised at run time without
+    the names; with `throw=False` the `result` says so instead.
+
+    Nocedal & Wright 2006, Numerical Optimization, section 18.1 (the nearest point); Allgower &
+    Georg 1990, Numerical Continuation Methods, chapter 6 (the drivers).
     """
+    throw = _settings.flag(throw, "throw")
+    max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     assembly = _assemble(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = assembly.result != RESULTS.successful
@@ -81,8 +135,8 @@ def close(
     *,
     max_steps: int = 100,
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """A closed configuration near q, not exactly the nearest, and what is left of Phi there
-    (lengths relative to the characteristic length).
+    """A closed configuration near q, not exactly the nearest nor on its branch, and what is left
+    of Phi there (lengths relative to the characteristic length).
 
     The first stage of `assemble` alone: cheaper, and not differentiable.
     """
@@ -101,9 +155,14 @@ def open_constraints(
 ) -> list[tuple[str, float, str]]:
     """Joints and drivers that are not closed, the worst first: name, largest residual, unit
     ("m" or "rad"). Concrete arguments only."""
-    structure = system.structure
+    return open_in(system.structure, float(system.characteristic_length()), residual)
+
+
+def open_in(
+    structure: Structure, length: float, residual: Float[Array, " geometric"]
+) -> list[tuple[str, float, str]]:
+    """`open_constraints` of a system of this structure and characteristic length."""
     scaled = np.abs(np.asarray(residual))
-    length = float(system.characteristic_length())
     worst: dict[str, tuple[float, float, str]] = {}
     for value, row in zip(scaled, structure.geometric_rows, strict=True):
         if value <= CLOSED:
@@ -140,12 +199,40 @@ def _explanation(
     unknown = undefined(system, start, t)
     if unknown:
         return unknown
-    still_open = open_constraints(system, _least_residual(system, start, t))
+    ended = assembly.result == RESULTS.assembly_branch_ended
+    left = assembly.residual if ended else _least_residual(system, start, t)
+    still_open = open_constraints(system, left)
     if not still_open:
         return text
     named = [f"{name!r} by {amount:.3g} {unit}" for name, amount, unit in still_open[:3]]
     more = f" and {len(still_open) - 3} more" if len(still_open) > 3 else ""
-    return f"{text} Still open: {', '.join(named)}{more}."
+    return (
+        f"{text}{_end_of_branch(system, start, t, assembly)} Still open: {', '.join(named)}{more}."
+    )
+
+
+def _end_of_branch(
+    system: AbstractSystem, start: Float[Array, " nq"], t: RealScalarLike, assembly: Assembly
+) -> str:
+    """At which value of which driver the branch of the start ended, and the rank there."""
+    if assembly.result != RESULTS.assembly_branch_ended:
+        return ""
+    structure, part = system.structure, float(assembly.reached)
+    led = np.asarray(driver_way(system, start, jnp.asarray(t, start.dtype)))
+    wanted = np.asarray(system.driver_readings(start, t))[2]
+    ends = []
+    for row in np.flatnonzero(structure.driven & (np.abs(led) > CLOSED)):
+        unit = "m" if structure.length_rows[row] else "rad"
+        value = wanted[row] + (1 - part) * led[row]
+        ends.append(f"{structure.row_names[row]!r} at {value:.6g} {unit} of {wanted[row]:.6g}")
+    before, there = (
+        np.linalg.svd(scaled_geometric_matrix(system, q, t), compute_uv=False)
+        for q in (start, assembly.q)
+    )
+    generic = int(np.sum(before > _FULL * before[0]))
+    rank = min(generic, int(np.sum(there > _SINGULAR * there[0])))
+    dead = f", a dead point: the rank falls from {generic} to {rank}" if rank < generic else ""
+    return f" It ended with {', '.join(ends)}{dead}."
 
 
 @eqx.filter_jit
@@ -173,16 +260,23 @@ def _least_residual(
 def _assemble(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> Assembly:
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    valid = is_state(system.structure, q, rest, t)
     if not system.structure.geometric.any():
         # What is left to do is to bring quaternions to unit length.
-        end = system.retract(q, jnp.zeros((system.structure.nv,), q.dtype))
+        end = system.retract(q, rest)
         residual = system.scaled_residual(end, t)
-        return Assembly(end, residual, jnp.zeros((), q.dtype), RESULTS.successful)
-    end, _, found = nearest(Problem(system, q, t), max_steps)
+        none, no = jnp.zeros((), q.dtype), jnp.asarray(False)
+        result = RESULTS.where(valid, RESULTS.successful, RESULTS.state_not_valid)
+        return Assembly(end, residual, none, result, no, no, 1.0 + none)
+    end, _, way = nearest(Problem(system, q, t), max_steps)
     residual = system.scaled_residual(end, t)
-    result = RESULTS.where(found, RESULTS.successful, RESULTS.assembly_not_nearest)
+    result = RESULTS.where(way.nearest, RESULTS.successful, RESULTS.assembly_not_nearest)
     result = RESULTS.where(is_closed(residual), result, RESULTS.assembly_did_not_close)
+    result = RESULTS.where(way.ended, RESULTS.assembly_branch_ended, result)
+    result = RESULTS.where(valid, result, RESULTS.state_not_valid)
     square = 2 * system.kinetic_energy(q, system.difference(q, end))
     moved = square > 0
     distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1.0)), 0.0)
-    return Assembly(end, residual, distance, result)
+    distance = jnp.where(valid, distance, jnp.nan)
+    return Assembly(end, residual, distance, result, way.continued, way.rank_changed, way.reached)

@@ -25,3 +25,15 @@ def geometric_gap(
     residual = system.position_residual(q, t)
     structure = system.structure
     return placed([residual], [structure.geometric_rows], len(structure.rows))
+
+
+def scaled_geometric_matrix(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> Float[Array, "geometric nv"]:
+    """C_h without units: rows and columns of lengths relative to the characteristic length."""
+    structure, length = system.structure, system.characteristic_length()
+    rest = jnp.zeros((structure.nv,), q.dtype)
+    matrix = system.constraint_matrix(q, rest, t)[structure.geometric_rows]
+    rows = jnp.where(structure.length_rows[structure.geometric_rows], length, 1.0)
+    columns = jnp.where(structure.length_columns, length, 1.0)
+    return matrix * columns[None, :] / rows[:, None]

@@ -20,22 +20,11 @@ from .._custom_types import BoolScalar, RealScalarLike
 from .._linalg import leading
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._nearest import still
+from ._geometric_rows import scaled_geometric_matrix
+from ._search import still
 
 
 _MAX_STEPS = 50
-
-
-def scaled_geometric_matrix(
-    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
-) -> Float[Array, "geometric nv"]:
-    """C_h without units: rows and columns of lengths relative to the characteristic length."""
-    structure, length = system.structure, system.characteristic_length()
-    rest = jnp.zeros((structure.nv,), q.dtype)
-    matrix = system.constraint_matrix(q, rest, t)[structure.geometric_rows]
-    rows = jnp.where(structure.length_rows[structure.geometric_rows], length, 1.0)
-    columns = jnp.where(structure.length_columns, length, 1.0)
-    return matrix * columns[None, :] / rows[:, None]
 
 
 def assemble_least_squares(

@@ -49,6 +49,12 @@ class RankDecomposition(eqx.Module):
         decided = (self.rank > 0) & (self.rank < self.pivots.shape[0])
         return jnp.where(decided, kept / jnp.where(decided, dropped, 1.0), jnp.inf)
 
+    def dropped(self) -> Scalar:
+        """First dropped over first pivot; 0 where none is dropped."""
+        padded = jnp.append(self.pivots, 0.0)
+        first = jnp.where(padded[0] > 0, padded[0], 1.0)
+        return padded[self.rank] / first
+
     def margin(self) -> Scalar:
         """Last kept over first pivot; 1 for rank 0."""
         padded = jnp.append(self.pivots, 0.0)

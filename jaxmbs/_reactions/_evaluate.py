@@ -4,19 +4,23 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
-from .._linalg import normalise_rows, RankDecomposition
-from .._solvability import AbstractCriterion, QR, Solvability
-from .._solvability._analyze import _warn_single_precision, analyze_matrix
+from .._custom_types import RealScalarLike, Setting
+from .._linalg import RankDecomposition
+from .._solution import RESULTS
+from .._solvability import AbstractCriterion, chosen_criterion, Solvability
+from .._solvability._analyze import analyze_matrix, scaled
 from .._solvability._questions import generalized_reactions, Questions
-from .._system import AbstractSystem, Structure
+from .._solvability._state import check_numbers
+from .._system import AbstractSystem, Structure, takes_state
 from .._system._places import Places
+from .._verdict import Verdict
 from ._report import Reactions
 from ._wrench_maps import wrench_maps, WrenchMaps
 
 
+@takes_state(decides_rank=True, multipliers="rows")
 def reactions(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -24,7 +28,7 @@ def reactions(
     t: RealScalarLike,
     multipliers: Float[Array, " rows"],
     *,
-    criterion: AbstractCriterion | None = None,
+    criterion: Setting[AbstractCriterion | None] = None,
 ) -> Reactions:
     """What every joint and driver exerts on its bodies, and whether the rigid-body model
     determines it.
@@ -52,15 +56,7 @@ def reactions(
 
     **Raises:** `ValueError` for multipliers of another number of rows.
     """
-    rows = len(system.structure.rows)
-    if multipliers.shape != (rows,):
-        raise ValueError(
-            f"multipliers must be a vector of {rows} numbers, one for each constraint row, got "
-            f"shape {list(multipliers.shape)}; map over the states of a trajectory with jax.vmap."
-        )
-    if q.dtype == jnp.float32:
-        _warn_single_precision()
-    chosen = QR() if criterion is None else criterion
+    chosen = chosen_criterion(criterion)
     return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen)
 
 
@@ -79,23 +75,24 @@ def _reactions(
     maps = wrench_maps(places, matrix)
     # As in `analyze`, which would evaluate the matrix once more.
     length = system.characteristic_length().astype(q.dtype)
-    columns = jnp.where(structure.length_columns, length, 1.0)
-    scaled, row_scale = normalise_rows(lax.stop_gradient(matrix) * columns[None, :])
-    report = analyze_matrix(structure, scaled, row_scale, length, criterion)
+    rows, row_scale = scaled(structure, lax.stop_gradient(matrix), length)
+    check = check_numbers(system, matrix, length, q, v, t)
+    report = analyze_matrix(structure, rows, row_scale, length, check, criterion)
     axes = _axes(places)
     force, torque = maps.of(multipliers, places.layout)
-    force_unique, torque_unique = _components(places, maps, scaled, report, criterion)
+    force_unique, torque_unique = _components(places, maps, rows, report, criterion)
     return Reactions(
         multipliers=multipliers,
         generalized_reactions=_generalized(structure, matrix, jnp.append(multipliers, 0.0)),
         force=_along(axes, force[..., None])[..., 0],
         torque=_along(axes, torque[..., None])[..., 0],
         point=places.point,
+        arm=lax.stop_gradient(jnp.linalg.norm(places.point - places.origin, axis=-1)),
         force_unique=force_unique,
         torque_unique=torque_unique,
         reaction_unique=report.reaction_unique,
         reaction_measure=report.reaction_measure,
-        doubtful=report.doubtful(),
+        doubtful=report.doubtful,
         layout=places.layout,
         structure=structure,
     )
@@ -130,16 +127,16 @@ def _along(
 def _components(
     places: Places,
     maps: WrenchMaps,
-    scaled: Float[Array, "rows nv"],
+    matrix: Float[Array, "rows nv"],
     report: Solvability,
     criterion: AbstractCriterion,
-) -> tuple[Bool[Array, "3 places dim"], Bool[Array, "3 places turns"]]:
+) -> tuple[Verdict, Verdict]:
     """The verdict of each component of each force and torque, along each of the axes."""
     layout = places.layout
     maps, axes = lax.stop_gradient((maps, _axes(places)))
     count, dim, _ = maps.force.shape
     if count == 0:
-        none = jnp.zeros((3, 0, 0), bool)
+        none = Verdict.where(True, jnp.zeros((3, 0, 0), bool))
         return none, none
     # Multipliers of the scaled rows are lambda times the rows' lengths; with forces times the
     # characteristic length all components are torques, whatever the unit of length is.
@@ -152,16 +149,18 @@ def _components(
     every = np.broadcast_to(rows[None, :, None, :], shape).reshape(-1, shape[-1])
     # A criterion that decomposes must not start before the one that made the report has ended
     # (see AbstractCriterion.measure).
-    scaled, _ = lax.optimization_barrier((scaled, report.reaction_measure))
+    matrix, _ = lax.optimization_barrier((matrix, report.reaction_measure))
     (measure,) = criterion.measure(
         _decomposition(report, criterion),
-        scaled,
+        matrix,
         [Questions(functionals.reshape(-1, 1, shape[-1]), every)],
     )
     # All of them are the generalized reaction moved to another point, which changes a measure by
     # a factor: where the whole is unique, its components are.
-    whole = report.reaction_unique[np.array(layout.constraints)]
-    unique = criterion.unique(measure).reshape(shape[:-1]) | whole[None, :, None]
+    whole = report.reaction_unique.unique[np.array(layout.constraints)]
+    components = criterion.unique(measure).reshape(shape[:-1]) | whole[None, :, None]
+    decided = report.result != RESULTS.state_not_valid
+    unique = Verdict.where(decided, components)
     return unique[..., :dim], unique[..., dim:]
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from typing import Annotated
 
 import equinox as eqx
 import jax
@@ -13,8 +14,9 @@ from .._constraints import Driver
 from .._solvability._table import format_table
 from .._system import Structure
 from .._system._places import PlaceLayout
+from .._verdict import Verdict
 from ._text import vector, verdict, verdict_of_states
-from ._wrench import Wrench
+from ._wrench import largest, Wrench
 
 
 _HEADER = ("joint", "type", "on", "force (N)", "torque (N m)", "verdict")
@@ -41,6 +43,8 @@ class Reactions(eqx.Module):
     - `force` (3, places, dim), `torque` (3, places, 1 or 3): what acts on bodies, about
       `point` (places, dim), for each of `Axes`; `force_unique`, `torque_unique`: their
       verdicts, component by component.
+    - `arm` (places,): distance (m) of `point` from the centre of mass of the body (on the ground
+      from the world's origin).
     - `reaction_measure`, `reaction_unique` (constraints,): of each whole reaction, as `analyze`
       gives them; `doubtful`: see there.
     - `layout`: whose they are.
@@ -51,10 +55,11 @@ class Reactions(eqx.Module):
     force: Float[Array, "*batch 3 places dim"]
     torque: Float[Array, "*batch 3 places turns"]
     point: Float[Array, "*batch places dim"]
-    force_unique: Bool[Array, "*batch 3 places dim"]
-    torque_unique: Bool[Array, "*batch 3 places turns"]
+    arm: Float[Array, "*batch places"]
+    force_unique: Annotated[Verdict, "*batch 3 places dim"]
+    torque_unique: Annotated[Verdict, "*batch 3 places turns"]
     reaction_measure: Float[Array, "*batch constraints"]
-    reaction_unique: Bool[Array, "*batch constraints"]
+    reaction_unique: Annotated[Verdict, "*batch constraints"]
     doubtful: Bool[Array, "*batch"]
     layout: PlaceLayout = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
@@ -116,6 +121,7 @@ class Reactions(eqx.Module):
             force=self.force[..., self.axes, k, :],
             torque=self.torque[..., self.axes, k, turn],
             point=self.point[..., k, :],
+            arm=self.arm[..., k],
             force_unique=self.force_unique[..., self.axes, k, :],
             torque_unique=self.torque_unique[..., self.axes, k, turn],
             unique=self.reaction_unique[..., constraint],
@@ -124,7 +130,7 @@ class Reactions(eqx.Module):
             axes=self.axes.name.lower(),
         )
 
-    def unique(self, name: str) -> Bool[Array, "*batch"]:
+    def unique(self, name: str) -> Verdict:
         """Is the whole reaction of the joint or driver of that name unique? As `analyze`."""
         return self.reaction_unique[..., self._constraint(name)]
 
@@ -178,7 +184,10 @@ class Reactions(eqx.Module):
         table = _table_of_states if self.doubtful.ndim else _table_of_state
         lines = [_head(self), "", table(self)]
         if bool(jnp.any(self.doubtful)):
-            lines += ["", "Doubtful: a rank was decided by a hair; `analyze` says how."]
+            nothing = not np.any(self.reaction_unique.decided)
+            said = "Nothing was decided: the state is none."
+            doubt = "Doubtful: a rank was decided by a hair; `analyze` says how."
+            lines += ["", said if nothing else doubt]
         return "\n".join(lines)
 
 
@@ -202,8 +211,7 @@ def _table_of_state(report: Reactions) -> str:
     if not report.layout.bodies:
         return _generalized_table(report)
     wrenches = [report.wrench(name) for name in report.names]
-    force = max((float(jnp.max(jnp.abs(w.force))) for w in wrenches), default=0.0)
-    torque = max((float(jnp.max(jnp.abs(w.torque))) for w in wrenches), default=0.0)
+    force, torque = largest(wrenches)
     lines = [
         (
             w.name,
@@ -222,12 +230,14 @@ def _table_of_states(report: Reactions) -> str:
     if not report.layout.bodies:
         return _generalized_table(report)
     lines = []
-    for w in (report.wrench(name) for name in report.names):
+    wrenches = [report.wrench(name) for name in report.names]
+    most = largest(wrenches)
+    for w in wrenches:
         force = jnp.linalg.norm(w.force, axis=-1)
         torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
         found = verdict_of_states(w.determined)
         kind = _kind(report, w.name)
-        sizes = (vector(jnp.max(force)), vector(jnp.max(torque)))
+        sizes = (vector(jnp.max(force), most[0]), vector(jnp.max(torque), most[1]))
         lines.append((w.name, kind, w.body, *sizes, found))
     return format_table(_HEADER, lines)
 

@@ -4,11 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from .._verdict import Verdict
 
-# Components that are zero for the joint at hand come out of sums of products that cancel.
+
+# Components that are zero for the joint at hand come out of sums of products that cancel, each
+# rounded to 1e-16 of itself; a solution loses some digits more to the condition of its equations.
+# So what is below this part of the largest that it is compared with is not known to be anything.
 _ROUNDING = 1e-12
 
 NOT_UNIQUE = "NOT UNIQUE (one of many)"
+NOT_DECIDED = "NOT DECIDED (no state)"
 
 
 def vector(values: Any, largest: float | None = None) -> str:
@@ -23,8 +28,10 @@ def vector(values: Any, largest: float | None = None) -> str:
     return "(" + ", ".join(f"{x:.6g}" for x in cleaned) + ")"
 
 
-def verdict(unique: Any, force_unique: Any, torque_unique: Any) -> str:
+def verdict(unique: Verdict, force_unique: Verdict, torque_unique: Verdict) -> str:
     """Of one reaction on one body: which of its components are one of many, if any."""
+    if not bool(unique.decided):
+        return NOT_DECIDED
     many = [
         text for text in (_named("force", force_unique), _named("torque", torque_unique)) if text
     ]
@@ -35,8 +42,11 @@ def verdict(unique: Any, force_unique: Any, torque_unique: Any) -> str:
     return "unique"
 
 
-def verdict_of_states(unique: Any) -> str:
+def verdict_of_states(unique: Verdict) -> str:
     """Of one reaction in a batch of states."""
+    undecided = unique.size - int(np.sum(unique.decided))
+    if undecided:
+        return f"{NOT_DECIDED} in {undecided} of {unique.size} states"
     good = np.asarray(unique)
     if good.all():
         return "unique"
@@ -45,7 +55,7 @@ def verdict_of_states(unique: Any) -> str:
     return f"NOT UNIQUE in {np.sum(~good)} of {good.size} states"
 
 
-def _named(what: str, unique: Any) -> str:
+def _named(what: str, unique: Verdict) -> str:
     """`force x y`: the components that are not unique, by their axes; empty if all are."""
     bad = ~np.atleast_1d(np.asarray(unique))
     if bad.size == 1:

@@ -1,6 +1,7 @@
 from ._analyze import analyze as analyze
 from ._criteria import (
     AbstractCriterion as AbstractCriterion,
+    chosen_criterion as chosen_criterion,
     QR as QR,
     RankComparison as RankComparison,
     SVD as SVD,

@@ -1,8 +1,7 @@
 """Solvability of reactions: one decomposition answers every question about multipliers."""
 
-import functools
-import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,24 +10,28 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import IntScalar, RealScalarLike
+from .. import _checks, _settings
+from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
-from .._system import AbstractSystem, Structure
+from .._system import AbstractSystem, Structure, takes_state
+from .._verdict import Verdict
 from . import _questions
-from ._criteria import AbstractCriterion, QR
+from ._criteria import AbstractCriterion, chosen_criterion
 from ._expression import parse_combination
-from ._report import Layout, Solvability
+from ._report import Layout, NO_RANK, Solvability
+from ._state import check_numbers, StateCheck
 
 
+@takes_state(decides_rank=True)
 def analyze(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
     *,
-    criterion: AbstractCriterion | None = None,
-    subsets: Sequence[Sequence[str]] = (),
-    combinations: Sequence[str] = (),
+    criterion: Setting[AbstractCriterion | None] = None,
+    subsets: Setting[Sequence[Sequence[str]]] = (),
+    combinations: Setting[Sequence[str]] = (),
 ) -> Solvability:
     """Which reactions does a rigid-body model determine at this state?
 
@@ -38,26 +41,30 @@ def analyze(
     eq. 5), and a combination c^T lambda iff c^T N = 0. Lengths are scaled by the system's
     characteristic length and rows normalised first, so that no verdict depends on units.
 
-    Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable.
+    Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable. A state that
+    is not finite, or whose quaternions are no rotations, is refused; where numbers are traced, the
+    `result` says so and nothing is decided.
 
     **Arguments:**
 
-    - `q` (nq,), `v` (nv,), `t` (s): the state. It should be closed; v (default 0) matters to
-      nonlinear velocity constraints alone.
+    - `q` (nq,), `v` (nv,), `t` (s): the state; v (default 0) matters to nonlinear velocity
+      constraints alone. Where it is not closed the report says so: then its verdicts are those of
+      C there, and need not be those of the mechanism.
     - `criterion`: `QR()` (default), `SVD()` or `RankComparison()`, with their tolerance.
     - `subsets`: names of joints, drivers or rows whose resultant is asked for.
     - `combinations`: linear expressions in row names, such as `"W1 - W2"`.
 
     **Returns:** a `Solvability`.
 
-    **Raises:** `ValueError` for a name or expression that means nothing in this system.
+    **Raises:** `ValueError` for a name or expression that means nothing in this system;
+    `TypeError` or `ValueError` for what is no state of it, or no criterion.
     """
-    if q.dtype == jnp.float32:
-        _warn_single_precision()
-    structure = system.structure
+    structure, chosen = system.structure, chosen_criterion(criterion)
+    subsets = _subsets(subsets)
     for subset in subsets:
         for name in subset:
             structure.rows_of(name)
+    combinations = _settings.instances(combinations, str, "combinations", '"W1 - W2"')
     for expression in combinations:
         parse_combination(expression, structure.row_names)
     velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
@@ -66,10 +73,18 @@ def analyze(
         q,
         velocity,
         jnp.asarray(t, q.dtype),
-        QR() if criterion is None else criterion,
-        tuple(tuple(subset) for subset in subsets),
-        tuple(combinations),
+        chosen,
+        subsets,
+        combinations,
     )
+
+
+def _subsets(subsets: Any) -> tuple[tuple[str, ...], ...]:
+    if isinstance(subsets, str) or not isinstance(subsets, Sequence):
+        raise TypeError(
+            f'subsets must be a list such as [["A", "B"]], got {_checks.shown(subsets)}.'
+        )
+    return tuple(_settings.names(x, "each of subsets", '["A", "B"]') for x in subsets)
 
 
 @eqx.filter_jit
@@ -82,9 +97,12 @@ def _analyze(
     subsets: tuple[tuple[str, ...], ...],
     expressions: tuple[str, ...],
 ) -> Solvability:
-    matrix, row_scale, length = scaled_constraint_matrix(system, q, v, t)
+    length = system.characteristic_length().astype(q.dtype)
+    raw = system.constraint_matrix(q, v, t)
+    matrix, row_scale = scaled(system.structure, raw, length)
+    check = check_numbers(system, raw, length, q, v, t)
     return analyze_matrix(
-        system.structure, matrix, row_scale, length, criterion, subsets, expressions
+        system.structure, matrix, row_scale, length, check, criterion, subsets, expressions
     )
 
 
@@ -94,9 +112,16 @@ def scaled_constraint_matrix(
     """C with linear columns times the characteristic length and rows of unit length; the
     lengths that the rows had; the characteristic length."""
     length = system.characteristic_length().astype(q.dtype)
-    columns = jnp.where(system.structure.length_columns, length, 1.0)
-    matrix, row_scale = normalise_rows(system.constraint_matrix(q, v, t) * columns[None, :])
-    return matrix, row_scale, length
+    raw = system.constraint_matrix(q, v, t)
+    return *scaled(system.structure, raw, length), length
+
+
+def scaled(
+    structure: Structure, matrix: Float[Array, "rows nv"], length: Scalar
+) -> tuple[Float[Array, "rows nv"], Float[Array, " rows"]]:
+    """C without units, with rows of unit length, and the lengths that they had."""
+    columns = jnp.where(structure.length_columns, length, 1.0)
+    return normalise_rows(matrix * columns[None, :])
 
 
 def analyze_matrix(
@@ -104,12 +129,16 @@ def analyze_matrix(
     matrix: Float[Array, "rows nv"],
     row_scale: Float[Array, " rows"],
     length: Float[Array, ""],
+    check: StateCheck,
     criterion: AbstractCriterion,
     subsets: tuple[tuple[str, ...], ...] = (),
     expressions: tuple[str, ...] = (),
 ) -> Solvability:
-    """All verdicts from a scaled constraint matrix."""
+    """All verdicts from a scaled constraint matrix, and from what its state is worth."""
     matrix, row_scale = lax.stop_gradient((matrix, row_scale))
+    valid = check.valid
+    # Of what is no matrix no decomposition is asked for.
+    matrix = jnp.where(valid, matrix, 0.0)
     layout = _layout(structure, criterion, subsets, expressions)
     decomposition, rank_geometric, rank_velocity = _decompose(structure, matrix, criterion)
     rows, rank = len(structure.rows), decomposition.rank
@@ -134,17 +163,30 @@ def analyze_matrix(
             _questions.combinations(coefficients / row_scale[None, :]),
         ],
     )
+    near = [criterion.near_threshold(measure) for measure in measures]
+    # Measures of nothing are no numbers, so that none can be mistaken for that of a verdict.
     reaction, multiplier, body, subset, subset_body, combination = (
-        (measure, criterion.unique(measure)) for measure in measures
+        (jnp.where(valid, measure, jnp.nan), Verdict.where(valid, criterion.unique(measure)))
+        for measure in measures
+    )
+    rank, redundancy, mobility, rank_geometric, rank_velocity = (
+        jnp.where(valid, number, NO_RANK)
+        for number in (rank, rows - rank, structure.nv - rank, rank_geometric, rank_velocity)
     )
     return Solvability(
+        result=check.result(),
+        residual=check.residual,
         rank=rank,
-        redundancy=rows - rank,
-        mobility=structure.nv - rank,
+        redundancy=redundancy,
+        mobility=mobility,
         rank_geometric=rank_geometric,
         rank_velocity=rank_velocity,
-        rank_gap=decomposition.gap(),
-        margin=decomposition.margin(),
+        rank_gap=jnp.where(valid, decomposition.gap(), jnp.nan),
+        margin=jnp.where(valid, decomposition.margin(), jnp.nan),
+        dropped=jnp.where(valid, decomposition.dropped(), jnp.nan),
+        rounding=check.rounding,
+        tolerance=criterion.tolerance,
+        near_threshold=jnp.any(jnp.concatenate(near)),
         pivots=decomposition.pivots,
         length=length,
         row_scale=row_scale,
@@ -214,13 +256,3 @@ def _on_bodies(
         info = structure.bodies[body]
         selections += [(rows, info.force), (rows, info.torque)]
     return _questions.generalized_reactions(matrix, selections)
-
-
-@functools.cache
-def _warn_single_precision() -> None:
-    warnings.warn(
-        "A rank is being decided in single precision (float32), where a redundant row and a "
-        "nearly redundant one look alike. Switch double precision on with "
-        'jax.config.update("jax_enable_x64", True) before the first array is made.',
-        stacklevel=3,
-    )

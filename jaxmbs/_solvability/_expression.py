@@ -19,8 +19,13 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
 
     **Raises:** `ValueError` that shows where the expression stops making sense.
     """
+    if not isinstance(expression, str):
+        raise ValueError(f"a combination must be a text such as 'W1 - W2', got {expression!r}.")
     parser = _Parser(expression, row_names)
-    value = parser.sum()
+    try:
+        value = parser.sum()
+    except RecursionError:
+        raise ValueError("a combination nests parentheses or signs too deeply.") from None
     if parser.rest():
         raise parser.error("an operator is missing or too much")
     if value[0] != 0:

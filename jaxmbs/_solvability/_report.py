@@ -1,23 +1,35 @@
 """The answer: which reactions a rigid-body model determines."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .. import _printing
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._kinematics import open_in
+from .._solution import RESULTS
 from .._system import Structure
+from .._verdict import Verdict
 from ._table import format_table
 
 
 # A gap between kept and dropped pivots below this makes every verdict doubtful.
-DOUBTFUL_GAP = 1e3
+_DOUBTFUL_GAP = 1e3
 
 # So does a kept pivot this small against the first: a redundancy that numbers of seven or eight
 # digits, or a tolerance of manufacture, may just have hidden.
-DOUBTFUL_MARGIN = 1e-6
+_DOUBTFUL_MARGIN = 1e-6
+
+# So does a pivot near the tolerance, on either side: a kept one up to a thousand times as large, a
+# dropped one down to a ten thousandth of it, or to what rounding may have left: a
+# misalignment that is really there, too small to be meant.
+_ABOVE, _BELOW = 1e3, 1e-4
+
+# The rank, redundancy and mobility of what is no state.
+NO_RANK = -1
 
 
 class Layout(NamedTuple):
@@ -37,9 +49,14 @@ class Layout(NamedTuple):
 class Solvability(eqx.Module):
     """Verdicts on the reactions of a system at one state (or, batched, at many).
 
+    - `result`: a `RESULTS` member: `state_not_valid` if the numbers are no state (then the ranks
+      are -1, measures NaN and verdicts not decided), `configuration_open` if it is not closed.
+      `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
     - `rank`, `redundancy` p, `mobility`, `rank_geometric`, `rank_velocity`.
     - `rank_gap`: last kept over first dropped pivot of the scaled C, infinite if none dropped;
-      `margin`: last kept over first pivot.
+      `margin`, `dropped`: last kept and first dropped pivot over the first one; `tolerance`: the
+      threshold between them; `rounding`: below it a dropped pivot is nothing but rounding.
+      `near_threshold`: is any measure near that of the other verdict?
     - `reaction_measure`, `reaction_unique` (constraints,): of C_X^T lambda_X.
     - `multiplier_measure`, `multiplier_unique` (rows,).
     - `body_measure`, `body_unique` (pairs, 2): resultant force and torque of one constraint on
@@ -53,6 +70,8 @@ class Solvability(eqx.Module):
     ranks (`rank`); 0 is unique.
     """
 
+    result: RESULTS
+    residual: Float[Array, " geometric"]
     rank: IntScalar
     redundancy: IntScalar
     mobility: IntScalar
@@ -60,22 +79,26 @@ class Solvability(eqx.Module):
     rank_velocity: IntScalar
     rank_gap: Scalar
     margin: Scalar
+    dropped: Scalar
+    rounding: Scalar
+    tolerance: Scalar
+    near_threshold: BoolScalar
     pivots: Float[Array, " k"]
     length: Scalar
     row_scale: Float[Array, " rows"]
     null_space: Float[Array, "rows rows"]
     reaction_measure: Float[Array, " constraints"]
-    reaction_unique: Bool[Array, " constraints"]
+    reaction_unique: Annotated[Verdict, "constraints"]
     multiplier_measure: Float[Array, " rows"]
-    multiplier_unique: Bool[Array, " rows"]
+    multiplier_unique: Annotated[Verdict, "rows"]
     body_measure: Float[Array, "pairs 2"]
-    body_unique: Bool[Array, "pairs 2"]
+    body_unique: Annotated[Verdict, "pairs 2"]
     subset_measure: Float[Array, " subsets"]
-    subset_unique: Bool[Array, " subsets"]
+    subset_unique: Annotated[Verdict, "subsets"]
     subset_body_measure: Float[Array, "subset_pairs 2"]
-    subset_body_unique: Bool[Array, "subset_pairs 2"]
+    subset_body_unique: Annotated[Verdict, "subset_pairs 2"]
     combination_measure: Float[Array, " combinations"]
-    combination_unique: Bool[Array, " combinations"]
+    combination_unique: Annotated[Verdict, "combinations"]
     layout: Layout = eqx.field(static=True)
 
     @property
@@ -83,17 +106,17 @@ class Solvability(eqx.Module):
         """Names of rows, constraints and bodies."""
         return self.layout.structure
 
-    def unique(self, name: str) -> BoolScalar:
+    def unique(self, name: str) -> Verdict:
         """Is the generalized reaction of the joint or driver of that name unique?"""
         info = self.structure.constraint(name)
         return self.reaction_unique[..., self.structure.constraints.index(info)]
 
-    def multipliers_unique(self, name: str) -> BoolScalar:
+    def multipliers_unique(self, name: str) -> Verdict:
         """Is every multiplier of the joint, driver or row of that name unique?"""
         rows = np.array(self.structure.rows_of(name))
-        return jnp.all(self.multiplier_unique[..., rows], axis=-1)
+        return self.multiplier_unique[..., rows].all(axis=-1)
 
-    def on_body(self, name: str, body: str) -> Bool[Array, " 2"]:
+    def on_body(self, name: str, body: str) -> Verdict:
         """Are the resultant (force, torque) of that joint on that body unique?
 
         **Raises:** `ValueError` if the joint does not act on the body.
@@ -106,22 +129,83 @@ class Solvability(eqx.Module):
                 return self.body_unique[..., k, :]
         raise ValueError(f"{name!r} does not act on a moving body {body!r}.")
 
-    def doubtful(self) -> BoolScalar:
-        """Is the rank decided by a hair: the gap between kept and dropped pivots small, or the
-        last kept pivot itself?"""
-        return (self.rank_gap < DOUBTFUL_GAP) | (self.margin < DOUBTFUL_MARGIN)
+    @property
+    def _kept_by_a_hair(self) -> Bool[Array, "..."]:
+        near = self.margin < jnp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
+        return near | (self.rank_gap < _DOUBTFUL_GAP)
+
+    @property
+    def _dropped_by_a_hair(self) -> Bool[Array, "..."]:
+        return self.dropped > jnp.maximum(_BELOW * self.tolerance, self.rounding)
+
+    @property
+    def doubtful(self) -> Bool[Array, "..."]:
+        """Is a verdict decided by a hair: the last kept or the first dropped pivot near the
+        tolerance, or a measure near the threshold? Of what is no state all is doubtful."""
+        near = self._kept_by_a_hair | self._dropped_by_a_hair | self.near_threshold
+        return near | ~self.decided
+
+    @property
+    def decided(self) -> Bool[Array, "..."]:
+        """Are there verdicts? Not where the state is none, nor, in a sweep, where its
+        configuration was not found."""
+        valid = jnp.asarray(self.result != RESULTS.state_not_valid)
+        return valid & jnp.all(self.reaction_unique.decided, axis=-1)
 
     def doubt(self) -> str:
-        """What is doubtful, in one sentence."""
-        return (
-            f"Doubtful: the last kept pivot is {float(self.rank_gap):.3g} times the first "
-            f"dropped one and {float(self.margin):.3g} times the first; the configuration is near "
-            "a singular one, or the model's numbers are not exact."
-        )
+        """What is doubtful, and what would turn it, in a sentence or two; empty if nothing is.
+        Concrete values only."""
+        if not bool(self.decided):
+            return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
+        rank = int(self.rank)
+        reasons, against = [], ""
+        if bool(jnp.isfinite(self.rank_gap)):
+            against = f" and {float(self.rank_gap):.3g} times the first dropped one"
+        if bool(self._kept_by_a_hair):
+            reasons.append(
+                f"the last kept pivot is {float(self.margin):.3g} times the first"
+                f"{against}, so that parts moved by about {self._misalignment(self.margin)} would "
+                f"make the rank {rank - 1}; the configuration is near a singular one, or the "
+                "model's numbers are not exact"
+            )
+        if bool(self._dropped_by_a_hair):
+            reasons.append(
+                f"the first dropped pivot is {float(self.dropped):.3g} times the first, more than "
+                f"rounding leaves, as of parts that are misaligned by about "
+                f"{self._misalignment(self.dropped)}: if that is meant, the rank is {rank + 1}, "
+                "and if not, give more digits"
+            )
+        if bool(self.near_threshold):
+            reasons.append(
+                "a measure is near the threshold between unique and not unique, and changes with "
+                "the configuration or the model's last digits"
+            )
+        return f"Doubtful: {'; and '.join(reasons)}." if reasons else ""
+
+    def _misalignment(self, pivot: Scalar) -> str:
+        """Rows and columns of C are relative to the characteristic length."""
+        size = float(pivot * self.pivots[0])
+        return f"{size * float(self.length):.2g} m or {size:.2g} rad"
+
+    def left_null_space(self) -> np.ndarray:
+        """Orthonormal N (rows, p) with N^T C = 0, C scaled. Concrete values only.
+
+        **Raises:** `ValueError` where nothing was decided.
+        """
+        if not bool(self.decided):
+            raise ValueError(self.doubt())
+        return np.asarray(self.null_space)[:, int(self.rank) :]
+
+    def openness(self) -> str:
+        """Which joints and drivers are open and by how much, in one sentence; empty if none is.
+        Concrete values only."""
+        return openness(self.structure, self.length, self.residual)
 
     def __str__(self) -> str:
         if self.rank.ndim:
             return f"Solvability of {self.rank.shape} states (index it to print one)"
+        if not bool(self.decided):
+            return self.doubt()
         head = [
             f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, "
             f"rank {int(self.rank)} ({int(self.rank_geometric)} geometric, "
@@ -131,15 +215,17 @@ class Solvability(eqx.Module):
         ]
         table = format_table(("joint", "type", "rows", "reaction", "measure"), self.rows())
         notes = []
-        if bool(self.doubtful()):
-            notes = [
-                "",
-                self.doubt(),
-            ]
+        if bool(self.result == RESULTS.configuration_open):
+            notes += ["", self.openness()]
+        if bool(self.doubtful):
+            notes += ["", self.doubt()]
         return "\n".join([*head, table, *notes])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: name, type, number of rows, verdict, measure."""
+        """The table's lines: name, type, number of rows, verdict, measure.
+
+        **Raises:** `ValueError` where nothing was decided.
+        """
         lines = []
         for i, info in enumerate(self.structure.constraints):
             unique = bool(self.reaction_unique[i])
@@ -156,3 +242,17 @@ class Solvability(eqx.Module):
                 )
             )
         return lines
+
+
+def openness(structure: Structure, length: Scalar, residual: Float[Array, " geometric"]) -> str:
+    """Which joints and drivers are open and by how much, in a sentence or two; empty if none is."""
+    opened = open_in(structure, float(length), residual)
+    if not opened:
+        return ""
+    named = ", ".join(f"{name!r} by {amount:.3g} {unit}" for name, amount, unit in opened[:3])
+    more = f" and {len(opened) - 3} more" if len(opened) > 3 else ""
+    return (
+        f"Not closed: {named}{more} open; these verdicts are those of C in this "
+        "configuration and need not be the mechanism's. Assemble it first, and give the time "
+        "at which its drivers stand so."
+    )

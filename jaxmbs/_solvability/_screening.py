@@ -1,15 +1,21 @@
 """A fast first pass over the verdicts: no decomposition, and cost linear in the size of a chain."""
 
+from typing import Annotated
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .. import _printing
+from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._fixed import fixed
-from .._system import AbstractSystem, Structure
-from ._analyze import _warn_single_precision, analyze
-from ._criteria import AbstractCriterion
-from ._report import Solvability
+from .._solution import RESULTS
+from .._system import AbstractSystem, Structure, takes_state
+from .._verdict import Verdict
+from ._analyze import analyze
+from ._criteria import AbstractCriterion, chosen_criterion
+from ._report import NO_RANK, openness, Solvability
+from ._state import check_numbers
 from ._table import format_table
 
 
@@ -34,6 +40,8 @@ class Screening(eqx.Module):
     """Verdicts on all reactions of a system at one state (or, batched, at many), each certain or
     doubtful.
 
+    - `result`: as in `Solvability`; where the numbers are no state, `redundancy` is -1 and nothing
+      is decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
     - `trace`: of the projector on the left null space; `redundancy` p is the nearest integer.
     - `reaction_measure`, `reaction_unique`, `certain` (constraints,): of C_X^T lambda_X.
 
@@ -42,31 +50,39 @@ class Screening(eqx.Module):
     there. 0 is unique. Nothing depends on units, frames or order.
     """
 
+    result: RESULTS
+    residual: Float[Array, " geometric"]
+    length: Scalar
     trace: Scalar
     redundancy: IntScalar
     reaction_measure: Float[Array, " constraints"]
-    reaction_unique: Bool[Array, " constraints"]
+    reaction_unique: Annotated[Verdict, "constraints"]
     certain: Bool[Array, " constraints"]
     structure: Structure = eqx.field(static=True)
 
-    def unique(self, name: str) -> Bool[Array, "..."]:
+    def unique(self, name: str) -> Verdict:
         """Is the generalized reaction of the joint or driver of that name unique?"""
         info = self.structure.constraint(name)
         return self.reaction_unique[..., self.structure.constraints.index(info)]
 
+    @property
     def doubtful(self) -> Bool[Array, "..."]:
-        """Is any verdict doubtful, or the redundancy?"""
+        """Is any verdict doubtful, or the redundancy? Of what is no state all is."""
         far = jnp.abs(self.trace - self.redundancy) > _DISTANCE
-        return far | ~jnp.all(self.certain, axis=-1)
+        return far | ~jnp.all(self.certain & self.reaction_unique.decided, axis=-1)
 
     def settled(self, report: Solvability) -> "Screening":
         """The same with what is doubtful taken from `analyze` at this state."""
-        clear = ~report.doubtful()[..., None]
+        clear = ~report.doubtful[..., None]
+        unique = jnp.where(self.certain, self.reaction_unique.unique, report.reaction_unique.unique)
         return Screening(
+            result=report.result,
+            residual=report.residual,
+            length=report.length,
             trace=self.trace,
             redundancy=report.redundancy,
             reaction_measure=self.reaction_measure,
-            reaction_unique=jnp.where(self.certain, self.reaction_unique, report.reaction_unique),
+            reaction_unique=Verdict.where(report.reaction_unique.decided, unique),
             certain=self.certain | clear,
             structure=self.structure,
         )
@@ -74,27 +90,31 @@ class Screening(eqx.Module):
     def __str__(self) -> str:
         if self.redundancy.ndim:
             return f"Screening of {self.redundancy.shape} states (index it to print one)"
+        if bool(self.result == RESULTS.state_not_valid):
+            return f"Nothing was decided. {_printing.outcome(self.result)}"
         head = f"redundancy p = {int(self.redundancy)} (trace {float(self.trace):.6g})"
         header = ("joint", "type", "reaction", "verdict", "measure")
         lines = [
             (
                 info.name,
                 info.kind,
-                "unique" if unique else "not unique",
+                str(unique),
                 "certain" if certain else "doubtful",
                 f"{measure:.1e}",
             )
             for info, unique, certain, measure in zip(
                 self.structure.constraints,
-                self.reaction_unique.tolist(),
+                self.reaction_unique,
                 self.certain.tolist(),
                 self.reaction_measure.tolist(),
                 strict=True,
             )
         ]
-        return "\n".join([head, "", format_table(header, lines)])
+        opened = openness(self.structure, self.length, self.residual)
+        return "\n".join([head, "", format_table(header, lines), *(["", opened] if opened else [])])
 
 
+@takes_state(decides_rank=True)
 def screen(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -120,8 +140,6 @@ def screen(
 
     **Returns:** a `Screening`.
     """
-    if q.dtype == jnp.float32:
-        _warn_single_precision()
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     return _screen(system, q, velocity, jnp.asarray(t, q.dtype))
 
@@ -146,23 +164,30 @@ def _screen(
     unique = measure <= _MIDDLE
     null = change <= jnp.maximum(_CHANGE * measure, _ROUNDING)
     precise = q.dtype == jnp.float64
+    certain = jnp.where(unique, measure <= _ZERO, (measure >= _NOT_ZERO) & null)
+    check = check_numbers(system, jnp.append(measure, trace), length, q, v, t)
+    valid = check.valid
     return Screening(
-        trace=trace,
-        redundancy=jnp.round(trace).astype(int),
-        reaction_measure=measure,
-        reaction_unique=unique,
-        certain=jnp.where(unique, measure <= _ZERO, (measure >= _NOT_ZERO) & null) & precise,
+        result=check.result(),
+        residual=check.residual,
+        length=length,
+        trace=jnp.where(valid, trace, jnp.nan),
+        redundancy=jnp.where(valid, jnp.round(trace).astype(int), NO_RANK),
+        reaction_measure=jnp.where(valid, measure, jnp.nan),
+        reaction_unique=Verdict.where(valid, unique),
+        certain=certain & precise & valid,
         structure=structure,
     )
 
 
+@takes_state(decides_rank=True)
 def verdicts(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
     *,
-    criterion: AbstractCriterion | None = None,
+    criterion: Setting[AbstractCriterion | None] = None,
 ) -> Screening:
     """Which reactions are unique, at one state of a system of any size?
 
@@ -173,7 +198,8 @@ def verdicts(
     **Returns:** a `Screening`, in which a verdict is doubtful only where `analyze` is in doubt
     as well.
     """
+    chosen = chosen_criterion(criterion)
     first = screen(system, q, v, t)
-    if not bool(first.doubtful()):
+    if not bool(first.doubtful):
         return first
-    return first.settled(analyze(system, q, v, t, criterion=criterion))
+    return first.settled(analyze(system, q, v, t, criterion=chosen))

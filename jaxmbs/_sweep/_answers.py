@@ -12,7 +12,9 @@ import numpy as np
 from jax.tree_util import GetAttrKey, KeyPath
 from jaxtyping import Array
 
+from .._custom_types import BoolScalar
 from .._solution import RESULTS
+from .._verdict import MEANINGS, Verdict
 
 
 # Dimensions, and variables that are no part of the answer.
@@ -64,7 +66,9 @@ def variables(
                 zip(_words(template, path, len(leaf.shape)), leaf.shape, strict=True)
             )
         )
-        attributes = {"units": units[name]} if name in units else {}
+        attributes: dict[str, Any] = {"units": units[name]} if name in units else {}
+        if isinstance(_owner(template, path), Verdict):
+            attributes |= MEANINGS
         found.append(Variable(name, leaf.shape, np.dtype(leaf.dtype), dimensions, attributes))
     return tuple(found)
 
@@ -75,7 +79,7 @@ def _is_shape(leaf: Any) -> bool:
 
 def _name_of(path: KeyPath) -> str:
     words = [jax.tree_util.keystr((key,), simple=True) for key in path]
-    # A RESULTS member holds its code in a private field.
+    # A RESULTS member and a verdict hold their numbers in a private field.
     return ".".join(w for w in words if w != "_value").replace("/", "_") or "answer"
 
 
@@ -83,14 +87,25 @@ def _words(template: Any, path: KeyPath, count: int) -> list[str]:
     """What the annotation of the field that holds the array calls each axis; empty words where
     it says nothing."""
     none = [""] * count
+    if isinstance(_owner(template, path), Verdict):
+        path = path[:-1]
     if not path or not isinstance(path[-1], GetAttrKey):
         return none
+    owner = _owner(template, path)
+    hints = {field.name: field.type for field in dataclasses.fields(owner)}
+    hint = hints.get(path[-1].name)
+    # Of a verdict: Annotated[Verdict, "constraints"].
+    said = getattr(hint, "dim_str", " ".join(getattr(hint, "__metadata__", ())))
+    words = said.replace("*batch", "").split()
+    return words if len(words) == count else none
+
+
+def _owner(template: Any, path: KeyPath) -> Any:
+    """What holds the last thing of a path."""
     owner = template
     for key in path[:-1]:
         owner = _step(owner, key)
-    hints = {field.name: field.type for field in dataclasses.fields(owner)}
-    words = getattr(hints.get(path[-1].name), "dim_str", "").split()
-    return words if len(words) == count else none
+    return owner
 
 
 def _step(owner: Any, key: Any) -> Any:
@@ -140,6 +155,17 @@ def sentences() -> dict[int, tuple[str, str]]:
     """The word and the text of each `RESULTS` member, by its number."""
     names = vars(RESULTS)["_name_to_item"]
     return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
+
+
+def undecided_where(failed: BoolScalar, answer: Any) -> Any:
+    """The same answer, in which no verdict is decided where the case has no configuration."""
+
+    def verdict(leaf: Any) -> Any:
+        if not isinstance(leaf, Verdict):
+            return leaf
+        return Verdict.where(leaf.decided & ~failed, leaf.unique)
+
+    return jax.tree.map(verdict, answer, is_leaf=lambda x: isinstance(x, Verdict))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from .. import _checks, _settings
+from .._custom_types import Setting
 from .._errors import ModelError
 from .._extras import optional
 
@@ -31,16 +33,18 @@ class Cases(eqx.Module):
 
     `Cases.grid`, `Cases.uniform`, `Cases.sobol` and `Cases.latin_hypercube` make tables.
 
-    **Raises:** `ModelError` (a `ValueError`) that names what is wrong.
+    **Raises:** `ModelError` (a `ValueError`) that names what is wrong; `TypeError` for what is of
+    another type.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
     values: tuple[np.ndarray, ...]
     origin: str = eqx.field(static=True)
 
-    def __init__(self, table: Mapping[str, Any], *, origin: str = "table"):
+    def __init__(self, table: Setting[Mapping[str, Any]], *, origin: Setting[str] = "table"):
+        _settings.mapping(table, "table", '{"bodies.crank.mass": [1.0, 2.0]}')
         if len(table) == 0:
-            raise ModelError("a sweep needs at least one name to vary, got none.")
+            raise ModelError("table must hold at least one name to vary, got none.")
         self.names = tuple(table)
         self.values = tuple(_column(name, column) for name, column in table.items())
         lengths = {name: len(x) for name, x in zip(self.names, self.values, strict=True)}
@@ -48,15 +52,24 @@ class Cases(eqx.Module):
             told = ", ".join(f"{name!r} {n}" for name, n in lengths.items())
             raise ModelError(f"all names must have the same number of cases, got {told}.")
         if len(self) == 0:
-            raise ModelError("a sweep needs at least one case, got none.")
-        self.origin = origin
+            raise ModelError("each name of Cases needs at least one case, got none.")
+        self.origin = _settings.text(origin, "origin", "'table'")
+
+    def __str__(self) -> str:
+        lines = [f"{len(self)} cases ({self.origin})"]
+        for name, values in zip(self.names, self.values, strict=True):
+            lines.append(f"{name}: {np.min(values):.6g} to {np.max(values):.6g}")
+        return "\n".join(lines)
 
     def __len__(self) -> int:
         return len(self.values[0])
 
     @classmethod
-    def grid(cls, axes: Mapping[str, Sequence[float] | np.ndarray]) -> "Cases":
+    def grid(cls, axes: Setting[Mapping[str, Sequence[float] | np.ndarray]]) -> "Cases":
         """Every combination of the values of each name, the last name fastest."""
+        _settings.mapping(axes, "axes", '{"bodies.crank.mass": [1.0, 2.0]}')
+        if not axes:
+            raise ModelError("axes must hold the values of at least one name, got none.")
         columns = [_column(name, axis) for name, axis in axes.items()]
         shape = [len(column) for column in columns]
         picks = np.indices(shape).reshape(len(shape), -1)
@@ -65,19 +78,29 @@ class Cases(eqx.Module):
 
     @classmethod
     def uniform(
-        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+        cls,
+        ranges: Setting[Mapping[str, Sequence[Any] | np.ndarray]],
+        count: Setting[int],
+        *,
+        seed: Setting[int],
     ) -> "Cases":
         """`count` independent random cases, uniform between the lowest and highest value of
         each name: numbers, or arrays for names that are arrays."""
+        seed = _settings.seed(seed)
         draw = np.random.default_rng(seed).random
         return _scaled(ranges, count, lambda n, d: draw((n, d)), f"uniform, seed {seed}")
 
     @classmethod
     def sobol(
-        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+        cls,
+        ranges: Setting[Mapping[str, Sequence[Any] | np.ndarray]],
+        count: Setting[int],
+        *,
+        seed: Setting[int],
     ) -> "Cases":
         """`count` points of a scrambled Sobol sequence between the lowest and highest values,
         more even than random ones (extra `sweep`)."""
+        seed = _settings.seed(seed)
 
         def points(n: int, dimension: int) -> np.ndarray:
             # The sequence is balanced in powers of two; what is beyond is cut off.
@@ -90,10 +113,15 @@ class Cases(eqx.Module):
 
     @classmethod
     def latin_hypercube(
-        cls, ranges: Mapping[str, Sequence[Any] | np.ndarray], count: int, *, seed: int
+        cls,
+        ranges: Setting[Mapping[str, Sequence[Any] | np.ndarray]],
+        count: Setting[int],
+        *,
+        seed: Setting[int],
     ) -> "Cases":
         """`count` points of a Latin hypercube: each name visits each of `count` equal parts of
         its range once (extra `sweep`)."""
+        seed = _settings.seed(seed)
 
         def points(n: int, dimension: int) -> np.ndarray:
             rng = np.random.default_rng(seed)
@@ -102,11 +130,11 @@ class Cases(eqx.Module):
         return _scaled(ranges, count, points, f"Latin hypercube, seed {seed}")
 
 
-def _column(name: str, column: Any) -> np.ndarray:
-    try:
-        array = np.array(column, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name!r} needs an array of numbers, got {column!r}.") from None
+def _column(name: Any, column: Any) -> np.ndarray:
+    _settings.text(name, "a name of Cases", "'bodies.crank.mass'")
+    if not _settings.holds_numbers(column) and np.size(column):
+        raise ModelError(f"{name!r} needs an array of numbers, got {_checks.shown(column)}.")
+    array = np.array(column, dtype=float)
     if array.ndim == 0:
         raise ModelError(f"{name!r} needs one value for each case, got the number {array:g}.")
     if not np.all(np.isfinite(array)):
@@ -115,21 +143,24 @@ def _column(name: str, column: Any) -> np.ndarray:
 
 
 def _scaled(
-    ranges: Mapping[str, Sequence[Any] | np.ndarray],
-    count: int,
+    ranges: Any,
+    count: Any,
     points: Callable[[int, int], np.ndarray],
     origin: str,
 ) -> Cases:
     """Points of the unit cube between the bounds of each name."""
-    if count < 1:
-        raise ModelError(f"the number of cases must be at least 1, got {count}.")
+    _settings.mapping(ranges, "ranges", '{"bodies.crank.mass": (1.0, 2.0)}')
+    count = _settings.whole_number(count, "count", least=1)
     bounds = {}
     for name, pair in ranges.items():
-        if len(pair) != 2:
-            raise ModelError(f"{name!r} needs a lowest and a highest value, got {pair!r}.")
+        got = f"got {_checks.shown(pair)}."
+        if isinstance(pair, str) or np.ndim(pair) == 0 or len(pair) != 2:
+            raise ModelError(f"{name!r} needs a lowest and a highest value, {got}")
+        if not all(map(_settings.holds_numbers, pair)):
+            raise ModelError(f"{name!r} needs numbers as its lowest and highest, {got}")
         low, high = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in pair))
         if not np.all(np.isfinite(low) & np.isfinite(high) & (low <= high)):
-            raise ModelError(f"{name!r} must range from a lower to a higher value, got {pair!r}.")
+            raise ModelError(f"{name!r} must range from a lower to a higher value, {got}")
         bounds[name] = low, high
     sizes = [low.size for low, _ in bounds.values()]
     cube = points(count, sum(sizes)) if bounds else np.zeros((count, 0))

@@ -1,12 +1,15 @@
 """How parts that are a little off fit together: the question of a Monte-Carlo of tolerances."""
 
+from typing import Annotated
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
+from .. import _printing
+from .._custom_types import RealScalarLike, Setting
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
 from .._formulations._truncated import Truncated
@@ -18,6 +21,7 @@ from .._solution import RESULTS
 from .._solvability._analyze import scaled_constraint_matrix
 from .._system import AbstractSystem, Model, Structure
 from .._system._places import PlaceLayout
+from .._verdict import Verdict
 from ._planning import subject_of
 from ._questions import AbstractQuestion, Case
 
@@ -55,11 +59,22 @@ class Fit(eqx.Module):
     residual: Float[Array, " geometric"]
     force: Float[Array, "constraints dim"]
     torque: Float[Array, "constraints turns"]
-    force_unique: Bool[Array, "constraints dim"]
-    torque_unique: Bool[Array, "constraints turns"]
+    force_unique: Annotated[Verdict, "constraints dim"]
+    torque_unique: Annotated[Verdict, "constraints turns"]
     result: RESULTS
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        if self.misfit.ndim > 1:
+            return _printing.batch("fits", self.misfit.shape[:-1])
+        failed = _printing.outcome(self.result)
+        lines = [failed] if failed else []
+        if not self.contradictions:
+            lines.append("no constraint can contradict the others")
+        for own, amount in zip(self.contradictions, self.misfit, strict=True):
+            lines.append(f"{own}: off by {float(amount):.4g} {own.unit}")
+        return "\n".join(lines)
 
 
 class Misfit(AbstractQuestion):
@@ -89,17 +104,17 @@ class Misfit(AbstractQuestion):
     """
 
     basis: Float[Array, "geometric contradictions"]
-    force_unique: Bool[Array, "constraints dim"]
-    torque_unique: Bool[Array, "constraints turns"]
+    force_unique: Annotated[Verdict, "constraints dim"]
+    torque_unique: Annotated[Verdict, "constraints turns"]
     rank: int = eqx.field(static=True)
     rank_geometric: int = eqx.field(static=True)
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
 
     def __init__(
         self,
-        system: Model | AbstractSystem,
-        q: Float[Array, " nq"] | None = None,
-        t: RealScalarLike = 0.0,
+        system: Setting[Model | AbstractSystem],
+        q: Setting[Float[Array, " nq"] | None] = None,
+        t: Setting[RealScalarLike] = 0.0,
     ):
         exact, _, q, v, t = subject_of(system, q, None, t).place({})
         if not is_closed(exact.scaled_residual(q, t)):

@@ -10,9 +10,10 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike
+from .. import _settings
+from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
-from .._system import AbstractSystem, Model
+from .._system import AbstractSystem, Model, takes_state
 from .._version import __version__
 from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
 from ._cases import Cases
@@ -30,28 +31,34 @@ _SHARE = 8
 
 
 def subject_of(
-    system: Model | AbstractSystem,
-    q: Float[Array, " nq"] | None,
-    v: Float[Array, " nv"] | None,
-    t: RealScalarLike,
+    system: Setting[Model | AbstractSystem],
+    q: Setting[Float[Array, " nq"] | None],
+    v: Setting[Float[Array, " nv"] | None],
+    t: Setting[RealScalarLike],
 ) -> AbstractSubject:
     """What is varied, and the state from which cases start."""
     start = None
     if isinstance(system, Model):
-        if q is not None or v is not None or t != 0.0:
+        if q is not None or v is not None or np.ndim(t) or t != 0.0:
             own = system.system()
-            start = _state(
-                own.reference_q if q is None else q, own.initial_v if v is None else v, t
+            start = _start(
+                own, own.reference_q if q is None else q, own.initial_v if v is None else v, t
             )
         return ModelSubject(system, start)
     if q is None:
         raise ModelError("a system needs a configuration to start from; give q.")
-    rest = jnp.zeros((system.structure.nv,), q.dtype)
-    return SystemSubject(system, _state(q, rest if v is None else v, t))
+    return SystemSubject(system, _start(system, q, v, t))
 
 
-def _state(q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike) -> State:
-    return State(jnp.asarray(q), jnp.asarray(v), jnp.asarray(t, jnp.asarray(q).dtype))
+@takes_state(decides_rank=True)
+def _start(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+) -> State:
+    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    return State(q, velocity, jnp.asarray(t, q.dtype))
 
 
 def named(subject: AbstractSubject, cases: Cases) -> Cases:
@@ -72,12 +79,19 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
     return Cases(dict(zip(names, cases.values, strict=True)), origin=cases.origin)
 
 
-def devices_of(devices: Mesh | Sequence[Device] | None) -> tuple[Device, ...]:
-    """All the devices, in order."""
-    given = devices.devices.flat if isinstance(devices, Mesh) else devices
-    chosen = tuple(jax.devices() if given is None else given)
+def devices_of(devices: Any) -> tuple[Device, ...]:
+    """All the devices, in order.
+
+    **Raises:** `TypeError` for what are no devices, `ModelError` for none or one that is named
+    twice.
+    """
+    given = tuple(devices.devices.flat) if isinstance(devices, Mesh) else devices
+    given = jax.devices() if given is None else given
+    chosen = _settings.instances(given, jax.Device, "devices", "jax.devices()[0]")
+    if len(set(chosen)) < len(chosen):
+        raise ModelError("devices names one device twice; name each once.")
     if len(chosen) == 0:
-        raise ModelError("a sweep needs at least one device, got none.")
+        raise ModelError("devices must name at least one device, got none.")
     return chosen
 
 
@@ -96,8 +110,6 @@ def chunk_of(
 
     **Raises:** `ModelError` if the store has other chunks than the user wants.
     """
-    if given is not None and given < 1:
-        raise ModelError(f"chunk must be at least 1 case, got {given}.")
     wanted = None if given is None else -(-given // width) * width
     if stored is not None:
         if wanted not in (None, stored):

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from .._solution import RESULTS
-from ._answers import code_of, first_failure
+from ._answers import code_of, first_failure, undecided_where
 from ._questions import AbstractQuestion, Case
 from ._subjects import AbstractSubject, Placed
 
@@ -49,6 +49,7 @@ class Campaign(eqx.Module):
         if self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
         answer = self.question(Case(system, q, v, t))
+        answer = undecided_where(result != RESULTS.successful, answer)
         if self.question.second is not None:
             again = (result == RESULTS.successful) & self.question.second.wanted(answer)
         return {"answer": answer, "code": _code(result, answer, q), "q": q, "again": again}

@@ -3,17 +3,27 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar, IntScalar, Scalar
+from .. import _printing, _settings
+from .._custom_types import BoolScalar, IntScalar, Scalar, Setting
 from .._kinematics import assemble
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, analyze, screen, Screening, Solvability
+from .._solvability import (
+    AbstractCriterion,
+    analyze,
+    chosen_criterion,
+    screen,
+    Screening,
+    Solvability,
+)
 from .._system import AbstractSystem, Structure
+from .._verdict import Verdict
 
 
 # Any function of the state: (system, q, v, t) to arrays.
@@ -88,22 +98,37 @@ class Asked(AbstractQuestion):
 class Verdicts(eqx.Module):
     """Which reactions are unique at one state (or, batched, at many).
 
-    - `rank` of C, `redundancy` p (degree of redundancy), `mobility`.
+    - `rank` of C, `redundancy` p (degree of redundancy), `mobility`; -1 where the state is none.
     - `reaction_unique` (constraints,): of C_X^T lambda_X; `certain`: beyond doubt.
     - `rechecked`: decided by a decomposition.
-    - `result`: `RESULTS.verdict_doubtful` where a decomposition is in doubt as well.
+    - `result`: that of `Solvability`, then `RESULTS.verdict_doubtful` where a decomposition is in
+      doubt as well.
     """
 
     rank: IntScalar
     redundancy: IntScalar
     mobility: IntScalar
-    reaction_unique: Bool[Array, " constraints"]
+    reaction_unique: Annotated[Verdict, "constraints"]
     certain: Bool[Array, " constraints"]
     rechecked: BoolScalar
     result: RESULTS
     structure: Structure = eqx.field(static=True)
 
-    def unique(self, name: str) -> Bool[Array, "..."]:
+    def __str__(self) -> str:
+        if self.rank.ndim:
+            return _printing.batch("states", self.rank.shape)
+        doubt = _printing.outcome(self.result)
+        if not bool(np.all(self.reaction_unique.decided)):
+            return f"Nothing was decided. {doubt}".strip()
+        named = zip(self.structure.constraint_names, self.reaction_unique.unique, strict=True)
+        lines = [
+            f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}, mobility "
+            f"{int(self.mobility)}",
+            f"unique: {', '.join(name for name, unique in named if bool(unique)) or 'none'}",
+        ]
+        return "\n".join([*lines, *([doubt] if doubt else [])])
+
+    def unique(self, name: str) -> Verdict:
         """Is the generalized reaction of the joint or driver of that name unique?"""
         info = self.structure.constraint(name)
         return self.reaction_unique[..., self.structure.constraints.index(info)]
@@ -116,8 +141,14 @@ class Certification(AbstractQuestion):
     **Arguments:** `criterion`: of `analyze` (default its own); `every`: `analyze` every case.
     """
 
-    criterion: AbstractCriterion | None = None
-    every: bool = eqx.field(default=False, static=True)
+    criterion: AbstractCriterion | None
+    every: bool = eqx.field(static=True)
+
+    def __init__(
+        self, criterion: Setting[AbstractCriterion | None] = None, every: Setting[bool] = False
+    ):
+        self.criterion = None if criterion is None else chosen_criterion(criterion)
+        self.every = _settings.flag(every, "every")
 
     @property
     def second(self) -> "_Decomposition | None":
@@ -143,34 +174,50 @@ class _Decomposition(AbstractSecondLook):
 
     def __call__(self, case: Case, answer: Verdicts) -> Verdicts:
         found = _decomposed(case, self.criterion)
-        unique = jnp.where(answer.certain, answer.reaction_unique, found.reaction_unique)
+        unique = jnp.where(
+            answer.certain, answer.reaction_unique.unique, found.reaction_unique.unique
+        )
         return dataclasses.replace(
-            found, reaction_unique=unique, certain=answer.certain | found.certain
+            found,
+            reaction_unique=Verdict.where(found.reaction_unique.decided, unique),
+            certain=answer.certain | found.certain,
         )
 
 
 def _decomposed(case: Case, criterion: AbstractCriterion | None) -> Verdicts:
     report = analyze(*case, criterion=criterion)
-    certain = jnp.broadcast_to(~report.doubtful(), report.reaction_unique.shape)
+    certain = jnp.broadcast_to(~report.doubtful, report.reaction_unique.shape)
     return _verdicts(report, certain, rechecked=True)
 
 
 def _verdicts(
     found: Screening | Solvability, certain: Bool[Array, " constraints"], rechecked: bool
 ) -> Verdicts:
-    rank = len(found.structure.rows) - found.redundancy
+    structure = found.structure
+    decided = found.result != RESULTS.state_not_valid
+    rank = len(structure.rows) - found.redundancy
+    rank, mobility = (
+        jnp.where(decided, number, found.redundancy) for number in (rank, structure.nv - rank)
+    )
+    doubt = RESULTS.where(found.doubtful, RESULTS.verdict_doubtful, RESULTS.successful)
     return Verdicts(
         rank=rank,
         redundancy=found.redundancy,
-        mobility=found.structure.nv - rank,
+        mobility=mobility,
         reaction_unique=found.reaction_unique,
-        certain=certain,
+        certain=certain & (found.result == RESULTS.successful),
         rechecked=jnp.asarray(rechecked),
-        result=RESULTS.where(found.doubtful(), RESULTS.verdict_doubtful, RESULTS.successful),
-        structure=found.structure,
+        result=RESULTS.where(found.result != RESULTS.successful, found.result, doubt),
+        structure=structure,
     )
 
 
-def as_question(question: AbstractQuestion | Function) -> AbstractQuestion:
-    """A plain function becomes a question without a second look."""
-    return question if isinstance(question, AbstractQuestion) else Asked(question)
+def as_question(question: Any) -> AbstractQuestion:
+    """A plain function becomes a question without a second look.
+
+    **Raises:** `TypeError` for what cannot be asked.
+    """
+    if isinstance(question, AbstractQuestion):
+        return question
+    such_as = "a function (system, q, v, t), or a question such as Certification()"
+    return Asked(_settings.function(question, "question", such_as))

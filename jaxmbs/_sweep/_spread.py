@@ -7,6 +7,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
+from .. import _settings
+from .._custom_types import Setting
 from .._errors import ModelError
 from .._reactions import NOT_UNIQUE
 from .._solvability._table import format_table
@@ -75,7 +77,7 @@ class Spread(eqx.Module):
         return "\n".join([head, "", format_table(header, lines)])
 
 
-def spread(found: Sweep) -> Spread:
+def spread(found: Setting[Sweep]) -> Spread:
     """The distribution of the misfits and reactions of a sweep of the question `Misfit`.
 
     Components of reactions that are zero in all cases (but for rounding) are left out.
@@ -83,6 +85,7 @@ def spread(found: Sweep) -> Spread:
     **Raises:** `ModelError` (a `ValueError`) for a sweep of another question, or where no case
     could be put together.
     """
+    _settings.instance(found, Sweep, "found", "the Sweep that sweep returns")
     answers, good = found.answers(), found.result == 0
     if not isinstance(answers, Fit):
         raise ModelError("a spread needs a sweep of the question jaxmbs.Misfit.")

@@ -11,7 +11,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from .._custom_types import RealScalarLike
+from .. import _checks, _settings
+from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
 from .._system import AbstractSystem, Model
@@ -89,20 +90,20 @@ class Sweep(eqx.Module):
 
 
 def sweep(
-    question: AbstractQuestion | Function,
-    system: Model | AbstractSystem,
-    cases: Cases,
+    question: Setting[AbstractQuestion | Function],
+    system: Setting[Model | AbstractSystem],
+    cases: Setting[Cases],
     *,
-    q: Float[Array, " nq"] | None = None,
-    v: Float[Array, " nv"] | None = None,
-    t: RealScalarLike = 0.0,
-    assemble: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    chunk: int | None = None,
-    devices: Mesh | Sequence[Device] | None = None,
-    width: int | None = None,
-    units: Mapping[str, str] | None = None,
-    progress: bool = False,
+    q: Setting[Float[Array, " nq"] | None] = None,
+    v: Setting[Float[Array, " nv"] | None] = None,
+    t: Setting[RealScalarLike] = 0.0,
+    assemble: Setting[bool] = True,
+    store: Setting[str | os.PathLike[str] | None] = None,
+    chunk: Setting[int | None] = None,
+    devices: Setting[Mesh | Sequence[Device] | None] = None,
+    width: Setting[int | None] = None,
+    units: Setting[Mapping[str, str] | None] = None,
+    progress: Setting[bool] = False,
 ) -> Sweep:
     """Ask a question of many cases of a system: other numbers, other configurations.
 
@@ -142,25 +143,31 @@ def sweep(
 
     **Returns:** a `Sweep`.
 
-    **Raises:** `ModelError` (a `ValueError`) for names, values or a store that cannot be; then
-    nothing has been written.
+    **Raises:** `ModelError` (a `ValueError`) for names, values or a store that cannot be,
+    `ValueError` or `TypeError` for another setting that cannot be; then nothing has been written.
     """
     began = time.time()
+    question = as_question(question)
+    cases = _settings.instance(cases, Cases, "cases", 'Cases, such as Cases.grid({"motor": [0.0]})')
+    assemble, progress = _settings.flag(assemble, "assemble"), _settings.flag(progress, "progress")
+    address = None if store is None else os.fspath(_settings.path(store, "store"))
+    chunk = None if chunk is None else _settings.whole_number(chunk, "chunk", least=1)
+    width = None if width is None else _settings.whole_number(width, "width", least=1)
+    units = _units(units)
+    chosen = devices_of(devices)
     subject = subject_of(system, q, v, t)
     cases = named(subject, cases)
-    chosen = devices_of(devices)
-    if store is None and jax.process_count() > 1:
+    if address is None and jax.process_count() > 1:
         raise ModelError("several processes need a store that all of them can reach.")
     platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
-    campaign = Campaign(as_question(question), subject, cases.names, assemble, batch)
+    campaign = Campaign(question, subject, cases.names, assemble, batch)
     shapes = shapes_of(campaign, cases.values)
-    address = None if store is None else os.fspath(store)
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)
     each = bytes_of_case(cases, shapes)
     size = chunk_of(chunk, stored, len(cases), batch, each, chosen)
-    layout = layout_of(system, subject, cases, shapes, units or {}, size, fingerprint)
+    layout = layout_of(system, subject, cases, shapes, units, size, fingerprint)
     opened = open_store(address, layout, cases, fresh=stored is None)
     template = shapes["answer"]
     computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
@@ -168,3 +175,13 @@ def sweep(
         opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})
     meet("finished")
     return Sweep(cases, computed, seconds, layout, opened, template, address)
+
+
+def _units(units: Any) -> Mapping[str, str]:
+    given = {} if units is None else units
+    such_as = '{"force": "N"}'
+    _settings.mapping(given, "units", such_as)
+    # A number without a unit may say so by an empty text.
+    if not all(isinstance(unit, str) for unit in given.values()):
+        raise TypeError(f"units must be texts such as {such_as}, got {_checks.shown(given)}.")
+    return given

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .. import _settings
+from .._custom_types import Setting
 from .._errors import ModelError
 from .._system import Model
 from ._cases import Cases
@@ -18,11 +20,11 @@ _POINTS = ("at", "points")
 
 def tolerances(
     model: Model,
-    widths: Mapping[str, float] | float,
-    count: int,
+    widths: Setting[Mapping[str, float] | float],
+    count: Setting[int],
     *,
-    seed: int,
-    uniform: bool = False,
+    seed: Setting[int],
+    uniform: Setting[bool] = False,
 ) -> Cases:
     """`count` independent cases in which numbers of the parts of a model deviate at random.
 
@@ -38,20 +40,26 @@ def tolerances(
       uniform ones. One number (m) is the width of all coordinates of all joints' marker points.
     - `seed`: of the random numbers.
 
-    **Raises:** `ModelError` (a `ValueError`) for names that mean nothing and widths below 0.
+    **Raises:** `ModelError` (a `ValueError`) for names that mean nothing; `ValueError` or
+    `TypeError` for widths below 0 and other settings that cannot be.
     """
     subject = ModelSubject(model, None)
-    given = widths if isinstance(widths, Mapping) else _all_points(model, widths)
-    if count < 1:
-        raise ModelError(f"the number of cases must be at least 1, got {count}.")
+    count = _settings.whole_number(count, "count", least=1)
+    seed, uniform = _settings.seed(seed), _settings.flag(uniform, "uniform")
+    if isinstance(widths, Mapping):
+        given = _settings.mapping(widths, "widths", '{"joints.B.at.x": 1e-4}')
+    else:
+        given = _all_points(model, _settings.known_number(widths, "widths", least=0))
+    sizes = {
+        name: _settings.known_number(x, f"the width of {name!r}", least=0)
+        for name, x in given.items()
+    }
     rng = np.random.default_rng(seed)
     arrays: dict[str, np.ndarray] = {}
     twice = doubled(subject, [subject.name(name) for name in given])
     if twice is not None:
         raise ModelError(f"{twice!r} is given twice.")
-    for name, width in given.items():
-        if not (np.isfinite(width) and width >= 0):
-            raise ModelError(f"the width of {name!r} must be 0 or more, got {width:g}.")
+    for name, width in sizes.items():
         whole, entry = subject.parted(subject.name(name))
         values = arrays.setdefault(whole, _repeated(subject, whole, count))
         naming = subject.naming(whole)

@@ -1,14 +1,19 @@
+from typing import Annotated
+
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Float
 
-from .._custom_types import IntScalar, Scalar
+from .. import _printing
+from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._dynamics import solve_with_friction
 from .._formulations import MinimumNorm
 from .._solution import RESULTS
 from .._solvability import analyze
 from .._solvability._questions import generalized_reactions
-from .._system import AbstractSystem, Structure
+from .._system import AbstractSystem, Structure, takes_state
+from .._verdict import Verdict
 
 
 class Workspace(eqx.Module):
@@ -17,21 +22,36 @@ class Workspace(eqx.Module):
     - `rank`, `redundancy`, `rank_gap`, `margin`, `reaction_unique` (constraints,): as in
       `Solvability`.
     - `force` (N): the largest resultant force on a body that is unique; 0 if none is.
-    - `result`: a `RESULTS` member, of the multipliers.
+    - `result`: a `RESULTS` member, of the state and the multipliers.
     """
 
     rank: IntScalar
     redundancy: IntScalar
     rank_gap: Scalar
     margin: Scalar
-    reaction_unique: Bool[Array, " constraints"]
+    reaction_unique: Annotated[Verdict, "constraints"]
     force: Scalar
     result: RESULTS
     structure: Structure = eqx.field(static=True)
 
+    def __str__(self) -> str:
+        if self.rank.ndim:
+            return _printing.batch("states", self.rank.shape)
+        failed = _printing.outcome(self.result)
+        if not bool(np.all(self.reaction_unique.decided)):
+            return f"Nothing was decided. {failed}".strip()
+        named = zip(self.structure.constraint_names, self.reaction_unique.unique, strict=True)
+        lines = [
+            f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}; largest unique force "
+            f"{float(self.force):.6g} N",
+            f"unique: {', '.join(name for name, unique in named if bool(unique)) or 'none'}",
+        ]
+        return "\n".join([*([failed] if failed else []), *lines])
 
+
+@takes_state(decides_rank=True)
 def workspace(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> Workspace:
     """The question of a map over a workspace: what is unique, how clearly, and how large do
     forces become that can be known?
@@ -53,14 +73,14 @@ def workspace(
     questions = generalized_reactions(system.constraint_matrix(q, v, t), selections)
     own = jnp.append(solved.multipliers, 0.0)[questions.rows]
     forces = jnp.linalg.norm(jnp.einsum("pcr,pr->pc", questions.coefficients, own), axis=1)
-    known = jnp.where(report.body_unique[:, 0], forces, 0.0)
+    known = jnp.where(report.body_unique.unique[:, 0], forces, 0.0)
     return Workspace(
         rank=report.rank,
         redundancy=report.redundancy,
         rank_gap=report.rank_gap,
         margin=report.margin,
         reaction_unique=report.reaction_unique,
-        force=jnp.max(known, initial=0.0),
-        result=solved.result,
+        force=jnp.where(report.decided, jnp.max(known, initial=0.0), jnp.nan),
+        result=RESULTS.where(report.result != RESULTS.successful, report.result, solved.result),
         structure=structure,
     )

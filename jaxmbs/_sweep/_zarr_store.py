@@ -13,6 +13,7 @@ import numpy as np
 
 from .._errors import ModelError
 from .._extras import optional
+from .._verdict import NOT_DECIDED
 from ._answers import CASE, CHUNK, DONE
 from ._stores import AbstractStore, Layout
 
@@ -164,7 +165,8 @@ def _fill(dtype: np.dtype) -> Any:
     """What a case that has not been computed shows."""
     if np.issubdtype(dtype, np.inexact):
         return np.nan
-    return False if dtype == np.bool_ else 0
+    # Verdicts are the only numbers of one byte.
+    return NOT_DECIDED if dtype == np.int8 else dtype.type(0)
 
 
 def remove_remains(address: str) -> None:

@@ -1,3 +1,4 @@
+from ._doors import takes_state as takes_state
 from ._equations import Equations as Equations
 from ._generalized import (
     GeneralizedSystem as GeneralizedSystem,
@@ -6,6 +7,7 @@ from ._generalized import (
 )
 from ._model import Model as Model
 from ._multibody import MultibodySystem as MultibodySystem
+from ._states import is_state as is_state, LARGEST as LARGEST
 from ._structure import (
     BodyInfo as BodyInfo,
     ConstraintInfo as ConstraintInfo,

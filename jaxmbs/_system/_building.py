@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._bodies import AbstractBody, AbstractMarker, PlanarMarker, SpatialMarker
 from .._constraints import AbstractJoint, AbstractPrimitive, Driver, Frames
 from .._forces import (
@@ -66,6 +67,10 @@ def build(
     forces: Sequence[AbstractForce],
 ) -> Built:
     """Check that the parts belong together, and lay them out."""
+    bodies = _checks.parts(bodies, AbstractBody, "bodies")
+    joints = _checks.parts(joints, AbstractJoint, "joints")
+    drivers = _checks.parts(drivers, Driver, "drivers")
+    forces = _checks.parts(forces, AbstractForce, "forces")
     _unique("body", (GROUND, *(b.name for b in bodies)))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
@@ -84,6 +89,8 @@ def build(
         bodies=tuple(_body_info(b, slots[b.name]) for b in bodies),
         quantities=quantities,
         nq=nq,
+        lengths=_lengths(bodies, slots),
+        quaternions=_quaternions(bodies, slots),
     )
     groups = _constraint_groups(constraints, infos, slots)
     ground = PlanarPose if dimension == 2 else SpatialPose
@@ -132,7 +139,8 @@ class _Placer:
         for name in part.bodies:
             if name not in self._makers:
                 raise ValueError(
-                    f"body {name!r} was never declared; there are {', '.join(self._makers)}."
+                    f"body {_checks.shown(name)} was never declared; there are "
+                    f"{_checks.listed(self._makers)}."
                 )
         if all(name == GROUND for name in part.bodies):
             raise ValueError("it acts on the ground alone; name a moving body.")
@@ -160,7 +168,9 @@ def _unique(what: str, names: Iterable[str]) -> None:
     for name in names:
         if name in seen:
             reserved = " (it is the fixed frame)" if name == GROUND else ""
-            raise ValueError(f"{what} name {name!r} is used twice{reserved}; rename one.")
+            raise ValueError(
+                f"{what} name {_checks.shown(name)} is used twice{reserved}; rename one."
+            )
         seen.add(name)
 
 
@@ -189,7 +199,29 @@ def _body_info(body: AbstractBody, slot: _Slot) -> BodyInfo:
         body.name,
         tuple(c for c, q in columns if q == "length"),
         tuple(c for c, q in columns if q == "angle"),
+        tuple(slot.q.tolist()),
     )
+
+
+def _lengths(bodies: Sequence[AbstractBody], slots: dict[str, _Slot]) -> tuple[int, ...]:
+    """Where in q lengths stand."""
+    return tuple(
+        int(place)
+        for body in bodies
+        for place in slots[body.name].q[list(body.inertia_properties().coordinates.lengths)]
+    )
+
+
+def _quaternions(
+    bodies: Sequence[AbstractBody], slots: dict[str, _Slot]
+) -> tuple[tuple[int, ...], ...]:
+    """Where in q each quaternion stands."""
+    found = []
+    for body in bodies:
+        own = body.inertia_properties().coordinates.quaternion
+        if own:
+            found.append(tuple(slots[body.name].q[list(own)].tolist()))
+    return tuple(found)
 
 
 def _constraints(
@@ -201,7 +233,7 @@ def _constraints(
         try:
             markers = place.markers(joint)
         except ValueError as error:
-            raise ValueError(f"joint {joint.name!r}: {error}") from None
+            raise ValueError(f"joint {_checks.shown(joint.name)}: {error}") from None
         by_name[joint.name] = (joint, markers)
         constraints.append(
             _Constraint(
@@ -217,14 +249,14 @@ def _constraints(
     for driver in drivers:
         if driver.joint not in by_name:
             raise ValueError(
-                f"driver {driver.name!r}: joint {driver.joint!r} was never declared; there "
-                f"are {', '.join(by_name) or 'none'}."
+                f"driver {_checks.shown(driver.name)}: joint {_checks.shown(driver.joint)} was "
+                f"never declared; there are {_checks.listed(by_name)}."
             )
         joint, markers = by_name[driver.joint]
         try:
             primitives = (driver.primitive(joint),)
         except ValueError as error:
-            raise ValueError(f"driver {driver.name!r}: {error}") from None
+            raise ValueError(f"driver {_checks.shown(driver.name)}: {error}") from None
         constraints.append(
             _Constraint(driver.name, driver.kind, None, joint.bodies, primitives, markers, False)
         )
@@ -341,7 +373,8 @@ class _Sites:
         """
         if name not in self._joints:
             raise ValueError(
-                f"joint {name!r} was never declared; there are {', '.join(self._joints) or 'none'}."
+                f"joint {_checks.shown(name)} was never declared; there are "
+                f"{_checks.listed(self._joints)}."
             )
         return self._joints[name]
 
@@ -351,7 +384,7 @@ def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -
     try:
         return make(*arguments)
     except ValueError as error:
-        raise ValueError(f"force {force.name!r}: {error}") from None
+        raise ValueError(f"force {_checks.shown(force.name)}: {error}") from None
 
 
 def _force_groups(

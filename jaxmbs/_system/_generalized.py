@@ -15,6 +15,7 @@ from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._linalg import DenseDescriptor
 from ._jitted import jitted
 from ._places import no_places, Places
+from ._states import state_method
 from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
 
@@ -128,14 +129,17 @@ class GeneralizedSystem(AbstractSystem):
         length: Numbers = 1.0,
         bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     ):
-        names = [_checks.name(c, "a coordinate") for c in coordinates]
+        names = [
+            _checks.name(c, "a coordinate") for c in _checks.name_list(coordinates, "coordinates")
+        ]
         if len(set(names)) != len(names):
             raise ValueError(f"coordinates must have different names, got {names!r}.")
         self.mass_function = mass_matrix
         self.force_function = force
         self.conditions = tuple(constraints.values())
         self.length = _checks.positive(length, "length")
-        self.structure = _structure(names, constraints, lengths, bodies or {})
+        own = _checks.name_list(lengths, "lengths")
+        self.structure = _structure(names, constraints, own, bodies or {})
 
     @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
@@ -153,6 +157,12 @@ class GeneralizedSystem(AbstractSystem):
     ) -> Float[Array, " geometric"]:
         t = jnp.asarray(t, q.dtype)
         return self._positions(q, t)[self.structure.geometric_rows]
+
+    @state_method()
+    def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
+        # What depends on time here is part of a function of the user's, whose value is unknown.
+        del t
+        return jnp.zeros((3, len(self.structure.rows)), q.dtype)
 
     @jitted
     def constraint_matrix(
@@ -180,11 +190,13 @@ class GeneralizedSystem(AbstractSystem):
         )
         return -change
 
+    @state_method()
     def descriptor(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> DenseDescriptor:
         return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
 
+    @state_method(multipliers="rows")
     def friction(
         self,
         q: Float[Array, " nq"],
@@ -203,19 +215,41 @@ class GeneralizedSystem(AbstractSystem):
     def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
         return 0.5 * v @ self.mass_function(q) @ v
 
+    @state_method()
     def places(self, q: Float[Array, " nq"]) -> Places:
         del q
         return no_places(self.structure)
 
+    @state_method()
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q
         return v
 
+    @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
 
+    @state_method(end="q")
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         return end - q
+
+    @state_method()
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        return jnp.eye(self.structure.nv, dtype=q.dtype)
+
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+        return jnp.zeros((self.structure.nv,) * 2, rate.dtype)
+
+    @state_method()
+    def steady(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        rate: Float[Array, "3"],
+        t: RealScalarLike,
+    ) -> Float[Array, " nq"]:
+        del rate
+        return q + v * t
 
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))
@@ -223,6 +257,7 @@ class GeneralizedSystem(AbstractSystem):
     def characteristic_length(self) -> Scalar:
         return jax.lax.stop_gradient(self.length)
 
+    @state_method()
     def release_options(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> tuple[ReleaseOption, ...]:
@@ -278,9 +313,11 @@ def _structure(
                 name,
                 columns(force, f"body {name!r}"),
                 columns(torque, f"body {name!r}"),
+                columns((*force, *torque), f"body {name!r}"),
             )
             for name, (force, torque) in bodies.items()
         ),
         quantities=tuple("length" if i in length_columns else "angle" for i in range(len(names))),
         nq=len(names),
+        lengths=tuple(sorted(length_columns)),
     )

@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from .._bodies import AbstractInertia, AbstractMarker
-from .._constraints import AbstractJoint, AbstractPrimitive, Frames, Twists
+from .._constraints import AbstractJoint, AbstractPrimitive, Driven, Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
@@ -130,6 +130,11 @@ def twists(frames: Frames, rates: Frames) -> Twists:
 def position(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, " geometric"]:
     """Residual of the geometric rows."""
     return jnp.concatenate([p.position(frames, t) for p in primitives])
+
+
+def reading(primitives: tuple[Driven], frames: Frames, t: Scalar) -> Float[Array, "3"]:
+    """Of a driver, the one primitive of its group."""
+    return primitives[0].reading(frames, t)
 
 
 def velocity(

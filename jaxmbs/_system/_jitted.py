@@ -5,10 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
+from ._states import state_method
+
 
 def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled method of a system. Plain numbers become arrays first: as they are, each new
-    value of a time would compile anew."""
+    """A compiled method of a system, of a state that is one. Plain numbers become arrays first: as
+    they are, each new value of a time would compile anew."""
     compiled = eqx.filter_jit(method)
 
     @functools.wraps(method)
@@ -16,4 +18,4 @@ def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
         arrays = {key: jnp.asarray(value) for key, value in named.items()}
         return compiled(self, *map(jnp.asarray, arguments), **arrays)
 
-    return call
+    return state_method(multipliers="rows")(call)

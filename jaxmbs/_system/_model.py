@@ -41,13 +41,15 @@ class Model(eqx.Module):
         remark: str = "",
     ):
         if dimension not in (2, 3):
-            raise ValueError(f"dimension must be 2 (planar) or 3 (spatial), got {dimension!r}.")
-        self.name = name
+            raise ValueError(
+                f"dimension must be 2 (planar) or 3 (spatial), got {_checks.shown(dimension)}."
+            )
+        self.name = _checks.title(name, "a model")
         self.dimension = dimension
-        self.bodies = tuple(bodies)
-        self.joints = tuple(joints)
-        self.drivers = tuple(drivers)
-        self.forces = tuple(forces)
+        self.bodies = _checks.parts(bodies, AbstractBody, "bodies")
+        self.joints = _checks.parts(joints, AbstractJoint, "joints")
+        self.drivers = _checks.parts(drivers, Driver, "drivers")
+        self.forces = _checks.parts(forces, AbstractForce, "forces")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.remark = remark
 

@@ -25,6 +25,7 @@ from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, stored_energy
 from ._markers import arms_of, frames_of, motion_of
 from ._places import Places, places_of
+from ._states import state_method
 from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
 
@@ -81,14 +82,11 @@ class MultibodySystem(AbstractSystem):
 
     @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        matrix = jnp.zeros((self.structure.nv,) * 2, q.dtype)
-        for group in self.body_groups:
-            block = map_parts(
-                lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"])
-            )
-            start = group.indices["v"][:, 0]
-            matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
-        return matrix
+        blocks = [
+            map_parts(lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"]))
+            for group in self.body_groups
+        ]
+        return self._diagonal(blocks, q)
 
     @jitted
     def force(
@@ -120,6 +118,21 @@ class MultibodySystem(AbstractSystem):
             residual = map_parts(_groups.position, group.primitives, frames, shared=(t,))
             parts.append(residual.ravel())
         return taken(jnp.concatenate(parts), self.indices["geometric_order"])
+
+    @jitted
+    def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
+        t = jnp.asarray(t, q.dtype)
+        groups = [group for group in self.constraint_groups if group.joint is None]
+        rows = len(self.structure.rows)
+        if not groups:
+            return jnp.zeros((3, rows), q.dtype)
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        found = [
+            map_parts(_groups.reading, group.primitives, frames, shared=(t,))
+            for group, frames in zip(groups, frames_of(groups, coordinates), strict=True)
+        ]
+        places = [group.indices["row"] for group in groups]
+        return jnp.stack([placed([x[:, k] for x in found], places, rows) for k in range(3)])
 
     @jitted
     def constraint_matrix(
@@ -244,6 +257,7 @@ class MultibodySystem(AbstractSystem):
     def _places(self, kind: str) -> list[np.ndarray]:
         return [group.indices[kind] for group in self.body_groups]
 
+    @state_method()
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
             jax.vmap(group.inertia.coordinates.rate)(
@@ -253,6 +267,7 @@ class MultibodySystem(AbstractSystem):
         ]
         return placed(parts, self._places("q"), self.structure.nq)
 
+    @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
             jax.vmap(group.inertia.coordinates.retract)(
@@ -262,6 +277,7 @@ class MultibodySystem(AbstractSystem):
         ]
         return placed(parts, self._places("q"), self.structure.nq)
 
+    @state_method(end="q")
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         parts = [
             jax.vmap(group.inertia.coordinates.difference)(
@@ -270,6 +286,48 @@ class MultibodySystem(AbstractSystem):
             for group in self.body_groups
         ]
         return placed(parts, self._places("v"), self.structure.nv)
+
+    @jitted
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        blocks = [
+            jax.vmap(group.inertia.coordinates.world_axes)(taken(q, group.indices["q"]))
+            for group in self.body_groups
+        ]
+        return self._diagonal(blocks, q)
+
+    @jitted
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+        blocks = []
+        for group in self.body_groups:
+            block = group.inertia.coordinates.turning(rate)
+            count = group.indices["v"].shape[0]
+            blocks.append(jnp.broadcast_to(block, (count, *block.shape)))
+        return self._diagonal(blocks, rate)
+
+    def _diagonal(self, blocks: list[Array], like: Array) -> Float[Array, "nv nv"]:
+        """A matrix of one block for each body."""
+        matrix = jnp.zeros((self.structure.nv,) * 2, like.dtype)
+        for group, block in zip(self.body_groups, blocks, strict=True):
+            start = group.indices["v"][:, 0]
+            matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
+        return matrix
+
+    @state_method()
+    def steady(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        rate: Float[Array, "3"],
+        t: RealScalarLike,
+    ) -> Float[Array, " nq"]:
+        t = jnp.asarray(t, q.dtype)
+        parts = [
+            jax.vmap(group.inertia.coordinates.steady, in_axes=(0, 0, None, None))(
+                taken(q, group.indices["q"]), taken(v, group.indices["v"]), rate, t
+            )
+            for group in self.body_groups
+        ]
+        return placed(parts, self._places("q"), self.structure.nq)
 
     def knots(self) -> Float[Array, " knots"]:
         leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
@@ -290,6 +348,7 @@ class MultibodySystem(AbstractSystem):
         mean = squares / max(count, 1.0)
         return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
 
+    @state_method()
     def marker_frames(self, q: Float[Array, " nq"]) -> dict[str, Frames]:
         """The world frames of the markers of each joint and driver at q, by its name."""
         coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
@@ -300,6 +359,7 @@ class MultibodySystem(AbstractSystem):
                 frames[name] = jax.tree.map(lambda x, i=i: x[i], stacked)
         return frames
 
+    @state_method()
     def release_options(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> tuple[ReleaseOption, ...]:

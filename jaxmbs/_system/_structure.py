@@ -30,11 +30,13 @@ class ConstraintInfo(NamedTuple):
 
 
 class BodyInfo(NamedTuple):
-    """One moving body: the columns of its resultant force and of its resultant torque."""
+    """One moving body: the columns of its resultant force and of its resultant torque, and the
+    places of its coordinates in q."""
 
     name: str
     force: tuple[int, ...]
     torque: tuple[int, ...]
+    coordinates: tuple[int, ...]
 
 
 class Structure:
@@ -48,6 +50,8 @@ class Structure:
         bodies: tuple[BodyInfo, ...],
         quantities: tuple[str, ...],
         nq: int,
+        lengths: tuple[int, ...],
+        quaternions: tuple[tuple[int, ...], ...] = (),
     ):
         self.constraints = constraints
         self.rows = rows
@@ -55,7 +59,10 @@ class Structure:
         self.quantities = quantities
         self.nq = nq
         self.nv = len(quantities)
-        self._key = (constraints, rows, bodies, quantities, nq)
+        # Places in q of lengths (n,), and of each quaternion of unit length (n, 4).
+        self.lengths = np.array(lengths, dtype=int)
+        self.quaternions = np.array(quaternions, dtype=int).reshape(-1, 4)
+        self._key = (constraints, rows, bodies, quantities, nq, lengths, quaternions)
         self._hash = hash(self._key)
 
     def __hash__(self) -> int:
@@ -65,6 +72,13 @@ class Structure:
         if self is other:
             return True
         return isinstance(other, Structure) and self._key == other._key
+
+    @cached_property
+    def origin(self) -> np.ndarray:
+        """Coordinates of bodies at the origin whose axes are the world's."""
+        q = np.zeros(self.nq)
+        q[self.quaternions[:, 0]] = 1.0
+        return q
 
     @cached_property
     def row_names(self) -> tuple[str, ...]:
@@ -95,6 +109,12 @@ class Structure:
     def length_columns(self) -> np.ndarray:
         """True for velocities that are linear (bool, (nv,))."""
         return np.array([q == "length" for q in self.quantities], dtype=bool)
+
+    @cached_property
+    def driven(self) -> np.ndarray:
+        """True for the rows of drivers (bool, (rows,))."""
+        kinds = [constraint.kind for constraint in self.constraints]
+        return np.array([kinds[owner] == "driver" for owner in self.row_owner], dtype=bool)
 
     @cached_property
     def row_owner(self) -> np.ndarray:

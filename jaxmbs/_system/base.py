@@ -10,6 +10,7 @@ from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractDescriptor
 from ._equations import Equations
 from ._places import Places
+from ._states import state_method
 from ._structure import Structure
 
 
@@ -125,8 +126,36 @@ class AbstractSystem(eqx.Module):
         a full turn: the inverse of `retract`."""
 
     @abc.abstractmethod
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        """Orthogonal: from velocities, or a displacement along them, to the same along axes that
+        never turn."""
+
+    @abc.abstractmethod
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+        """Skew: the rate at which velocities along axes that never turn change where they are
+        fixed in axes that turn with the angular velocity `rate` (rad/s, world; in the plane its
+        z component). Zero where the coordinates say nothing about axes."""
+
+    @abc.abstractmethod
+    def steady(
+        self,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        rate: Float[Array, "3"],
+        t: RealScalarLike,
+    ) -> Float[Array, " nq"]:
+        """q after the time t (s), if the velocities keep to axes that turn with the angular
+        velocity `rate` (rad/s, world)."""
+
+    @abc.abstractmethod
     def knots(self) -> Float[Array, " knots"]:
         """Times (s), in order, at which prescribed motions are not smooth."""
+
+    @abc.abstractmethod
+    def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
+        """In the rows of the drivers: Phi, the coordinate that is prescribed (m or rad), an angle
+        between -pi and pi where the configuration counts no turns, and its value at t, which does;
+        zero in the others."""
 
     @abc.abstractmethod
     def characteristic_length(self) -> Scalar:
@@ -140,6 +169,7 @@ class AbstractSystem(eqx.Module):
         """The joints of fewer rows that may take each joint's place, in row order. Concrete
         arguments only."""
 
+    @state_method()
     def equations(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Equations:
@@ -151,6 +181,7 @@ class AbstractSystem(eqx.Module):
             self.structure,
         )
 
+    @state_method()
     def velocity_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
@@ -158,6 +189,7 @@ class AbstractSystem(eqx.Module):
         residual = self.velocity_residual(q, v, t)
         return residual - self.constraint_matrix(q, v, t) @ v
 
+    @state_method()
     def scaled_residual(
         self, q: Float[Array, " nq"], t: RealScalarLike
     ) -> Float[Array, " geometric"]:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .._checks import shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._solvability import (
@@ -30,7 +31,7 @@ from .._solvability import (
     Solvability,
     SVD,
 )
-from .._system import Model, MultibodySystem
+from .._system import LARGEST, Model, MultibodySystem
 from ._output import AnalysisFailed
 
 
@@ -129,26 +130,31 @@ def _criterion(request: Request) -> AbstractCriterion:
     tolerance = request.tolerance
     if not (math.isfinite(tolerance) and 0 < tolerance < 1):
         raise ModelError(f"--tolerance must lie between 0 and 1, got {tolerance:g}.")
-    return _CRITERIA[request.method](tolerance)
+    try:
+        return _CRITERIA[request.method](tolerance)
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
 
 
 def _names(subset: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in subset.split(","))
     if not all(names):
         raise ModelError(
-            f"--subset {subset!r} holds an empty name; separate names by single commas."
+            f"--subset {shown(subset)} holds an empty name; separate names by single commas."
         )
     return names
 
 
 def _check_time(model: Model, time: float) -> None:
-    if not math.isfinite(time):
-        raise ModelError(f"--time must be a finite number of seconds, got {time:g}.")
+    if not abs(time) <= LARGEST:
+        raise ModelError(
+            f"--time must be a finite number of seconds (at most {LARGEST:g}), got {time:g}."
+        )
     for driver in model.drivers:
         domain = driver.motion.domain()
         if domain is not None and not float(domain[0]) <= time <= float(domain[1]):
             raise ModelError(
-                f"driver {driver.name!r}: time {time:g} s is outside its table, which runs "
+                f"driver {shown(driver.name)}: time {time:g} s is outside its table, which runs "
                 f"from {float(domain[0]):g} s to {float(domain[1]):g} s; choose --time within "
                 "it or extend the table."
             )
@@ -168,7 +174,7 @@ def configuration_at(system: MultibodySystem, request: Request):
     name, amount, unit = open_constraints(system, residual)[0]
     kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
     raise ModelError(
-        f"the reference configuration is not closed at time {t:g} s: {kind} {name!r} is open "
+        f"the reference configuration is not closed at time {t:g} s: {kind} {shown(name)} is open "
         f"by {amount:.3g} {unit}; correct the points, or let --assemble close it."
     )
 
@@ -189,7 +195,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "rank_geometric": int(report.rank_geometric),
         "rank_velocity": int(report.rank_velocity),
         "rank_gap": gap if math.isfinite(gap) else None,
-        "doubtful": bool(report.doubtful()),
+        "doubtful": bool(report.doubtful),
         "scale": {"length": float(report.length)},
         "configuration": configuration(answer.model, answer.q),
         "joints": _joints(report),
@@ -338,7 +344,7 @@ def _joint_table(answer: Answer) -> Table:
 
 def _notes(answer: Answer) -> list[str]:
     report, notes = answer.report, []
-    if bool(report.doubtful()):
+    if bool(report.doubtful):
         notes.append(report.doubt())
     if answer.removable:
         notes.append(f"rows that may be dropped, one of them: {', '.join(answer.removable)}")

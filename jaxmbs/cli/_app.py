@@ -103,7 +103,7 @@ def simulate(
     time: Annotated[float, typer.Option(help="When the motion starts (s).")] = 0.0,
     json: JsonOption = False,
 ) -> None:
-    """Forward dynamics from the initial velocities; prints the final state."""
+    """Forward dynamics from the initial velocities: the final state."""
     with refusing():
         request = _simulate.Request(
             end=end,
@@ -133,7 +133,7 @@ def kinematics(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Positions, velocities and accelerations when drivers move every mobility."""
+    """The motion of a mechanism whose drivers move every mobility."""
     with refusing():
         answer = _kinematics.answer(_load.load(model), end, every, out)
         if json:
@@ -260,7 +260,7 @@ def demo(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """The mobile robot's report, with a picture in the current directory."""
+    """The mobile robot's report, and a picture of it in this folder."""
     with refusing():
         pictures = _demo.run(every=all_, quiet=json)
         if json:

@@ -4,6 +4,7 @@ import difflib
 from pathlib import Path
 
 from .. import mechanisms
+from .._checks import PATH, shown
 from .._errors import ModelError
 from .._system import Model
 
@@ -41,8 +42,8 @@ def built_in(name: str) -> Model:
         close = difflib.get_close_matches(name, mechanisms.names(), n=1, cutoff=0.5)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ModelError(
-            f"{name!r} is neither a .toml file nor a built-in mechanism; the mechanisms are "
-            f"{', '.join(mechanisms.names())}.{hint}"
+            f"{shown(name, PATH)} is neither a .toml file nor a built-in mechanism; the "
+            f"mechanisms are {', '.join(mechanisms.names())}.{hint}"
         ) from None
     except ValueError as error:
         raise ModelError(str(error)) from None

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .._checks import listed, shown
 from .._dynamics import (
     Certificate,
     certify,
@@ -39,7 +40,9 @@ from .._formulations import (
 )
 from .._reactions import Reactions
 from .._reactions._text import vector, verdict
-from .._system import Model, MultibodySystem
+from .._reactions._wrench import largest
+from .._settings import step_tolerances
+from .._system import LARGEST, Model, MultibodySystem
 from ..io import save_trajectory
 from ..io._body_motion import body_motions
 from ..io._trajectory import check_path
@@ -112,6 +115,7 @@ def answer(model: Model, request: Request) -> Answer:
             q,
             v,
             float(times[-1]),
+            start=float(times[0]),
             times=times,
             formulation=formulation,
             rtol=request.rtol,
@@ -148,7 +152,8 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
     word = request.formulation or (Elimination.word if request.drop else MinimumNorm.word)
     if word not in FORMULATIONS:
         raise ModelError(
-            f"--formulation {word!r} is none; the formulations are {', '.join(FORMULATIONS)}."
+            f"--formulation {shown(word)} is unknown; the formulations are "
+            f"{', '.join(FORMULATIONS)}."
         )
     if not request.drop:
         return FORMULATIONS[word]()
@@ -159,9 +164,7 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
     rows = system.structure.row_names
     for name in request.drop:
         if name not in rows:
-            raise ModelError(
-                f"--drop {name!r} is no row; the rows are {', '.join(rows) or 'none'}."
-            )
+            raise ModelError(f"--drop {shown(name)} is no row; the rows are {listed(rows)}.")
     try:
         return Elimination(request.drop)
     except ValueError as error:
@@ -173,9 +176,10 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
 
     **Raises:** `ModelError`.
     """
-    if not (math.isfinite(start) and math.isfinite(end) and end > start):
+    if not (abs(start) <= LARGEST and abs(end) <= LARGEST and end > start):
         raise ModelError(
-            f"--end must be a time (s) later than the start, got {end:g} with a start at {start:g}."
+            f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
+            f"with a start at {start:g}."
         )
     if every is not None and not (math.isfinite(every) and every > 0):
         raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
@@ -183,17 +187,24 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
         domain = driver.motion.domain()
         if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
             raise ModelError(
-                f"driver {driver.name!r}: its table runs from {float(domain[0]):g} s to "
+                f"driver {shown(driver.name)}: its table runs from {float(domain[0]):g} s to "
                 f"{float(domain[1]):g} s and does not hold all times from {start:g} s to "
                 f"{end:g} s; choose --time and --end within it or extend the table."
             )
-    return saved_times(start, end, every, None, np.dtype(float))
+    try:
+        return saved_times(start, end, every, None, np.dtype(float))
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
 
 
 def _check_tolerances(request: Request) -> None:
     for word, value in (("--rtol", request.rtol), ("--atol", request.atol)):
         if not (math.isfinite(value) and value > 0):
             raise ModelError(f"{word} must be greater than zero, got {value:g}.")
+    try:
+        step_tolerances(request.rtol, request.atol)
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
 
 
 def check_out(out: Path | None) -> None:
@@ -353,8 +364,7 @@ def _reaction_table(answer: Answer) -> Table:
         table.add_column(column)
     found = answer.reactions
     wrenches = [found.wrench(name) for name in found.names]
-    force = max((float(jnp.max(jnp.abs(w.force))) for w in wrenches), default=0.0)
-    torque = max((float(jnp.max(jnp.abs(w.torque))) for w in wrenches), default=0.0)
+    force, torque = largest(wrenches)
     for w in wrenches:
         said = verdict(w.unique, w.force_unique, w.torque_unique)
         words = (w.name, found.structure.constraint(w.name).kind, w.body)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .._checks import shown
 from .._design import (
     AbstractObjective,
     AbstractOptimiser,
@@ -27,11 +28,12 @@ from .._design import (
     Study,
     TrustRegion,
 )
+from .._dynamics._saved_times import MOST_STATES
 from .._errors import ModelError
 from .._sweep import Cases
 from .._system import Model
 from ..io import _schema
-from ..io._read import read_toml
+from ..io._toml import read_toml
 from . import _load
 
 
@@ -126,9 +128,12 @@ def read_study(path: str | Path) -> StudyFile:
     content = read_toml(path)
     for key in content:
         if key not in _KEYS:
-            raise ModelError(f"unknown key {key!r} in the file; the keys are {', '.join(_KEYS)}.")
-    if content.get("schema") != 1:
-        raise ModelError(f"schema must be 1, got {content.get('schema')!r}.")
+            raise ModelError(
+                f"unknown key {shown(key)} in the file; the keys are {', '.join(_KEYS)}."
+            )
+    schema = content.get("schema")
+    if type(schema) is not int or schema != 1:
+        raise ModelError(f"schema must be 1, got {shown(schema)}.")
     model = _model(content.get("model"), path.parent)
     parameters = _parameters(content)
     objective = _table(content, "objective", ObjectiveTable)
@@ -193,7 +198,7 @@ def _parameters(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for k, entry in enumerate(_tables(content, "parameter")):
         values = _schema.validate(ParameterTable, entry, f"parameter number {k + 1}")
         if values["name"] in found:
-            raise ModelError(f"the parameter {values['name']!r} is given twice.")
+            raise ModelError(f"the parameter {shown(values['name'])} is given twice.")
         found[values["name"]] = values
     if not found:
         raise ModelError("the file declares no parameter; add a [[parameter]] table.")
@@ -208,21 +213,21 @@ def _run(values: dict[str, Any]) -> AbstractRun:
     if values.get("end") is None or values["end"] <= 0:
         raise ModelError(f"[run] of kind {kind!r} needs an end (s) greater than zero.")
     count = values.get("count", 51)
-    if count < 2:
-        raise ModelError(f"[run]: count must be at least 2, got {count}.")
+    if not 2 <= count <= MOST_STATES:
+        raise ModelError(f"[run]: count must be from 2 to {MOST_STATES:.0e}, got {shown(count)}.")
     if kind == "driven":
         _only(values, "[run] of kind 'driven'", ("kind", "end", "count"))
         return Driven(np.linspace(0.0, values["end"], count))
     _only(values, "[run] of kind 'motion'", ("kind", "end", "count", "rtol", "atol"))
     chosen = {key: values[key] for key in ("rtol", "atol") if key in values}
-    return Motion(values["end"], count=count, **chosen)
+    return _said("[run]", lambda: Motion(values["end"], count=count, **chosen))
 
 
 def _only(values: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> None:
     """Refuse keys that mean nothing there."""
     for key in values:
         if key not in keys:
-            raise ModelError(f"{where} has no key {key!r}; its keys are {', '.join(keys)}.")
+            raise ModelError(f"{where} has no key {shown(key)}; its keys are {', '.join(keys)}.")
 
 
 def _objective(values: dict[str, Any], where: str) -> AbstractObjective:
@@ -243,7 +248,7 @@ _SIMPLE: Mapping[str, Callable[[AbstractQuantity], AbstractObjective]] = Mapping
 def _quantity(values: dict[str, Any], where: str) -> AbstractQuantity:
     force, combination = values.get("force"), values.get("combination")
     if force is not None and combination is None:
-        return Force(force, values.get("body"))
+        return _said(where, lambda: Force(force, values.get("body")))
     if combination is None or force is not None:
         raise ModelError(
             f"[{where}]: give `force` (a joint, or several) or `combination` (of multipliers, such "
@@ -251,7 +256,7 @@ def _quantity(values: dict[str, Any], where: str) -> AbstractQuantity:
         )
     if values.get("body") is not None:
         raise ModelError(f"[{where}]: body belongs to force; leave it out.")
-    return Combination(combination)
+    return _said(where, lambda: Combination(combination))
 
 
 def _constraints(content: Mapping[str, Any]) -> tuple[AtMost, ...]:
@@ -282,7 +287,8 @@ def _starts(content: Mapping[str, Any], bounds: Mapping[str, tuple[float, float]
     if "starts" not in content:
         return None
     values = _table(content, "starts", StartsTable)
-    return Cases.uniform(bounds, values["count"], seed=values.get("seed", 0))
+    count, seed = values["count"], values.get("seed", 0)
+    return _said("[starts]", lambda: Cases.uniform(bounds, count, seed=seed))
 
 
 def _said(where: str, make: Callable[[], Any]) -> Any:

@@ -16,12 +16,18 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from .._checks import shown
 from .._errors import ModelError
 from .._solvability import QR, RankComparison, SVD
 from .._sweep import Cases, Certification, Sweep, sweep
 from .._system import Model
+from .._verdict import Verdict
 from ._analyze import make_console
 from ._output import AnalysisFailed
+
+
+# The numbers of all cases are kept: a gigabyte for each name.
+_MOST_CASES = 10**8
 
 
 class Method(enum.StrEnum):
@@ -85,7 +91,13 @@ def cases_of(request: Request) -> Cases:
     names = [name for name, _, _, _ in axes]
     for name in names:
         if names.count(name) > 1:
-            raise ModelError(f"--over {name!r} is given twice.")
+            raise ModelError(f"--over {shown(name)} is given twice.")
+    asked = math.prod(count for *_, count in axes) if request.random is None else request.random
+    if asked > _MOST_CASES:
+        raise ModelError(
+            f"these are {asked:.3g} cases, more than {_MOST_CASES:.0e} are kept; lower a COUNT, or "
+            "sweep in several stores."
+        )
     if request.random is not None:
         ranges = {name: (low, high) for name, low, high, _ in axes}
         return Cases.uniform(ranges, request.random, seed=request.seed or 0)
@@ -101,11 +113,11 @@ def _axis(text: str, random: bool) -> tuple[str, float, float, int]:
         low, high = float(words[0]), float(words[1])
         count = 1 if random and len(words) == 2 else int(words[2])
     except (ValueError, IndexError):
-        raise ModelError(f"--over {text!r} does not read {form}.") from None
+        raise ModelError(f"--over {shown(text)} does not read {form}.") from None
     if len(words) > 3 or not name or not (math.isfinite(low) and math.isfinite(high)):
-        raise ModelError(f"--over {text!r} does not read {form} with finite numbers.")
+        raise ModelError(f"--over {shown(text)} does not read {form} with finite numbers.")
     if low > high or count < 1:
-        raise ModelError(f"--over {text!r}: LO must not exceed HI, nor COUNT be less than 1.")
+        raise ModelError(f"--over {shown(text)}: LO must not exceed HI, nor COUNT be less than 1.")
     return name, low, high, count
 
 
@@ -241,9 +253,9 @@ def document(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _share(unique: np.ndarray, good: np.ndarray) -> float | None:
+def _share(unique: Verdict, good: np.ndarray) -> float | None:
     """The part of the good cases in which a reaction is unique; None if there is no good case."""
-    return float(np.mean(unique[good])) if good.any() else None
+    return float(np.mean(np.asarray(unique[good]))) if good.any() else None
 
 
 def _counts(values: np.ndarray) -> dict[str, int]:

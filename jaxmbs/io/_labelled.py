@@ -160,7 +160,7 @@ def _joints(record: Record) -> dict[str, tuple]:
         dimensions = "time joint axis" if values.ndim == 3 else "time joint"
         words = f"{word} of each joint on its second body, world axes"
         found[word] = _variable(dimensions, values, unit, words)
-    unique = np.stack([np.asarray(w.unique) for w in wrenches], axis=1)
+    unique = np.stack([w.unique.numbers() for w in wrenches], axis=1)
     words = "is the reaction of this joint unique"
     return found | {"unique": _variable("time joint", unique, words=words)}
 

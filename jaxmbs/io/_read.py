@@ -1,60 +1,59 @@
 """From a model file to a `Model`."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import planar, spatial
+from .. import _settings, planar, spatial
 from .._bodies import AbstractBody
+from .._checks import shown
 from .._constraints import AbstractJoint, AbstractMotion, Driver
+from .._custom_types import Setting
 from .._errors import ModelError
 from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
 from ._registry import Entry, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+from ._toml import read_toml
 
 
 _TABLES = ("body", "joint", "driver", "force")
+# So long may the name of an entry be where a message says of which one it is.
+_NAME = 60
 _KEYS = ("schema", "name", "dimension", "gravity", *_TABLES)
 
 
-def read_model(path: str | Path) -> Model:
+def read_model(path: Setting[str | Path]) -> Model:
     """The model in a TOML file (MODEL.md section 1).
 
     **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
     and the value, and the usual fix. Whether the reference configuration is closed is not
     checked here, as it may be assembled.
     """
-    return model_from_tables(read_toml(path), default_name=Path(path).stem)
+    _settings.path(path, "path")
+    # Whatever a file system admits in a name, reports print.
+    stem = "".join(c if c.isprintable() else "?" for c in Path(path).stem)
+    return model_from_tables(read_toml(path), default_name=stem)
 
 
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """What stands in a TOML file.
-
-    **Raises:** `ModelError` if it cannot be read, or is none.
-    """
-    path = Path(path)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"cannot read {str(path)!r}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{str(path)!r} is not a TOML file: {error}.") from None
-
-
-def model_from_tables(content: Mapping[str, Any], default_name: str = "model") -> Model:
+def model_from_tables(
+    content: Setting[Mapping[str, Any]], default_name: Setting[str] = "model"
+) -> Model:
     """The model in nested dictionaries, as `tomllib` makes them of a model file.
 
     **Raises:** `ModelError`, as `read_model`.
     """
+    _settings.mapping(content, "content", "that of tomllib.load")
+    _settings.text(default_name, "default_name", "'model'")
     for key in content:
         if key not in _KEYS:
-            raise ModelError(f"unknown key {key!r} in the file; the keys are {', '.join(_KEYS)}.")
+            raise ModelError(
+                f"unknown key {shown(key)} in the file; the keys are {', '.join(_KEYS)}."
+            )
     dimension = _head(content)
     name = content.get("name", default_name)
     if not isinstance(name, str):
-        raise ModelError(f"name must be a text, got {name!r}.")
+        raise ModelError(f"name must be a text, got {shown(name)}.")
     tables = {key: _entries(content, key) for key in _TABLES}
     bodies = [_body(entry, i, dimension) for i, entry in enumerate(tables["body"])]
     if not bodies:
@@ -91,9 +90,9 @@ def _head(content: Mapping[str, Any]) -> int:
             )
     schema, dimension = content["schema"], content["dimension"]
     if type(schema) is not int or schema != 1:
-        raise ModelError(f"schema must be 1, got {schema!r}.")
+        raise ModelError(f"schema must be 1, got {shown(schema)}.")
     if type(dimension) is not int or dimension not in (2, 3):
-        raise ModelError(f"dimension must be 2 (planar) or 3 (spatial), got {dimension!r}.")
+        raise ModelError(f"dimension must be 2 (planar) or 3 (spatial), got {shown(dimension)}.")
     return dimension
 
 
@@ -114,7 +113,7 @@ def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
 def _where(what: str, entry: Any, index: int) -> str:
     """How an entry is called in a message: by its name, or by its place if it has none."""
     name = entry.get("name") if isinstance(entry, dict) else None
-    return f"{what} {name!r}" if isinstance(name, str) else f"{what} number {index + 1}"
+    return f"{what} {shown(name, _NAME)}" if isinstance(name, str) else f"{what} number {index + 1}"
 
 
 def _made(where: str, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +140,7 @@ def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
         elsewhere = SYNONYMS.get(word, word) in JOINTS[5 - dimension]
         why = f" exists in dimension {5 - dimension} only" if elsewhere else " is unknown"
         raise ModelError(
-            f"{where}: type {word!r}{why}; the types of dimension {dimension} are "
+            f"{where}: type {shown(word, _NAME)}{why}; the types of dimension {dimension} are "
             f"{', '.join([*known, *SYNONYMS])}."
         )
     chosen = known[SYNONYMS.get(word, word)]
@@ -163,7 +162,7 @@ def _place(chosen: Entry, values: dict[str, Any], dimension: int, where: str) ->
     for key in ("at", "force"):
         if key in values and len(values[key]) != dimension:
             raise ModelError(
-                f"{where}: {key} must be a vector of {dimension} numbers, got {values[key]!r}."
+                f"{where}: {key} must be a vector of {dimension} numbers, got {shown(values[key])}."
             )
     if "points" not in values:
         return
@@ -171,7 +170,7 @@ def _place(chosen: Entry, values: dict[str, Any], dimension: int, where: str) ->
     if len(points) != 2 or any(len(point) != dimension for point in points):
         raise ModelError(
             f"{where}: points must hold one world point of {dimension} numbers for each of the "
-            f"two bodies, got {points!r}."
+            f"two bodies, got {shown(points)}."
         )
     if chosen.paired:
         values["at"] = values.pop("points")
@@ -179,7 +178,7 @@ def _place(chosen: Entry, values: dict[str, Any], dimension: int, where: str) ->
 
 def _word(entry: Any, where: str) -> str:
     if not isinstance(entry, dict):
-        raise ModelError(f"{where} must be a table of keys and values, got {entry!r}.")
+        raise ModelError(f"{where} must be a table of keys and values, got {shown(entry)}.")
     if not isinstance(entry.get("type"), str):
         raise ModelError(f"{where}: the key 'type' is missing or no text.")
     return entry["type"]
@@ -195,7 +194,9 @@ def _driver(entry: Any, index: int) -> Driver:
 def _motion(entry: dict[str, Any], where: str) -> AbstractMotion:
     word = _word(entry, where)
     if word not in MOTIONS:
-        raise ModelError(f"{where}: type {word!r} is unknown; the types are {', '.join(MOTIONS)}.")
+        raise ModelError(
+            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(MOTIONS)}."
+        )
     values = _schema.validate(_schema.motion_table(MOTIONS[word]), entry, where)
     values.pop("type")
     return _made(where, MOTIONS[word].cls, **values)
@@ -205,7 +206,9 @@ def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
     where = _where("force", entry, index)
     word = _word(entry, where)
     if word not in FORCES:
-        raise ModelError(f"{where}: type {word!r} is unknown; the types are {', '.join(FORCES)}.")
+        raise ModelError(
+            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(FORCES)}."
+        )
     chosen = FORCES[word]
     values = _schema.validate(_schema.force_table(chosen), entry, where)
     values.pop("type")

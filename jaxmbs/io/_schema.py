@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model, Field, ValidationError
 
+from .._checks import shown
 from .._errors import ModelError
 from ._registry import Entry
 
@@ -132,7 +133,7 @@ def validate(table: type[AbstractTable], content: Any, where: str) -> dict[str, 
     **Raises:** `ModelError` with one sentence about the first thing that is wrong.
     """
     if not isinstance(content, dict):
-        raise ModelError(f"{where} must be a table of keys and values, got {content!r}.")
+        raise ModelError(f"{where} must be a table of keys and values, got {shown(content)}.")
     try:
         model = table.model_validate(content)
     except ValidationError as error:
@@ -148,16 +149,16 @@ def _sentence(table: type[AbstractTable], error: ValidationError) -> str:
     key, kind, value = str(first["loc"][0]), first["type"], first["input"]
     known = ", ".join(table.model_fields)
     if kind == "extra_forbidden":
-        return f"unknown key {key!r}; the keys are {known}."
+        return f"unknown key {shown(key)}; the keys are {known}."
     if kind == "missing":
         return f"the key {key!r} is missing; the keys are {known}."
-    place = key
+    place = key if key in table.model_fields else shown(key)
     for step in first["loc"][1:]:
         if isinstance(step, int):
             place += f", entry {step + 1}"
     if kind == "finite_number":
-        return f"{place} must be a finite number, got {value!r}."
-    return f"{place} {_expected(first)}, got {value!r}."
+        return f"{place} must be a finite number, got {shown(value)}."
+    return f"{place} {_expected(first)}, got {shown(value)}."
 
 
 def _expected(error: Any) -> str:

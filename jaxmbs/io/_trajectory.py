@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from .. import _settings
+from .._custom_types import Setting
 from .._dynamics import Kinematics, Trajectory
 from .._errors import ModelError
 from .._files import replacing
@@ -18,7 +20,7 @@ FORMATS: Mapping[str, AbstractFormat] = MappingProxyType(
 )
 
 
-def check_path(path: str | Path) -> None:
+def check_path(path: Setting[str | Path]) -> None:
     """Refuse, before a motion is computed, what could not be written after it.
 
     **Raises:** `ModelError` for another ending, a missing extra, and a folder of something else.
@@ -26,8 +28,8 @@ def check_path(path: str | Path) -> None:
     _format(path).check(Path(path))
 
 
-def _format(path: str | Path) -> AbstractFormat:
-    ending = Path(path).suffix.lower()
+def _format(path: Setting[str | Path]) -> AbstractFormat:
+    ending = Path(_settings.path(path, "path")).suffix.lower()
     if ending not in FORMATS:
         *most, last = FORMATS
         raise ModelError(
@@ -36,7 +38,7 @@ def _format(path: str | Path) -> AbstractFormat:
     return FORMATS[ending]
 
 
-def save_trajectory(trajectory: Trajectory | Kinematics, path: str | Path) -> None:
+def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Path]) -> None:
     """Write a motion, as its ending says. A file that is there is replaced, as a whole or not at
     all.
 
@@ -55,15 +57,15 @@ def save_trajectory(trajectory: Trajectory | Kinematics, path: str | Path) -> No
     **Raises:** `ModelError` for another ending, a batch, a missing extra, a folder of something
     else, and, in a `.csv`, a system without bodies. `OSError` if it cannot be written.
     """
-    path = Path(path)
     check_path(path)
+    path = Path(path)
     if trajectory.times.ndim > 1:
         raise ModelError("a file holds one trajectory; index the batch and save one by one.")
     with replacing(path) as new:
         _format(path).save(record_of(trajectory), new)
 
 
-def load_trajectory(path: str | Path, system: AbstractSystem) -> Trajectory:
+def load_trajectory(path: Setting[str | Path], system: AbstractSystem) -> Trajectory:
     """Read what `save_trajectory` wrote of a `Trajectory`.
 
     A `.csv` knows nothing of steps, passages and the result: they come back as none and

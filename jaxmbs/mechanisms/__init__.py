@@ -8,6 +8,7 @@ from ._robot import mobile_robot as mobile_robot
 from ._small import (
     bennett as bennett,
     door as door,
+    driven_slider_crank as driven_slider_crank,
     sarrus as sarrus,
     slider_crank as slider_crank,
     table as table,

@@ -1,13 +1,18 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from .. import _settings
+from .._checks import shown
+from .._custom_types import Setting
 from .._system import Model
+from ._bicycle import whipple_bicycle
 from ._chain import four_bar_chain, four_bar_chain_spatial
 from ._parallelogram import parallelogram
 from ._robot import mobile_robot
 from ._small import (
     bennett,
     door,
+    driven_slider_crank,
     sarrus,
     slider_crank,
     table,
@@ -20,11 +25,13 @@ _PLAIN: Mapping[str, Callable[[], Model]] = MappingProxyType(
         "mobile-robot": mobile_robot,
         "parallelogram": parallelogram,
         "slider-crank": slider_crank,
+        "driven-slider-crank": driven_slider_crank,
         "door": door,
         "bennett": bennett,
         "sarrus": sarrus,
         "three-crank-parallelogram": three_crank_parallelogram,
         "table": table,
+        "whipple-bicycle": whipple_bicycle,
     }
 )
 _SIZED: Mapping[str, Callable[[int], Model]] = MappingProxyType(
@@ -33,6 +40,8 @@ _SIZED: Mapping[str, Callable[[int], Model]] = MappingProxyType(
         "four-bar-chain-spatial": four_bar_chain_spatial,
     }
 )
+# A chain is made link by link, a thousandth of a second each.
+_MOST_WINDOWS = 100_000
 
 
 def names() -> tuple[str, ...]:
@@ -46,19 +55,21 @@ def describe(name: str) -> str:
     return (function.__doc__ or "").strip().splitlines()[0]
 
 
-def get(name: str) -> Model:
+def get(name: Setting[str]) -> Model:
     """A built-in mechanism by its name.
 
     Chains take a number of windows after a colon: `"four-bar-chain:16"`; default 4.
 
     **Raises:** `KeyError` for a name that is none; `ValueError` for a bad number of windows.
     """
+    _settings.text(name, "name", "'four-bar-chain:16'")
     base, _, size = name.partition(":")
     if base in _SIZED:
-        if size and not (size.isdecimal() and int(size) > 0):
+        digits = size.isdecimal() and len(size) <= len(str(_MOST_WINDOWS))
+        if size and not (digits and 0 < int(size) <= _MOST_WINDOWS):
             raise ValueError(
-                f"{name!r}: the number of windows after the colon must be a whole number "
-                f"greater than zero, such as {base}:4."
+                f"{shown(name)}: the number of windows after the colon must be a whole number "
+                f"from 1 to {_MOST_WINDOWS}, such as {base}:4."
             )
         return _SIZED[base](int(size or 4))
     if name in _PLAIN:

@@ -1,8 +1,11 @@
+from typing import Any
+
 import numpy as np
 
-from .. import planar, spatial
+from .. import _settings, planar, spatial
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint
+from .._custom_types import Setting
 from .._system import Model
 
 
@@ -12,7 +15,7 @@ _GRAVITY = 9.81
 _SLENDER = 1e-4
 
 
-def four_bar_chain(windows: int = 4) -> Model:
+def four_bar_chain(windows: Setting[int] = 4) -> Model:
     """Chain of N four-bar windows in the plane (IFToMM benchmark A02).
 
     **Arguments:** `windows`: N >= 1.
@@ -20,7 +23,7 @@ def four_bar_chain(windows: int = 4) -> Model:
     return _chain("four-bar-chain", windows, _PlanarParts())
 
 
-def four_bar_chain_spatial(windows: int = 4) -> Model:
+def four_bar_chain_spatial(windows: Setting[int] = 4) -> Model:
     """The same chain with spatial revolutes: 3 N redundant rows.
 
     **Arguments:** `windows`: N >= 1.
@@ -69,9 +72,8 @@ class _SpatialParts:
         return spatial.Revolute(name, bodies, (*at, 0.0), (0.0, 0.0, 1.0))
 
 
-def _chain(name: str, windows: int, parts: _PlanarParts | _SpatialParts) -> Model:
-    if windows < 1:
-        raise ValueError(f"a chain needs at least one window, got {windows}.")
+def _chain(name: str, windows: Any, parts: _PlanarParts | _SpatialParts) -> Model:
+    windows = _settings.whole_number(windows, "windows", least=1)
     columns = range(windows + 1)
     spans = range(1, windows + 1)
     # The tops start at 1 m/s along +x: vertical bars of 1 m turn clockwise at 1 rad/s.

@@ -1,6 +1,7 @@
 import numpy as np
 
-from .. import spatial
+from .. import _settings, spatial
+from .._custom_types import Setting
 from .._forces import Applied
 from .._system import Model
 
@@ -21,12 +22,13 @@ _REMARK = (
 )
 
 
-def parallelogram(theta: float = 0.0) -> Model:
+def parallelogram(theta: Setting[float] = 0.0) -> Model:
     """Spatial parallelogram mechanism (Wojtyra & Fraczek 2012).
 
     **Arguments:** `theta`: angle (rad) of the reference configuration; all links lie in
     parallel planes at +-pi/2, a singular configuration.
     """
+    theta = _settings.known_number(theta, "theta")
     radial = 0.5 * np.array([np.sin(theta), np.cos(theta), 0.0])
     up = np.array([0.0, 0.0, 0.5])
     points = {name: np.array(point) for name, point in _BASE.items()}

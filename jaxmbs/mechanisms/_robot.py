@@ -1,7 +1,8 @@
 import numpy as np
 
-from .. import planar
+from .. import _settings, planar
 from .._constraints import AbstractMotion, Driver, Step
+from .._custom_types import Setting
 from .._system import Model
 
 
@@ -27,7 +28,7 @@ _REMARK = (
 _T2 = 0.37121615
 
 
-def mobile_robot(rack: AbstractMotion | None = None) -> Model:
+def mobile_robot(rack: Setting[AbstractMotion | None] = None) -> Model:
     """Four-wheeled mobile robot with a one-wheeled trolley (Wojtyra & Fraczek 2013).
 
     **Arguments:** `rack`: the motion of the steering rack (m); default the manoeuvre.
@@ -64,6 +65,7 @@ def mobile_robot(rack: AbstractMotion | None = None) -> Model:
         *(planar.KnifeEdge(w, names[i], at[point], (1.0, 0.0)) for w, (i, point) in wheels.items()),
     )
     motion = _manoeuvre() if rack is None else rack
+    _settings.instance(motion, AbstractMotion, "rack", "a motion such as motions.Linear(rate=0.05)")
     return Model(
         "mobile-robot",
         2,

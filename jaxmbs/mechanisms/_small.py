@@ -3,6 +3,7 @@
 import numpy as np
 
 from .. import planar, spatial
+from .._constraints import Driver, Linear
 from .._system import Model
 
 
@@ -33,6 +34,43 @@ def slider_crank() -> Model:
             planar.Revolute("C", ("rod", "slider"), c),
             planar.Translational("D", ("ground", "slider"), c, (1.0, 0.0)),
         ],
+        remark=_REMARK,
+    )
+
+
+def driven_slider_crank() -> Model:
+    """Planar slider-crank at 600 revolutions a minute: a driver moves its one mobility."""
+    a, b, c = np.array([[0.0, 0.0], [0.05, 0.0], [0.25, 0.0]])
+    rate = 20 * np.pi
+    # In the dead centre the piston rests, and the rod turns about C against the crank.
+    turning = -rate * 0.05 / 0.2
+
+    def body(name: str, mass: float, inertia: float, x: float, speed: float, spin: float):
+        return planar.Body(
+            name,
+            mass=mass,
+            inertia=inertia,
+            position=(x, 0.0),
+            velocity=(0.0, speed),
+            angular_velocity=spin,
+        )
+
+    return Model(
+        "driven-slider-crank",
+        2,
+        bodies=[
+            body("crank", 0.8, 5e-4, 0.01, 0.01 * rate, rate),
+            body("rod", 0.5, 2e-3, 0.15, -0.1 * turning, turning),
+            body("piston", 0.4, 1e-3, 0.25, 0.0, 0.0),
+        ],
+        joints=[
+            planar.Revolute("A", ("ground", "crank"), a),
+            planar.Revolute("B", ("crank", "rod"), b),
+            planar.Revolute("C", ("rod", "piston"), c),
+            planar.Translational("D", ("ground", "piston"), c, (1.0, 0.0)),
+        ],
+        drivers=[Driver("motor", "A", "rotation", Linear(rate=rate))],
+        gravity=(0.0, -9.81),
         remark=_REMARK,
     )
 

@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from .. import _settings
+from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._reactions import Reactions, Wrench
 
@@ -24,7 +26,7 @@ NOT_UNIQUE = "not unique"
 
 
 def draw_curve(
-    axes: Axes, times: Any, values: Any, label: str, *, unique: Any = True, place: int = 0
+    axes: Axes, times: Any, values: Any, label: str, *, unique: Any = True, place: Setting[int] = 0
 ) -> None:
     """One curve over time.
 
@@ -32,6 +34,7 @@ def draw_curve(
     where one of them is false the curve is dashed and its label says so. `place`: 0, 1, ... of
     this curve among those that are compared in these axes.
     """
+    place = _settings.whole_number(place, "place", least=0)
     verdicts = np.broadcast_to(np.asarray(unique, bool), np.shape(times))
     k = place % len(_COLORS)
     style = "solid" if verdicts.all() else _DASHES[k]
@@ -47,14 +50,17 @@ def draw_force(
     wrench: Wrench,
     label: str,
     *,
-    component: int | None = None,
-    place: int = 0,
+    component: Setting[int | None] = None,
+    place: Setting[int] = 0,
 ) -> None:
     """The magnitude of a force over time, or one component of it (N), as `draw_curve`.
 
     **Arguments:** `wrench`: of n states; `component`: 0, 1 or 2 for x, y or z.
     """
-    force, unique = np.asarray(wrench.force), np.asarray(wrench.force_unique)
+    force, unique = np.asarray(wrench.force), np.asarray(wrench.force_unique.unique)
+    if component is not None:
+        last = force.shape[1] - 1
+        component = _settings.whole_number(component, "component", least=0, most=last)
     if component is None:
         draw_curve(
             axes, times, np.linalg.norm(force, axis=1), label, unique=unique.all(1), place=place
@@ -67,7 +73,7 @@ def draw_force(
 
 def draw_reactions(
     trajectory: Trajectory,
-    names: Sequence[str] | None = None,
+    names: Setting[Sequence[str] | None] = None,
     *,
     compared: Mapping[str, Reactions] | None = None,
 ) -> Figure:
@@ -84,7 +90,7 @@ def draw_reactions(
     """
     given = {"": trajectory.reactions()} if compared is None else compared
     first = next(iter(given.values()))
-    chosen = tuple(first.names) if names is None else tuple(names)
+    chosen = tuple(first.names) if names is None else _settings.names(names, "names", '["A", "B"]')
     figure, panels = _panels(len(chosen))
     times = np.asarray(trajectory.times)
     for axes, name in zip(panels, chosen, strict=True):
@@ -106,12 +112,12 @@ def draw_reactions(
 
 
 def _force(wrench: Wrench) -> tuple[np.ndarray, np.ndarray]:
-    return np.linalg.norm(np.asarray(wrench.force), axis=1), np.asarray(wrench.determined)
+    return np.linalg.norm(np.asarray(wrench.force), axis=1), np.asarray(wrench.determined.unique)
 
 
 def _torque(wrench: Wrench) -> tuple[np.ndarray, np.ndarray]:
     torque = np.asarray(wrench.torque).reshape(len(wrench.unique), -1)
-    return np.linalg.norm(torque, axis=1), np.asarray(wrench.determined)
+    return np.linalg.norm(torque, axis=1), np.asarray(wrench.determined.unique)
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:

@@ -42,7 +42,7 @@ def draw_map(found: Sweep, x: str, y: str) -> Figure:
     gap = np.clip(answers.rank_gap, 1.0, _LARGEST_GAP)
     maps = (
         (
-            answers.reaction_unique.sum(axis=1),
+            answers.reaction_unique.unique.sum(axis=1),
             f"unique reactions (of {count})",
             Normalize(0, count),
         ),

@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .. import _settings
+from .._custom_types import Setting
 from .._errors import ModelError
 from .._sweep import Component, spread, Sweep
 from ._history import NOT_UNIQUE
@@ -16,13 +18,15 @@ from ._history import NOT_UNIQUE
 _FILL, _MANY = "#2a6f97", "#f4a261"
 
 
-def draw_spread(found: Sweep, joints: Sequence[str] | None = None, *, bins: int = 40) -> Figure:
+def draw_spread(
+    found: Sweep, joints: Setting[Sequence[str] | None] = None, *, bins: Setting[int] = 40
+) -> Figure:
     """Histograms of misfits, and of the components of reactions, with the mean (line) and the 5th
     and 95th percentile (dotted). A reaction that is not unique is hatched and says so.
 
     **Arguments:**
 
-    - `found`: a sweep of the question `Misfit`. `bins`: of each histogram.
+    - `found`: a sweep of the question `Misfit`. `bins`: of each histogram, at least 1.
     - `joints`: whose reactions are shown; default all components that are unique.
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
@@ -30,6 +34,9 @@ def draw_spread(found: Sweep, joints: Sequence[str] | None = None, *, bins: int 
     **Raises:** `ModelError` (a `ValueError`) for another question, names that are none, or where
     there is nothing to show.
     """
+    bins = _settings.whole_number(bins, "bins", least=1)
+    if joints is not None:
+        joints = _settings.names(joints, "joints", '["A", "B"]')
     components = spread(found).components
     misfits = [c for c in components if c.what.startswith("misfit")]
     reactions = [c for c in components if c not in misfits]

@@ -29,10 +29,7 @@ class Polynomial(AbstractMotion):
     coefficients: Float[Array, " terms"]
 
     def __init__(self, *, coefficients: NumberList):
-        count = len(coefficients)
-        if count == 0:
-            raise ValueError("coefficients must hold at least one number, got none.")
-        self.coefficients = _checks.real(jnp.asarray(coefficients), (count,), "coefficients")
+        self.coefficients = _checks.numbers(coefficients, "coefficients")
 
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))

@@ -1,9 +1,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ... import _checks
 from ..._custom_types import NumberList, RealScalarLike, Scalar
-from ._table import increasing_times
+from ._table import table_of
 from .base import AbstractMotion
 
 
@@ -19,9 +18,7 @@ class Step(AbstractMotion):
         times: NumberList,
         values: NumberList,
     ):
-        increasing_times(times, values)
-        self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
-        self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
+        self.times, self.values = table_of(times, values)
 
     def knots(self) -> Float[Array, " knots"]:
         return self.times

@@ -7,20 +7,28 @@ from ..._custom_types import NumberList, RealScalarLike, Scalar
 from .base import AbstractMotion
 
 
-def increasing_times(times: NumberList, values: NumberList) -> None:
-    """Refuse tables that are no functions of time."""
-    if len(times) != len(values) or len(times) < 2:
+def table_of(
+    times: NumberList, values: NumberList
+) -> tuple[Float[Array, " knots"], Float[Array, " knots"]]:
+    """Times and values as arrays.
+
+    **Raises:** `ValueError` for tables that are no functions of time.
+    """
+    knots, prescribed = _checks.numbers(times, "times"), _checks.numbers(values, "values")
+    if knots.shape != prescribed.shape or knots.shape[0] < 2:
         raise ValueError(
             "times and values must be equally long and hold at least two entries, got "
-            f"{len(times)} and {len(values)}."
+            f"{knots.shape[0]} and {prescribed.shape[0]}."
         )
-    known = _checks.concrete(jnp.asarray(times))
-    if known is not None and np.any(np.diff(known) <= 0):
-        late = int(np.argmax(np.diff(known) <= 0)) + 1
+    known = _checks.concrete(knots)
+    # The slopes of what lies closer together than that have no number.
+    if known is not None and np.any(np.diff(known) < _checks.SMALLEST):
+        late = int(np.argmax(np.diff(known) < _checks.SMALLEST)) + 1
         raise ValueError(
             f"times must increase; entry {late + 1} ({known[late]:g}) does not exceed the one "
             f"before it ({known[late - 1]:g})."
         )
+    return knots, prescribed
 
 
 class Table(AbstractMotion):
@@ -40,9 +48,7 @@ class Table(AbstractMotion):
         times: NumberList,
         values: NumberList,
     ):
-        increasing_times(times, values)
-        self.times = _checks.real(jnp.asarray(times), (len(times),), "times")
-        self.values = _checks.real(jnp.asarray(values), (len(values),), "values")
+        self.times, self.values = table_of(times, values)
         self.slope_weights = _slope_weights(self.times)
 
     def knots(self) -> Float[Array, " knots"]:

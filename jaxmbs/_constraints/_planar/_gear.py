@@ -35,13 +35,15 @@ class Gear(AbstractJoint):
         carrier: str = "ground",
     ):
         self.name = _checks.name(name, "a joint")
-        if len(bodies) == 3 and not isinstance(bodies, str) and carrier == "ground":
+        three = isinstance(bodies, Sequence) and not isinstance(bodies, str) and len(bodies) == 3
+        if three and carrier == "ground":
             *bodies, carrier = bodies
         first, second = _checks.body_names(bodies, 2)
+        _checks.reference(carrier, "carrier")
         if carrier != "ground" and carrier in (first, second):
             raise ValueError(
-                f"carrier {carrier!r} is one of the two geared bodies itself; name the body "
-                "that carries both gears' axles, or leave carrier out for the ground."
+                f"carrier {_checks.shown(carrier)} is one of the two geared bodies itself; name "
+                "the body that carries both gears' axles, or leave carrier out for the ground."
             )
         self.bodies = (first, second, carrier)
         self.ratio = _checks.real(ratio, (), "ratio")

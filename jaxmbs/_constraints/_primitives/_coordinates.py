@@ -73,6 +73,13 @@ class Driven(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         return self.coordinate.excess(frames, self.motion(t))[None]
 
+    def reading(self, frames: Frames, t: RealScalarLike) -> Float[Array, "3"]:
+        """The residual, the coordinate, between -pi and pi where frames do not count turns, and
+        its prescribed value, which does."""
+        value = self.motion(t)
+        now = self.coordinate.excess(frames, jnp.zeros_like(value))
+        return jnp.stack([self.coordinate.excess(frames, value), now, value])
+
 
 class Advance(AbstractGeometricPrimitive):
     """Screw: advance - pitch angle / 2 pi, both of the second marker against the first.

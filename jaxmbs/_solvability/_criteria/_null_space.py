@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._custom_types import Numbers, Scalar
+from ... import _settings
+from ..._custom_types import Numbers, Scalar, Setting
 from ..._linalg import (
     AbstractQRMethod,
     pivoted_qr,
@@ -16,11 +17,15 @@ from ..._linalg import (
     singular_values,
 )
 from .._questions import Questions
-from .base import AbstractCriterion
+from .base import AbstractCriterion, rank_tolerance
 
 
 # A unique reaction measures about 1e-16, one that is not about 1e-1 (see MODEL.md section 3).
 _UNIQUE_BELOW = 1e-6
+
+# Measures between these are doubtful. That of a unique reaction is rounding over the last kept
+# pivot, below 1e-9 where that is not in doubt; above the second `screen` is sure as well.
+_DOUBTFUL = (1e-8, 1e-3)
 
 
 class AbstractNullSpaceCriterion(AbstractCriterion):
@@ -38,6 +43,9 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         return measure <= _UNIQUE_BELOW
+
+    def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
+        return (measure > _DOUBTFUL[0]) & (measure < _DOUBTFUL[1])
 
 
 def _largest_singular_values(
@@ -84,7 +92,8 @@ def _largest_eigenvalue(gram: Float[Array, "batch 3 3"]) -> Float[Array, " batch
 class QR(AbstractNullSpaceCriterion):
     """Pivoted QR decomposition of C (Wojtyra & Fraczek 2013, eqs. 21-27): the default.
 
-    **Arguments:** `tolerance`; `method`: how it is computed, default as suits the platform
+    **Arguments:** `tolerance`: of the rank, relative to the first pivot, from 2.2e-16 (rounding) to
+    less than 1; `method`: how it is computed, default as suits the platform
     (`PlatformQR`). No verdict depends on it.
     """
 
@@ -92,22 +101,30 @@ class QR(AbstractNullSpaceCriterion):
     tolerance: Scalar
     method: AbstractQRMethod
 
-    def __init__(self, tolerance: Numbers = 1e-9, method: AbstractQRMethod | None = None):
-        self.tolerance = jnp.asarray(tolerance, dtype=float)
-        self.method = PlatformQR() if method is None else method
+    def __init__(
+        self, tolerance: Setting[Numbers] = 1e-9, method: Setting[AbstractQRMethod | None] = None
+    ):
+        self.tolerance = rank_tolerance(tolerance)
+        chosen = PlatformQR() if method is None else method
+        self.method = _settings.instance(
+            chosen, AbstractQRMethod, "method", "PlatformQR(), LapackQR() or BatchedQR()"
+        )
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
         return pivoted_qr(matrix, self.tolerance, self.method)
 
 
 class SVD(AbstractNullSpaceCriterion):
-    """Singular value decomposition of C (Wojtyra 2009)."""
+    """Singular value decomposition of C (Wojtyra 2009).
+
+    **Arguments:** `tolerance`: as of `QR`.
+    """
 
     word: ClassVar[str] = "svd"
     tolerance: Scalar
 
-    def __init__(self, tolerance: Numbers = 1e-9):
-        self.tolerance = jnp.asarray(tolerance, dtype=float)
+    def __init__(self, tolerance: Setting[Numbers] = 1e-9):
+        self.tolerance = rank_tolerance(tolerance)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
         return singular_values(matrix, self.tolerance)

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._custom_types import Numbers, Scalar
+from ..._custom_types import Numbers, Scalar, Setting
 from ..._linalg import rank_above, RankDecomposition, singular_values
 from .._questions import Questions
-from .base import AbstractCriterion
+from .base import AbstractCriterion, rank_tolerance
 
 
 class RankComparison(AbstractCriterion):
@@ -18,13 +18,15 @@ class RankComparison(AbstractCriterion):
 
     For a joint's reaction G = C_X^T, and the left side is rank C_X + rank C_Y (Wojtyra 2009).
     The slow reference among the criteria: one singular value decomposition per question.
+
+    **Arguments:** `tolerance`: as of `QR`.
     """
 
     word: ClassVar[str] = "rank"
     tolerance: Scalar
 
-    def __init__(self, tolerance: Numbers = 1e-9):
-        self.tolerance = jnp.asarray(tolerance, dtype=float)
+    def __init__(self, tolerance: Setting[Numbers] = 1e-9):
+        self.tolerance = rank_tolerance(tolerance)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
         return singular_values(matrix, self.tolerance)
@@ -51,3 +53,7 @@ class RankComparison(AbstractCriterion):
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         return measure <= 0.5
+
+    def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
+        # Whole numbers are near to nothing.
+        return jnp.zeros(measure.shape, bool)

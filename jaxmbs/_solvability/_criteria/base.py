@@ -1,13 +1,25 @@
 import abc
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from ... import _settings
 from ..._custom_types import Scalar
 from ..._linalg import RankDecomposition
 from .._questions import Questions
+
+
+def rank_tolerance(value: Any) -> Scalar:
+    """The part of the first pivot below which a pivot is zero. Pivots carry rounding, so that with
+    less than that every rank would be full; with all of the first pivot every rank would be none.
+
+    **Raises:** `TypeError` for what is no number, `ValueError` for one out of that range.
+    """
+    least = float(np.finfo(np.float64).eps)
+    return _settings.between(value, "tolerance", least=least, below=1, advice="1e-9 is usual")
 
 
 class AbstractCriterion(eqx.Module):
@@ -40,3 +52,7 @@ class AbstractCriterion(eqx.Module):
     @abc.abstractmethod
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         """The verdict for a measure."""
+
+    @abc.abstractmethod
+    def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
+        """Would a slightly other measure have the other verdict?"""

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import _settings
+from ..._custom_types import Setting
 from .._report import Solvability
 
 
@@ -14,8 +16,12 @@ class DependentSets(NamedTuple):
     sets: tuple[tuple[str, ...], ...]
     complete: bool
 
+    def __str__(self) -> str:
+        lines = [", ".join(names) for names in self.sets] or ["no dependent set"]
+        return "\n".join(lines + ([] if self.complete else ["... (the search was cut off)"]))
 
-def dependent_sets(report: Solvability, *, work: float = 2e9) -> DependentSets:
+
+def dependent_sets(report: Solvability, *, work: Setting[float] = 2e9) -> DependentSets:
     """Inclusion-minimal sets of joints and drivers whose rows together are dependent.
 
     They are the minimal supports, joint by joint, of vectors in the left null space. Starting
@@ -25,8 +31,10 @@ def dependent_sets(report: Solvability, *, work: float = 2e9) -> DependentSets:
 
     **Arguments:** `work`: bound on floating-point operations, roughly; a search that needs more
     returns what it found and `complete=False`.
+
+    **Raises:** `TypeError` or `ValueError` for a bound that is no finite number greater than zero.
     """
-    search = _Search(report, work)
+    search = _Search(report, _settings.known_number(work, "work", above=0))
     search.run()
     names = report.structure.constraint_names
     ordered = sorted(search.found, key=lambda s: (len(s), sorted(s)))
@@ -43,7 +51,7 @@ def sharing_dependent_sets(report: Solvability, names: tuple[str, ...]) -> tuple
     null space, which the zero blocks of its orthogonal projector show.
     """
     structure = report.structure
-    null_space = np.asarray(report.null_space)[:, int(report.rank) :]
+    null_space = report.left_null_space()
     rows = [null_space[c.start : c.stop] for c in structure.constraints]
     reached = {i for i, name in enumerate(structure.constraint_names) if name in names}
     found: set[int] = set()
@@ -65,7 +73,7 @@ class _Search:
         self.found: set[frozenset[int]] = set()
         self._seen: set[frozenset[int]] = set()
         self._rows = [np.arange(c.start, c.stop) for c in report.structure.constraints]
-        self._null_space = np.asarray(report.null_space)[:, int(report.rank) :]
+        self._null_space = report.left_null_space()
 
     def run(self) -> None:
         stack = [self._null_space] if self._null_space.shape[1] else []

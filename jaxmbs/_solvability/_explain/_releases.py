@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._custom_types import RealScalarLike
+from ... import _settings
+from ..._custom_types import RealScalarLike, Setting
 from ..._linalg import normalise_rows
-from ..._system import AbstractSystem, ReleaseOption
+from ..._system import AbstractSystem, ReleaseOption, takes_state
 from .._report import Solvability
 
 
@@ -39,6 +40,7 @@ class Releases(NamedTuple):
         return "\n".join([*self.lines(), *self.remarks()])
 
 
+@takes_state(decides_rank=True)
 def releases(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -46,7 +48,7 @@ def releases(
     t: RealScalarLike = 0.0,
     *,
     report: Solvability,
-    most: int = 20000,
+    most: Setting[int] = 20000,
 ) -> Releases:
     """Which joints, replaced by ones of fewer rows, would make all reactions unique?
 
@@ -56,9 +58,12 @@ def releases(
     and complete refer to this list. A joint of one row may be left out altogether ("none").
 
     **Arguments:** the state at which `report` was made, and `report`; `most`: how many sets to
-    try at most.
+    try at most, at least 1.
+
+    **Raises:** `TypeError` or `ValueError` for `most` that is no such number.
     """
-    if bool(jnp.all(report.reaction_unique)):
+    most = _settings.whole_number(most, "most", least=1)
+    if bool(report.reaction_unique.all()):
         return Releases((), 0, True)
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     trial = _Trial(system, q, velocity, t, report)

@@ -23,7 +23,7 @@ def complete_removal(report: Solvability) -> tuple[str, ...]:
     A set of p rows can go iff its rows of the null space are independent: this is Gram-Schmidt
     orthogonalisation of the rows of N, from below.
     """
-    null_space = np.asarray(report.null_space)[:, int(report.rank) :]
+    null_space = report.left_null_space()
     chosen: list[int] = []
     basis = np.zeros((0, null_space.shape[1]))
     for row in reversed(range(null_space.shape[0])):

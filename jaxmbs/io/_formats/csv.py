@@ -64,7 +64,7 @@ def _columns(record: Record) -> dict[str, Numbers]:
             wrench = found.wrench(name)
             columns |= lettered(f"{name}.force", np.asarray(wrench.force))
             columns |= lettered(f"{name}.torque", np.asarray(wrench.torque))
-            columns[f"{name}.unique"] = np.asarray(wrench.unique).astype(int)
+            columns[f"{name}.unique"] = wrench.unique.numbers()
     columns["error.position"] = arrays["position_error"]
     columns["error.velocity"] = arrays["velocity_error"]
     for name, motion in motions.items():

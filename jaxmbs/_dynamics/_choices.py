@@ -1,0 +1,73 @@
+"""What a user chooses for a run, looked at before anything is computed."""
+
+from typing import Any
+
+import diffrax as dfx
+
+from .. import _settings
+from ._adjoints import check_adjoint
+from ._events import AbstractEvent
+from ._stabilisation import AbstractStabilisation, Projection
+
+
+def chosen_solver(solver: Any) -> dfx.AbstractSolver:
+    """`Tsit5` for None.
+
+    **Raises:** as all of these, `TypeError` for an object of another class, or the class itself.
+    """
+    given = dfx.Tsit5() if solver is None else solver
+    such_as = "a Diffrax solver such as diffrax.Tsit5()"
+    return _settings.instance(given, dfx.AbstractSolver, "solver", such_as)
+
+
+def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
+    """`Projection` for None."""
+    given = Projection() if stabilisation is None else stabilisation
+    such_as = "Projection() or Baumgarte(alpha, beta)"
+    return _settings.instance(given, AbstractStabilisation, "stabilisation", such_as)
+
+
+def chosen_controller(controller: Any, first_step: Any) -> dfx.AbstractStepSizeController | None:
+    """None for None. Checks the first step too.
+
+    **Raises:** also `ValueError` for steps of constant size without that size.
+    """
+    if first_step is not None:
+        _settings.between(first_step, "first_step", above=0)
+    if controller is None:
+        return None
+    such_as = "a Diffrax step size controller such as diffrax.PIDController(rtol=..., atol=...)"
+    _settings.instance(controller, dfx.AbstractStepSizeController, "controller", such_as)
+    if first_step is None and isinstance(controller, dfx.ConstantStepSize):
+        raise ValueError("first_step must be given with ConstantStepSize, got None; it is in s.")
+    return controller
+
+
+def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> dfx.AbstractAdjoint:
+    """`RecursiveCheckpointAdjoint` for None.
+
+    **Raises:** also `ValueError` for an adjoint that does not go with such a run.
+    """
+    given = dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
+    such_as = "an adjoint of Diffrax such as diffrax.ForwardMode()"
+    _settings.instance(given, dfx.AbstractAdjoint, "adjoint", such_as)
+    check_adjoint(given, events)
+    return given
+
+
+def chosen_progress(progress: Any) -> dfx.AbstractProgressMeter:
+    """`NoProgressMeter` for None."""
+    given = dfx.NoProgressMeter() if progress is None else progress
+    such_as = "a Diffrax progress meter such as diffrax.TqdmProgressMeter()"
+    return _settings.instance(given, dfx.AbstractProgressMeter, "progress", such_as)
+
+
+def chosen_events(events: Any, monitor: bool) -> tuple[AbstractEvent, ...]:
+    """
+    **Raises:** also `ValueError` for an event that needs the monitor in a run without it.
+    """
+    such_as = "StopWhen(function), StopAtSingular()"
+    found = _settings.instances(events, AbstractEvent, "events", such_as)
+    if not monitor and any(event.needs_monitor for event in found):
+        raise ValueError("StopAtSingular stops what the monitor sees; leave monitor=True.")
+    return found

@@ -1,0 +1,154 @@
+"""The equations of small motions about a motion, to first order, along axes that may turn.
+
+With Y and Z bases of the null spaces of the geometric rows and of all rows of C, orthonormal in
+the mass metric, states next to (q, v) are
+
+    q(z) = retract(q, Y z),    v(z, w) = v + Z w - M^-1 C^T S^+ (C (v + Z w) + b).
+
+Displacements along the velocities, d = Y z of the configuration and e = dv of the velocity, obey
+d/dt (d, e) = L (d, e). Measured in axes that turn with Omega and not with the bodies, they change
+by K d and K e less, K = B^T X(Omega) B - B^T dB/dt, where B takes velocities to axes that never
+turn (`world_axes`) and X is `turning`: d/dt (z, w) = A (z, w), A that of L - K.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import Scalar
+from .._formulations import MinimumNorm
+from .._linalg import AbstractDescriptor, motion_solver
+from .._system import AbstractSystem
+from ._friction import solve_stage
+from ._projection import correction
+from ._watched import motion_only
+
+
+class TurningAxes(NamedTuple):
+    """The angular velocity Omega of axes in which a motion is steady, as it follows from the
+    motion: d(B v)/dt = X(Omega) B v, N Omega = r in the sense of least squares. Here, to first
+    order next to a motion at which all of this is known (constant rank of N).
+
+    - `determined` (3,): of least norm. `inverse` (3, 3): N^+. `free` (3, 3): 1 - N^+ N.
+    - `spin` (3, nv): takes B v to the angular velocity whose component along the `free`
+      directions Omega has besides; zero for none.
+    """
+
+    determined: Float[Array, "3"]
+    inverse: Float[Array, "3 3"]
+    free: Float[Array, "3 3"]
+    spin: Float[Array, "3 nv"]
+
+    def rate(
+        self, normal: Float[Array, "3 3"], right: Float[Array, "3"], v: Float[Array, " nv"]
+    ) -> Float[Array, "3"]:
+        """Omega, from N, r and B v."""
+        inverse, free = self.inverse, self.free
+        # d(N^+) = -N^+ dN N^+ + N^+ N^+ dN (1 - N N^+) + (1 - N^+ N) dN N^+ N^+ (Golub and
+        # Pereyra 1973), where r is in the range of N.
+        rate = self.determined + inverse @ (right - normal @ self.determined)
+        rate += free @ normal @ (inverse @ self.determined)
+        along = self.spin @ v
+        along = (
+            free @ along - inverse @ (normal @ (free @ along)) - free @ normal @ (inverse @ along)
+        )
+        return rate + along
+
+
+def constant_axes(rate: Float[Array, "3"], nv: int) -> TurningAxes:
+    """Axes of this angular velocity, whatever the motion."""
+    none = jnp.zeros((3, 3), rate.dtype)
+    return TurningAxes(rate, none, none, jnp.zeros((3, nv), rate.dtype))
+
+
+class FirstOrder(NamedTuple):
+    """A and Omega, and what else the motion says of itself: `unsteady` dv/dt - K v, the rate at
+    which the velocities leave the turning axes; `normal` N and `right` r of Omega; `free` M^-1 F
+    and `acceleration` dv/dt."""
+
+    state: Float[Array, "n n"]
+    rate: Float[Array, "3"]
+    unsteady: Float[Array, " nv"]
+    normal: Float[Array, "3 3"]
+    right: Float[Array, "3"]
+    free: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+
+
+@eqx.filter_jit
+def first_order(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    position: Float[Array, "nv p"],
+    velocity: Float[Array, "nv k"],
+    axes: TurningAxes,
+) -> FirstOrder:
+    """At one state, with its bases Y and Z."""
+    p, k = position.shape[1], velocity.shape[1]
+    formulation = motion_only(MinimumNorm(), system)
+    descriptor = system.descriptor(q, v, t)
+
+    def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array, Array], Array]:
+        step = position @ x[:p]
+        there, speed = displaced_state(system, descriptor, (q, v, t), step, velocity @ x[p:])
+        found = solve_stage(system, formulation, there, speed, t)
+        # The motion goes on, and the displaced state would stay beside it if it moved so.
+        beside = jax.jvp(lambda y: system.retract(y, step), (q,), (system.rate(q, v),))[1]
+        relative = system.rate(there, speed) - beside
+        return (relative, speed, found.acceleration), found.acceleration
+
+    origin = jnp.zeros((p + k,), q.dtype)
+    (moved, changed, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
+    displacement = along_velocities(system, q, moved)
+    world, spinning = jax.jvp(system.world_axes, (q,), (system.rate(q, v),))
+    normal, right = _rate_equations(system, world @ v, world @ acceleration)
+    rate = axes.rate(normal, right, world @ v)
+    turning = world.T @ (system.turning(rate) @ world - spinning)
+    displacement -= turning @ jnp.pad(position, ((0, 0), (0, k)))
+    slope -= turning @ changed
+    mass = system.mass_matrix(q)
+    state = jnp.concatenate([position.T @ mass @ displacement, velocity.T @ mass @ slope])
+    free = descriptor.inverse_mass(system.force(q, v, t))
+    unsteady = acceleration - turning @ v
+    return FirstOrder(state, rate, unsteady, normal, right, free, acceleration)
+
+
+def displaced_state(
+    system: AbstractSystem,
+    descriptor: AbstractDescriptor,
+    state: tuple[Float[Array, " nq"], Float[Array, " nv"], Scalar],
+    step: Float[Array, " nv"],
+    change: Float[Array, " nv"],
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """The state next to (q, v, t) by displacements in the null spaces, on the constraints to first
+    order: the configuration stays there by itself, the velocity does not. What takes it back may
+    be that of the state itself, whose `descriptor` is given, as nothing is left over there."""
+    q, v, t = state
+    there, speed = system.retract(q, step), v + change
+    left = system.velocity_residual(there, speed, t)
+    return there, speed - correction(descriptor, left, motion_solver())
+
+
+def along_velocities(
+    system: AbstractSystem, q: Float[Array, " nq"], changes: Float[Array, "nq n"]
+) -> Float[Array, "nv n"]:
+    """Displacements along the velocities from changes N d of q."""
+    rates = jax.jacfwd(lambda d: system.retract(q, d))(jnp.zeros((system.structure.nv,), q.dtype))
+    # Columns of N are orthogonal, those of a quaternion half as long as it.
+    return rates.T @ changes / jnp.sum(rates**2, axis=0)[:, None]
+
+
+def _rate_equations(
+    system: AbstractSystem, speed: Float[Array, " nv"], change: Float[Array, " nv"]
+) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
+    """N and r of d(B v)/dt = X(Omega) B v, lengths relative to the characteristic length: the
+    angular velocities of bodies along their own axes and along the world's have one derivative."""
+    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    columns = [system.turning(axis) @ speed / unit for axis in jnp.eye(3, dtype=speed.dtype)]
+    matrix = jnp.stack(columns, axis=1)
+    return matrix.T @ matrix, matrix.T @ (change / unit)

@@ -1,0 +1,42 @@
+"""What the printed results have in common."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ._solution import RESULTS
+
+
+# A vector is printed up to this length, of a longer one its ends.
+_PRINTED = 24
+
+
+def array(values: Any) -> str:
+    """A vector on one line, six digits of each number."""
+    text = np.array2string(
+        np.asarray(values),
+        threshold=_PRINTED,
+        edgeitems=4,
+        separator=", ",
+        max_line_width=10**6,
+        formatter={"float_kind": lambda x: f"{x:.6g}"},
+    )
+    return " ".join(text.split())
+
+
+def largest(values: Any) -> str:
+    """The largest magnitude among numbers; 0 where there are none."""
+    return f"{float(np.max(np.abs(np.asarray(values)), initial=0.0)):.2g}"
+
+
+def batch(what: str, shape: tuple[int, ...]) -> str:
+    """Of results that are batched."""
+    count = int(np.prod(shape))
+    return f"{count} {what} (index them to print one)"
+
+
+def outcome(result: RESULTS) -> str:
+    """What a computation that failed says about it; empty for one that did not."""
+    # Of cases of a sweep the number is one of NumPy's.
+    return RESULTS[jax.tree.map(np.asarray, result)]

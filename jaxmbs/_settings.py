@@ -1,0 +1,308 @@
+"""Settings: options of public functions and classes, each checked where it is given.
+
+Values that are being traced (differentiated, batched) are not known yet and pass unchecked; their
+shapes are always checked.
+"""
+
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from ._checks import shown
+
+
+_T = TypeVar("_T")
+
+# Least relative tolerance that double precision can meet: a step of an integrator or of an
+# iteration is a sum of a few dozen terms, each rounded to 1.1e-16 of its size, and an error below
+# that rounding cannot be told. SciPy's `solve_ivp` draws the line at the same place; a chain of one
+# window goes through 2 s at 1e-14, and steps become ever shorter at 2e-15.
+LEAST_TOLERANCE = 100 * float(np.finfo(np.float64).eps)
+
+# Counts are 32-bit integers where double precision is not switched on.
+_LARGEST_COUNT = 2**31 - 1
+
+
+def holds_numbers(value: Any) -> bool:
+    """Is this made of real numbers? Texts, None, booleans, complex numbers and objects are not."""
+    array = value if isinstance(value, jax.Array) else known_numbers(value)
+    if array is None:
+        try:
+            array = jnp.asarray(value)
+        except (TypeError, ValueError):
+            return False
+    return any(jnp.issubdtype(array.dtype, kind) for kind in (np.integer, np.floating))
+
+
+def known_numbers(value: Any) -> np.ndarray | None:
+    """The numbers of what a user gave, None where one of them is traced (or there are none). Asked
+    of `value` itself: what JAX makes of it inside of a transformation is traced as well."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _range_words(
+    least: float | int | None,
+    above: float | int | None,
+    most: float | int | None,
+    below: float | int | None,
+) -> str:
+    """Such as "at least 2 and less than 3"."""
+    parts = [
+        "" if least is None else f"at least {least:.6g}",
+        "" if above is None else f"greater than {'zero' if above == 0 else f'{above:.6g}'}",
+        "" if most is None else f"at most {most:.6g}",
+        "" if below is None else f"less than {below:.6g}",
+    ]
+    return " and ".join(part for part in parts if part)
+
+
+def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
+    """One finite number in a range: at least `least` or greater than `above`, at most `most` or
+    less than `below`. `advice`: the usual fix.
+
+    **Raises:** `TypeError` for what is no number, `ValueError` for one out of the range, both
+    naming `what`.
+    """
+    _check_range(value, what, **limits)
+    return jnp.asarray(value, dtype=float)
+
+
+def _check_range(
+    value: Any,
+    what: str,
+    *,
+    least: float | int | None = None,
+    above: float | int | None = None,
+    most: float | int | None = None,
+    below: float | int | None = None,
+    advice: str = "",
+) -> None:
+    words = _range_words(least, above, most, below)
+    fix = f"; {advice}" if advice else ""
+    expected = f"{what} must be a finite number{words and f', {words}'}"
+    if not holds_numbers(value):
+        raise TypeError(f"{expected}, got {shown(value)}{fix}.")
+    number = known_numbers(value)
+    shape = jnp.asarray(value).shape if number is None else number.shape
+    if shape != ():
+        raise ValueError(f"{expected}, got shape {list(shape)}{fix}.")
+    if number is None:
+        return
+    known = float(number)
+    if not np.isfinite(known):
+        raise ValueError(f"{expected}, got {known:g}{fix}.")
+    inside = (
+        (least is None or known >= least)
+        and (above is None or known > above)
+        and (most is None or known <= most)
+        and (below is None or known < below)
+    )
+    if not inside:
+        raise ValueError(f"{what} must be {words}, got {known:.6g}{fix}.")
+
+
+def known_number(value: Any, what: str, **limits: Any) -> float:
+    """`between` for a number that a program is built with: it must not be traced.
+
+    **Raises:** as `between`, and `TypeError` for a traced value.
+    """
+    if isinstance(value, Tracer):
+        raise TypeError(f"{what} must be known while tracing; give a number, not a traced value.")
+    _check_range(value, what, **limits)
+    return float(np.asarray(value))
+
+
+def whole_number(
+    value: Any, what: str, *, least: int, most: int | None = _LARGEST_COUNT, why: str = ""
+) -> int:
+    """A count: no boolean, no floating-point number, not traced. `why`: of the least, in brackets.
+
+    **Raises:** `TypeError` for what is no whole number, `ValueError` for one out of the range.
+    """
+    bound = f"at least {least}" + (f" ({why})" if why else "")
+    if isinstance(value, Tracer):
+        raise TypeError(
+            f"{what} must be known while tracing; give a whole number, not a traced value."
+        )
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} must be a whole number of {bound}, got {value}.")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        fix = "; write it without a decimal point" if isinstance(value, float) else ""
+        raise TypeError(
+            f"{what} must be a whole number of {bound}, got {shown(value)}{fix}."
+        ) from None
+    if number < least:
+        raise ValueError(f"{what} must be {bound}, got {number}.")
+    if most is not None and number > most:
+        raise ValueError(f"{what} must be {bound} and at most {most}, got {shown(number)}.")
+    return number
+
+
+def seed(value: Any, what: str = "seed", *, most: int | None = None) -> int:
+    """A seed of random numbers. JAX's hold 32 bits (`most`), NumPy's any number of them."""
+    return whole_number(value, what, least=0, most=most)
+
+
+def random_key(value: Any, what: str) -> Any:
+    """One random key of JAX, of the new kind or of the old one (two or four 32-bit numbers).
+
+    **Raises:** `TypeError` for anything else, such as a seed.
+    """
+    if isinstance(value, jax.Array):
+        new = jnp.issubdtype(value.dtype, jax.dtypes.prng_key) and value.shape == ()
+        if new or (value.dtype == np.uint32 and value.shape in ((2,), (4,))):
+            return value
+    raise TypeError(f"{what} must be one random key such as jax.random.key(0), got {shown(value)}.")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False.
+
+    **Raises:** `TypeError` for anything else, also for what Python would take for true.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} must be True or False, got {shown(value)}.")
+    return bool(value)
+
+
+def instance(value: Any, kind: type[_T], what: str, such_as: str) -> _T:
+    """An object of a class. `such_as`: what may be written.
+
+    **Raises:** `TypeError` that says what to write, also for the class in its place.
+    """
+    if isinstance(value, kind):
+        return value
+    fix = ""
+    if isinstance(value, type) and issubclass(value, kind):
+        fix = f"; put brackets behind it: {value.__name__}(...)"
+    raise TypeError(f"{what} must be {such_as}, got {shown(value)}{fix}.")
+
+
+def instances(values: Any, kind: type[_T], what: str, such_as: str) -> tuple[_T, ...]:
+    """Several objects of a class, in a list or tuple.
+
+    **Raises:** as `instance`.
+    """
+    if isinstance(values, str | kind) or not isinstance(values, Sequence):
+        raise TypeError(f"{what} must be a list such as [{such_as}], got {shown(values)}.")
+    return tuple(instance(x, kind, f"each of {what}", such_as) for x in values)
+
+
+def function(value: Any, what: str, such_as: str) -> Any:
+    """Something to be called; a class is none, as it would make an object of its argument.
+
+    **Raises:** `TypeError`.
+    """
+    if isinstance(value, type) or not callable(value):
+        raise TypeError(f"{what} must be {such_as}, got {shown(value)}.")
+    return value
+
+
+def mapping(value: Any, what: str, such_as: str) -> Any:
+    """A dictionary, or what is like one, with texts as keys.
+
+    **Raises:** `TypeError`.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(f"{what} must be a dictionary such as {such_as}, got {shown(value)}.")
+    return value
+
+
+def names(values: Any, what: str, such_as: str) -> tuple[str, ...]:
+    """Names in a list or tuple; a text alone would be taken letter by letter.
+
+    **Raises:** `TypeError` for what is no name, `ValueError` for an empty one.
+    """
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise TypeError(f"{what} must be a list of names such as {such_as}, got {shown(values)}.")
+    return tuple(text(x, f"each of {what}", such_as) for x in values)
+
+
+def text(value: Any, what: str, such_as: str) -> str:
+    """A text that is not empty.
+
+    **Raises:** `TypeError` for what is no text, `ValueError` for an empty one.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a text such as {such_as}, got {shown(value)}.")
+    if not value.strip():
+        raise ValueError(f"{what} must be a text such as {such_as}, got {value!r}.")
+    return value
+
+
+def path(value: Any, what: str) -> Any:
+    """Where a file is.
+
+    **Raises:** `TypeError` for what is no path, `ValueError` for an empty one.
+    """
+    if isinstance(value, os.PathLike):
+        return value
+    return text(value, what, "'results/run.npz', or a pathlib.Path")
+
+
+def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " n"]:
+    """A vector of finite numbers, of `size` of them if that is given.
+
+    **Raises:** `TypeError` for what are no numbers, `ValueError` for another shape and for NaN
+    and inf.
+    """
+    expected = (
+        f"{what} must be a vector of {'finite' if size is None else f'{size} finite'} numbers"
+    )
+    if not holds_numbers(value):
+        raise TypeError(f"{expected}, got {shown(value)}.")
+    array = jnp.asarray(value, dtype=float)
+    if array.ndim != 1 or size not in (None, array.shape[0]):
+        raise ValueError(f"{expected}, got shape {list(array.shape)}.")
+    known = known_numbers(value)
+    if known is not None and not np.all(np.isfinite(known)):
+        raise ValueError(f"{expected}, got {shown(known.tolist())}.")
+    return array
+
+
+def increasing(value: Any, what: str, dtype: Any, *, least: int) -> Float[Array, " n"]:
+    """At least `least` times (s), each later than the one before.
+
+    **Raises:** as `vector`, and `ValueError` for too few or such as do not increase.
+    """
+    array = jnp.asarray(vector(value, what), dtype)
+    if array.shape[0] < least:
+        raise ValueError(f"{what} must be at least {least} numbers, got {array.shape[0]}.")
+    known = known_numbers(value)
+    if known is not None and not np.all(np.diff(known) > 0):
+        raise ValueError(f"{what} must be increasing, got {shown(known.tolist())}.")
+    return array
+
+
+def step_tolerances(
+    rtol: Any, atol: Any, dtype: Any = float
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The relative and the absolute error of a step of an integrator.
+
+    **Raises:** as `between`, and `ValueError` if no step can meet them.
+    """
+    # A coordinate that is zero, as many are at the start, is judged by atol alone: with none its
+    # error would be divided by zero, and every step rejected.
+    both = (
+        between(rtol, "rtol", least=0, below=1, advice="1e-8 is usual"),
+        between(atol, "atol", above=0, advice="1e-10 is usual"),
+    )
+    known = [float(x) for x in (known_numbers(rtol), known_numbers(atol)) if x is not None]
+    if len(known) == 2 and max(known) < LEAST_TOLERANCE:
+        raise ValueError(
+            f"rtol and atol must not both be less than {LEAST_TOLERANCE:.2g}, which is rounding, "
+            f"got {known[0]:g} and {known[1]:g}; rtol=1e-8 and atol=1e-10 are usual."
+        )
+    return jnp.asarray(both[0], dtype), jnp.asarray(both[1], dtype)

@@ -1,0 +1,51 @@
+"""What is to be said of a state before any verdict: is it one, is it closed, how exact is it?"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, Scalar
+from .._kinematics import is_closed
+from .._solution import RESULTS
+from .._system import AbstractSystem, is_state
+
+
+# What sums of a few dozen products leave of the last digit.
+_ROUNDINGS = 100.0
+
+
+class StateCheck(NamedTuple):
+    """`valid`: finite numbers, rotations that are ones. `residual`: what is left of Phi, lengths
+    relative to the characteristic length. `rounding`: relative error of the entries of C, as
+    coordinates and angles have no more digits."""
+
+    valid: BoolScalar
+    residual: Float[Array, " geometric"]
+    rounding: Scalar
+
+    def result(self) -> RESULTS:
+        """The first of the two things that can be wrong."""
+        closed = RESULTS.where(
+            is_closed(self.residual), RESULTS.successful, RESULTS.configuration_open
+        )
+        return RESULTS.where(self.valid, closed, RESULTS.state_not_valid)
+
+
+def check_numbers(
+    system: AbstractSystem,
+    numbers: Float[Array, "..."],
+    length: Scalar,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+) -> StateCheck:
+    """`numbers`: what was computed of C at this state; `length`: the characteristic length."""
+    structure = system.structure
+    valid = is_state(structure, q, v, t) & jnp.all(jnp.isfinite(numbers))
+    unit = jnp.where(np.isin(np.arange(structure.nq), structure.lengths), length, 1.0)
+    eps = jnp.finfo(q.dtype).eps
+    rounding = _ROUNDINGS * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
+    return lax.stop_gradient(StateCheck(valid, system.scaled_residual(q, t), rounding))

@@ -1,0 +1,55 @@
+"""The doors of all questions about a system at a state."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from ._states import described, precision, with_checks
+from ._structure import Structure
+from .base import AbstractSystem
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def takes_state(
+    *, decides_rank: bool = False, **arguments: str
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator for functions of a `system` and a state: checks both (see `state_method`).
+
+    `decides_rank`: without double precision the function says, before it computes anything, what
+    that means.
+
+    **Raises:** `TypeError` or `ValueError`, one sentence of what was given and what is wanted.
+    """
+    structure_of = _structure_for_rank if decides_rank else _structure_of
+    return functools.partial(with_checks, structure_of, arguments)
+
+
+def _structure_for_rank(system: Any) -> Structure:
+    _warn_single_precision()
+    return _structure_of(system)
+
+
+def _structure_of(system: Any) -> Structure:
+    if not isinstance(system, AbstractSystem):
+        raise TypeError(
+            "system must be a system of equations, such as a MultibodySystem or what "
+            f"Model.system() returns, got {described(system)}."
+        )
+    return system.structure
+
+
+def _warn_single_precision() -> None:
+    if precision() == np.float64:
+        return
+    warnings.warn(
+        "A rank is being decided in single precision (float32), where a redundant row and a "
+        "nearly redundant one look alike. Switch double precision on with "
+        'jax.config.update("jax_enable_x64", True) before the first array is made.',
+        stacklevel=4,
+    )

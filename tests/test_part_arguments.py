@@ -1,0 +1,240 @@
+"""Parts are checked when they are made: every argument of every public part, given what it cannot
+be, is refused with one sentence that names it."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from test_model_files import PARTS
+
+import jaxmbs as jm
+from jaxmbs import forces, motions, planar, spatial
+from jaxmbs._checks import LARGEST, SMALLEST
+from jaxmbs.io import model_from_tables
+
+
+NAMESPACES = (planar, spatial, forces, motions)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_checks_annotations() -> Iterator[None]:
+    """As for a user: the sentences are those of the parts themselves."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def _function(*arguments: Any) -> Any:
+    return jnp.zeros(1)
+
+
+def _written(dimension: int) -> list[Any]:
+    """What no model file holds."""
+    space = {2: planar, 3: spatial}[dimension]
+    markers = [("bar", np.ones(dimension)), ("rod", np.zeros(dimension))]
+    return [
+        space.Particle("dot", mass=1.0, position=np.ones(dimension)),
+        space.Geometric("own", _function, markers),
+        space.Velocity("own", _function, markers),
+        forces.UserForce("own", _function, markers, potential=_function),
+    ]
+
+
+def examples() -> dict[str, Any]:
+    """A part of every public class, each argument given."""
+    found: dict[str, Any] = {}
+    for label, part in PARTS.items():
+        model = model_from_tables(part.content())
+        group = {"body": "bodies", "joint": "joints", "driver": "drivers", "force": "forces"}
+        made = getattr(model, group[part.table])[-1]
+        found[label] = made
+        if part.table == "driver":
+            found[f"{label} itself"] = made.motion
+    for dimension in (2, 3):
+        found |= {f"{type(x).__name__} {dimension}": x for x in _written(dimension)}
+    return found
+
+
+EXAMPLES = examples()
+# One of each class, of the two dimensions where it has both.
+CHOSEN = {
+    (type(part), getattr(getattr(part, "at", None), "shape", None)): label
+    for label, part in EXAMPLES.items()
+}
+
+
+def arguments_of(part: Any) -> dict[str, Any]:
+    """What the part may have been made with."""
+    fields = vars(part)
+    own: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(part)).parameters.items():
+        if name == "markers":
+            own[name] = list(zip(fields["bodies"], np.asarray(fields["at"]), strict=True))
+        elif name in fields:
+            own[name] = fields[name]
+        elif name not in ("rotation", "carrier", "rows", "quantity"):
+            assert parameter.default is not parameter.empty, name
+    if isinstance(part, planar.Gear):
+        own["bodies"], own["carrier"] = own["bodies"][:2], own["bodies"][2]
+    return own
+
+
+def wrong_numbers(value: Any, optional: bool) -> Iterator[Any]:
+    """What is no number where a number is meant, no vector where a vector is."""
+    array = np.asarray(value, dtype=float)
+    for bad in (np.nan, np.inf, -np.inf, 1e300, -1e300):
+        yield np.full(array.shape, bad)
+        yield np.full(array.shape, bad).tolist()
+    yield from ("1", b"1", True, {}, [[[1.0]]], 10**400, 1j, object(), jnp.asarray(True))
+    yield np.full(array.shape, "1")
+    yield np.full(array.shape, True)
+    if not optional:
+        yield None
+    if array.ndim:
+        yield np.concatenate([array, array])[: len(array) + 1]
+        yield 1.0
+
+
+_WORDS = (3, None, True, "", ["a"])
+WRONG: dict[str, tuple[Any, ...]] = {
+    "name": (
+        *_WORDS,
+        "  ",
+        " a",
+        "a,b",
+        "a.b",
+        "a'b",
+        "a\nb",
+        "a\tb",
+        "\x1b[1m",
+        "\x00",
+        "\u202ea",
+    ),
+    "joint": _WORDS,
+    "coordinate": (*_WORDS, "spin"),
+    "carrier": _WORDS,
+    "motion": (3.0, None, "sine", len),
+    "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "a"], "", {}),
+    "markers": (3, None, [], "ab", [3], [("a",)], [(3, (0.0, 0.0))], [("a", "xy")], [("a", None)]),
+    "function": (3, None, "f"),
+    "potential": (3, "f"),
+    "rows": (0, -1, True, 2.5, None, [], ["a", "a"], [3]),
+    "quantity": ("mass", 3, None),
+    "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),
+}
+# A polynomial may have as many terms, a table as many entries, a Pfaffian row as many columns.
+_ANY_LENGTH = ("coefficients",)
+
+
+def _is_longer(value: Any, given: Any) -> bool:
+    """Is it the same, and some more numbers?"""
+    if (
+        not isinstance(value, np.ndarray)
+        or value.dtype != float
+        or np.ndim(value) != np.ndim(given)
+    ):
+        return False
+    return len(value) > len(given)
+
+
+def sentence(make: Callable[[], Any], what: str) -> str:
+    """With which it is refused."""
+    try:
+        made = make()
+    except (ValueError, TypeError) as error:
+        return str(error)
+    raise AssertionError(f"{what} is accepted: {made}")
+
+
+def _refused(part: Any, argument: str, bad: Any) -> None:
+    what = f"{type(part).__name__}({argument}={str(bad)[:50]})"
+    changed = arguments_of(part) | {argument: bad}
+    if argument == "rotation":
+        del changed["orientation"]
+    said = sentence(lambda: type(part)(**changed), what)
+    words = {"at": ("at", "points"), "markers": ("marker",), "rows": ("rows",)}
+    assert any(word in said for word in words.get(argument, (argument,))), f"{what}: {said}"
+    assert len(said.splitlines()) == 1, f"{what}: {said}"
+    assert said.isprintable(), f"{what}: {said}"
+    assert said.endswith("."), f"{what}: {said}"
+    assert len(said) < 350, f"{what}: {said}"
+
+
+def test_every_public_part_is_tried():
+    classes = {
+        x
+        for namespace in NAMESPACES
+        for x in vars(namespace).values()
+        if inspect.isclass(x) and x.__module__.startswith("jaxmbs")
+    }
+    assert {cls for cls, _ in CHOSEN} == {*classes, jm.Driver}
+
+
+@pytest.mark.parametrize("label", CHOSEN.values())
+def test_every_argument_is_checked(label: str):
+    part = EXAMPLES[label]
+    signature = inspect.signature(type(part)).parameters
+    tried = 0
+    for argument, parameter in signature.items():
+        own = arguments_of(part)
+        bad: Iterator[Any] | tuple[Any, ...] = WRONG.get(argument, ())
+        if argument not in WRONG:
+            optional = parameter.default is None
+            bad = wrong_numbers(own[argument], optional)
+        for value in bad:
+            if argument in _ANY_LENGTH and _is_longer(value, own[argument]):
+                continue
+            _refused(part, argument, value)
+            tried += 1
+    assert tried > 10
+
+
+def test_what_is_traced_is_not_looked_at():
+    def mass(x: Any) -> Any:
+        return planar.Body("a", mass=x, inertia=1.0, position=(0.0, x)).mass
+
+    assert float(jax.jit(mass)(-1e300)) == -1e300
+
+
+@pytest.mark.parametrize(
+    ("size", "mass"), [(1e-6, 1e-12), (1e-3, 1e-9), (1.0, 1.0), (1e7, 1e12), (1.5e11, 2e29)]
+)
+def test_sizes_of_machines_and_of_planets_are_accepted(size: float, mass: float):
+    inertia = min(0.4 * mass * size**2, LARGEST)
+    body = planar.Body("a", mass=mass, inertia=inertia, position=(size, 0.0), velocity=(3e8, 0.0))
+    planar.Revolute("A", ("ground", "a"), (size, 0.0))
+    forces.SpringDamper(
+        "s", ("ground", "a"), points=[(0.0, 0.0), (size, 0.0)], stiffness=1e15, damping=1e12
+    )
+    assert float(body.mass) == mass
+
+
+@pytest.mark.parametrize("size", [SMALLEST, LARGEST])
+def test_ten_numbers_at_the_ends_of_the_range_are_numbers(size: float):
+    """What the range is chosen for."""
+    product = np.prod(np.full(10, size))
+    assert np.isfinite(product)
+    assert product > np.finfo(float).tiny
+
+
+def test_systems_are_made_of_their_parts():
+    body = planar.Body("a", mass=1.0, inertia=1.0, position=(0.0, 0.0))
+    joint = planar.Revolute("A", ("ground", "a"), (0.0, 0.0))
+    bad: tuple[Any, ...] = (body, [joint], ["a"], "a", None, 3, {"a": body})
+    for wrong in bad:
+        said = sentence(lambda x=wrong: jm.MultibodySystem(x), "bodies")
+        assert said.startswith("bodies")
+        assert sentence(lambda x=wrong: jm.Model("m", 2, bodies=x), "bodies") == said
+    for word in ("joints", "drivers", "forces"):
+        others: tuple[Any, ...] = ([body], "a", 3)
+        for wrong in others:
+            said = sentence(lambda x=wrong, w=word: jm.MultibodySystem([body], **{w: x}), word)
+            assert said.startswith(word)
+    names: tuple[Any, ...] = ("", "a\nb", 3, None)
+    for name in names:
+        assert "name" in sentence(lambda x=name: jm.Model(x, 2, bodies=[body]), "name")

@@ -1,0 +1,126 @@
+"""README, to the letter: every command, file and line of Python in it, in order, as typed, in an
+empty folder."""
+
+import re
+import shlex
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jaxtyping
+import pytest
+from typer.testing import CliRunner
+
+from jaxmbs.cli._app import app
+
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+# What installs, and the test that this is one of.
+NOT_RUN = ("python -m pip install", "python -m pytest")
+
+
+class Block(NamedTuple):
+    """A fenced block; of a file its name, the last one that is called before it."""
+
+    language: str
+    text: str
+    file: str
+
+
+def blocks() -> list[Block]:
+    found = []
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M):
+        files = re.findall(r"`([\w.-]+\.toml)`", TEXT[: match.start()])
+        found.append(Block(match[1], match[2], files[-1] if files else ""))
+    return found
+
+
+def commands(block: Block) -> list[str]:
+    """Of a block for the shell, one by one."""
+    lines = [part.strip() for line in block.text.splitlines() for part in line.split("&&")]
+    return [line for line in lines if line]
+
+
+def run_command(line: str) -> str:
+    """What it prints, in this process."""
+    program, *arguments = shlex.split(line)
+    assert program == "jaxmbs", line
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, f"{line}: {result.stderr}"
+    assert result.stderr == "", line
+    assert result.stdout != "", line
+    return result.stdout
+
+
+def test_every_kind_of_block_is_known():
+    found = [block.language for block in blocks()]
+    assert set(found) == {"", "sh", "python", "toml"}
+    # Without a language: what the demo prints.
+    assert found.count("") == 1
+    assert found.count("python") >= 13
+
+
+def test_what_is_installed_and_what_is_linked_exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"])
+    lines = [line for block in blocks() if block.language == "sh" for line in commands(block)]
+    installed = [line for line in lines if line.startswith(NOT_RUN[0])]
+    named = {extra for line in installed for extra in re.findall(r"\[(\w+)\]", line)}
+    assert len(installed) == 2
+    assert named == {"cli", "test"}
+    assert (named | set(re.findall(r"extra `(\w+)`", TEXT))) <= extras
+    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
+        assert (ROOT / link).exists(), link
+
+
+def assert_shortened(table: str, printed: str) -> None:
+    """Every line of the table at the head of README is what the demo prints of that joint; equal
+    lines stand for several."""
+    head, _, _, *lines = table.splitlines()
+    assert re.search(r"rank 20, redundancy p = 2, mobility 1", head)
+    assert re.search(r"rank 20 .*redundancy p = 2, mobility 1", printed)
+    joints = 0
+    for line in lines:
+        names, *words = re.split(r"\s{2,}| (?=revolute|translational)", line)
+        for name in names.split(", "):
+            pattern = r"\W+".join(map(re.escape, (name, *words)))
+            assert re.search(rf"^\W*{pattern}\W*$", printed, flags=re.M), pattern
+            joints += 1
+    assert joints == 14
+
+
+@pytest.fixture
+def as_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder, and annotations that nobody checks."""
+    monkeypatch.chdir(tmp_path)
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield tmp_path
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.slow
+def test_readme_runs_as_it_stands(as_a_user: Path):
+    printed: list[str] = []
+    names: dict[str, Any] = {}
+    for number, block in enumerate(blocks()):
+        began = time.process_time()
+        if block.language == "python":
+            exec(compile(block.text, f"README.md, block {number}", "exec"), names)
+        elif block.language == "toml":
+            Path(block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "sh":
+            lines = [line for line in commands(block) if not line.startswith(NOT_RUN)]
+            printed += [run_command(line) for line in lines]
+        print(f"block {number} ({block.language}): {time.process_time() - began:.1f} CPU s")
+    # What is not run by a block but called in the text leads somewhere as well.
+    for line in re.findall(r"`(jaxmbs (?:list|export)[^`]*)`", TEXT):
+        printed.append(run_command(line))
+    table = next(block.text for block in blocks() if block.language == "")
+    assert_shortened(table, printed[0])
+    assert names["unique"].shape == (100, 14)
+    left = {path.name for path in as_a_user.iterdir()}
+    called = {"door.toml", "motion.nc", "crank.toml", "crank.csv", "study.toml", "way.png"}
+    assert called <= left
