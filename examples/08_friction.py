@@ -64,7 +64,7 @@ def motion(coefficient):
 
 free, rubbing = motion(0.0), motion(0.5)
 certified = jax.vmap(lambda q: jm.certify(certain, q).certified)(rubbing.q)
-print(f"certified in {int(certified.sum())} of {certified.size} states of the motion")
+print(f"certified in {int(certified.unique.sum())} of {certified.size} states of the motion")
 state = rubbing.q[15], rubbing.v[15], rubbing.times[15]
 
 

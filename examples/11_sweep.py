@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
     data = found.dataset().load()
 
 good = data["result"].values == 0
-unique = data["reaction_unique"].values[good]
+unique = data["reaction_unique"].values[good] == 1
 print("the same verdicts everywhere:", bool((unique == unique[0]).all()))
 for name, share in zip(data.attrs["constraints"], unique.mean(axis=0), strict=True):
     print(f"{name}: unique in {100 * share:.0f} % of the cases that assemble")

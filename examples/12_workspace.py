@@ -51,7 +51,7 @@ found = jm.sweep(jm.workspace, model, cases)
 print(found)
 answers, good = found.answers(), found.result == 0
 names = found.layout.attributes["constraints"]
-for name, share in zip(names, answers.reaction_unique[good].mean(axis=0), strict=True):
+for name, share in zip(names, answers.reaction_unique.unique[good].mean(axis=0), strict=True):
     print(f"{name}: unique in {100 * share:.0f} % of the configurations that close")
 print(f"largest unique force: {answers.force[good].max():.4g} N")
 figure = draw_map(found, "drivers.left", "drivers.right")
