@@ -54,7 +54,7 @@ def joined(parts: Any) -> Any:
 def fast_pass(system: jm.MultibodySystem, q: Any) -> Any:
     """`screen`."""
     found = jm.screen(system, q)
-    return len(system.structure.rows) - found.redundancy, found.reaction_unique
+    return len(system.structure.rows) - found.redundancy, found.reaction_unique.unique
 
 
 def decomposed(method: Any, dtype: str) -> Callable[..., Any]:
@@ -63,7 +63,8 @@ def decomposed(method: Any, dtype: str) -> Callable[..., Any]:
 
     def one(system: jm.MultibodySystem, q: Any) -> Any:
         report = jm.analyze(system, q, criterion=jm.QR(tolerance, method=method))
-        return report.rank, report.reaction_unique, report.multiplier_unique, report.body_unique
+        verdicts = (report.reaction_unique, report.multiplier_unique, report.body_unique)
+        return report.rank, *(verdict.unique for verdict in verdicts)
 
     return one
 
@@ -89,7 +90,7 @@ def two_tier(system: jm.MultibodySystem, qs: np.ndarray) -> Any:
         jm.Certification(), system, cases, q=jnp.asarray(qs[0]), assemble=False, width=WIDTH
     )
     answers = found.answers()
-    return [(answers.rank, answers.reaction_unique)]
+    return [(answers.rank, answers.reaction_unique.unique)]
 
 
 class ScipyLoop:

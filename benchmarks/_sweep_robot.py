@@ -31,7 +31,7 @@ def robot_range(low: float, high: float) -> dict[str, Any]:
     good = np.asarray(found.result == 0)
     rank = np.asarray(verdicts.rank)[good]
     published = np.array([name in _UNIQUE for name in verdicts.structure.constraint_names])
-    same = (np.asarray(verdicts.reaction_unique)[good] == published[None]).all(axis=1)
+    same = (np.asarray(verdicts.reaction_unique.unique)[good] == published[None]).all(axis=1)
     rack = cases.values[0] / _A
     out_of_reach = (rack < _CLOSES[0]) | (rack > _CLOSES[1])
     return {
