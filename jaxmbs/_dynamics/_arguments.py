@@ -4,11 +4,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation
-from .._system import AbstractSystem
+from .._system import AbstractSystem, Equations, Evaluation
 from ._stabilisation import AbstractStabilisation
 
 
@@ -25,6 +26,17 @@ class Arguments(eqx.Module):
     knots: Float[Array, " knots"]
     onto: BoolScalar | None
 
+    def moves(self, near: BoolScalar) -> BoolScalar:
+        """Are slopes taken on the constraints? `near`: is a singular configuration close?"""
+        return jnp.asarray(False) if self.onto is None else self.onto | near
+
+    def equations(self, said: Evaluation) -> Equations:
+        """The equations of motion of one state, stabilised."""
+        offset = self.stabilisation.offset(said)
+        if offset is None:
+            return said.equations
+        return eqx.tree_at(lambda e: e.offset, said.equations, said.equations.offset + offset)
+
 
 class Packed(eqx.Module):
     """Arguments as a plain list of their leaves: the continuous adjoint has a state for each, and
@@ -38,3 +50,11 @@ class Packed(eqx.Module):
 
     def opened(self) -> Arguments:
         return jax.tree.unflatten(self.structure, self.leaves)
+
+
+def split(
+    system: AbstractSystem, y: Float[Array, " state"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """q and v of y = (q, v, number of passages) or (q, v)."""
+    nq, nv = system.structure.nq, system.structure.nv
+    return y[:nq], y[nq : nq + nv]

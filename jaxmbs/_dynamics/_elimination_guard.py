@@ -17,9 +17,8 @@ from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation, Elimination
 from .._formulations._elimination import NumberedElimination, singular_between
 from .._system import AbstractSystem, Structure
-from ._arguments import Packed
+from ._arguments import Packed, split
 from ._monitor import fixed
-from ._solver import split
 from ._watched import motion_only
 
 

@@ -89,6 +89,21 @@ def solve_stage(
     if offset is not None:
         _settings.vector(offset, "offset", size=len(system.structure.rows))
         equations = eqx.tree_at(lambda e: e.offset, equations, equations.offset + offset)
+    return accelerated(system, formulation, equations, q, v, t, rtol=rtol, max_steps=max_steps)
+
+
+def accelerated(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    equations: Equations,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    *,
+    rtol: float = 1e-12,
+    max_steps: int = 500,
+) -> Accelerations:
+    """`solve_stage` where the equations of the state are known."""
     if not system.frictional_joints:
         return formulation.solve(equations)
     state = _State(system, formulation, equations, q, v, t)

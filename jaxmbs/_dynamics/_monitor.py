@@ -10,7 +10,7 @@ The smallest values are carried along by inverse iteration with the factor of S 
 
     x <- S (S + mu I)^-2 x,
 
-which leaves the null space (the redundancy) out. There are several, since values cross: the one
+whose solves belong to the look that a step takes at its end (`_runge_kutta.py`), and which leaves the null space (the redundancy) out. There are several, since values cross: the one
 that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
 the others no iteration would ever turn to it, but for what is mixed in at random.
 """
@@ -26,18 +26,19 @@ from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._fixed import fixed
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractDescriptor, ProximalCholesky
 from .._system import AbstractSystem
+from ._projection import Factored
 
 
 _REGULARISATION = 1e-7
 
+# Inverse iterations at the start, and at each step from the vectors of the step before.
+FIRST, EACH = 40, 2
+
 # Singular values that are followed, and how much of something else is mixed into the last.
 _MODES = 4
 _MIXED_IN = 0.1
-
-# Inverse iterations at the start, and at each step from the vectors of the step before.
-_FIRST, _EACH = 40, 2
 
 # Sweeps of Jacobi's rotations. Each squares what couples the vectors, which are nearly uncoupled
 # as they come from the step before.
@@ -84,6 +85,11 @@ class Passages(eqx.Module):
         return (value > 0) & ((ahead <= 0) | (behind <= 0))
 
     @property
+    def fresh(self) -> BoolScalar:
+        """Is nothing known yet?"""
+        return ~jnp.any(self.left)
+
+    @property
     def beside(self) -> BoolScalar:
         """Did the last step end next to a singular configuration, rather than across it?"""
         value, before = self.values[0], self.earlier_values[0]
@@ -122,25 +128,32 @@ class SingularValueMonitor(eqx.Module):
             start = first & (k == 0)
             t = jnp.where(start, last.time, now)
             descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
-            return _looked(descriptor, t, last, start)
+            factored = Factored(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
+            return seen(factored, t, last, start)
 
         # The first step looks at its start as well: in a loop, which is compiled once.
         return lax.fori_loop(0, jnp.where(first, 2, 1), look, (carried, jnp.asarray(False)))
 
 
-def _looked(
-    descriptor: AbstractDescriptor, now: Scalar, last: Passages, start: BoolScalar
+def seen(
+    factored: Factored, now: Scalar, last: Passages, start: BoolScalar
 ) -> tuple[Passages, BoolScalar]:
-    """What is carried on from here, and whether a singular configuration lies behind. At the
+    """What is carried on from a state, and whether a singular configuration lies behind. At the
     `start` there is nothing behind."""
-    others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
-    others = jnp.where(start, 1.0, others)
-    rounds = jnp.where(start, _FIRST, _EACH)
-    left, right, values = _smallest(descriptor, last.left, others, rounds)
+    return _carried(factored.descriptor, _smallest(factored, last, start), now, last, start)
 
+
+def _carried(
+    descriptor: AbstractDescriptor,
+    found: tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]],
+    now: Scalar,
+    last: Passages,
+    start: BoolScalar,
+) -> tuple[Passages, BoolScalar]:
+    left, right, values = found
     moved = _by_column(descriptor.mass)(right)
     overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
-    turned = jnp.sum(overlaps, axis=0) < _TURNED
+    turned = (jnp.sum(overlaps, axis=0) < _TURNED) & ~start
     same = jnp.argmax(jnp.abs(overlaps), axis=0)
     before = last.values[same]
     # The least of those that turned.
@@ -171,27 +184,34 @@ def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) ->
 
 
 def _smallest(
-    descriptor: AbstractDescriptor,
-    known: Float[Array, "rows k"],
-    others: Float[Array, " k"],
-    rounds: IntScalar,
+    factored: Factored, last: Passages, start: BoolScalar
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
-    """Left and right singular vectors and values, the smallest nonzero ones first, from what is
-    known of the left ones and as much of `others` as is said."""
-    mu = _REGULARISATION
-    factor = descriptor.factor(mu)
-    scale = factor.scale[:, None]
-    solve = _by_column(factor.solve)
+    """Left and right singular vectors and values, the smallest nonzero ones first."""
+    descriptor, solve = factored.descriptor, _by_column(factored.factor.solve)
+    scale = factored.factor.scale[:, None]
+    constrain, transpose, inverse_mass = (
+        _by_column(f) for f in (descriptor.constrain, descriptor.transpose, descriptor.inverse_mass)
+    )
+
+    def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
+        twice = solve(solve(x))
+        # The product leaves the null space out, of which rounding finds its way into the solves.
+        return _orthonormal(constrain(inverse_mass(transpose(twice / scale))) / scale)
+
+    others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
+    others = jnp.where(start, 1.0, others)
     # Rates of the rows in some motion have no part in the null space.
-    motions = np.random.default_rng(0).normal(size=(descriptor.shape[1], known.shape[1]))
-    rates = _by_column(descriptor.constrain)(jnp.asarray(motions)) / scale
+    motions = np.random.default_rng(0).normal(size=(descriptor.shape[1], last.left.shape[1]))
+    known = last.left + others[None] * constrain(jnp.asarray(motions)) / scale
+    basis = lax.fori_loop(0, jnp.where(start, FIRST, EACH), iterate, known)
+    return _values(descriptor, factored.factor.scale, basis)
 
-    def iterate(_, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        once = solve(x)
-        return _orthonormal(once - mu * solve(once))
 
-    basis = lax.fori_loop(0, rounds, iterate, known + others[None] * rates)
-    force = _by_column(descriptor.transpose)(basis / scale)
+def _values(
+    descriptor: AbstractDescriptor, scale: Float[Array, " rows"], basis: Float[Array, "rows k"]
+) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
+    """Left and right singular vectors and values within the space of an orthonormal basis."""
+    force = _by_column(descriptor.transpose)(basis / scale[:, None])
     motion = _by_column(descriptor.inverse_mass)(force)
     squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2
@@ -222,14 +242,16 @@ def _by_column(function: Any) -> Any:
 
 def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """Gram and Schmidt, twice: one round leaves what was nearly parallel with few digits."""
-    columns = _unit(columns)
-    found = columns[:, :1]
-    for j in range(1, columns.shape[1]):
-        x = columns[:, j : j + 1]
-        for _ in range(2):
-            x = x - found @ (found.T @ x)
-        found = jnp.concatenate([found, _unit(x)], axis=1)
-    return found
+    count = columns.shape[1]
+
+    def one(n: IntScalar, rows: Float[Array, "k n"]) -> Float[Array, "k n"]:
+        j = n // 2
+        x = lax.dynamic_index_in_dim(rows, j, keepdims=False)
+        parts = jnp.where(np.arange(count) < j, jnp.sum(rows * x[None], axis=1), 0.0)
+        x = x - jnp.sum(parts[:, None] * rows, axis=0)
+        return lax.dynamic_update_index_in_dim(rows, _unit(x[:, None])[:, 0], j, 0)
+
+    return lax.fori_loop(0, 2 * count, one, _unit(columns).T).T
 
 
 def _unit(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:

@@ -22,7 +22,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._fixed import fixed
 from .._kinematics import geometric_gap
 from .._linalg import (
@@ -32,21 +32,27 @@ from .._linalg import (
     damped_solver,
     motion_solver,
     ProximalCholesky,
+    REGULARISATION,
     SchurOperator,
 )
-from .._system import AbstractSystem
+from .._system import AbstractSystem, Evaluation
 
 
 # A step squares what is left of Phi: from the second one more changes nothing but rounding, which
 # may be larger far from the origin; from the first what does not shrink is rounding.
-_SMALL, _NOTHING = 1e-7, 1e-13
+SMALL, _NOTHING = 1e-7, 1e-13
 
-_MAX_STEPS = 20
+MOST_STEPS = 20
 
 # A projection that leaves more than this (scaled residual, for a state of size one) has failed.
 # Usual is rounding; next to a singular configuration a velocity keeps more, as the way to the
 # constraints is the longer the nearer it is.
 MET = 1e-8
+
+
+def closed_enough(closure: Scalar, earlier: Scalar) -> BoolScalar:
+    """Is the gap, which was `earlier` a step before, nothing but rounding?"""
+    return (closure <= _NOTHING) | ((closure <= SMALL) & (closure > 0.5 * earlier))
 
 
 # q and v.
@@ -78,6 +84,13 @@ class Factored(eqx.Module):
         operator = SchurOperator(self.descriptor)
         solution = lx.linear_solve(operator, residual, self.solver, state=self.factor, throw=False)
         return self.descriptor.inverse_mass(self.descriptor.transpose(solution.value))
+
+    def multipliers(
+        self, right: Float[Array, " rows"], steps: int | IntScalar
+    ) -> Float[Array, " rows"]:
+        """S^+ right in at most so many proximal steps, without a derivative."""
+        solver = eqx.tree_at(lambda s: s.max_steps, self.solver, steps)
+        return solver.compute(self.factor, right, {})[0]
 
 
 def correction(
@@ -170,6 +183,30 @@ def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
     return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
 
+class Closest(NamedTuple):
+    """A state, and what the system says there."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    said: Evaluation
+
+
+def closest(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    solver: ProximalCholesky | None = None,
+) -> Closest:
+    """The state on the constraints next to (q, v), without a derivative."""
+    problem = _problem(system, t, solver, q)
+    if not system.structure.rows:
+        # What is left to do is to bring quaternions to unit length.
+        q = system.retract(q, jnp.zeros_like(v))
+        return Closest(q, v, system.evaluation(q, v, problem.t))
+    return _nearest(*fixed((problem, q, v)))
+
+
 def project_position(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -178,8 +215,9 @@ def project_position(
 ) -> tuple[Float[Array, " nq"], BoolScalar]:
     """The configuration on the geometric constraints next to q, and whether it was found."""
     at_rest = jnp.zeros((system.structure.nv,), q.dtype)
-    q, _ = closer(system, q, at_rest, t, solver)
-    return q, position_error(system, q, t) <= MET
+    end = closest(system, q, at_rest, t, solver)
+    q, _ = led(system, q, at_rest, t, end[:2], solver)
+    return q, _largest(system, end.said.gap) <= MET
 
 
 def project(
@@ -192,19 +230,15 @@ def project(
     """The state on the constraints next to (q, v), in the mass metric: first the configuration,
     then the velocity. `solver`: default damped, for a state that is close already (whose
     derivative leaves out what C changes of so small a step)."""
-    return _looked_at(system, *closer(system, q, v, t, solver), t)
+    end = closest(system, q, v, t, solver)
+    return Projected(*led(system, q, v, t, end[:2], solver), _met(system, end))
 
 
-def _looked_at(
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: RealScalarLike,
-) -> Projected:
+def _met(system: AbstractSystem, end: Closest) -> BoolScalar:
     """Whether a projected state is where it should be."""
-    speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-    closed = position_error(system, q, t) <= MET
-    return Projected(q, v, closed & (velocity_error(system, q, v, t) <= MET * speed))
+    speed = jnp.maximum(1.0, jnp.max(jnp.abs(end.v), initial=0.0))
+    closed = _largest(system, end.said.gap) <= MET
+    return closed & (_largest(system, end.said.rate) <= MET * speed)
 
 
 def allowed(
@@ -216,10 +250,13 @@ def allowed(
     problem = _problem(system, t, motion_solver(), q)
     if system.structure.geometric.all():
         # These rows are linear in v: one step does, wherever C is taken.
-        return _looked_at(system, q, _velocity(problem, q, v, v), t)
-    end = _nearest(*fixed((problem, q, v)))[1]
-    last = _velocity(problem, q, v, end)
-    return _looked_at(system, q, end + (last - fixed(last)), t)
+        end = _velocity(problem, q, v, v)
+    else:
+        found = _nearest(*fixed((problem, q, v))).v
+        last = _velocity(problem, q, v, found)
+        end = found + (last - fixed(last))
+    said = fixed(system).evaluation(*fixed((q, end, problem.t)))
+    return Projected(q, end, _met(system, Closest(q, fixed(end), said)))
 
 
 def closer(
@@ -230,11 +267,7 @@ def closer(
     solver: ProximalCholesky | None = None,
 ) -> State:
     """`project` without looking whether it got there."""
-    if not system.structure.rows:
-        # What is left to do is to bring quaternions to unit length.
-        return system.retract(q, jnp.zeros_like(v)), v
-    problem = _problem(system, t, solver, q)
-    return _ended(problem, q, v, _nearest(*fixed((problem, q, v))))
+    return led(system, q, v, t, closest(system, q, v, t, solver)[:2], solver)
 
 
 def led(
@@ -243,11 +276,12 @@ def led(
     v: Float[Array, " nv"],
     t: RealScalarLike,
     end: State,
+    solver: ProximalCholesky | None = None,
 ) -> State:
-    """The end to which `closer` led from there, if it is known, as a function of (q, v)."""
+    """The end to which `closest` led from there, if it is known, as a function of (q, v)."""
     if not system.structure.rows:
-        return closer(system, q, v, t)
-    return _ended(_problem(system, t, None, q), q, v, fixed(end))
+        return system.retract(q, jnp.zeros_like(v)), v
+    return _ended(_problem(system, t, solver, q), q, v, fixed(end))
 
 
 class _Problem(eqx.Module):
@@ -271,13 +305,14 @@ def _problem(
 
 
 class _Iterate(NamedTuple):
-    """`status`: whether to go on (not zero), the scaled gap before the last step, and the count of
-    steps: in one array, as in a small system each operation of its own costs as much as a solve's.
-    """
+    """`status`: whether to go on, and to look for the last time (not zero), the scaled gap before
+    the last step, and the count of steps: in one array, as in a small system each operation of its
+    own costs as much as a solve's. `said`: the arrays of what the system says at the last look."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
-    status: Float[Array, " 3"]
+    status: Float[Array, " 4"]
+    said: Any
 
 
 def _velocity(
@@ -354,34 +389,57 @@ def _from_afar(
     return moved, change
 
 
-def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> State:
+def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Closest:
     system, t = problem.system, problem.t
-    linear = bool(system.structure.geometric.all())
+    structure = system.structure
+    linear = bool(structure.geometric.all())
+    scale = jnp.where(structure.length_rows, system.characteristic_length(), 1.0)
+    shared = problem.close
 
-    def closed(closure: Scalar, earlier: Scalar) -> BoolScalar:
-        return (closure <= _NOTHING) | ((closure <= _SMALL) & (closure > 0.5 * earlier))
+    def largest(rows: Float[Array, " rows"]) -> Scalar:
+        return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
-    def move(last: _Iterate) -> _Iterate:
-        earlier, steps = last.status[1], last.status[2] + 1
-        gap = geometric_gap(system, last.q, t)
-        rate = system.velocity_residual(last.q, last.v, t)
-        closure, rest = _largest(system, gap), _largest(system, rate)
-        descriptor = system.descriptor(last.q, last.v, t)
-        move, change = both_corrections(system, descriptor, gap, rate, problem.solver)
+    def move(here: _Iterate) -> _Iterate:
+        _, last, earlier, steps = here.status
+        looking = last > 0
+        said = system.evaluation(here.q, here.v, t)
+        closure, rest = largest(said.gap), largest(said.rate)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
-        there = closed(closure, earlier)
-        v = jnp.where(there, last.v - change, last.v)
-        q = system.retract(last.q, -move)
+        there = closed_enough(closure, earlier)
+        descriptor = said.equations.descriptor
+        if not linear:
+            descriptor = descriptor.keeping(jnp.where(there | looking, True, structure.geometric))
+        factored = Factored(descriptor, problem.solver)
+        right = jnp.where(there, said.rate, said.gap)
+        multipliers = factored.multipliers(right, problem.solver.max_steps)
+        step = descriptor.inverse_mass(descriptor.transpose(multipliers))
+        v = jnp.where(there & ~looking, here.v - step, here.v)
+        q = system.retract(here.q, jnp.where(there | looking, 0.0, -step))
         # Geometric rows are linear in v: one step at the right place does.
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-        done = there & (linear | (rest <= _SMALL * speed))
+        done = there & (linear | (rest <= SMALL * speed))
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
-        more = ~done & usable & (steps < _MAX_STEPS)
-        return _Iterate(q, v, jnp.stack([more.astype(q.dtype), closure, steps]))
+        more = ~done & usable & (steps < MOST_STEPS)
+        status = jnp.stack([*(x.astype(q.dtype) for x in (~looking, ~more)), closure, steps + 1])
+        # At the last look, when all rows are kept, the factor is that of the equations.
+        factor = factored.factor if shared else None
+        said = eqx.tree_at(lambda s: s.equations.factor, said, factor, is_leaf=lambda x: x is None)
+        return _Iterate(q, v, status, eqx.filter(said, eqx.is_array))
 
-    status = jnp.array([1.0, jnp.inf, 0.0], q.dtype)
-    end = lax.while_loop(lambda x: x.status[0] > 0, move, _Iterate(q, v, status))
-    return end.q, end.v
+    def all_that_is_said() -> Evaluation:
+        said = system.evaluation(q, v, t)
+        factor = said.equations.descriptor.factor(REGULARISATION) if shared else None
+        return eqx.tree_at(lambda s: s.equations.factor, said, factor, is_leaf=lambda x: x is None)
+
+    shape, rest = eqx.partition(eqx.filter_eval_shape(all_that_is_said), _is_shape)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+    start = _Iterate(q, v, jnp.array([1.0, 0.0, jnp.inf, 0.0], q.dtype), nothing)
+    end = lax.while_loop(lambda x: x.status[0] > 0, move, start)
+    return Closest(end.q, end.v, eqx.combine(end.said, rest))
+
+
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, jax.ShapeDtypeStruct)
 
 
 @eqx.filter_custom_jvp

@@ -21,7 +21,7 @@ from .._formulations import AbstractFormulation, Accelerations, chosen_formulati
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, takes_state
 from ._adjoints import prepared, started
-from ._arguments import Arguments, Packed
+from ._arguments import Arguments, Packed, split
 from ._choices import (
     chosen_adjoint,
     chosen_controller,
@@ -33,13 +33,14 @@ from ._choices import (
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
-from ._friction import solve_stage
 from ._initial import check_state, projected_state
 from ._loosening import loosens
 from ._monitor import SingularValueMonitor
-from ._projection import closer, errors, project
+from ._projection import closer
+from ._runge_kutta import slope_at
+from ._saved_states import saved_state
 from ._saved_times import saved_times
-from ._solver import ProjectedSolver, split
+from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
 from ._watched import motion_only
@@ -216,12 +217,9 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
         # all that either of its branches keeps, in each stage, and this one is rarely met.)
         move = eqx.filter_checkpoint(functools.partial(closer, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
-    offset = args.stabilisation.offset(args.system, q, v, t)
-    found = solve_stage(args.system, args.formulation, q, v, t, offset=offset)
     # What failed must not look like a motion: a step that meets it is rejected.
-    failed = ~finite | (found.result != RESULTS.successful)
-    acceleration = jnp.where(failed, jnp.nan, found.acceleration)
-    return jnp.concatenate([args.system.rate(q, v), acceleration, jnp.zeros((1,), y.dtype)])
+    slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
+    return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
 
 
 @eqx.filter_jit
@@ -249,15 +247,15 @@ def _run(
     slopes = motion_only(formulation, system)
     first = lax.stop_gradient(y0)
     stabilisation, knots = integration.stabilisation, system.knots()
-    args = Packed(Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto))
+    args = Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
     solution: Any = dfx.diffeqsolve(
         dfx.ODETerm(_slope),
-        ProjectedSolver(integration.solver, monitor, projecting),
+        projected_solver(integration.solver, monitor, projecting),
         grid[0],
         grid[-1],
         integration.first_step,
         y0,
-        args,
+        Packed(args),
         saveat=dfx.SaveAt(ts=grid, t1=True, solver_state=True, controller_state=True),
         stepsize_controller=guarded(formulation, controller) if monitor else controller,
         adjoint=adjoint,
@@ -267,7 +265,7 @@ def _run(
         throw=False,
     )
     which = jnp.argmax(jnp.stack(solution.event_mask)) if stops else jnp.asarray(0)
-    trajectory = _assembled(system, integration, grid, solution)
+    trajectory = _assembled(args, integration, grid, solution)
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     return dataclasses.replace(trajectory, result=result), which
 
@@ -284,7 +282,7 @@ def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
 
 
 def _assembled(
-    system: AbstractSystem,
+    args: Arguments,
     integration: Integration,
     grid: Float[Array, " times"],
     solution: Any,
@@ -295,21 +293,14 @@ def _assembled(
     count = jnp.sum(jnp.isfinite(solution.ts)) - 1
     reached = jnp.arange(len(grid)) < count
     places = jnp.minimum(jnp.arange(len(grid)), count)
+    system = args.system
     ys, times = solution.ys[places], solution.ts[places]
 
-    def state(given: Any) -> Any:
-        t, y = given
-        q, v = split(system, y)
-        if integration.stabilisation.projecting:
-            projected = project(system, q, v, t)
-            q, v = projected.q, projected.v
-        found = solve_stage(system, integration.formulation, q, v, t)
-        return q, v, found, *errors(system, q, v, t)
-
+    whole = Packed(dataclasses.replace(args, formulation=integration.formulation))
     lanes = max(1, _LANES // max(1, len(system.structure.rows)))
-    q, v, found, position, velocity = _in_batches(state, (times, ys), lanes)
+    saved = _in_batches(lambda given: saved_state(whole, *given), (times, ys), lanes)
     _, watched = solution.solver_state
-    result = _result(solution, found, jnp.isfinite(ys).all())
+    result = _result(solution, saved.result, jnp.isfinite(ys).all())
     lost = ended_by_guard(solution.controller_state)
     result = RESULTS.where(lost, RESULTS.elimination_singular, result)
     stopped = solution.result == dfx.RESULTS.event_occurred
@@ -321,14 +312,14 @@ def _assembled(
     none = watched is None
     return Trajectory(
         times,
-        q,
-        v,
-        found.acceleration,
-        found.multipliers,
-        position,
-        velocity,
+        saved.q,
+        saved.v,
+        saved.acceleration,
+        saved.multipliers,
+        saved.position_error,
+        saved.velocity_error,
         reached,
-        jnp.zeros((0,), q.dtype) if none else watched.times,
+        jnp.zeros((0,), times.dtype) if none else watched.times,
         jnp.asarray(0) if none else watched.count,
         stopped,
         statistics,
@@ -351,13 +342,13 @@ def _in_batches(function: Callable[[Any], Any], arguments: Any, size: int) -> An
 
 def _result(
     solution: Any,
-    found: Accelerations,
+    saved: RESULTS,
     finite: BoolScalar,
 ) -> RESULTS:
     """What happened first: the integrator's end, then what the saved states show."""
     # The first saved state that is no success.
-    bad = found.result != RESULTS.successful
-    worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], found.result)
+    bad = saved != RESULTS.successful
+    worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)
     result = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
     result = RESULTS.where(finite, result, RESULTS.state_not_finite)
     ends = (

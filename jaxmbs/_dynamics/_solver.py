@@ -1,3 +1,4 @@
+import functools
 from typing import Any
 
 import diffrax as dfx
@@ -10,22 +11,15 @@ from jaxtyping import Array, Float, PyTree
 from .._custom_types import BoolScalar
 from .._fixed import fixed
 from .._system import AbstractSystem
-from ._arguments import Packed
+from ._arguments import Packed, split
 from ._monitor import SingularValueMonitor
 from ._projection import led, project
+from ._runge_kutta import advance, Start, tableau_of
 
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
 _ROUNDINGS = 10.0
-
-
-def split(
-    system: AbstractSystem, y: Float[Array, " state"]
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """q and v of y = (q, v, number of passages)."""
-    nq, nv = system.structure.nq, system.structure.nv
-    return y[:nq], y[nq : nq + nv]
 
 
 class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
@@ -116,6 +110,64 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         return eqx.tree_at(
             lambda s: s.scan_kind, self.solver, self.scan_kind, is_leaf=lambda x: x is None
         )
+
+
+class ProjectedRungeKutta(ProjectedSolver):
+    """The same for an explicit Runge-Kutta method, with stages and end of a step in one loop that
+    looks at each state once (`_runge_kutta.py`). The end's slope is the first of the next step."""
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+        inner = jnp.zeros_like(y0[:-1]), jnp.asarray(False)
+        if self.monitor is None:
+            return inner, None
+        return inner, self.monitor.init(args.opened().system, y0, t0)
+
+    def step(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        args: Packed,
+        solver_state: PyTree,
+        made_jump: Any,
+    ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
+        (slope, known), watched = solver_state
+        given = args.opened()
+        near = jnp.asarray(False) if self.monitor is None else watched.near(t1)
+        t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
+        known = known & ~jnp.asarray(made_jump)
+        start = Start(t0, t1, y0[:-1], slope, known, near, fixed(watched))
+        taken = advance(self.solver, args, start)
+        y1 = jnp.concatenate([taken.end, y0[-1:]])
+        usable = taken.usable
+        if self.monitor is not None:
+            watched = taken.watched
+            y1 = y1.at[-1].add(taken.passed)
+            # Steps lead across a singular configuration, not to it, unless they must end there.
+            forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
+            usable = usable & (forced | ~watched.beside)
+        error = jnp.where(usable, jnp.pad(taken.error, (0, 1)), jnp.inf)
+        own = tableau_of(self.solver).own
+        slopes = jnp.pad(taken.slopes[:own], ((0, 0), (0, 1)))
+        dense = {"y0": y0, "y1": y1, "k": (t1 - t0) * slopes}
+        inner = taken.slopes[-1], jnp.asarray(True)
+        return y1, error, dense, (inner, watched), dfx.RESULTS.successful
+
+
+@functools.singledispatch
+def projected_solver(
+    solver: dfx.AbstractSolver, monitor: SingularValueMonitor | None, projecting: bool
+) -> ProjectedSolver:
+    """What a run gives to Diffrax in the place of a method."""
+    return ProjectedSolver(solver, monitor, projecting)
+
+
+@projected_solver.register
+def _(
+    solver: dfx.AbstractERK, monitor: SingularValueMonitor | None, projecting: bool
+) -> ProjectedSolver:
+    return ProjectedRungeKutta(solver, monitor, projecting)
 
 
 def _onto_constraints(

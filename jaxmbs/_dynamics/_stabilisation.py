@@ -4,9 +4,8 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
-from .._linalg import placed
-from .._system import AbstractSystem
+from .._custom_types import Numbers, Scalar, Setting
+from .._system import Evaluation
 
 
 # Above this rate (1/s) beta^2 times rounding of a position of 1 m is an acceleration of 1e8 m/s^2,
@@ -23,13 +22,7 @@ class AbstractStabilisation(eqx.Module):
         """Are states brought back onto the constraints after each step?"""
 
     @abc.abstractmethod
-    def offset(
-        self,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: RealScalarLike,
-    ) -> Float[Array, " rows"] | None:
+    def offset(self, said: Evaluation) -> Float[Array, " rows"] | None:
         """What is added to Gamma; None for nothing."""
 
 
@@ -40,14 +33,8 @@ class Projection(AbstractStabilisation):
     def projecting(self) -> bool:
         return True
 
-    def offset(
-        self,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: RealScalarLike,
-    ) -> None:
-        del system, q, v, t
+    def offset(self, said: Evaluation) -> None:
+        del said
 
 
 class Baumgarte(AbstractStabilisation):
@@ -69,14 +56,5 @@ class Baumgarte(AbstractStabilisation):
     def projecting(self) -> bool:
         return False
 
-    def offset(
-        self,
-        system: AbstractSystem,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        t: RealScalarLike,
-    ) -> Float[Array, " rows"]:
-        velocity = system.velocity_residual(q, v, t)
-        position = system.position_residual(q, t)
-        feedback = placed([position], [system.structure.geometric_rows], len(velocity))
-        return -2 * self.alpha * velocity - self.beta**2 * feedback
+    def offset(self, said: Evaluation) -> Float[Array, " rows"]:
+        return -2 * self.alpha * said.rate - self.beta**2 * said.gap

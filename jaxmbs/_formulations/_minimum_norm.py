@@ -1,4 +1,4 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from .._linalg import (
     constrained,
     motion_solver,
     ProximalCholesky,
+    REGULARISATION,
     SchurOperator,
     unit_rows,
 )
@@ -68,6 +69,10 @@ class MinimumNorm(AbstractFormulation):
         self.weights = weights
         self.clean = _settings.flag(clean, "clean")
 
+    @property
+    def shares_factor(self) -> bool:
+        return self.weights is None and not self.clean
+
     def solve(self, equations: Equations) -> Accelerations:
         if self.weights is None:
             return _block_sparse(equations) if self.clean else _rounded(equations)
@@ -82,16 +87,18 @@ class MinimumNorm(AbstractFormulation):
 
 def _block_sparse(equations: Equations) -> Accelerations:
     descriptor, force = equations.descriptor, equations.force
-    solver = ProximalCholesky(regularisation=1e-8)
+    solver = ProximalCholesky(regularisation=REGULARISATION)
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
     # one, whose derivative lineax knows.
     rows = unit_rows(descriptor)
     operator = SchurOperator(rows)
-    state = solver.init(operator, {})
+    if equations.factor is None:
+        state = solver.init(operator, {})
+    else:
+        state = eqx.tree_at(lambda f: f.scale, equations.factor, jnp.ones_like(rows.scale))
     right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
     right = right / rows.scale
-    mu = lx.linear_solve(operator, right, solver, state=state, throw=False).value
-    multipliers = _refined(operator, right, solver, state, mu) / rows.scale
+    multipliers = _least(operator, right, solver, state) / rows.scale
     left = force - descriptor.transpose(multipliers)
     return outcome(descriptor.inverse_mass(left), multipliers)
 
@@ -102,31 +109,40 @@ def _rounded(equations: Equations) -> Accelerations:
     return outcome(*found)
 
 
-def _refined(
+@eqx.filter_custom_jvp
+def _least(
     operator: SchurOperator,
     right: Float[Array, " rows"],
     solver: ProximalCholesky,
     state: AbstractFactor,
-    start: Float[Array, " rows"],
 ) -> Float[Array, " rows"]:
-    """Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S with a small
-    eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back. The
-    derivative is left as it is."""
-    operator, right, state, first = lax.stop_gradient((operator, right, state, start))
+    """S^+ right. Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S
+    with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back,
+    by the same solve."""
 
-    def going(carry):
+    def going(carry: Any) -> Any:
         x, change, previous, count = carry
         done = change <= _REFINED * jnp.max(jnp.abs(x), initial=0.0)
-        return ~done & ~(change > 0.5 * previous) & (count < _REFINEMENTS)
+        return ~done & ~(change > 0.5 * previous) & (count <= _REFINEMENTS)
 
-    def step(carry):
+    def step(carry: Any) -> Any:
         x, change, _, count = carry
         missing, _, _ = solver.compute(state, right - operator.mv(x), {})
         return x + missing, jnp.max(jnp.abs(missing), initial=0.0), change, count + 1
 
-    infinite = jnp.asarray(jnp.inf, first.dtype)
-    refined, *_ = lax.while_loop(going, step, (first, infinite, infinite, 0))
-    return start + (refined - first)
+    infinite = jnp.asarray(jnp.inf, right.dtype)
+    return lax.while_loop(going, step, (jnp.zeros_like(right), infinite, infinite, 0))[0]
+
+
+@_least.def_jvp
+def _least_jvp(primals: Any, tangents: Any) -> Any:
+    """The derivative at constant rank is that of the solve, which lineax knows."""
+
+    def solve(operator: SchurOperator, right: Array, solver: Any, state: AbstractFactor) -> Array:
+        return lx.linear_solve(operator, right, solver, state=state, throw=False).value
+
+    first, change = eqx.filter_jvp(solve, primals, tangents)
+    return _least(*primals), jnp.zeros_like(first) if change is None else change
 
 
 def _weighted(equations: Equations, weights: Float[Array, " rows"]) -> Accelerations:

@@ -46,6 +46,11 @@ class AbstractFormulation(eqx.Module):
 
     word: ClassVar[str]
 
+    @property
+    def shares_factor(self) -> bool:
+        """Are accelerations those of a factor of S + mu I that others have made at the state?"""
+        return False
+
     @abc.abstractmethod
     def solve(self, equations: Equations) -> Accelerations:
         """Accelerations (nv,) and multipliers (rows,) of one state; a failure is a member of

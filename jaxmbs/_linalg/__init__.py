@@ -18,6 +18,7 @@ from ._proximal import (
     damped_solver as damped_solver,
     motion_solver as motion_solver,
     ProximalCholesky as ProximalCholesky,
+    REGULARISATION as REGULARISATION,
 )
 from ._rank import (
     AbstractQRMethod as AbstractQRMethod,

@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float
 from .._custom_types import RealScalarLike
 from .._indices import Indices
 from . import _multifrontal
-from ._descriptor import AbstractDescriptor, AbstractFactor
+from ._descriptor import AbstractDescriptor, AbstractFactor, RowMask
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._sums import sum_over
@@ -139,9 +139,10 @@ class BlockDescriptor(AbstractDescriptor):
             total = total + taken(_behind_zero(sums.ravel()), indices["column_hub"])
         return total
 
-    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "BlockDescriptor":
-        kept = np.concatenate([[False], rows])[self.layout.indices["slot_row"]]
-        blocks = jnp.where(kept[:, None], self.constraint_blocks, 0.0)
+    def keeping(self, rows: RowMask) -> "BlockDescriptor":
+        mask = jnp.asarray(rows, self.constraint_blocks.dtype)
+        kept = taken(_behind_zero(mask), self.layout.indices["slot_row"])
+        blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
     def _half(self) -> Float[Array, "r c slots"]:

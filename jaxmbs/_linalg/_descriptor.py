@@ -19,6 +19,10 @@ from ._cholesky import cholesky, cholesky_solve
 from ._null_projector import dense_null_projector, NullProjector, Rows
 
 
+# Which rows are meant; known beforehand or not.
+RowMask = Bool[np.ndarray, " rows"] | Bool[Array, " rows"]
+
+
 class AbstractFactor(eqx.Module):
     """A factor of D^-1/2 S D^-1/2 + mu I, with D the diagonal of S (1 where that is zero)."""
 
@@ -54,7 +58,7 @@ class AbstractDescriptor(eqx.Module):
         """C^T lambda."""
 
     @abc.abstractmethod
-    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "AbstractDescriptor":
+    def keeping(self, rows: RowMask) -> "AbstractDescriptor":
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
@@ -122,8 +126,8 @@ class DenseDescriptor(AbstractDescriptor):
     def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         return self.constraints.T @ multipliers
 
-    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "DenseDescriptor":
-        kept = jnp.where(rows[:, None], self.constraints, 0.0)
+    def keeping(self, rows: RowMask) -> "DenseDescriptor":
+        kept = jnp.where(jnp.asarray(rows)[:, None], self.constraints, 0.0)
         return eqx.tree_at(lambda d: d.constraints, self, kept)
 
     def _schur(self) -> Float[Array, "rows rows"]:

@@ -27,6 +27,13 @@ from ._descriptor import AbstractFactor, DenseFactor
 from ._schur import SchurOperator
 
 
+# mu where multipliers are wanted, or a state is brought back onto the constraints.
+REGULARISATION = 1e-8
+
+# Solves that remove the null space from a vector.
+_CLEANING = 3
+
+
 class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
     """Lineax solver of symmetric positive semidefinite systems; the pseudoinverse in the metric
     of the diagonal, with its derivative at constant rank.
@@ -56,33 +63,40 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         del options
         mu = self.regularisation
         right = vector / state.scale
-        if self.clean:
-            right = right - self._null_part(state, right)
-        size = jnp.max(jnp.abs(right), initial=0.0)
+        first = 0 if self.clean else _CLEANING
+        # One loop holds the one copy of the solve, for all that it is needed for: programs stay
+        # small. Whether to go on, what was missing, the count and the stage stand in one array: in
+        # a small system each operation of its own costs as much as a solve's.
 
-        # Whether to go on, what was missing and the count stand in one array: in a small system
-        # each operation of its own costs as much as a solve's.
-        def step(carry):
-            x, status = carry
-            previous, count = status[1], status[2] + 1
-            new = state.solve(right + mu * x)
+        def step(carry: Any) -> Any:
+            x, right, part, status = carry
+            _, previous, count, stage = status
+            solving = stage == _CLEANING
+            solved = state.solve(jnp.where(solving, right + mu * x, part))
             # mu (new - x) is what is still missing of the right-hand side.
-            left = mu * jnp.max(jnp.abs(new - x), initial=0.0)
-            met = left <= self.rtol * size
-            stalled = left > 0.5 * previous
-            more = ~met & ~stalled & (count < self.max_steps)
-            return new, jnp.stack([more.astype(size.dtype), left, count])
+            left = mu * jnp.max(jnp.abs(solved - x), initial=0.0)
+            size = jnp.max(jnp.abs(right), initial=0.0)
+            count = count + solving
+            met = (left <= self.rtol * size) | (left > 0.5 * previous) | ~jnp.isfinite(left)
+            done = solving & (met | (count >= self.max_steps))
+            part = mu * solved
+            cleaned = stage == _CLEANING - 1
+            right = jnp.where(cleaned, right - part, right)
+            x = jnp.where(solving, solved, x)
+            last = stage == 2 * _CLEANING
+            x = jnp.where(last, x - part, x)
+            part = jnp.where(solving, x, part)
+            end = last | (done & (not self.clean))
+            stage = jnp.where(solving & ~done, stage, stage + 1)
+            left = jnp.where(solving, left, jnp.inf)
+            status = jnp.stack([(~end).astype(x.dtype), left, count, stage])
+            return x, right, part, status
 
-        # The loop holds the one copy of the solve, the first included: programs stay small.
-        start = jnp.stack([jnp.ones_like(size), jnp.full_like(size, jnp.inf), jnp.zeros_like(size)])
-        x, status = lax.while_loop(lambda c: c[1][0] > 0, step, (jnp.zeros_like(right), start))
-        steps = status[2].astype(int)
-        if self.clean:
-            x = x - self._null_part(state, x)
-        return x / state.scale, lx.RESULTS.successful, {"num_steps": steps}
-
-    def _null_part(self, state: AbstractFactor, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        return lax.fori_loop(0, 3, lambda _, y: self.regularisation * state.solve(y), x)
+        start = jnp.asarray([1.0, jnp.inf, 0.0, first], right.dtype)
+        x, _, _, status = lax.while_loop(
+            lambda carry: carry[3][0] > 0, step, (jnp.zeros_like(right), right, right, start)
+        )
+        return x / state.scale, lx.RESULTS.successful, {"num_steps": status[2].astype(int)}
 
     def transpose(
         self, state: AbstractFactor, options: dict[str, Any]
@@ -115,7 +129,7 @@ def damped_solver() -> ProximalCholesky:
     residual there is as much smaller than the distance, and rounding divided by such a value
     would be the larger error.
     """
-    return ProximalCholesky(regularisation=1e-8, max_steps=2, clean=False)
+    return ProximalCholesky(regularisation=REGULARISATION, max_steps=2, clean=False)
 
 
 @functools.singledispatch

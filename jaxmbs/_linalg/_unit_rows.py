@@ -1,10 +1,9 @@
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from ._descriptor import AbstractDescriptor, AbstractFactor
+from ._descriptor import AbstractDescriptor, AbstractFactor, RowMask
 from ._null_projector import NullProjector, Rows
 
 
@@ -31,7 +30,7 @@ class UnitRows(AbstractDescriptor):
     def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         return self.inner.transpose(multipliers / self.scale)
 
-    def keeping(self, rows: Bool[np.ndarray, " rows"]) -> "UnitRows":
+    def keeping(self, rows: RowMask) -> "UnitRows":
         return UnitRows(self.inner.keeping(rows), self.scale)
 
     def row_scale(self) -> Float[Array, " rows"]:

@@ -1,5 +1,5 @@
 from ._doors import takes_state as takes_state
-from ._equations import Equations as Equations
+from ._equations import Equations as Equations, Evaluation as Evaluation
 from ._generalized import (
     GeneralizedSystem as GeneralizedSystem,
     PositionConstraint as PositionConstraint,

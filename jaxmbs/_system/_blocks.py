@@ -1,6 +1,7 @@
 """Blocks of C and M as the block descriptor wants them: padded, parts along the last axis."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -54,18 +55,31 @@ def constraint_blocks(
 ) -> Float[Array, "r c slots"]:
     """The derivative of each constraint's rows along the velocities of each of its moving
     bodies."""
+    return padded_blocks(
+        groups, pattern, blocks_of(groups, coordinates, velocities, t), coordinates.dtype
+    )
+
+
+def padded_blocks(
+    groups: Sequence[ConstraintGroup],
+    pattern: Pattern,
+    found: Sequence[tuple[Float[Array, "_ _ _"], ...]],
+    dtype: Any,
+) -> Float[Array, "r c slots"]:
+    """The blocks of C of each group's slots, rows in their joint's order, side by side."""
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     r = max((len(slot.rows) for slot in pattern.slots), default=0)
     c = max(len(columns) for columns in pattern.bodies)
-    parts = [jnp.zeros((r, c, 0), coordinates.dtype)]
-    for group, blocks in zip(groups, blocks_of(groups, coordinates, velocities, t), strict=True):
+    parts = [jnp.zeros((r, c, 0), dtype)]
+    for group, blocks in zip(groups, found, strict=True):
         for k, block in enumerate(blocks):
             moving = _moving(group, k, number)
             own = jnp.moveaxis(block, 0, -1)
             own = taken(own, moving) if len(moving) < own.shape[-1] else own
-            ordered = jnp.stack([own[i] for i in group.indices["order"].tolist()])
+            order = group.indices["order"]
+            ordered = own if np.array_equal(order, np.arange(len(order))) else own[order]
             missing = ((0, r - ordered.shape[0]), (0, c - ordered.shape[1]), (0, 0))
-            parts.append(jnp.pad(ordered, missing))
+            parts.append(jnp.pad(ordered, missing) if (r, c) != ordered.shape[:2] else ordered)
     return jnp.concatenate(parts, axis=-1)
 
 

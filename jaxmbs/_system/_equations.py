@@ -1,7 +1,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractDescriptor, AbstractFactor
 from ._structure import Structure
 
 
@@ -11,10 +11,24 @@ class Equations(eqx.Module):
         M dv/dt + C^T lambda = F        C dv/dt = Gamma
 
     (Wojtyra & Fraczek 2013, eqs. 10-11). `descriptor` holds M and C, `force` (nv,) is F without
-    friction, `offset` (rows,) is Gamma.
+    friction, `offset` (rows,) is Gamma. `factor`: of S + mu I with mu = `REGULARISATION`, if it is
+    known.
     """
 
     descriptor: AbstractDescriptor
     force: Float[Array, " nv"]
     offset: Float[Array, " rows"]
     structure: Structure = eqx.field(static=True)
+    factor: AbstractFactor | None = None
+
+
+class Evaluation(eqx.Module):
+    """All that a system says at one state, looked at once.
+
+    `equations`: M, C, F and Gamma. `gap` (rows,): Phi, zero in the rows of velocity constraints.
+    `rate` (rows,): C v + b.
+    """
+
+    equations: Equations
+    gap: Float[Array, " rows"]
+    rate: Float[Array, " rows"]

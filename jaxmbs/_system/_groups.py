@@ -176,6 +176,38 @@ def blocks(
     return tuple(slot_block(k) for k in range(len(frames)))
 
 
+class Rows(NamedTuple):
+    """All rows of one joint, geometric ones first: Phi (zero for velocity rows), C v + b, Gamma,
+    and for each slot the block of C."""
+
+    gap: Float[Array, " rows"]
+    rate: Float[Array, " rows"]
+    offset: Float[Array, " rows"]
+    blocks: tuple[Float[Array, "rows nv"], ...]
+
+
+def rows(primitives: Primitives, motion: Motion, changes: Frames, t: Scalar) -> Rows:
+    """What `position`, `velocity_rows`, `acceleration_rows` and `blocks` say, with the derivatives
+    taken inside each other."""
+
+    def first(frames: Frames, rates: Frames, s: Scalar) -> tuple[Any, Any]:
+        gap, change = jax.jvp(
+            lambda f, s: position(primitives, f, s), (frames, s), (rates, jnp.ones_like(s))
+        )
+        nonholonomic = velocity(primitives, frames, rates, s)
+        return (
+            jnp.concatenate([gap, jnp.zeros_like(nonholonomic)]),
+            jnp.concatenate([change, nonholonomic]),
+        )
+
+    (gap, rate), (_, derivative) = jax.jvp(
+        first,
+        (motion.frames, motion.rates, t),
+        (motion.rates, motion.accelerations, jnp.ones_like(t)),
+    )
+    return Rows(gap, rate, -derivative, blocks(primitives, motion.frames, changes, motion.rates, t))
+
+
 def velocity_rows(primitives: Primitives, motion: Motion, t: Scalar) -> Float[Array, " rows"]:
     """C v + b: the first derivative of the geometric residual along the motion, and the
     residual of the velocity rows."""

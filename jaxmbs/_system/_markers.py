@@ -47,6 +47,20 @@ def directions_of(groups: Sequence[AnyGroup], q: Float[Array, " extended_q"]) ->
     return [Directions(*zip(*slots, strict=True)) for slots in found]
 
 
+def motion_and_directions_of(
+    groups: Sequence[AnyGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> list[tuple[Motion, Frames]]:
+    """The motion of each group's markers, and their changes along each velocity."""
+
+    def both(marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
+        return *_moved(marker, q, v), _directions(marker, q)[1]
+
+    found = [tuple(zip(*slots, strict=True)) for slots in of_markers(both, groups, q, v)]
+    return [(Motion(*motion), changes) for *motion, changes in found]
+
+
 def arms_of(groups: Sequence[AnyGroup]) -> list[tuple[Float[Array, " n"], ...]]:
     """Distances (m) of each group's markers from their bodies' centres of mass."""
     return of_markers(lambda marker: marker.arm(), groups)

@@ -18,12 +18,13 @@ from .._forces import AbstractForce
 from .._indices import Indices
 from .._linalg import BlockDescriptor, layout_of, Pattern, placed, taken
 from . import _groups
-from ._blocks import blocks_of, constraint_blocks, mass_blocks, pattern_of
+from ._blocks import blocks_of, constraint_blocks, mass_blocks, padded_blocks, pattern_of
 from ._building import build, Built, GROUND
+from ._equations import Equations, Evaluation
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
 from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, stored_energy
-from ._markers import arms_of, frames_of, motion_of
+from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Places, places_of
 from ._states import state_method
 from ._structure import Structure
@@ -194,6 +195,39 @@ class MultibodySystem(AbstractSystem):
         blocks = constraint_blocks(self.constraint_groups, self.pattern, coordinates, velocities, t)
         masses = mass_blocks(self.body_groups, self.pattern, q)
         return BlockDescriptor(blocks, masses, layout_of(self.pattern))
+
+    @jitted
+    def evaluation(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Evaluation:
+        t = jnp.asarray(t, q.dtype)
+        groups = self.constraint_groups
+        found: list[_groups.Rows] = [
+            map_parts(_groups.rows, group.primitives, *own, shared=(t,))
+            for group, own in zip(
+                groups, motion_and_directions_of(groups, *self._with_ground(q, v)), strict=True
+            )
+        ]
+        blocks = padded_blocks(groups, self.pattern, [rows.blocks for rows in found], q.dtype)
+        masses = mass_blocks(self.body_groups, self.pattern, q)
+
+        def in_order(parts: Sequence[Float[Array, "_ _"]]) -> Float[Array, " rows"]:
+            """One number for each row of all joints."""
+            ordered = [
+                taken(part, group.indices["order"]).ravel()
+                for group, part in zip(groups, parts, strict=True)
+            ]
+            together = jnp.concatenate([jnp.zeros((0,), q.dtype), *ordered])
+            return taken(together, self.indices["row_order"])
+
+        equations = Equations(
+            BlockDescriptor(blocks, masses, layout_of(self.pattern)),
+            self.force(q, v, t),
+            in_order([rows.offset for rows in found]),
+            self.structure,
+        )
+        gap, rate = (in_order([x[k] for x in found]) for k in range(2))
+        return Evaluation(equations, gap, rate)
 
     @jitted
     def friction(

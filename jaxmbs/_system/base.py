@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor
-from ._equations import Equations
+from .._linalg import AbstractDescriptor, placed
+from ._equations import Equations, Evaluation
 from ._places import Places
 from ._states import state_method
 from ._structure import Structure
@@ -180,6 +180,17 @@ class AbstractSystem(eqx.Module):
             self.acceleration_offset(q, v, t),
             self.structure,
         )
+
+    @state_method()
+    def evaluation(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Evaluation:
+        """The equations of one state with Phi and C v + b, friction left out."""
+        structure = self.structure
+        gap = placed(
+            [self.position_residual(q, t)], [structure.geometric_rows], len(structure.rows)
+        )
+        return Evaluation(self.equations(q, v, t), gap, self.velocity_residual(q, v, t))
 
     @state_method()
     def velocity_offset(

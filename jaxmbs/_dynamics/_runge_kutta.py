@@ -1,0 +1,449 @@
+"""One step of an explicit Runge-Kutta method between states on the constraints.
+
+A step looks at a few states: those of its stages, and its end, which is brought back onto the
+constraints. All of that is one loop with one copy of the system's equations and of the factor of
+S + mu I. What a look is for decides which right-hand sides are solved for:
+
+- at a stage: dv/dt;
+- where the end is still open: the way back, M^-1 C^T S^+ Phi, after which it is looked at again;
+- where it is closed: the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and the part of the
+  step's error that the constraints take away.
+
+So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
+1993, section II.4: first same as last), also of methods which are not made for that. What the
+velocity changes by has no part in that dv/dt: it is as small as the error of the step, and is
+looked at again where it is not.
+
+The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
+of the slopes there, and of the way onto the constraints (`_projection.led`).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._fixed import fixed
+from .._formulations import Accelerations
+from .._linalg import motion_solver
+from .._linalg._sums import sum_over
+from .._solution import RESULTS
+from .._system import Evaluation
+from ._arguments import Arguments, Packed, split
+from ._friction import accelerated
+from ._monitor import Passages, seen
+from ._projection import closed_enough, Factored, led, MET, MOST_STEPS, SMALL
+
+
+# Proximal steps for the way back onto the constraints: two reach singular values far above 1e-4.
+# Along smaller ones little is moved: what is left of the constraints there is as much smaller than
+# the distance, and rounding divided by such a value would be the larger error.
+_PASSES = 2
+
+# A change of velocity of more than this, relative to velocities and 1, is followed by another look.
+_SETTLED = 1e-11
+
+# Next to a singular configuration solutions that lie apart by so many times the rounding of the
+# projection are the same.
+_ROUNDINGS = 10.0
+
+
+class Tableau(NamedTuple):
+    """Of a method whose last stage is its end. `weights` (stages, stages) lead to each stage's
+    state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of the
+    method itself, without an end added to it."""
+
+    weights: np.ndarray
+    nodes: np.ndarray
+    error: np.ndarray
+    own: int
+
+
+def tableau_of(solver: Any) -> Tableau:
+    """Of a Diffrax method."""
+    given = solver.tableau
+    own = given.num_stages
+    stages = own if given.ssal else own + 1
+    weights, nodes, error = np.zeros((stages, stages)), np.zeros(stages), np.zeros(stages)
+    for stage, row in enumerate(given.a_lower, start=1):
+        weights[stage, : len(row)] = row
+    weights[-1, :own] = given.b_sol
+    nodes[1:own] = given.c
+    nodes[-1] = 1.0
+    error[:own] = given.b_error
+    return Tableau(weights, nodes, error, own)
+
+
+class Step(eqx.Module):
+    """`end` (state,): q and v at the end; `error` (state,) of it; `slopes` (stages, state) of each
+    stage. `usable`: is the end on the constraints, and did every slope exist?
+
+    `before`, `places` (stages, state): the states of the stages as the method made them, and those
+    in which slopes were taken. `watched`: what a monitor carries on, if there is one; `passed`: was
+    a singular configuration passed?
+    """
+
+    end: Float[Array, " state"]
+    error: Float[Array, " state"]
+    slopes: Float[Array, "stages state"]
+    usable: BoolScalar
+    before: Float[Array, "stages state"]
+    places: Float[Array, "stages state"]
+    watched: Passages | None
+    passed: BoolScalar
+
+
+class Start(eqx.Module):
+    """Where a step begins: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
+    `near`: is a singular configuration close? `watched`: what a monitor carries, if there is
+    one."""
+
+    t0: Scalar
+    t1: Scalar
+    y: Float[Array, " state"]
+    slope: Float[Array, " state"]
+    known: BoolScalar
+    near: BoolScalar
+    watched: Passages | None
+
+
+@eqx.filter_custom_jvp
+def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
+    """The step."""
+    return _advance(solver, packed, start)
+
+
+class _Turn(NamedTuple):
+    """What the loop carries. `status`: whether to go on, the stage, the count of its looks, the gap
+    at the last one, whether the end is there and only rounding is measured, whether the end can be
+    used, whether a singular configuration was passed; in one array, as in a small system each
+    operation of its own costs as much as a solve.
+
+    `state`: to be looked at next; `begun`: as the method made it; `embedded` (2, nv): the error
+    without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
+    state): `slopes`, `places` and `before` of `Step`.
+    """
+
+    status: Float[Array, " 7"]
+    state: Float[Array, " state"]
+    begun: Float[Array, " state"]
+    embedded: Float[Array, "2 nv"]
+    error: Float[Array, " state"]
+    rows: Float[Array, "stages 3 state"]
+    watched: Passages | None
+
+
+class _Purpose(NamedTuple):
+    """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
+    `measuring`: of both where nothing is left of it, which is rounding; `starting`: the first
+    vectors of a monitor; `arriving`: at the end of the step."""
+
+    opening: BoolScalar
+    closing: BoolScalar
+    measuring: BoolScalar
+    starting: BoolScalar
+    arriving: BoolScalar
+
+    @property
+    def still(self) -> BoolScalar:
+        """Is nothing to be moved?"""
+        return ~(self.opening | self.closing | self.measuring)
+
+
+class _Solved(NamedTuple):
+    """`move` (nv,): the way back of the configuration or of the velocity; `acceleration` (nv,);
+    `across` (2, nv): the part of the error that the constraints take away; `velocity` (nv,): the
+    way back of the velocity, where both are asked for; `factored`: with what it was solved."""
+
+    move: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    across: Float[Array, "2 nv"]
+    velocity: Float[Array, " nv"]
+    factored: Factored | None
+    failed: BoolScalar
+
+
+@eqx.filter_jit
+def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
+    given = packed.opened()
+    system, structure = given.system, given.system.structure
+    tableau = tableau_of(solver)
+    stages, nq, dtype = len(tableau.nodes), structure.nq, start.y.dtype
+    last, h = stages - 1, start.t1 - start.t0
+    weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
+    scale = jnp.where(structure.length_rows, system.characteristic_length(), 1.0)
+    projecting, linear = given.stabilisation.projecting, bool(structure.geometric.all())
+    onto = given.moves(start.near)
+    fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
+    measures = start.near & jnp.asarray(projecting)
+
+    def largest(rows: Float[Array, " rows"]) -> Scalar:
+        return jnp.max(jnp.abs(rows / scale), initial=0.0)
+
+    def turn(now: _Turn) -> _Turn:
+        _, stage, looks, earlier, measuring, usable, passed = now.status
+        stage, measuring, passed = stage.astype(int), measuring > 0, passed > 0
+        arriving = stage == last
+        t = jnp.where(arriving, start.t1, start.t0 + nodes[stage] * h)
+        finite = jnp.all(jnp.isfinite(now.state))
+        # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
+        q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
+        said = system.evaluation(q, v, t)
+        closure, rest = largest(said.gap), largest(said.rate)
+        moving = projecting & (arriving | onto)
+        closed = closed_enough(closure, earlier)
+        purpose = _Purpose(
+            moving & ~closed & ~measuring,
+            moving & closed & ~measuring,
+            measuring,
+            (stage == 0) & fresh,
+            arriving,
+        )
+        last_slope = h * of_error[last]
+        found = _solved(given, said, q, v, t, now, purpose, last_slope)
+
+        q1 = jnp.where(moving, system.retract(q, jnp.where(purpose.opening, -found.move, 0.0)), q)
+        # Nearly closed, velocities take most of their way too, so that less is left to the last look.
+        nearly = purpose.opening & (closure <= SMALL)
+        change = jnp.where(purpose.closing, found.move, jnp.where(nearly, found.velocity, 0.0))
+        v1 = v - change
+        speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
+        settled = jnp.max(jnp.abs(found.move), initial=0.0) <= _SETTLED * speed
+        settled = settled & (linear | (rest <= SMALL * speed))
+        more = looks < MOST_STEPS
+        there = jnp.where(moving, purpose.closing & (settled | ~more), ~measuring)
+        bad = ~finite | found.failed | ~jnp.isfinite(closure + rest) | (purpose.opening & ~more)
+        place = jnp.concatenate([q1, v1])
+        slope = jnp.concatenate([system.rate(q1, v1), found.acceleration])
+        old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
+        row = jnp.where(there, jnp.stack([slope, place, now.begun]), old)
+        rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
+
+        arrived, advancing = arriving & there, there & ~arriving
+        left = said.rate - said.equations.descriptor.constrain(found.move)
+        met = (closure <= MET) & (largest(left) <= MET * speed)
+        usable = jnp.where(arrived, (met | (not projecting)) & ~bad, usable > 0)
+        embedded = now.embedded + last_slope * jnp.stack([v1, found.acceleration]) - found.across
+        apart = jnp.abs(jnp.concatenate([system.rate(q1, embedded[0]), embedded[1]]))
+        if projecting:
+            # What the projection had to move the configuration is an error too. The method may
+            # not have seen it: a driver that acted between its stages only. (Next to a singular
+            # configuration all moves far, and means nothing; velocities do so earlier.)
+            moved = jnp.where(np.arange(len(place)) < nq, jnp.abs(place - now.begun), 0.0)
+            apart = apart + jnp.where(start.near, 0.0, moved)
+        rounding = jnp.abs(jnp.concatenate([system.rate(q, found.move), found.velocity]))
+        error = jnp.where(arrived, apart, now.error)
+        error = jnp.where(measuring, jnp.maximum(error - _ROUNDINGS * rounding, 0.0), error)
+
+        following = jnp.minimum(stage + 1, last)
+        begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
+        so_far = h * sum_over(lambda k: of_error[k] * rows[k, 1::-1, nq:], stages, apart=False)
+        watched = now.watched
+        if watched is not None and found.factored is not None:
+            counts = arrived | purpose.starting
+            watched, passed = _once(
+                counts,
+                lambda: seen(found.factored, t, now.watched, purpose.starting),
+                (watched, passed),
+            )
+        going = ~bad & ~measuring & (~arrived | measures)
+        gap = jnp.where(purpose.opening, closure, jnp.inf)
+        count = jnp.where(advancing, 0, looks + 1)
+        following = jnp.where(advancing, following, stage)
+        status = going, following, count, gap, arrived & measures, usable, passed
+        return _Turn(
+            jnp.stack([x.astype(dtype) for x in status]),
+            jnp.where(advancing, begun, place),
+            begun,
+            jnp.where(advancing, so_far, now.embedded),
+            error,
+            rows,
+            watched,
+        )
+
+    rows = jnp.zeros((stages, 3, len(start.y)), dtype)
+    slope = jnp.where(start.known, start.slope, 0.0)
+    rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
+    first = jnp.where(start.known, 1, 0)
+    state = start.y + h * _combined(weights[first], rows)
+    begun = _Turn(
+        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0])]),
+        state,
+        state,
+        h * of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
+        jnp.full_like(start.y, jnp.inf),
+        rows,
+        start.watched,
+    )
+    end = lax.while_loop(lambda now: now.status[0] > 0, turn, begun)
+    slopes, places, before = (end.rows[:, k] for k in range(3))
+    # What failed must not look like a motion.
+    failed = ~jnp.all(jnp.isfinite(end.error))
+    return Step(
+        jnp.where(failed, jnp.nan, places[last]),
+        end.error,
+        slopes,
+        (end.status[5] > 0) & ~failed,
+        before,
+        places,
+        end.watched,
+        end.status[6] > 0,
+    )
+
+
+def _solved(
+    given: Arguments,
+    said: Evaluation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    now: _Turn,
+    purpose: _Purpose,
+    last_slope: Scalar,
+) -> _Solved:
+    """What is solved for at one state."""
+    system, geometric = given.system, given.system.structure.geometric
+    equations = given.equations(said)
+    descriptor, offset = equations.descriptor, equations.offset
+    (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
+    free = descriptor.inverse_mass(equations.force)
+    moves = purpose.opening | purpose.measuring
+    # Everything else is solved for anyway.
+    shared = given.formulation.shares_factor and not system.frictional_joints
+    if shared:
+        acceleration, failed = free, jnp.asarray(False)
+    else:
+        found = lax.cond(
+            moves,
+            lambda: Accelerations(none, jnp.zeros((rows,), v.dtype), RESULTS.successful),
+            lambda: accelerated(system, given.formulation, equations, q, v, t),
+        )
+        acceleration, failed = found.acceleration, found.result != RESULTS.successful
+    if not rows:
+        failed = failed | ~jnp.all(jnp.isfinite(acceleration))
+        return _Solved(none, acceleration, jnp.zeros((2, nv), v.dtype), none, None, failed)
+
+    kept = descriptor
+    if not geometric.all():
+        kept = descriptor.keeping(jnp.where(purpose.opening, geometric, True))
+    factored = Factored(kept, motion_solver())
+    wanted = descriptor.constrain(free) - offset
+    rights = [
+        jnp.where(purpose.closing, said.rate, jnp.where(purpose.still, wanted, said.gap)),
+        jnp.where(moves, jnp.where(purpose.opening & ~geometric, 0.0, said.rate), wanted),
+        # The error's part that the constraints take away, with the last slope, which follows.
+        descriptor.constrain(now.embedded[0] + last_slope * v) - last_slope * said.rate,
+        descriptor.constrain(now.embedded[1]) + last_slope * offset,
+    ]
+    # All at once: in a small system operations cost more than what they do.
+    is_move = [~purpose.still, moves, jnp.asarray(True), jnp.asarray(True)]
+    passes = jnp.where(jnp.stack(is_move), _PASSES, factored.solver.max_steps)
+    multipliers = jax.vmap(factored.multipliers)(jnp.stack(rights), passes)
+    found = jax.vmap(lambda x: kept.inverse_mass(kept.transpose(x)))(multipliers)
+    if shared:
+        acceleration = acceleration - jnp.where(purpose.closing, found[1], found[0])
+    failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
+    return _Solved(found[0], acceleration, found[2:], found[1], factored, failed)
+
+
+def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> Any:
+    """What the function returns, if that is wanted. In a batch a condition would be evaluated at
+    each turn; a loop is only if one of the batch wants it."""
+    return lax.while_loop(
+        lambda carry: carry[0], lambda _: (jnp.asarray(False), function()), (wanted, otherwise)
+    )[1]
+
+
+def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
+    """The sum of the first of each of the rows, with their weights; written out, as a library's
+    product is a call of its own."""
+    return sum_over(lambda k: weights[k] * rows[k, 0], len(rows), apart=False)
+
+
+def slope_at(
+    given: Arguments, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+) -> Float[Array, " state"]:
+    """d(q, v)/dt at one state; NaN where there is none."""
+    system, t = given.system, jnp.asarray(t, q.dtype)
+    said = system.evaluation(q, v, t)
+    equations = given.equations(said)
+    found = accelerated(system, given.formulation, equations, q, v, t)
+    acceleration = jnp.where(found.result == RESULTS.successful, found.acceleration, jnp.nan)
+    return jnp.concatenate([system.rate(q, v), acceleration])
+
+
+def _at_stage(
+    packed: Packed,
+    t: Scalar,
+    y: Float[Array, " state"],
+    place: Float[Array, " state"],
+    moving: BoolScalar,
+) -> tuple[Float[Array, " state"], Float[Array, " state"]]:
+    """The place where a slope was taken, as a function of the stage's own state, and the slope."""
+    given = packed.opened()
+    system = given.system
+    end = split(system, place)
+    q, v = lax.cond(
+        moving,
+        lambda q, v: led(system, q, v, t, end),
+        lambda q, v: (q, v),
+        *split(system, y),
+    )
+    return jnp.concatenate([q, v]), slope_at(given, q, v, t)
+
+
+@advance.def_jvp
+def _advance_jvp(primals: Any, tangents: Any) -> Any:
+    solver, packed, start = primals
+    _, packed_dot, start_dot = tangents
+    step = advance(solver, packed, start)
+    tableau, given = tableau_of(solver), packed.opened()
+    stages, dtype = len(tableau.nodes), start.y.dtype
+    h = start.t1 - start.t0
+    projecting = given.stabilisation.projecting
+    onto = given.moves(start.near)
+    t0_dot, t1_dot, y_dot, slope_dot = (
+        jnp.zeros_like(x) if dot is None else dot
+        for x, dot in (
+            (start.t0, start_dot.t0),
+            (start.t1, start_dot.t1),
+            (start.y, start_dot.y),
+            (start.slope, start_dot.slope),
+        )
+    )
+    h_dot = t1_dot - t0_dot
+    slopes, before, places = fixed((step.slopes, step.before, step.places))
+
+    def change(slopes_dot: Any, of_stage: Any) -> Any:
+        stage, weights, node, y, place = of_stage
+        t, t_dot = start.t0 + node * h, t0_dot + node * h_dot
+        state_dot = y_dot + h_dot * (weights @ slopes) + h * (weights @ slopes_dot)
+        moving = projecting & ((stage == stages - 1) | onto)
+        _, (place_dot, own) = eqx.filter_jvp(
+            functools.partial(_at_stage, place=place, moving=moving),
+            (packed, t, y),
+            (packed_dot, t_dot, state_dot),
+        )
+        known = (stage == 0) & start.known
+        own = jnp.where(known, slope_dot, own)
+        row = jnp.arange(stages)[:, None] == stage
+        return slopes_dot + jnp.where(row, own[None], 0.0), place_dot
+
+    of_stages = (
+        jnp.arange(stages),
+        jnp.asarray(tableau.weights, dtype),
+        jnp.asarray(tableau.nodes, dtype),
+        before,
+        places,
+    )
+    slopes_dot, places_dot = lax.scan(change, jnp.zeros_like(step.slopes), of_stages)
+    tangent = jax.tree.map(lambda x: jnp.zeros_like(x) if eqx.is_inexact_array(x) else None, step)
+    return step, eqx.tree_at(lambda s: (s.end, s.slopes), tangent, (places_dot[-1], slopes_dot))

@@ -1,0 +1,75 @@
+"""States of a motion between its steps, as they are saved: on the constraints, with accelerations
+and multipliers.
+
+The loop that brings a state back looks at it once more at its end; what it sees there, the
+formulation solves. The derivative is that of the end (`_projection.led`) and of the formulation
+there.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import Scalar
+from .._fixed import fixed
+from .._solution import RESULTS
+from ._arguments import Packed, split
+from ._friction import accelerated
+from ._projection import Closest, closest, led
+
+
+class SavedState(NamedTuple):
+    """`position_error`, `velocity_error`: the largest geometric residual and the largest
+    |C v + b|, rows as they are, without derivative."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+    result: RESULTS
+    position_error: Scalar
+    velocity_error: Scalar
+
+
+@eqx.filter_custom_jvp
+def saved_state(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
+    """The state that a run saves for y = (q, v, passages) of its solution. The formulation of the
+    arguments is that of the run."""
+    return _saved(packed, t, y)
+
+
+@eqx.filter_jit
+def _saved(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
+    given = packed.opened()
+    system = given.system
+    q, v = split(system, y)
+    if given.stabilisation.projecting:
+        end = closest(system, q, v, t)
+    else:
+        end = Closest(q, v, system.evaluation(q, v, t))
+    found = accelerated(system, given.formulation, end.said.equations, end.q, end.v, t)
+    gap, rate = (jnp.max(jnp.abs(x), initial=0.0) for x in (end.said.gap, end.said.rate))
+    return SavedState(end.q, end.v, found.acceleration, found.multipliers, found.result, gap, rate)
+
+
+@saved_state.def_jvp
+def _saved_state_jvp(primals: Any, tangents: Any) -> Any:
+    saved = saved_state(*primals)
+    end = fixed((saved.q, saved.v))
+
+    def again(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> tuple[Array, ...]:
+        given = packed.opened()
+        system = given.system
+        q, v = split(system, y)
+        if given.stabilisation.projecting:
+            q, v = led(system, q, v, t, end)
+        equations = system.evaluation(q, v, t).equations
+        found = accelerated(system, given.formulation, equations, q, v, t)
+        return q, v, found.acceleration, found.multipliers
+
+    _, changes = eqx.filter_jvp(again, primals, tangents)
+    still = jax.tree.map(lambda x: jnp.zeros_like(x) if eqx.is_inexact_array(x) else None, saved)
+    return saved, SavedState(*changes, *still[4:])
