@@ -2,7 +2,6 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import lineax as lx
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
@@ -16,6 +15,7 @@ from .._linalg import (
     constrained,
     motion_solver,
     ProximalCholesky,
+    pseudosolve,
     SchurOperator,
     unit_rows,
 )
@@ -84,13 +84,13 @@ def _block_sparse(equations: Equations) -> Accelerations:
     descriptor, force = equations.descriptor, equations.force
     solver = ProximalCholesky(regularisation=1e-8)
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
-    # one, whose derivative lineax knows.
+    # one, whose derivative `pseudosolve` knows.
     rows = unit_rows(descriptor)
     operator = SchurOperator(rows)
     state = solver.init(operator, {})
     right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
     right = right / rows.scale
-    mu = lx.linear_solve(operator, right, solver, state=state, throw=False).value
+    mu = pseudosolve(operator, right, solver, state)
     multipliers = _refined(operator, right, solver, state, mu) / rows.scale
     left = force - descriptor.transpose(multipliers)
     return outcome(descriptor.inverse_mass(left), multipliers)

@@ -19,6 +19,7 @@ from ._proximal import (
     motion_solver as motion_solver,
     ProximalCholesky as ProximalCholesky,
 )
+from ._pseudosolve import pseudosolve as pseudosolve
 from ._rank import (
     AbstractQRMethod as AbstractQRMethod,
     BatchedQR as BatchedQR,
