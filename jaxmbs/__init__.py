@@ -47,6 +47,7 @@ from ._formulations import (
 )
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
+from ._programs import keep_programs as keep_programs
 from ._reactions import Reactions as Reactions, reactions as reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (

@@ -101,3 +101,7 @@ class RESULTS(Enumeration):
         "The configuration is not closed, so that its verdicts need not be those of the mechanism. "
         "Assemble it first, and give the time at which its drivers stand so."
     )
+    times_not_in_order = (
+        "The times of saved states turn back, or one is NaN, so that no motion was computed. Sort "
+        "them, from start to end."
+    )

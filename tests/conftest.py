@@ -19,6 +19,9 @@ from pathlib import Path
 # is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# The command line keeps compiled programs in the user's home; tests write there nothing.
+os.environ["JAXMBS_NO_CACHE"] = "1"
+
 import jax
 import jaxtyping
 import numpy as np

@@ -382,6 +382,7 @@ AXES = plt.figure().subplots()
 _CURVE = {"axes": AXES, "times": [0.0, 1.0], "label": "A"}
 
 EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
+    "keep_programs": (jm.keep_programs, {"folder": NO_PATH, "megabytes": (*NO_COUNT, 0)}),
     "plot.draw_curve": (
         with_defaults(jaxmbs.plot.draw_curve, values=[0.0, 1.0], **_CURVE),
         {"place": (*NO_COUNT, None)},

@@ -104,17 +104,19 @@ def equilibrium(
     **Returns:** an `Equilibrium`.
 
     **Raises:** `RuntimeError` if none is found, with a body that the forces still move, or the
-    joint that does not close. Under `jit` or `vmap` without those names; with `throw=False` the
-    `result` says so instead.
+    joint that does not close. Under `jit` or `vmap` without those names, by a callback with
+    which JAX neither keeps nor exports a program; with `throw=False` the `result` says so
+    instead.
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     found, way = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful
-        if not isinstance(failed, Tracer) and bool(failed):
+        if isinstance(failed, Tracer):
+            return eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
+        if bool(failed):
             raise RuntimeError(_explanation(system, found, way, t))
-        found = eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
     return found
 
 
@@ -176,7 +178,7 @@ def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps
     )
 
     def going(x: _Iterate) -> BoolScalar:
-        # The derivative of a linear solve raises where numbers are not finite: not even try.
+        # From what is not finite no step leads back.
         force = system.force(x.q, jnp.zeros_like(x.way), t)
         finite = jnp.all(jnp.isfinite(x.q)) & jnp.all(jnp.isfinite(force))
         return ~x.settled & x.met & finite & (x.steps < max_steps)

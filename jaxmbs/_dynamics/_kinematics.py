@@ -16,7 +16,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax as lx
 import numpy as np
 from jax import lax
 from jax.core import Tracer
@@ -33,7 +32,7 @@ from .._kinematics import (
     open_constraints,
     undefined,
 )
-from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, SchurOperator
+from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, pseudosolve, SchurOperator
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, takes_state
 from ._mobility import look_at_drivers, movers, null_space
@@ -193,8 +192,8 @@ class _Rows(eqx.Module):
         def one(right: Float[Array, " rows"]) -> Float[Array, " nv"]:
             operator = SchurOperator(self.descriptor)
             solver = motion_solver()
-            found = lx.linear_solve(operator, right, solver, state=self.factor, throw=False)
-            return self.descriptor.inverse_mass(self.descriptor.transpose(found.value))
+            multipliers = pseudosolve(operator, right, solver, self.factor)
+            return self.descriptor.inverse_mass(self.descriptor.transpose(multipliers))
 
         return jax.vmap(one)(rows)
 

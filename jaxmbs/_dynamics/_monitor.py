@@ -10,9 +10,10 @@ The smallest values are carried along by inverse iteration with the factor of S 
 
     x <- S (S + mu I)^-2 x,
 
-whose solves belong to the look that a step takes at its end (`_runge_kutta.py`), and which leaves the null space (the redundancy) out. There are several, since values cross: the one
+which leaves the null space (the redundancy) out. There are several, since values cross: the one
 that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
-the others no iteration would ever turn to it, but for what is mixed in at random.
+the others no iteration would ever turn to it, but for what is mixed in at random. The factor is
+that of the look which a step takes at its end (`_runge_kutta.py`).
 """
 
 from typing import Any

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -32,6 +31,7 @@ from .._linalg import (
     damped_solver,
     motion_solver,
     ProximalCholesky,
+    pseudosolve,
     REGULARISATION,
     SchurOperator,
 )
@@ -82,8 +82,8 @@ class Factored(eqx.Module):
         """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
         C v by the residual."""
         operator = SchurOperator(self.descriptor)
-        solution = lx.linear_solve(operator, residual, self.solver, state=self.factor, throw=False)
-        return self.descriptor.inverse_mass(self.descriptor.transpose(solution.value))
+        multipliers = pseudosolve(operator, residual, self.solver, self.factor)
+        return self.descriptor.inverse_mass(self.descriptor.transpose(multipliers))
 
     def multipliers(
         self, right: Float[Array, " rows"], steps: int | IntScalar

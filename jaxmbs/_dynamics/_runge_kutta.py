@@ -30,7 +30,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._fixed import fixed
 from .._formulations import Accelerations
 from .._linalg import motion_solver
@@ -211,7 +211,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         found = _solved(given, said, q, v, t, now, purpose, last_slope)
 
         q1 = jnp.where(moving, system.retract(q, jnp.where(purpose.opening, -found.move, 0.0)), q)
-        # Nearly closed, velocities take most of their way too, so that less is left to the last look.
+        # Nearly closed, velocities go most of their way too: less is left to the last look.
         nearly = purpose.opening & (closure <= SMALL)
         change = jnp.where(purpose.closing, found.move, jnp.where(nearly, found.velocity, 0.0))
         v1 = v - change

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar, Setting
-from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
+from .._formulations import AbstractFormulation, chosen_formulation
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, takes_state
 from ._adjoints import prepared, started
@@ -34,6 +34,7 @@ from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._initial import check_state, projected_state
+from ._integrate import in_order, integrate, starting
 from ._loosening import loosens
 from ._monitor import SingularValueMonitor
 from ._projection import closer
@@ -111,7 +112,8 @@ def simulate(
     - `q` (nq,), `v` (nv,): initial state. `consistent`: move it to the nearest state that the
       constraints allow; without, a state that they do not allow is refused.
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
-      `times` (s), from `start` to `end`; default start and end.
+      `times` (s), from `start` to `end`; default start and end. Whether traced times are in
+      order, one way or the other, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
     - `solver`: any Diffrax solver, default `Tsit5`. `controller`: any Diffrax step size
       controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above 0, as
@@ -232,12 +234,14 @@ def _run(
 ) -> tuple[Trajectory, IntScalar]:
     """The trajectory, and which of the events ended it (the first, if none did)."""
     formulation = integration.formulation
-    adjoint, controller = prepared(integration.adjoint, integration.solver, integration.controller)
+    controller = starting(integration.controller, integration.first_step)
+    adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     projecting = integration.stabilisation.projecting
     # What is no state ends at once: steps from it would be rejected, one after the other.
-    valid = is_state(system.structure, q, v, grid[0])
+    ordered = in_order(grid)
+    valid = ordered & is_state(system.structure, q, v, grid[0])
     q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
     grid = jnp.where(valid, grid, grid[0])
     if projecting:
@@ -248,15 +252,13 @@ def _run(
     first = lax.stop_gradient(y0)
     stabilisation, knots = integration.stabilisation, system.knots()
     args = Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
-    solution: Any = dfx.diffeqsolve(
+    solution = integrate(
         dfx.ODETerm(_slope),
         projected_solver(integration.solver, monitor, projecting),
-        grid[0],
-        grid[-1],
-        integration.first_step,
+        grid,
         y0,
         Packed(args),
-        saveat=dfx.SaveAt(ts=grid, t1=True, solver_state=True, controller_state=True),
+        saveat=dfx.SaveAt(t1=True, solver_state=True, controller_state=True),
         stepsize_controller=guarded(formulation, controller) if monitor else controller,
         adjoint=adjoint,
         event=dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
@@ -267,6 +269,7 @@ def _run(
     which = jnp.argmax(jnp.stack(solution.event_mask)) if stops else jnp.asarray(0)
     trajectory = _assembled(args, integration, grid, solution)
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
+    result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
     return dataclasses.replace(trajectory, result=result), which
 
 

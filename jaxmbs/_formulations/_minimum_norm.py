@@ -2,7 +2,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import lineax as lx
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
@@ -16,6 +15,7 @@ from .._linalg import (
     constrained,
     motion_solver,
     ProximalCholesky,
+    pseudosolve,
     REGULARISATION,
     SchurOperator,
     unit_rows,
@@ -89,7 +89,7 @@ def _block_sparse(equations: Equations) -> Accelerations:
     descriptor, force = equations.descriptor, equations.force
     solver = ProximalCholesky(regularisation=REGULARISATION)
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
-    # one, whose derivative lineax knows.
+    # one, whose derivative `pseudosolve` knows.
     rows = unit_rows(descriptor)
     operator = SchurOperator(rows)
     if equations.factor is None:
@@ -136,10 +136,10 @@ def _least(
 
 @_least.def_jvp
 def _least_jvp(primals: Any, tangents: Any) -> Any:
-    """The derivative at constant rank is that of the solve, which lineax knows."""
+    """The derivative at constant rank is that of the solve, which `pseudosolve` knows."""
 
     def solve(operator: SchurOperator, right: Array, solver: Any, state: AbstractFactor) -> Array:
-        return lx.linear_solve(operator, right, solver, state=state, throw=False).value
+        return pseudosolve(operator, right, solver, state)
 
     first, change = eqx.filter_jvp(solve, primals, tangents)
     return _least(*primals), jnp.zeros_like(first) if change is None else change

@@ -110,7 +110,8 @@ def assemble(
     **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays
     open and by how much, and where its branch ends the driver, its value there and the rank), or
     the nearest point is not found. Under `jit` or `vmap` that error is raised at run time without
-    the names; with `throw=False` the `result` says so instead.
+    the names, by a callback with which JAX neither keeps nor exports a program; with
+    `throw=False` the `result` says so instead.
 
     Nocedal & Wright 2006, Numerical Optimization, section 18.1 (the nearest point); Allgower &
     Georg 1990, Numerical Continuation Methods, chapter 6 (the drivers).
@@ -120,10 +121,11 @@ def assemble(
     assembly = _assemble(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = assembly.result != RESULTS.successful
-        if not isinstance(failed, Tracer) and bool(failed):
+        if isinstance(failed, Tracer):
+            checked = assembly.result.error_if(assembly.q, failed)
+            return eqx.tree_at(lambda a: a.q, assembly, checked)
+        if bool(failed):
             raise RuntimeError(_explanation(system, q, t, assembly))
-        checked = assembly.result.error_if(assembly.q, failed)
-        assembly = eqx.tree_at(lambda a: a.q, assembly, checked)
     return assembly
 
 

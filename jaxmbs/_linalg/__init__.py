@@ -20,6 +20,7 @@ from ._proximal import (
     ProximalCholesky as ProximalCholesky,
     REGULARISATION as REGULARISATION,
 )
+from ._pseudosolve import pseudosolve as pseudosolve
 from ._rank import (
     AbstractQRMethod as AbstractQRMethod,
     BatchedQR as BatchedQR,

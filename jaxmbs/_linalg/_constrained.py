@@ -17,11 +17,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import lineax as lx
 from jaxtyping import Array, Float
 
 from ._descriptor import AbstractDescriptor
 from ._proximal import ProximalCholesky
+from ._pseudosolve import pseudosolve
 from ._schur import SchurOperator
 from ._unit_rows import unit_rows
 
@@ -74,7 +74,7 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
 
 class _UnitEquations:
     """In rows of unit length, where the pseudoinverse in the metric of the diagonal of S is the
-    ordinary one, whose derivative lineax knows."""
+    ordinary one, whose derivative `pseudosolve` knows."""
 
     def __init__(self, descriptor: AbstractDescriptor, solver: ProximalCholesky):
         self.rows = unit_rows(descriptor)
@@ -89,8 +89,7 @@ class _UnitEquations:
     ) -> Float[Array, " rows"]:
         """By any solver of the regularisation that the factor has."""
         right = self.rows.constrain(self.rows.inverse_mass(force)) - offset
-        solution = lx.linear_solve(self._operator, right, solver, state=self._factor, throw=False)
-        return solution.value
+        return pseudosolve(self._operator, right, solver, self._factor)
 
     def motion(
         self, force: Float[Array, " nv"], multipliers: Float[Array, " rows"]

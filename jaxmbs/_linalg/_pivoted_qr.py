@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import IntScalar
+from ._pseudosolve import pseudosolve
 
 
 # Columns whose squared lengths differ by less than this, relatively, are equally long: the first
@@ -177,14 +178,12 @@ class Pseudoinverse(eqx.Module):
 
     def apply(self, right: Float[Array, " m"]) -> Float[Array, " n"]:
         """A^+ b."""
-        solution = lx.linear_solve(self.operator, right, self.solver, state=self.state, throw=False)
-        return solution.value
+        return pseudosolve(self.operator, right, self.solver, self.state)
 
     def apply_transposed(self, right: Float[Array, " n"]) -> Float[Array, " m"]:
         """(A^T)^+ b."""
         state, _ = self.solver.transpose(self.state, {})
-        solution = lx.linear_solve(self.operator.T, right, self.solver, state=state, throw=False)
-        return solution.value
+        return pseudosolve(self.operator.T, right, self.solver, state)
 
     def apply_columns(self, right: Float[Array, "m k"]) -> Float[Array, "n k"]:
         """A^+ B."""

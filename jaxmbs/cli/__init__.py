@@ -7,7 +7,9 @@ import sys
 def main() -> None:
     """Entry point. Switches double precision on, as every rank decision needs it."""
     try:
+        import filelock as _filelock  # noqa: F401
         import matplotlib as _matplotlib  # noqa: F401
+        import platformdirs as _platformdirs  # noqa: F401
         import pydantic as _pydantic  # noqa: F401
         import rich as _rich  # noqa: F401
         import tomlkit as _tomlkit  # noqa: F401

@@ -9,7 +9,7 @@ import typer
 from .. import mechanisms
 from .._errors import ModelError
 from . import _analyze, _demo, _design, _kinematics, _load, _simulate, _sweep
-from ._output import print_json, refusing
+from ._output import keep_programs_quietly, print_json, refusing
 
 
 app = typer.Typer(
@@ -19,6 +19,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def _common(
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            envvar="JAXMBS_NO_CACHE",
+            help="Do not keep compiled programs for the next time. Before the command's name.",
+        ),
+    ] = False,
+) -> None:
+    if not no_cache:
+        keep_programs_quietly()
+
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A .toml file or a built-in mechanism.")

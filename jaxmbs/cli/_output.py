@@ -2,11 +2,13 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._errors import ModelError
+from .._programs import keep_programs
 
 
 class AnalysisFailed(RuntimeError):
@@ -29,3 +31,13 @@ def refusing() -> Iterator[None]:
 def print_json(document: dict[str, Any]) -> None:
     """One JSON document; a number that is not finite would be a defect."""
     print(json.dumps(document, allow_nan=False))
+
+
+def keep_programs_quietly() -> None:
+    """Keep compiled programs where the platform keeps such files; one sentence on standard error
+    if that cannot be."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        keep_programs()
+    for warning in caught:
+        print(f"jaxmbs: {warning.message}", file=sys.stderr)

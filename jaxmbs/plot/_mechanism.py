@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +40,8 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
     """
-    frames = system.marker_frames(jnp.asarray(q))
+    # One program; operation by operation they are twenty.
+    frames = eqx.filter_jit(lambda s, q: s.marker_frames(q))(system, jnp.asarray(q))
     points = {name: [np.asarray(f.origin) for f in fs] for name, fs in frames.items()}
     unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
     located = {j.name for j in model.joints if j.located}

@@ -1,0 +1,192 @@
+"""Diffrax's integration in programs that ask nothing of Python while they run.
+
+`diffeqsolve` checks the sign of the first step, and that the times of saved states are in order
+and within the run. In a compiled program each of these checks is a callback into Python, and for
+the sake of one such callback JAX neither keeps the program in its compilation cache nor exports it
+for another platform. What they check is known here: a first step has a length and no sign, the run
+goes from the first to the last of the times, and `in_order` looks at these once, with an answer
+that the `result` of a run can tell. So Diffrax is told of both in places where it trusts what it
+is given: of the first step by the step size controller, which proposes it, and of the times by the
+adjoint, which makes the loop that saves states.
+"""
+
+import functools
+from typing import Any
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._custom_types import BoolScalar, Scalar
+
+
+def integrate(
+    terms: PyTree,
+    solver: dfx.AbstractSolver,
+    times: Float[Array, " times"],
+    y0: PyTree,
+    args: Any,
+    *,
+    saveat: dfx.SaveAt,
+    adjoint: dfx.AbstractAdjoint,
+    **options: Any,
+) -> Any:
+    """`diffrax.diffeqsolve` from the first of the times to the last, with the states at these
+    times before what `saveat` saves, which holds no times itself.
+
+    The times must be in order (`in_order`), as nobody looks here. The first step is that of the
+    controller (`starting`). `options`: others of `diffeqsolve`.
+    """
+    return dfx.diffeqsolve(
+        terms,
+        solver,
+        times[0],
+        times[-1],
+        None,
+        y0,
+        args,
+        saveat=saveat,
+        adjoint=_SavingAt(adjoint, times),
+        **options,
+    )
+
+
+def in_order(times: Float[Array, " times"]) -> BoolScalar:
+    """Do these times go one way, without turning back?"""
+    steps = jnp.diff(times)
+    return jnp.all(steps >= 0) | jnp.all(steps <= 0)
+
+
+@functools.singledispatch
+def starting(
+    controller: dfx.AbstractStepSizeController, first_step: Scalar | None
+) -> dfx.AbstractStepSizeController:
+    """The controller, with a first step (s) of that length; without one, it makes its own."""
+    return controller if first_step is None else _Starting(controller, first_step)
+
+
+@starting.register
+def _(
+    controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
+) -> dfx.AbstractStepSizeController:
+    return controller if first_step is None else _AdaptiveStarting(controller, first_step)
+
+
+class _Starting(dfx.AbstractStepSizeController[Any, Any]):
+    """A controller with its first step. Time as it sees it runs forwards, also in a run that goes
+    back: there Diffrax turns the sign of time."""
+
+    controller: dfx.AbstractStepSizeController
+    first_step: Scalar
+
+    def wrap(self, direction: Any) -> "_Starting":
+        return _Starting(self.controller.wrap(direction), self.first_step)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        dt0: None,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Any]:
+        first = jnp.abs(self.first_step)
+        return self.controller.init(terms, t0, t1, y0, first, args, func, error_order)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        y1_candidate: PyTree,
+        args: Any,
+        y_error: PyTree,
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, ...]:
+        return self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+
+
+class _AdaptiveStarting(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
+    """The same of a controller with tolerances, which implicit methods ask for."""
+
+    controller: dfx.AbstractAdaptiveStepSizeController
+    first_step: Scalar
+
+    # Written out, as `norm` has a default in the class above.
+    def __init__(self, controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar):
+        self.controller, self.first_step = controller, first_step
+
+    @property
+    def rtol(self) -> Any:
+        return self.controller.rtol
+
+    @property
+    def atol(self) -> Any:
+        return self.controller.atol
+
+    @property
+    def norm(self) -> Any:
+        return self.controller.norm
+
+    def wrap(self, direction: Any) -> "_AdaptiveStarting":
+        inner: Any = self.controller.wrap(direction)
+        return _AdaptiveStarting(inner, self.first_step)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        dt0: None,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Any]:
+        plain = _Starting(self.controller, self.first_step)
+        return plain.init(terms, t0, t1, y0, dt0, args, func, error_order)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        y1_candidate: PyTree,
+        args: Any,
+        y_error: PyTree,
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, ...]:
+        return self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+
+
+class _SavingAt(dfx.AbstractAdjoint):
+    """An adjoint whose loop saves the states at these times too."""
+
+    adjoint: dfx.AbstractAdjoint
+    times: Float[Array, " times"]
+
+    def loop(self, *, saveat: Any, init_state: Any, **rest: Any) -> Any:
+        # Time in the loop runs forwards, as Diffrax turns the sign of one that does not.
+        direction = jnp.where(self.times[0] < self.times[-1], 1, -1)
+        saveat = eqx.tree_at(
+            lambda s: s.subs.ts, saveat, direction * self.times, is_leaf=lambda x: x is None
+        )
+        # Room for that many states, which is filled with "not reached" where there is any.
+        count = len(self.times)
+        room = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[:1], (count + len(x), *x.shape[1:])),
+            (init_state.save_state.ts, init_state.save_state.ys),
+        )
+        init_state = eqx.tree_at(lambda s: (s.save_state.ts, s.save_state.ys), init_state, room)
+        return self.adjoint.loop(saveat=saveat, init_state=init_state, **rest)
