@@ -54,6 +54,44 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jaxtyping.install_import_hook("jaxmbs", "beartype.beartype")
 
 
+# What tracing leaves behind is freed in few passes: by default the collector looks through all that
+# lives hundreds of times in one test.
+gc.set_threshold(100_000, 20, 20)
+
+
+# Of the 65530 that Linux allows by default. What they belong to takes memory too: 3000 go with
+# one gigabyte of the process.
+_MOST_MAPPINGS = 5_000
+
+# The files that take longest, longest first: so the workers end together. (What stands after them
+# is short, and its order does not matter.)
+_LONG = (
+    "test_part_derivatives",
+    "test_solvability",
+    "test_analysis_derivatives",
+    "test_motion_derivatives",
+    "test_design_derivatives",
+    "test_refusals",
+    "test_published_motions",
+    "test_examples",
+    "test_readme",
+    "test_continuation",
+    "test_states",
+    "test_formulation_derivatives",
+    "test_closed_forms",
+    "test_design_studies",
+    "test_whole_motions",
+    "test_steady_motions",
+    "test_along_motions",
+    "test_sweep",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: k for k, name in enumerate(_LONG)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=0, help="base seed of all random numbers")
 
@@ -86,11 +124,19 @@ def _own_folder(config: pytest.Config) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget_compiled_programs() -> Iterator[None]:
-    """Programs of one module are of no use to the next, and each holds several memory mappings:
-    kept all, they exceed what the operating system allows to one process, which then crashes."""
+    """Each program holds several memory mappings: kept all, they exceed what the operating system
+    allows to one process, which then crashes. Below a fraction of that they are kept: many of the
+    small ones are the same in every module."""
     yield
-    jax.clear_caches()
-    gc.collect()
+    if _mappings() > _MOST_MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
+
+
+def _mappings() -> int:
+    """Of this process; where it does not say, more than are kept."""
+    own = Path("/proc/self/maps")
+    return own.read_bytes().count(b"\n") if own.exists() else _MOST_MAPPINGS + 1
 
 
 @pytest.fixture
