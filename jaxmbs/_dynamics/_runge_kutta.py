@@ -33,7 +33,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._fixed import fixed
 from .._formulations import Accelerations
-from .._linalg import motion_solver
+from .._linalg import motion_solver, REGULARISATION
 from .._linalg._sums import sum_over
 from .._solution import RESULTS
 from .._system import Evaluation
@@ -43,9 +43,8 @@ from ._monitor import Passages, seen
 from ._projection import closed_enough, Factored, led, MET, MOST_STEPS, SMALL
 
 
-# Proximal steps for the way back onto the constraints: two reach singular values far above 1e-4.
-# Along smaller ones little is moved: what is left of the constraints there is as much smaller than
-# the distance, and rounding divided by such a value would be the larger error.
+# Proximal steps for the way back onto the constraints, with the larger mu, as in
+# `_linalg.damped_solver`.
 _PASSES = 2
 
 # A change of velocity of more than this, relative to velocities and 1, is followed by another look.
@@ -334,13 +333,20 @@ def _solved(
     kept = descriptor
     if not geometric.all():
         kept = descriptor.keeping(jnp.where(purpose.opening, geometric, True))
-    factored = Factored(kept, motion_solver())
+    motion = motion_solver()
+    shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
+    factored = Factored(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
     wanted = descriptor.constrain(free) - offset
     rights = [
         jnp.where(purpose.closing, said.rate, jnp.where(purpose.still, wanted, said.gap)),
         jnp.where(moves, jnp.where(purpose.opening & ~geometric, 0.0, said.rate), wanted),
-        # The error's part that the constraints take away, with the last slope, which follows.
-        descriptor.constrain(now.embedded[0] + last_slope * v) - last_slope * said.rate,
+        # The error's part that the constraints take away, with the last slope, which follows. Of
+        # displacements velocity constraints take nothing away, and are not left out here.
+        jnp.where(
+            geometric.all(),
+            descriptor.constrain(now.embedded[0] + last_slope * v) - last_slope * said.rate,
+            0.0,
+        ),
         descriptor.constrain(now.embedded[1]) + last_slope * offset,
     ]
     # All at once: in a small system operations cost more than what they do.
