@@ -11,8 +11,8 @@ S + mu I. What a look is for decides which right-hand sides are solved for:
 
 So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
 1993, section II.4: first same as last), also of methods which are not made for that. What the
-velocity changes by has no part in that dv/dt: it is as small as the error of the step, and is
-looked at again where it is not.
+velocity changes by has no part in that dv/dt; so the end is looked at again where that is more
+than nearly rounding.
 
 The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
 of the slopes there, and of the way onto the constraints (`_projection.led`).
@@ -52,7 +52,7 @@ _SETTLED = 1e-11
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
-_ROUNDINGS = 10.0
+ROUNDINGS = 10.0
 
 
 class Tableau(NamedTuple):
@@ -240,19 +240,15 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
             apart = apart + jnp.where(start.near, 0.0, moved)
         rounding = jnp.abs(jnp.concatenate([system.rate(q, found.move), found.velocity]))
         error = jnp.where(arrived, apart, now.error)
-        error = jnp.where(measuring, jnp.maximum(error - _ROUNDINGS * rounding, 0.0), error)
+        error = jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
 
         following = jnp.minimum(stage + 1, last)
         begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
         so_far = h * sum_over(lambda k: of_error[k] * rows[k, 1::-1, nq:], stages, apart=False)
         watched = now.watched
         if watched is not None and found.factored is not None:
-            counts = arrived | purpose.starting
-            watched, passed = _once(
-                counts,
-                lambda: seen(found.factored, t, now.watched, purpose.starting),
-                (watched, passed),
-            )
+            look = functools.partial(seen, found.factored, t, watched, purpose.starting)
+            watched, passed = _once(arrived | purpose.starting, look, (watched, passed))
         going = ~bad & ~measuring & (~arrived | measures)
         gap = jnp.where(purpose.opening, closure, jnp.inf)
         count = jnp.where(advancing, 0, looks + 1)

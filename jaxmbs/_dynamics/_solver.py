@@ -14,12 +14,7 @@ from .._system import AbstractSystem
 from ._arguments import Packed, split
 from ._monitor import SingularValueMonitor
 from ._projection import led, project
-from ._runge_kutta import advance, Start, tableau_of
-
-
-# Next to a singular configuration solutions that lie apart by so many times the rounding of the
-# projection are the same.
-_ROUNDINGS = 10.0
+from ._runge_kutta import advance, ROUNDINGS, Start, tableau_of
 
 
 class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
@@ -201,7 +196,7 @@ def _onto_constraints(
     if near is None:
         return end, apart + moved, jnp.all(usable)
     rounding = _rounding(system, t, ends[0], near)
-    apart = jnp.maximum(apart - _ROUNDINGS * rounding, 0.0)
+    apart = jnp.maximum(apart - ROUNDINGS * rounding, 0.0)
     return end, apart + jnp.where(near, 0.0, moved), jnp.all(usable)
 
 

@@ -226,7 +226,7 @@ class MultibodySystem(AbstractSystem):
             in_order([rows.offset for rows in found]),
             self.structure,
         )
-        gap, rate = (in_order([x[k] for x in found]) for k in range(2))
+        gap, rate = in_order([rows.gap for rows in found]), in_order([rows.rate for rows in found])
         return Evaluation(equations, gap, rate)
 
     @jitted
