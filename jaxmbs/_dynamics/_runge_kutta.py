@@ -422,11 +422,13 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
         )
     )
     h_dot = t1_dot - t0_dot
-    slopes, before, places = fixed((step.slopes, step.before, step.places))
+    # A derivative of this one differentiates the slopes too, and with them the stages.
+    slopes, places = step.slopes, fixed(step.places)
 
     def change(slopes_dot: Any, of_stage: Any) -> Any:
-        stage, weights, node, y, place = of_stage
+        stage, weights, node, place = of_stage
         t, t_dot = start.t0 + node * h, t0_dot + node * h_dot
+        y = start.y + h * (weights @ slopes)
         state_dot = y_dot + h_dot * (weights @ slopes) + h * (weights @ slopes_dot)
         moving = projecting & ((stage == stages - 1) | onto)
         _, (place_dot, own) = eqx.filter_jvp(
@@ -443,7 +445,6 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
         jnp.arange(stages),
         jnp.asarray(tableau.weights, dtype),
         jnp.asarray(tableau.nodes, dtype),
-        before,
         places,
     )
     slopes_dot, places_dot = lax.scan(change, jnp.zeros_like(step.slopes), of_stages)
