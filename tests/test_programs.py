@@ -59,10 +59,10 @@ def primitives(jaxpr: Any) -> Iterator[str]:
 
 
 class TestCallbacks:
-    @pytest.mark.parametrize("name", QUESTIONS)
     """But those of derivatives, whose solves lineax checks (`_linalg/_pseudosolve.py`);
     `equilibrium` takes some."""
 
+    @pytest.mark.parametrize("name", QUESTIONS)
     def test_every_question_is_exported_for_accelerators_and_calls_nothing(self, name):
         question, system = QUESTIONS[name]
         state = (system, system.reference_q, system.initial_v, jnp.asarray(0.1))
