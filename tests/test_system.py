@@ -412,7 +412,9 @@ class TestUserConstraints:
         def zero(frames, *rest):
             return jnp.zeros(1)
 
-        with pytest.raises(ValueError, match=r"markers must be a list of pairs \(body, world point\)"):
+        with pytest.raises(
+            ValueError, match=r"markers must be a list of pairs \(body, world point\)"
+        ):
             planar.Geometric("G", zero, [])
         with pytest.raises(ValueError, match=r"rows must be one or more different suffixes"):
             planar.Geometric("G", zero, [("a", (0.0, 0.0))], rows=("x", "x"))
