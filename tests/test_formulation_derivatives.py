@@ -83,21 +83,42 @@ def equal(rng):
     return np.eye(9), np.tile(np.eye(4, 9), (2, 1))
 
 
+class Curve(eqx.Module):
+    """M, C, F and Gamma at a point of five arrays. What it keeps is data: one program serves all
+    that are drawn."""
+
+    C: jax.Array
+    # What is added to Gamma: outside of the range of C where it is not zero.
+    across: jax.Array
+
+    def __call__(self, point):
+        rows, columns = self.C.shape
+        root, A, B, force, a = point
+        constraints = (np.eye(rows) + A) @ self.C @ (np.eye(columns) + B)
+        offset = constraints @ a + self.across
+        return root @ root.T + np.eye(columns), constraints, force, offset
+
+
+class Answer(eqx.Module):
+    """Accelerations and multipliers of one formulation along a curve."""
+
+    member: fo.AbstractFormulation
+    curve: Curve
+
+    def __call__(self, point):
+        found = self.member.solve(equations_of(*self.curve(point), structure=SLIDER_CRANK))
+        return jnp.concatenate([found.acceleration, found.multipliers])
+
+
 def drawn(rng, make=unequal):
-    """M, C, F and Gamma of a point of random numbers, the point and a direction."""
+    """A curve of random numbers, a point of it and a direction."""
     start, C = make(rng)
     rows, columns = C.shape
     shapes = ((columns, columns), (rows, rows), (columns, columns), (columns,), (columns,))
     point = [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
     point[:3] = [jnp.asarray(start), *(0 * x for x in point[1:3])]
     direction = [0.3 * jnp.asarray(rng.normal(size=shape)) for shape in shapes]
-
-    def arrays(point):
-        root, A, B, force, a = point
-        constraints = (np.eye(rows) + A) @ C @ (np.eye(columns) + B)
-        return root @ root.T + np.eye(columns), constraints, force, constraints @ a
-
-    return arrays, point, direction
+    return Curve(jnp.asarray(C), jnp.zeros(rows)), point, direction
 
 
 class TestDerivatives:
@@ -111,20 +132,16 @@ class TestDerivatives:
     def test_forward_and_reverse_are_the_central_difference(self, member, exact, tolerance, make):
         rng = np.random.default_rng(5)
         arrays, point, direction = drawn(rng, make)
-        rows, columns = arrays(point)[1].shape
-
-        def function(point):
-            found = member.solve(equations_of(*arrays(point), structure=SLIDER_CRANK))
-            return jnp.concatenate([found.acceleration, found.multipliers])
-
+        rows, columns = arrays.C.shape
+        function = Answer(member, arrays)
         weights = jnp.asarray(rng.normal(size=rows + columns))
         value, pushed, pulled = derivatives(function, point, direction, weights)
         assert dot_product_gap(pushed, pulled, direction, weights) < 1e-10
         multipliers = np.asarray(value[columns:])
 
         def at(s):
-            moved = [np.asarray(x + s * d) for x, d in zip(point, direction, strict=True)]
-            return exact(*arrays(moved), multipliers)
+            moved = [x + s * d for x, d in zip(point, direction, strict=True)]
+            return exact(*map(np.asarray, arrays(moved)), multipliers)
 
         assert np.max(np.abs(value - at(0.0))) < 1e-7 * np.max(np.abs(value))
         slope = central_difference(at, 1e-4)
@@ -159,19 +176,17 @@ class TestDerivatives:
         rng = np.random.default_rng(6)
         arrays, point, direction = drawn(rng)
         across = 1e-3 * jnp.asarray(rng.normal(size=8))
-
-        def function(point):
-            M, C, F, Gamma = arrays(point)
-            equations = equations_of(M, C, F, Gamma + across, structure=SLIDER_CRANK)
-            return fo.MinimumNorm(clean=clean).solve(equations).acceleration
-
+        function = Answer(fo.MinimumNorm(clean=clean), Curve(arrays.C, across))
+        # Of accelerations alone: no multipliers fit.
         weights = jnp.asarray(rng.normal(size=9))
-        _, pushed, pulled = derivatives(function, point, direction, weights)
+        everything = jnp.concatenate([weights, jnp.zeros(8)])
+        _, pushed, pulled = derivatives(function, point, direction, everything)
+        pushed = pushed[:9]
         assert dot_product_gap(pushed, pulled, direction, weights) < 1e-10
 
         def at(s):
             moved = [x + s * d for x, d in zip(point, direction, strict=True)]
-            return derivatives(function, moved, direction, weights)[0]
+            return derivatives(function, moved, direction, everything)[0][:9]
 
         slope = central_difference(at, 1e-3)
         assert np.max(np.abs(slope - pushed)) < 1e-6 * np.max(np.abs(pushed))
@@ -183,11 +198,10 @@ class TestDerivatives:
         constraints = np.asarray(arrays(point)[1])
 
         def of(clean):
-            def function(point):
-                equations = equations_of(*arrays(point), structure=SLIDER_CRANK)
-                return fo.MinimumNorm(clean=clean).solve(equations).multipliers
-
-            return derivatives(function, point, direction, jnp.asarray(weights))
+            function = Answer(fo.MinimumNorm(clean=clean), arrays)
+            everything = jnp.concatenate([jnp.zeros(9), jnp.asarray(weights)])
+            value, pushed, pulled = derivatives(function, point, direction, everything)
+            return value[9:], pushed[9:], pulled
 
         weights = constraints @ rng.normal(size=constraints.shape[1])
         (_, cleaned, by_cleaned), (_, rounded, by_rounded) = of(clean=True), of(clean=False)
