@@ -49,6 +49,7 @@ def pendulum(**more):
     )
 
 
+@pytest.mark.defaults
 def test_pendulum_keeps_its_energy_and_its_progress_is_shown(capfd):
     system = pendulum(gravity=(0.0, -9.81))
     meter = diffrax.TextProgressMeter()

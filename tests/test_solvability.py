@@ -124,15 +124,24 @@ def test_robot_has_the_published_verdicts_at_every_steering_angle(fraction, crit
     assert not bool(report.combination_unique[1])
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.5, -0.9])
+TURNED = (0.0, 0.5, -0.9)
+
+
+@functools.cache
+def turned_combinations():
+    """The unique one at each angle of `TURNED`: in one analysis, so that it is compiled once."""
+    angles = [float(q[8] - q[2]) for _, q in map(steered, TURNED)]
+    return [f"(W1 + W2) * {float(np.cos(delta))!r} + W3 + W4" for delta in angles]
+
+
+@pytest.mark.parametrize("fraction", TURNED)
 def test_unique_combination_of_wheel_reactions_follows_the_steering_angle(fraction):
     system, q = steered(fraction)
     delta = float(q[8] - q[2])
-    text = f"(W1 + W2) * {float(np.cos(delta))!r} + W3 + W4"
-    report = jm.analyze(system, q, combinations=[text, "W3 + W4", "W1 - W2"])
+    report = jm.analyze(system, q, combinations=[*turned_combinations(), "W3 + W4", "W1 - W2"])
     verdicts = [bool(u) for u in report.combination_unique]
     # Front and rear are steered alike, so that W1 - W2 stays unique.
-    assert verdicts == [True, False, True]
+    assert verdicts == [*(other == fraction for other in TURNED), False, True]
     left_null = scipy.linalg.null_space(
         np.asarray(system.constraint_matrix(q, jnp.zeros(21), 0.0)).T
     )
@@ -177,11 +186,18 @@ def test_verdicts_do_not_pretend_to_have_derivatives(fraction):
     np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
-@pytest.mark.parametrize("factor", ["1e200", "1e-200", "-3"])
+FACTORS = ("1e200", "1e-200", "-3")
+
+
+@pytest.mark.parametrize("factor", FACTORS)
 def test_scale_of_a_combination_does_not_matter(factor):
     system, q = steered(0.0)
-    report = jm.analyze(system, q, combinations=[f"{factor} * W1", f"{factor} * W5"])
-    assert [bool(u) for u in report.combination_unique] == [False, True]
+    combinations = [f"{each} * {row}" for each in FACTORS for row in ("W1", "W5")]
+    verdicts = [
+        bool(u) for u in jm.analyze(system, q, combinations=combinations).combination_unique
+    ]
+    own = 2 * FACTORS.index(factor)
+    assert verdicts[own : own + 2] == [False, True]
 
 
 def test_nearly_redundant_model_is_doubtful():
@@ -221,6 +237,7 @@ def test_constraint_function_with_another_number_of_rows_is_refused():
         jm.analyze(system, jnp.zeros(2))
 
 
+@pytest.mark.defaults
 def test_nearest_point_is_nearest_in_a_metric_that_couples_coordinates():
     system = jm.GeneralizedSystem(
         ["x", "y"],
@@ -295,6 +312,7 @@ def nearly_coaxial_hinges(tilt: float) -> jm.MultibodySystem:
     return jm.MultibodySystem([body], joints)
 
 
+@pytest.mark.defaults
 def test_doubtful_gap_is_said_to_be_doubtful():
     """Whether two nearly coaxial hinges are redundant depends on the tolerance."""
     system = nearly_coaxial_hinges(1e-7)
