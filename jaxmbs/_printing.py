@@ -25,6 +25,12 @@ def array(values: Any) -> str:
     return " ".join(text.split())
 
 
+def complex_line(value: Any, beside: Any) -> str:
+    """A line of a table: a complex number, and a real one beside it."""
+    text = f"{float(np.real(value)):+.6g} {float(np.imag(value)):+.6g}i"
+    return f"{text:<28}{float(beside):.6g}"
+
+
 def largest(values: Any) -> str:
     """The largest magnitude among numbers; 0 where there are none."""
     return f"{float(np.max(np.abs(np.asarray(values)), initial=0.0)):.2g}"

@@ -416,9 +416,13 @@ class TestUserConstraints:
             ValueError, match=r"markers must be a list of pairs \(body, world point\)"
         ):
             planar.Geometric("G", zero, [])
-        with pytest.raises(ValueError, match=r"rows must be one or more different suffixes"):
+        with pytest.raises(
+            ValueError, match=r"rows must be a number of rows, or different suffixes"
+        ):
             planar.Geometric("G", zero, [("a", (0.0, 0.0))], rows=("x", "x"))
-        with pytest.raises(ValueError, match=r"rows must be one or more different suffixes"):
+        with pytest.raises(
+            ValueError, match=r"rows must be a number of rows, or different suffixes"
+        ):
             planar.Velocity("G", zero, [("a", (0.0, 0.0))], rows=0)
 
     def test_wrong_number_of_rows(self):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
-from .. import _settings
+from .. import _printing, _settings
 from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
@@ -63,9 +63,7 @@ class Floquet(eqx.Module):
 
     def __str__(self) -> str:
         lines = [f"period {float(self.period):.6g} s", "multiplier                  magnitude"]
-        for value in self.multipliers:
-            text = f"{float(jnp.real(value)):+.6g} {float(jnp.imag(value)):+.6g}i"
-            lines.append(f"{text:<28}{float(jnp.abs(value)):.6g}")
+        lines += [_printing.complex_line(value, np.abs(value)) for value in self.multipliers]
         return "\n".join(lines)
 
 

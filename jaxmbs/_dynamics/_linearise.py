@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Complex, Float
 
+from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractDescriptor, directional_derivative, motion_solver
@@ -83,9 +84,8 @@ class Linearisation(eqx.Module):
 
     def __str__(self) -> str:
         lines = ["eigenvalue (1/s)            frequency (Hz)"]
-        for value, frequency in zip(self.eigenvalues, self.frequencies, strict=True):
-            text = f"{float(jnp.real(value)):+.6g} {float(jnp.imag(value)):+.6g}i"
-            lines.append(f"{text:<28}{float(frequency):.6g}")
+        pairs = zip(self.eigenvalues, self.frequencies, strict=True)
+        lines += [_printing.complex_line(value, frequency) for value, frequency in pairs]
         return "\n".join(lines)
 
 
