@@ -87,6 +87,7 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "difference": lambda s, q, v, t: s.difference(q, q),
     "driver_readings": lambda s, q, v, t: s.driver_readings(q, t),
     "equations": lambda s, q, v, t: s.equations(q, v, t),
+    "evaluation": lambda s, q, v, t: s.evaluation(q, v, t),
     "force": lambda s, q, v, t: s.force(q, v, t),
     "friction": lambda s, q, v, t: s.friction(q, v, t, zero_rows(s)),
     "kinetic_energy": lambda s, q, v, t: s.kinetic_energy(q, v),
