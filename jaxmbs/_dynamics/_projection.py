@@ -410,11 +410,13 @@ def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
         if not linear:
             descriptor = descriptor.keeping(jnp.where(there | looking, True, structure.geometric))
         factored = Factored(descriptor, problem.solver)
-        right = jnp.where(there, said.rate, said.gap)
-        multipliers = factored.multipliers(right, problem.solver.max_steps)
-        step = descriptor.inverse_mass(descriptor.transpose(multipliers))
-        v = jnp.where(there & ~looking, here.v - step, here.v)
-        q = system.retract(here.q, jnp.where(there | looking, 0.0, -step))
+        both = jax.vmap(lambda right: factored.multipliers(right, problem.solver.max_steps))
+        multipliers = both(jnp.stack([said.gap, said.rate]))
+        step, change = jax.vmap(lambda x: descriptor.inverse_mass(descriptor.transpose(x)))(
+            multipliers
+        )
+        v = jnp.where(there & ~looking, here.v - change, here.v)
+        q = system.retract(here.q, jnp.where(looking, 0.0, -step))
         # Geometric rows are linear in v: one step at the right place does.
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
         done = there & (linear | (rest <= SMALL * speed))

@@ -6,8 +6,8 @@ S + mu I. What a look is for decides which right-hand sides are solved for:
 
 - at a stage: dv/dt;
 - where the end is still open: the way back, M^-1 C^T S^+ Phi, after which it is looked at again;
-- where it is closed: the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and the part of the
-  step's error that the constraints take away.
+- where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and
+  the part of the step's error that the constraints take away.
 
 So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
 1993, section II.4: first same as last), also of methods which are not made for that. What the
@@ -158,14 +158,14 @@ class _Purpose(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """`move` (nv,): the way back of the configuration or of the velocity; `acceleration` (nv,);
-    `across` (2, nv): the part of the error that the constraints take away; `velocity` (nv,): the
-    way back of the velocity, where both are asked for; `factored`: with what it was solved."""
+    """`move`, `change` (nv,): the ways back of the configuration and of the velocity, if they are
+    asked for; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
+    take away; `factored`: with what it was solved."""
 
     move: Float[Array, " nv"]
+    change: Float[Array, " nv"]
     acceleration: Float[Array, " nv"]
     across: Float[Array, "2 nv"]
-    velocity: Float[Array, " nv"]
     factored: Factored | None
     failed: BoolScalar
 
@@ -209,13 +209,14 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         last_slope = h * of_error[last]
         found = _solved(given, said, q, v, t, now, purpose, last_slope)
 
-        q1 = jnp.where(moving, system.retract(q, jnp.where(purpose.opening, -found.move, 0.0)), q)
+        # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
+        onward = purpose.opening | purpose.closing
+        q1 = jnp.where(moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
         # Nearly closed, velocities go most of their way too: less is left to the last look.
         nearly = purpose.opening & (closure <= SMALL)
-        change = jnp.where(purpose.closing, found.move, jnp.where(nearly, found.velocity, 0.0))
-        v1 = v - change
+        v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
-        settled = jnp.max(jnp.abs(found.move), initial=0.0) <= _SETTLED * speed
+        settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
         settled = settled & (linear | (rest <= SMALL * speed))
         more = looks < MOST_STEPS
         there = jnp.where(moving, purpose.closing & (settled | ~more), ~measuring)
@@ -227,7 +228,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
 
         arrived, advancing = arriving & there, there & ~arriving
-        left = said.rate - said.equations.descriptor.constrain(found.move)
+        left = said.rate - said.equations.descriptor.constrain(found.change)
         met = (closure <= MET) & (largest(left) <= MET * speed)
         usable = jnp.where(arrived, (met | (not projecting)) & ~bad, usable > 0)
         embedded = now.embedded + last_slope * jnp.stack([v1, found.acceleration]) - found.across
@@ -238,7 +239,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
             # configuration all moves far, and means nothing; velocities do so earlier.)
             moved = jnp.where(np.arange(len(place)) < nq, jnp.abs(place - now.begun), 0.0)
             apart = apart + jnp.where(start.near, 0.0, moved)
-        rounding = jnp.abs(jnp.concatenate([system.rate(q, found.move), found.velocity]))
+        rounding = jnp.abs(jnp.concatenate([system.rate(q, found.move), found.change]))
         error = jnp.where(arrived, apart, now.error)
         error = jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
 
@@ -324,7 +325,7 @@ def _solved(
         acceleration, failed = found.acceleration, found.result != RESULTS.successful
     if not rows:
         failed = failed | ~jnp.all(jnp.isfinite(acceleration))
-        return _Solved(none, acceleration, jnp.zeros((2, nv), v.dtype), none, None, failed)
+        return _Solved(none, none, acceleration, jnp.zeros((2, nv), v.dtype), None, failed)
 
     kept = descriptor
     if not geometric.all():
@@ -332,10 +333,10 @@ def _solved(
     motion = motion_solver()
     shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
     factored = Factored(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
-    wanted = descriptor.constrain(free) - offset
     rights = [
-        jnp.where(purpose.closing, said.rate, jnp.where(purpose.still, wanted, said.gap)),
-        jnp.where(moves, jnp.where(purpose.opening & ~geometric, 0.0, said.rate), wanted),
+        said.gap,
+        jnp.where(purpose.opening & ~geometric, 0.0, said.rate),
+        descriptor.constrain(free) - offset,
         # The error's part that the constraints take away, with the last slope, which follows. Of
         # displacements velocity constraints take nothing away, and are not left out here.
         jnp.where(
@@ -346,14 +347,13 @@ def _solved(
         descriptor.constrain(now.embedded[1]) + last_slope * offset,
     ]
     # All at once: in a small system operations cost more than what they do.
-    is_move = [~purpose.still, moves, jnp.asarray(True), jnp.asarray(True)]
-    passes = jnp.where(jnp.stack(is_move), _PASSES, factored.solver.max_steps)
+    passes = jnp.array([_PASSES, _PASSES, factored.solver.max_steps, _PASSES, _PASSES])
     multipliers = jax.vmap(factored.multipliers)(jnp.stack(rights), passes)
     found = jax.vmap(lambda x: kept.inverse_mass(kept.transpose(x)))(multipliers)
     if shared:
-        acceleration = acceleration - jnp.where(purpose.closing, found[1], found[0])
+        acceleration = acceleration - found[2]
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
-    return _Solved(found[0], acceleration, found[2:], found[1], factored, failed)
+    return _Solved(found[0], found[1], acceleration, found[3:], factored, failed)
 
 
 def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> Any:

@@ -1,5 +1,6 @@
+import abc
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
@@ -12,27 +13,52 @@ from .._custom_types import BoolScalar
 from .._fixed import fixed
 from .._system import AbstractSystem
 from ._arguments import Packed, split
-from ._monitor import SingularValueMonitor
+from ._monitor import Passages, SingularValueMonitor
 from ._projection import led, project
 from ._runge_kutta import advance, ROUNDINGS, Start, tableau_of
 
 
-class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
+class Taken(NamedTuple):
+    """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
+    method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
+    a monitor carries on, if there is one; `passed`: was a singular configuration passed? `usable`:
+    is the end on the constraints?"""
+
+    y1: PyTree
+    error: Any
+    dense: PyTree
+    inner: PyTree
+    watched: Passages | None
+    passed: BoolScalar
+    usable: BoolScalar
+    result: dfx.RESULTS
+
+
+class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
-    step, and watches for singular configurations.
+    step, and watches for singular configurations. A step whose end cannot be projected is
+    rejected."""
 
-    A step whose end cannot be projected is rejected. The error of a step is how far apart the
-    method's two solutions are on the constraints: next to a singular configuration they lie apart
-    mostly across them, which the projection takes away. The first slope of the next step is
-    evaluated anew: what a first-same-as-last method keeps belongs to the state before
-    projection.
-    """
+    solver: eqx.AbstractVar[dfx.AbstractSolver]
+    monitor: eqx.AbstractVar[SingularValueMonitor | None]
 
-    solver: dfx.AbstractSolver
-    monitor: SingularValueMonitor | None
-    projecting: bool
-    # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
-    scan_kind: Any = None
+    @abc.abstractmethod
+    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+        """What the method carries at first."""
+
+    @abc.abstractmethod
+    def taken(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        args: Packed,
+        inner: PyTree,
+        watched: Passages | None,
+        made_jump: Any,
+    ) -> Taken:
+        """The step."""
 
     @property
     def term_structure(self) -> Any:
@@ -62,7 +88,7 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         return self.solver.func(terms, t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
-        inner = self.solver.init(terms, t0, t1, y0, args)
+        inner = self.begun(terms, t0, t1, y0, args)
         if self.monitor is None:
             return inner, None
         return inner, self.monitor.init(args.opened().system, y0, t0)
@@ -77,10 +103,51 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         solver_state: PyTree,
         made_jump: Any,
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
-        inner, watched = solver_state
-        given = args.opened()
+        taken = self.taken(terms, t0, t1, y0, args, *solver_state, made_jump)
+        y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
+        if watched is not None:
+            y1 = y1.at[-1].add(taken.passed)
+            # Steps lead across a singular configuration, not to it, unless they must end there.
+            given = args.opened()
+            forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
+            usable = usable & (forced | ~watched.beside)
+        if error is not None:
+            error = jnp.where(usable, error, jnp.inf)
+        return y1, error, taken.dense, (taken.inner, watched), taken.result
+
+
+class ProjectedSolver(AbstractProjectedSolver):
+    """Of any method of Diffrax.
+
+    The error of a step is how far apart the method's two solutions are on the constraints: next to
+    a singular configuration they lie apart mostly across them, which the projection takes away. The
+    first slope of the next step is evaluated anew: what a first-same-as-last method keeps belongs
+    to the state before projection.
+    """
+
+    solver: dfx.AbstractSolver
+    monitor: SingularValueMonitor | None
+    projecting: bool
+    # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
+    scan_kind: Any = None
+
+    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def taken(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        args: Packed,
+        inner: PyTree,
+        watched: Passages | None,
+        made_jump: Any,
+    ) -> Taken:
+        given, passed = args.opened(), jnp.asarray(False)
         jump = jnp.asarray(True) if self.projecting else made_jump
-        near = None if self.monitor is None else watched.near(t1)
+        near = None if watched is None else watched.near(t1)
         if near is not None and given.onto is not None:
             given = eqx.tree_at(lambda a: a.onto, given, given.onto | near)
             args = Packed(given)
@@ -89,15 +156,9 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
             y1, error, usable = _onto_constraints(given.system, t1, y1, error, near)
         else:
             usable = jnp.all(jnp.isfinite(y1))
-        if self.monitor is not None:
+        if self.monitor is not None and watched is not None:
             watched, passed = self.monitor.step(given.system, y0, y1, t1, watched)
-            y1 = y1.at[-1].add(passed)
-            # Steps lead across a singular configuration, not to it, unless they must end there.
-            forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.beside)
-        if error is not None:
-            error = jnp.where(usable, error, jnp.inf)
-        return y1, error, dense, (inner, watched), result
+        return Taken(y1, error, dense, inner, watched, passed, usable, result)
 
     def _inner(self) -> dfx.AbstractSolver:
         if self.scan_kind is None:
@@ -107,53 +168,51 @@ class ProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
         )
 
 
-class ProjectedRungeKutta(ProjectedSolver):
-    """The same for an explicit Runge-Kutta method, with stages and end of a step in one loop that
-    looks at each state once (`_runge_kutta.py`). The end's slope is the first of the next step."""
+class ProjectedRungeKutta(AbstractProjectedSolver):
+    """Of an explicit Runge-Kutta method, with stages and end of a step in one loop that looks at
+    each state once (`_runge_kutta.py`). The end's slope is the first of the next step."""
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
-        inner = jnp.zeros_like(y0[:-1]), jnp.asarray(False)
-        if self.monitor is None:
-            return inner, None
-        return inner, self.monitor.init(args.opened().system, y0, t0)
+    solver: dfx.AbstractERK
+    monitor: SingularValueMonitor | None
+    # Set by Diffrax; the loop over stages has no other kind.
+    scan_kind: Any = None
 
-    def step(
+    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+        del terms, t0, t1, args
+        return jnp.zeros_like(y0[:-1]), jnp.asarray(False)
+
+    def taken(
         self,
         terms: Any,
         t0: Any,
         t1: Any,
         y0: PyTree,
         args: Packed,
-        solver_state: PyTree,
+        inner: PyTree,
+        watched: Passages | None,
         made_jump: Any,
-    ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
-        (slope, known), watched = solver_state
-        given = args.opened()
-        near = jnp.asarray(False) if self.monitor is None else watched.near(t1)
+    ) -> Taken:
+        del terms
+        slope, known = inner
+        near = jnp.asarray(False) if watched is None else watched.near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
         known = known & ~jnp.asarray(made_jump)
-        start = Start(t0, t1, y0[:-1], slope, known, near, fixed(watched))
-        taken = advance(self.solver, args, start)
-        y1 = jnp.concatenate([taken.end, y0[-1:]])
-        usable = taken.usable
-        if self.monitor is not None:
-            watched = taken.watched
-            y1 = y1.at[-1].add(taken.passed)
-            # Steps lead across a singular configuration, not to it, unless they must end there.
-            forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.beside)
-        error = jnp.where(usable, jnp.pad(taken.error, (0, 1)), jnp.inf)
+        step = advance(
+            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, fixed(watched))
+        )
+        y1 = jnp.concatenate([step.end, y0[-1:]])
         own = tableau_of(self.solver).own
-        slopes = jnp.pad(taken.slopes[:own], ((0, 0), (0, 1)))
+        slopes = jnp.pad(step.slopes[:own], ((0, 0), (0, 1)))
         dense = {"y0": y0, "y1": y1, "k": (t1 - t0) * slopes}
-        inner = taken.slopes[-1], jnp.asarray(True)
-        return y1, error, dense, (inner, watched), dfx.RESULTS.successful
+        following = step.slopes[-1], jnp.asarray(True)
+        error, result = jnp.pad(step.error, (0, 1)), dfx.RESULTS.successful
+        return Taken(y1, error, dense, following, step.watched, step.passed, step.usable, result)
 
 
 @functools.singledispatch
 def projected_solver(
     solver: dfx.AbstractSolver, monitor: SingularValueMonitor | None, projecting: bool
-) -> ProjectedSolver:
+) -> AbstractProjectedSolver:
     """What a run gives to Diffrax in the place of a method."""
     return ProjectedSolver(solver, monitor, projecting)
 
@@ -161,8 +220,9 @@ def projected_solver(
 @projected_solver.register
 def _(
     solver: dfx.AbstractERK, monitor: SingularValueMonitor | None, projecting: bool
-) -> ProjectedSolver:
-    return ProjectedRungeKutta(solver, monitor, projecting)
+) -> AbstractProjectedSolver:
+    del projecting
+    return ProjectedRungeKutta(solver, monitor)
 
 
 def _onto_constraints(

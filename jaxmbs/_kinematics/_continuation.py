@@ -217,6 +217,8 @@ def _task(
     rate = jnp.where(stage == _COMPARE, rate, -start.led)
     held = jnp.where(stage == _LEAD, (1 - s) * start.led, start.open)
     steps = jnp.where(stage == _LEAD, _CORRECTIONS, 2 * max_steps)
+    # In a batch, who has ended still goes through the turns of the others: without a step.
+    steps = jnp.where(stage == _END, 0, steps)
     task = Task(
         jnp.where(closing, held, 0.0),
         jnp.where(closing, start.turns, 0.0),

@@ -224,7 +224,7 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
         lambda u: hessian(u) + jnp.where(checking, _FLAT, 0.0) * descriptor.mass(u),
         (force, jnp.where(checking, 0.0, -gap)),
         rtol=_STEP_RTOL,
-        max_steps=jnp.where(sliding, 2 * system.structure.nv, 0),
+        max_steps=jnp.where(sliding & _going(task, here), 2 * system.structure.nv, 0),
     )
     multipliers = here.multipliers + jnp.where(sliding, found.multipliers, 0.0)
     part = jnp.where(sliding, here.part, 1.0)
@@ -257,6 +257,12 @@ def _choose(condition: BoolScalar, one: Point, other: Point) -> Point:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
 
 
+def _going(task: Task, here: Point) -> BoolScalar:
+    """Is there a step to take? In a batch, who has ended goes through those of the others, which
+    must not cost more for that."""
+    return ~here.ended & (here.count < task.count)
+
+
 def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
     """From q to the end of the task, without derivative."""
     problem, size = fixed(problem), size_of(problem)
@@ -266,7 +272,7 @@ def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
     none = jnp.zeros((), dtype)
     point = Point(q, rest, rows, q, far, one, far, none, no, no, no, no, jnp.asarray(0))
     return lax.while_loop(
-        lambda here: ~here.ended & (here.count < task.count),
+        lambda here: _going(task, here),
         lambda here: _advance(problem, size, task, here),
         point,
     )

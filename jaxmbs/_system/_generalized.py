@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._linalg import DenseDescriptor
+from .._linalg import DenseDescriptor, placed
+from ._equations import Evaluation
 from ._jitted import jitted
 from ._places import no_places, Places
 from ._states import state_method
@@ -195,6 +196,16 @@ class GeneralizedSystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> DenseDescriptor:
         return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
+
+    @state_method()
+    def evaluation(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Evaluation:
+        structure = self.structure
+        gap = placed(
+            [self.position_residual(q, t)], [structure.geometric_rows], len(structure.rows)
+        )
+        return Evaluation(self.equations(q, v, t), gap, self.velocity_residual(q, v, t))
 
     @state_method(multipliers="rows")
     def friction(

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor, placed
+from .._linalg import AbstractDescriptor
 from ._equations import Equations, Evaluation
 from ._places import Places
 from ._states import state_method
@@ -169,6 +169,12 @@ class AbstractSystem(eqx.Module):
         """The joints of fewer rows that may take each joint's place, in row order. Concrete
         arguments only."""
 
+    @abc.abstractmethod
+    def evaluation(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Evaluation:
+        """The equations of one state with Phi and C v + b, friction left out."""
+
     @state_method()
     def equations(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
@@ -180,17 +186,6 @@ class AbstractSystem(eqx.Module):
             self.acceleration_offset(q, v, t),
             self.structure,
         )
-
-    @state_method()
-    def evaluation(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> Evaluation:
-        """The equations of one state with Phi and C v + b, friction left out."""
-        structure = self.structure
-        gap = placed(
-            [self.position_residual(q, t)], [structure.geometric_rows], len(structure.rows)
-        )
-        return Evaluation(self.equations(q, v, t), gap, self.velocity_residual(q, v, t))
 
     @state_method()
     def velocity_offset(
