@@ -16,6 +16,8 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import assemble, Driver, mechanisms, motions, MultibodySystem, RESULTS
+from jaxmbs._kinematics import _search
+from jaxmbs._kinematics._continuation import find
 
 
 # Two closings to rounding, in linear systems of condition 1e2 to 1e4.
@@ -192,6 +194,34 @@ class TestDeadPoint:
         closed = np.asarray(found.result == RESULTS.successful)
         np.testing.assert_array_equal(closed, [True, True, False, True])
         np.testing.assert_array_equal(found.reached == 1, closed)
+
+    def test_members_that_have_ended_do_not_work_on(self, monkeypatch):
+        """While another one is led to its dead point: Newton's steps by conjugate gradients, which
+        are what an iteration costs, are as many as those of each member by itself."""
+        given, asked = [], _search.saddle_point
+
+        def saddle_point(*arguments, max_steps, **others):
+            jax.debug.callback(lambda count: given.append(int(count)), max_steps)
+            return asked(*arguments, max_steps=max_steps, **others)
+
+        monkeypatch.setattr(_search, "saddle_point", saddle_point)
+        system = slider_driven()
+
+        @jax.jit
+        def ended(times):
+            q = system.reference_q
+            return jax.vmap(lambda t: find(_search.Problem(system, q, t), 100)[2].ended)(times)
+
+        def steps_of(*times):
+            given.clear()
+            found = ended(jnp.asarray(times))
+            jax.effects_barrier()
+            return np.asarray(found).tolist(), sum(count > 0 for count in given)
+
+        alone = [steps_of(t, t) for t in (0.03, 0.1)]
+        assert [found[0] for found in alone] == [[False, False], [True, True]]
+        assert alone[0][1] > 0
+        assert steps_of(0.03, 0.1)[1] == (alone[0][1] + alone[1][1]) / 2
 
 
 class TestDerivatives:
