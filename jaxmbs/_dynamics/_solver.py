@@ -103,7 +103,8 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         solver_state: PyTree,
         made_jump: Any,
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
-        taken = self.taken(terms, t0, t1, y0, args, *solver_state, made_jump)
+        inner, watched = solver_state
+        taken = self.taken(terms, t0, t1, y0, args, inner, watched, made_jump)
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
         if watched is not None:
             y1 = y1.at[-1].add(taken.passed)
