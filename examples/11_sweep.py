@@ -1,6 +1,6 @@
 """Example 11: verdicts over a whole workspace.
 
-The mobile robot is assembled and judged at two thousand positions of its steering rack and angles
+The mobile robot is assembled and judged at a thousand positions of its steering rack and angles
 of its trolley, spread evenly by a Sobol sequence. Wherever it can be assembled at all, the same
 reactions are unique: its redundancy is permanent. Where the rods are too short the case says so,
 and the sweep goes on. The results stand in a Zarr store; in a folder that stays, a sweep that was
@@ -22,7 +22,7 @@ a = 0.05  # m
 model = jm.mechanisms.mobile_robot()
 cases = jm.Cases.sobol(
     {"steering": (-1.7 * a, 1.8 * a), "joints.A.rotation": np.radians([-170.0, 170.0])},
-    2000,
+    1024,
     seed=0,
 )
 with tempfile.TemporaryDirectory() as folder:
