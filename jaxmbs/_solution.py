@@ -102,6 +102,6 @@ class RESULTS(Enumeration):
         "Assemble it first, and give the time at which its drivers stand so."
     )
     times_not_in_order = (
-        "The times of saved states turn back, or one is NaN, so that no motion was computed. Sort "
+        "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "
         "them, from start to end."
     )

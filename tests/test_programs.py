@@ -220,20 +220,23 @@ def run() -> Callable[..., jm.Trajectory]:
 
 
 class TestTracedTimes:
-    def test_a_motion_back_in_time_is_that_of_reversed_velocities(self, run):
-        """From rest the motion is even in time; but for what Baumgarte's method takes away of an
-        error forwards, and adds to it backwards."""
-        forth, back = run([0.0, 0.4, 0.4, 1.0]), run([0.0, -0.4, -0.4, -1.0])
-        assert bool(forth.result == jm.RESULTS.successful)
-        np.testing.assert_allclose(forth.q, back.q, atol=1e-5)
-        np.testing.assert_allclose(forth.v, -back.v, atol=1e-5)
-        np.testing.assert_array_equal(back.times, [0.0, -0.4, -0.4, -1.0])
+    def test_times_may_stand_still(self, run):
+        found = run([0.0, 0.4, 0.4, 1.0])
+        assert bool(found.result == jm.RESULTS.successful)
+        np.testing.assert_array_equal(found.times, [0.0, 0.4, 0.4, 1.0])
+        np.testing.assert_array_equal(found.q[1], found.q[2])
 
     @pytest.mark.parametrize(
         "times",
-        [[0.0, 1.0, 0.5, 2.0], [0.0, -0.5, 0.2, 1.0], [0.0, 2.0, 1.0, -1.0], [0.0, 1.0, np.nan, 2]],
+        [
+            [0.0, 1.0, 0.5, 2.0],
+            [0.0, -0.5, 0.2, 1.0],
+            [0.0, 2.0, 1.0, -1.0],
+            [0.0, -0.4, -0.4, -1.0],
+            [0.0, 1.0, np.nan, 2],
+        ],
     )
-    def test_times_that_turn_back_are_told_by_the_result(self, run, times):
+    def test_times_that_go_back_are_told_by_the_result(self, run, times):
         found = run(times)
         assert bool(found.result == jm.RESULTS.times_not_in_order)
         assert not np.any(np.isfinite(found.q))

@@ -54,9 +54,9 @@ def integrate(
 
 
 def in_order(times: Float[Array, " times"]) -> BoolScalar:
-    """Do these times go one way, without turning back?"""
-    steps = jnp.diff(times)
-    return jnp.all(steps >= 0) | jnp.all(steps <= 0)
+    """Do these times never go back? (Diffrax would run back, with the sign of time turned, which
+    projections and monitors do not know.)"""
+    return jnp.all(jnp.diff(times) >= 0)
 
 
 @functools.singledispatch

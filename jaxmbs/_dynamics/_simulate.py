@@ -113,7 +113,7 @@ def simulate(
       constraints allow; without, a state that they do not allow is refused.
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
       `times` (s), from `start` to `end`; default start and end. Whether traced times are in
-      order, one way or the other, the `result` tells.
+      order, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
     - `solver`: any Diffrax solver, default `Tsit5`. `controller`: any Diffrax step size
       controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above 0, as
