@@ -73,11 +73,11 @@ def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
     **Raises:** `TypeError` for what is no number, `ValueError` for one out of the range, both
     naming `what`.
     """
-    _check_range(value, what, **limits)
+    check_range(value, what, **limits)
     return jnp.asarray(value, dtype=float)
 
 
-def _check_range(
+def check_range(
     value: Any,
     what: str,
     *,
@@ -87,6 +87,7 @@ def _check_range(
     below: float | int | None = None,
     advice: str = "",
 ) -> None:
+    """`between`, of which only the refusals are wanted."""
     words = _range_words(least, above, most, below)
     fix = f"; {advice}" if advice else ""
     expected = f"{what} must be a finite number{words and f', {words}'}"
@@ -118,7 +119,7 @@ def known_number(value: Any, what: str, **limits: Any) -> float:
     """
     if isinstance(value, Tracer):
         raise TypeError(f"{what} must be known while tracing; give a number, not a traced value.")
-    _check_range(value, what, **limits)
+    check_range(value, what, **limits)
     return float(np.asarray(value))
 
 
@@ -295,14 +296,12 @@ def step_tolerances(
     """
     # A coordinate that is zero, as many are at the start, is judged by atol alone: with none its
     # error would be divided by zero, and every step rejected.
-    both = (
-        between(rtol, "rtol", least=0, below=1, advice="1e-8 is usual"),
-        between(atol, "atol", above=0, advice="1e-10 is usual"),
-    )
+    check_range(rtol, "rtol", least=0, below=1, advice="1e-8 is usual")
+    check_range(atol, "atol", above=0, advice="1e-10 is usual")
     known = [float(x) for x in (known_numbers(rtol), known_numbers(atol)) if x is not None]
     if len(known) == 2 and max(known) < LEAST_TOLERANCE:
         raise ValueError(
             f"rtol and atol must not both be less than {LEAST_TOLERANCE:.2g}, which is rounding, "
             f"got {known[0]:g} and {known[1]:g}; rtol=1e-8 and atol=1e-10 are usual."
         )
-    return jnp.asarray(both[0], dtype), jnp.asarray(both[1], dtype)
+    return jnp.asarray(rtol, dtype), jnp.asarray(atol, dtype)

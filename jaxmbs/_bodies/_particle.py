@@ -28,7 +28,7 @@ class PlanarPointMarker(AbstractMarker):
     def turned(self, turn: Float[Array, " ..."]) -> "PlanarPointMarker":
         return PlanarPointMarker(self.angle + turn)
 
-    def arm(self) -> Float[Array, ""]:
+    def lever_arm(self) -> Float[Array, ""]:
         return jnp.zeros_like(self.angle)
 
 
@@ -44,7 +44,7 @@ class SpatialPointMarker(AbstractMarker):
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialPointMarker":
         return SpatialPointMarker(self.rotation @ turn)
 
-    def arm(self) -> Float[Array, ""]:
+    def lever_arm(self) -> Float[Array, ""]:
         return jnp.zeros_like(self.rotation[0, 0])
 
 

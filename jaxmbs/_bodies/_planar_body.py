@@ -17,12 +17,12 @@ class PlanarMarker(AbstractMarker):
     offset: PlanarFrame
 
     def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
-        return PlanarFrame(q[:2], q[2]).after(self.offset)
+        return PlanarFrame(q[:2], q[2]).compose(self.offset)
 
     def turned(self, turn: Float[Array, " ..."]) -> "PlanarMarker":
         return PlanarMarker(PlanarFrame(self.offset.origin, self.offset.angle + turn))
 
-    def arm(self) -> Float[Array, ""]:
+    def lever_arm(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self.offset.origin)
 
 

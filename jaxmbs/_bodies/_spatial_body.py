@@ -25,12 +25,12 @@ class SpatialMarker(AbstractMarker):
     offset: SpatialFrame
 
     def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
-        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:])).after(self.offset)
+        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:])).compose(self.offset)
 
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialMarker":
         return SpatialMarker(SpatialFrame(self.offset.origin, self.offset.rotation @ turn))
 
-    def arm(self) -> Float[Array, ""]:
+    def lever_arm(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self.offset.origin)
 
 

@@ -24,7 +24,7 @@ class AbstractMarker(eqx.Module):
         """The marker with its axes rotated by `turn` (an angle or a matrix) in themselves."""
 
     @abc.abstractmethod
-    def arm(self) -> Float[Array, ""]:
+    def lever_arm(self) -> Float[Array, ""]:
         """Distance (m) from the body's centre of mass in its reference shape."""
 
 

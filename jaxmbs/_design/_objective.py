@@ -22,10 +22,10 @@ from .. import _settings
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
-from .._fixed import fixed
 from .._linalg import motion_solver, normalise_rows
 from .._solution import RESULTS
 from .._solvability import QR
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard, said_of, succeeded
 from ._quantities import AbstractObjective
@@ -116,7 +116,7 @@ def evaluate(
     return Evaluation(value, RESULTS.where(failed, response.result, result))
 
 
-class Hidden(eqx.Module):
+class NullSpaceData(eqx.Module):
     """What a response leaves open at each state: N of the scaled C behind zeros, what its rows
     were divided by, and how much free motions change the rank."""
 
@@ -125,7 +125,7 @@ class Hidden(eqx.Module):
     singular: Float[Array, " n"]
 
 
-class Leaning(NamedTuple):
+class MultiplierSensitivity(NamedTuple):
     """How an objective changes with the multipliers of each state, at those that were found and
     at others (k) that are as good: gradients, their lengths, and the part of each across N."""
 
@@ -134,10 +134,10 @@ class Leaning(NamedTuple):
     across: Float[Array, "k n"]
 
 
-def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
+def hidden_in(response: Trajectory, after: Any = None) -> NullSpaceData:
     """Not differentiated. `after`: what has to be computed before, as this decomposes (see
     `AbstractCriterion.measure`) and an objective may do so as well."""
-    response, after = fixed((response, after))
+    response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
 
@@ -145,10 +145,10 @@ def hidden_in(response: Trajectory, after: Any = None) -> Hidden:
         null, scale = _null_space(response.system, *state)
         return null, scale, _change(response.system, *state, null, scale)
 
-    return Hidden(*lax.map(one, states))
+    return NullSpaceData(*lax.map(one, states))
 
 
-def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> Dependence:
+def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData) -> Dependence:
     """See `Dependence`; not differentiated."""
     found = _leaning(objective, response, hidden.null_space, hidden.row_scale)
     largest = _largest(found.lengths)
@@ -167,7 +167,7 @@ def dependence(objective: Objective, response: Trajectory, hidden: Hidden) -> De
 def across(objectives: Sequence[Objective], response: Trajectory, after: Any) -> Float[Array, " m"]:
     """How much each objective depends on what is not unique, at the state where it does most; see
     `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `hidden_in`."""
-    response, after = fixed((response, after))
+    response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
     null, scale = lax.map(lambda s: _null_space(response.system, *s), states)
@@ -185,8 +185,8 @@ def _leaning(
     response: Trajectory,
     null: Float[Array, "n rows rows"],
     scale: Float[Array, "n rows"],
-) -> Leaning:
-    response, objective = fixed((response, objective))
+) -> MultiplierSensitivity:
+    response, objective = stop_gradient((response, objective))
 
     def gradient_at(other: Float[Array, "n rows"]) -> Float[Array, "n rows"]:
         def changed(x: Float[Array, "n rows"]) -> Scalar:
@@ -203,7 +203,7 @@ def _leaning(
     gradients = lax.map(gradient_at, others) / scale[None]
     lengths = jnp.linalg.norm(gradients, axis=2)
     part = jnp.linalg.norm(jnp.einsum("kni,nij->knj", gradients, null), axis=2)
-    return Leaning(gradients, lengths, part / _largest(lengths))
+    return MultiplierSensitivity(gradients, lengths, part / _largest(lengths))
 
 
 def _largest(lengths: Float[Array, "k n"]) -> Scalar:
@@ -242,8 +242,8 @@ def _change(
     def change(pair: Float[Array, "2 nv"]) -> Float[Array, ""]:
         descriptor = system.descriptor(q, v, t)
         free, other = unit * pair[0], unit * pair[1]
-        closing = jnp.where(structure.geometric, descriptor.constrain(free), 0.0)
-        rates = descriptor.constrain(other)
+        closing = jnp.where(structure.geometric, descriptor.apply_C(free), 0.0)
+        rates = descriptor.apply_C(other)
         taken = both_corrections(system, descriptor, closing, rates, motion_solver())
         free, other = free - taken[0], (other - taken[1]) / unit
         zero, one = jnp.zeros(()), jnp.ones(())
@@ -292,7 +292,7 @@ def require_unique(objective: Objective, response: Trajectory) -> None:
         )
 
 
-def beside(
+def perturbed_design(
     study: Study, design: Float[Array, " p"], direction: np.ndarray, sizes: np.ndarray
 ) -> Trajectory:
     """The states of a concrete design a little aside along a direction, in parts of `sizes` (p,),
@@ -315,7 +315,7 @@ def require_unique_beside(
     length = float(study.placed(design).system.characteristic_length())
     sizes = amounts(study, np.asarray(design), length)
     for direction in kept.kept.T if project else np.eye(len(study.names)):
-        response = beside(study, design, direction, sizes)
+        response = perturbed_design(study, design, direction, sizes)
         if RESULTS[response.result]:
             continue
         found = _dependence(objective, response, _hidden_in(response))

@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
-from .._fixed import fixed
 from .._linalg import normalise_rows
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._sweep._answers import code_of, sentences
 from .._system import AbstractSystem
 from ._constraints import ranks
@@ -100,7 +100,7 @@ class Problem(eqx.Module):
 
         def function(point: Float[Array, " p"], forward: bool) -> Any:
             values, response = self.values(point, forward=forward)
-            return values, fixed(_bare(response, None))
+            return values, stop_gradient(_bare(response, None))
 
         count = len(self.functions)
         values, found, bare = slopes(self.study.run, function, point, count)

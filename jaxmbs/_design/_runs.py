@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
-from .._dynamics._projection import allowed, errors
+from .._dynamics._projection import errors, project_velocity
 from .._formulations import AbstractFormulation, chosen_formulation, MinimumNorm
 from .._solution import RESULTS
 from .._system import AbstractSystem
@@ -67,7 +67,7 @@ class AtState(AbstractRun):
         forward: bool = False,
     ) -> Trajectory:
         del forward
-        found = allowed(system, q, v, t)
+        found = project_velocity(system, q, v, t)
         v = found.v
         loads = solve_with_friction(system, MinimumNorm(), q, v, t)
         position, velocity = errors(system, q, v, t)
@@ -166,7 +166,7 @@ class Motion(AbstractRun):
         return simulate(
             system,
             q,
-            allowed(system, q, v, t).v,
+            project_velocity(system, q, v, t).v,
             self.end,
             start=start,
             times=jnp.linspace(start, self.end, self.count),

@@ -16,7 +16,14 @@ from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard_at, succeeded
-from ._objective import an_objective, beside, dependence, hidden_in, Objective, unit_of_objective
+from ._objective import (
+    an_objective,
+    dependence,
+    hidden_in,
+    Objective,
+    perturbed_design,
+    unit_of_objective,
+)
 from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
 from ._refusal import DesignError
 from ._slopes import slopes
@@ -232,7 +239,7 @@ def _unique_beside(
     tells nothing."""
     found = np.ones((len(functions), len(study.names)), bool)
     for k, direction in enumerate(np.eye(len(study.names))):
-        response = beside(study, design, direction, sizes)
+        response = perturbed_design(study, design, direction, sizes)
         if not RESULTS[response.result]:
             found[:, k] = np.asarray(_verdicts(functions, response)[0])
     return found

@@ -14,9 +14,9 @@ import diffrax as dfx
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from .._fixed import fixed
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._projection import led
+from ._projection import attach_projection_jvp
 
 
 @functools.singledispatch
@@ -42,7 +42,7 @@ def _(adjoint: dfx.ImplicitAdjoint, events: tuple[Any, ...]) -> None:
     )
 
 
-class Way(NamedTuple):
+class PreparedAdjoint(NamedTuple):
     """An adjoint and a choice of steps as a run gives them to Diffrax."""
 
     adjoint: dfx.AbstractAdjoint
@@ -54,10 +54,10 @@ def prepared(
     adjoint: dfx.AbstractAdjoint,
     solver: dfx.AbstractSolver,
     controller: dfx.AbstractStepSizeController,
-) -> Way:
+) -> PreparedAdjoint:
     """For a run by this method and this choice of steps."""
     del solver
-    return Way(adjoint, controller)
+    return PreparedAdjoint(adjoint, controller)
 
 
 @prepared.register
@@ -65,12 +65,12 @@ def _(
     adjoint: dfx.BacksolveAdjoint,
     solver: dfx.AbstractSolver,
     controller: dfx.AbstractStepSizeController,
-) -> Way:
+) -> PreparedAdjoint:
     # The exact motion does not depend on where steps end.
-    controller = fixed(controller)
+    controller = stop_gradient(controller)
     # A way back that ends early would be a wrong derivative, of which no result tells.
     own = {"solver": solver, "stepsize_controller": controller, "throw": True}
-    return Way(dfx.BacksolveAdjoint(**(own | adjoint.kwargs)), controller)
+    return PreparedAdjoint(dfx.BacksolveAdjoint(**(own | adjoint.kwargs)), controller)
 
 
 @functools.singledispatch
@@ -94,4 +94,4 @@ def _(
     v: Float[Array, " nv"],
     t: RealScalarLike,
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    return led(system, q, v, t, (q, v))
+    return attach_projection_jvp(system, q, v, t, (q, v))

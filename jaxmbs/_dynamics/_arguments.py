@@ -30,12 +30,14 @@ class Arguments(eqx.Module):
         """Are slopes taken on the constraints? `near`: is a singular configuration close?"""
         return jnp.asarray(False) if self.onto is None else self.onto | near
 
-    def equations(self, said: Evaluation) -> Equations:
+    def equations(self, evaluation: Evaluation) -> Equations:
         """The equations of motion of one state, stabilised."""
-        offset = self.stabilisation.offset(said)
+        offset = self.stabilisation.offset(evaluation)
         if offset is None:
-            return said.equations
-        return eqx.tree_at(lambda e: e.offset, said.equations, said.equations.offset + offset)
+            return evaluation.equations
+        return eqx.tree_at(
+            lambda e: e.offset, evaluation.equations, evaluation.equations.offset + offset
+        )
 
 
 class Packed(eqx.Module):

@@ -33,7 +33,7 @@ def chosen_controller(controller: Any, first_step: Any) -> dfx.AbstractStepSizeC
     **Raises:** also `ValueError` for steps of constant size without that size.
     """
     if first_step is not None:
-        _settings.between(first_step, "first_step", above=0)
+        _settings.check_range(first_step, "first_step", above=0)
     if controller is None:
         return None
     such_as = "a Diffrax step size controller such as diffrax.PIDController(rtol=..., atol=...)"

@@ -18,7 +18,7 @@ from .._formulations import AbstractFormulation, Elimination
 from .._formulations._elimination import NumberedElimination, singular_between
 from .._system import AbstractSystem, Structure
 from ._arguments import Packed, split
-from ._monitor import fixed
+from ._monitor import stop_gradient
 from ._watched import motion_only
 
 
@@ -84,7 +84,7 @@ class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
         keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, last.inner
         )
-        start, end = fixed((jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)))
+        start, end = stop_gradient((jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)))
         dependence = self._dependence(args, y1_candidate, end)
         # Close by accelerations lose digits and then fail, so that a step across may not be
         # accepted; without step size control it must not be.
@@ -113,7 +113,7 @@ class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
     def _dependence(
         self, args: Packed, y: Float[Array, " state"], t: Any
     ) -> Float[Array, "rows dropped"]:
-        system, y, t = fixed((args.opened().system, y, jnp.asarray(t, y.dtype)))
+        system, y, t = stop_gradient((args.opened().system, y, jnp.asarray(t, y.dtype)))
         return self.elimination.dependence(system.equations(*split(system, y), t))
 
 

@@ -25,12 +25,12 @@ from jaxtyping import Array, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
-from .._fixed import fixed
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import AbstractDescriptor, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, takes_state
 from ._mobility import movers
 from ._projection import correction, project_position
@@ -143,7 +143,7 @@ def _equilibrium(
     # Beside other states what is none would be searched from as well, and end in an error there.
     valid = is_state(system.structure, q, rest, t)
     q = jnp.where(valid, q, system.structure.origin)
-    last = lax.stop_gradient(_search(*fixed((system, q, t)), max_steps))
+    last = lax.stop_gradient(_search(*stop_gradient((system, q, t)), max_steps))
     near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)
@@ -151,7 +151,7 @@ def _equilibrium(
     descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
     loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
-    left = force - descriptor.transpose(loads.multipliers)
+    left = force - descriptor.apply_CT(loads.multipliers)
     result = RESULTS.where(last.settled, RESULTS.successful, RESULTS.too_many_steps)
     result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
     finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
@@ -235,9 +235,7 @@ def _tangential(
     descriptor: AbstractDescriptor, displacement: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """P dq."""
-    return displacement - correction(
-        descriptor, descriptor.constrain(displacement), motion_solver()
-    )
+    return displacement - correction(descriptor, descriptor.apply_C(displacement), motion_solver())
 
 
 def _unbalanced(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " nv"]:

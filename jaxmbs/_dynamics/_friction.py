@@ -27,10 +27,10 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
-from .._fixed import fixed
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._linalg import AbstractDescriptor, directional_derivative
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, takes_state
 
 
@@ -173,7 +173,7 @@ class _Frictionless(NamedTuple):
 
 def _linearised(state: _State) -> tuple[_Frictionless, RESULTS]:
     """A constant for all derivatives, and how the formulation's solve ended."""
-    still = fixed(state)
+    still = stop_gradient(state)
 
     def solve(extra: Float[Array, " nv"]) -> Any:
         found = _solved(still, extra)
@@ -191,7 +191,7 @@ def _coupled(
     """The fixed point, and whether it is one."""
     descriptor = state.equations.descriptor
     around = _size(descriptor, state.equations.force)
-    around = around + _size(descriptor, descriptor.transpose(frictionless.multipliers))
+    around = around + _size(descriptor, descriptor.apply_CT(frictionless.multipliers))
 
     def step(last: _Iterate) -> _Iterate:
         _, multipliers = frictionless.plus(last.friction)

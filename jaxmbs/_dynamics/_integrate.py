@@ -74,15 +74,11 @@ def _(
     return controller if first_step is None else _AdaptiveStarting(controller, first_step)
 
 
-class _Starting(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller with its first step. Time as it sees it runs forwards, also in a run that goes
-    back: there Diffrax turns the sign of time."""
+class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
+    """A controller with its first step."""
 
-    controller: dfx.AbstractStepSizeController
-    first_step: Scalar
-
-    def wrap(self, direction: Any) -> "_Starting":
-        return _Starting(self.controller.wrap(direction), self.first_step)
+    controller: eqx.AbstractVar[Any]
+    first_step: eqx.AbstractVar[Scalar]
 
     def init(
         self,
@@ -114,8 +110,18 @@ class _Starting(dfx.AbstractStepSizeController[Any, Any]):
         )
 
 
-class _AdaptiveStarting(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
-    """The same of a controller with tolerances, which implicit methods ask for."""
+class _Starting(_AbstractStarting):
+    """Of any controller."""
+
+    controller: dfx.AbstractStepSizeController
+    first_step: Scalar
+
+    def wrap(self, direction: Any) -> "_Starting":
+        return _Starting(self.controller.wrap(direction), self.first_step)
+
+
+class _AdaptiveStarting(_AbstractStarting, dfx.AbstractAdaptiveStepSizeController[Any, Any]):
+    """Of a controller with tolerances, which implicit methods ask for."""
 
     controller: dfx.AbstractAdaptiveStepSizeController
     first_step: Scalar
@@ -140,35 +146,6 @@ class _AdaptiveStarting(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
         inner: Any = self.controller.wrap(direction)
         return _AdaptiveStarting(inner, self.first_step)
 
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: PyTree,
-        dt0: None,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, Any]:
-        plain = _Starting(self.controller, self.first_step)
-        return plain.init(terms, t0, t1, y0, dt0, args, func, error_order)
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: PyTree,
-        y1_candidate: PyTree,
-        args: Any,
-        y_error: PyTree,
-        error_order: Any,
-        controller_state: Any,
-    ) -> tuple[Any, ...]:
-        return self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-        )
-
 
 class _SavingAt(dfx.AbstractAdjoint):
     """An adjoint whose loop saves the states at these times too."""
@@ -177,7 +154,7 @@ class _SavingAt(dfx.AbstractAdjoint):
     times: Float[Array, " times"]
 
     def loop(self, *, saveat: Any, init_state: Any, **rest: Any) -> Any:
-        # Time in the loop runs forwards, as Diffrax turns the sign of one that does not.
+        # Diffrax turns the sign of time in a run that does not go forwards: one without length.
         direction = jnp.where(self.times[0] < self.times[-1], 1, -1)
         saveat = eqx.tree_at(
             lambda s: s.subs.ts, saveat, direction * self.times, is_leaf=lambda x: x is None

@@ -23,17 +23,17 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
-from .._fixed import fixed
 from .._kinematics import (
     close,
     geometric_descriptor,
-    geometric_gap,
     is_closed,
     open_constraints,
+    position_residual,
     undefined,
 )
 from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, pseudosolve, SchurOperator
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, takes_state
 from ._mobility import look_at_drivers, movers, null_space
 from ._projection import MET, position_error, velocity_error
@@ -193,7 +193,7 @@ class _Rows(eqx.Module):
             operator = SchurOperator(self.descriptor)
             solver = motion_solver()
             multipliers = pseudosolve(operator, right, solver, self.factor)
-            return self.descriptor.inverse_mass(self.descriptor.transpose(multipliers))
+            return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
 
         return jax.vmap(one)(rows)
 
@@ -247,7 +247,7 @@ def _chain(
     def move(point: _Point, target: Scalar, interval: Scalar) -> _Point:
         trial, t = point.trial, point.next
         error = position_error(system, trial, t)
-        rows = jnp.stack([geometric_gap(system, trial, t), _drift(system, trial, t)])
+        rows = jnp.stack([position_residual(system, trial, t), _drift(system, trial, t)])
         back, v = _rows_at(system, trial, t).shortest(rows)
         stepped = point._replace(trial=system.retract(trial, -back), tried=point.tried + 1)
 
@@ -304,10 +304,10 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     signs = np.random.default_rng(0).choice((-1.0, 1.0), structure.nv)
     probe = unit * jnp.asarray(signs, near.dtype)
     rows = _rows_at(system, near, t)
-    q = system.retract(near, -rows.shortest(geometric_gap(system, near, t)[None])[0])
+    q = system.retract(near, -rows.shortest(position_residual(system, near, t)[None])[0])
     # The same factor, as nothing changed but the derivative.
     rows = _Rows(geometric_descriptor(system, q, t), rows.factor)
-    right = jnp.stack([_drift(system, q, t), rows.descriptor.constrain(probe)])
+    right = jnp.stack([_drift(system, q, t), rows.descriptor.apply_C(probe)])
     v, held = rows.shortest(right)
     offset = jnp.where(structure.geometric, system.acceleration_offset(q, -v, t), 0.0)
     acceleration = rows.shortest(offset[None])[0]
@@ -321,7 +321,7 @@ def _follow(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
 ) -> tuple[Kinematics, Float[Array, " n"]]:
     """The motion, and how free it is at each time: more than 1 where it fails."""
-    near, reached = _chain(*fixed((system, q, times)))
+    near, reached = _chain(*stop_gradient((system, q, times)))
     states = jax.vmap(lambda q, t: _state(system, q, t))(near, times)
     largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
     contradictory = states.velocity_error > MET * largest

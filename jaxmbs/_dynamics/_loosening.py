@@ -19,8 +19,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._kinematics import geometric_gap
+from .._kinematics import position_residual
 from .._linalg import AbstractFactor
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
 
@@ -44,12 +45,15 @@ _NONE = 1e-8
 _STEPS, _REGULARISATION, _SOLVES = 4, 1e-8, 6
 
 
-def loosens(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> BoolScalar:
+def rank_increases_off_manifold(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> BoolScalar:
     """Do rows that depend on each other at q (nq,), which is closed, become independent next to
     it? Also true where that cannot be told. It has no derivative."""
     shape = (len(system.structure.rows), system.structure.nv)
     if 0 in shape:
         return jnp.asarray(False)
+    system, q, t = stop_gradient((system, q, jnp.asarray(t, q.dtype)))
     random = np.random.default_rng(0)
     length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
     motion = length * jnp.asarray(random.normal(size=shape[1]), q.dtype)
@@ -63,11 +67,11 @@ def loosens(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -
         here = jnp.where(last, away, here)
         descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
         factor = descriptor.factor(_REGULARISATION)
-        rates = jnp.where(first, descriptor.constrain(motion), geometric_gap(system, here, t))
+        rates = jnp.where(first, descriptor.apply_C(motion), position_residual(system, here, t))
         right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / factor.scale)
         start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
         found = _proximal(factor, right, start)
-        shortest = descriptor.inverse_mass(descriptor.transpose(found[:, 0] / factor.scale))
+        shortest = descriptor.inverse_mass(descriptor.apply_CT(found[:, 0] / factor.scale))
         admissible = motion - shortest
         admissible = admissible * (_STEP / _largest(admissible / length))
         there = system.retract(here, jnp.where(first, admissible, -shortest))
@@ -78,7 +82,7 @@ def loosens(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -
         rest = jnp.where((fraction > _NONE)[None], rest, 0.0)
         return there, jnp.where(first, there, away), jnp.where(closed, rest, null), fraction
 
-    start = lax.stop_gradient((q, q, trial, jnp.ones((_TRIED,), q.dtype)))
+    start = q, q, trial, jnp.ones((_TRIED,), q.dtype)
     _, _, _, fraction = lax.fori_loop(0, _STEPS + 2, look, start)
     return ~jnp.all(fraction > 1 - _LOST)
 

@@ -26,8 +26,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._fixed import fixed
 from .._linalg import AbstractDescriptor, ProximalCholesky
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._projection import Factored
 
@@ -59,7 +59,7 @@ _BESIDE = 0.03
 CAPACITY = 64
 
 
-class Passages(eqx.Module):
+class SingularCrossings(eqx.Module):
     """What a monitor carries along.
 
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
@@ -103,13 +103,13 @@ class SingularValueMonitor(eqx.Module):
 
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
-    ) -> Passages:
+    ) -> SingularCrossings:
         """What it carries at first: nothing is known yet. y: q, v and the number of passages."""
         rows, nv = len(system.structure.rows), system.structure.nv
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        return Passages(left, right, values, now, values, now, times, jnp.asarray(0))
+        return SingularCrossings(left, right, values, now, values, now, times, jnp.asarray(0))
 
     def step(
         self,
@@ -117,28 +117,30 @@ class SingularValueMonitor(eqx.Module):
         y0: Float[Array, " state"],
         y1: Float[Array, " state"],
         t1: RealScalarLike,
-        carried: Passages,
-    ) -> tuple[Passages, BoolScalar]:
+        carried: SingularCrossings,
+    ) -> tuple[SingularCrossings, BoolScalar]:
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
-        system, y0, y1, now = fixed((system, y0, y1, jnp.asarray(t1, y0.dtype)))
+        system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
         first = ~jnp.any(carried.left)
 
-        def look(k: IntScalar, state: tuple[Passages, BoolScalar]) -> tuple[Passages, BoolScalar]:
+        def look(
+            k: IntScalar, state: tuple[SingularCrossings, BoolScalar]
+        ) -> tuple[SingularCrossings, BoolScalar]:
             last, _ = state
             start = first & (k == 0)
             t = jnp.where(start, last.time, now)
             descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
             factored = Factored(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
-            return seen(factored, t, last, start)
+            return update_crossings(factored, t, last, start)
 
         # The first step looks at its start as well: in a loop, which is compiled once.
         return lax.fori_loop(0, jnp.where(first, 2, 1), look, (carried, jnp.asarray(False)))
 
 
-def seen(
-    factored: Factored, now: Scalar, last: Passages, start: BoolScalar
-) -> tuple[Passages, BoolScalar]:
+def update_crossings(
+    factored: Factored, now: Scalar, last: SingularCrossings, start: BoolScalar
+) -> tuple[SingularCrossings, BoolScalar]:
     """What is carried on from a state, and whether a singular configuration lies behind. At the
     `start` there is nothing behind."""
     return _carried(factored.descriptor, _smallest(factored, last, start), now, last, start)
@@ -148,9 +150,9 @@ def _carried(
     descriptor: AbstractDescriptor,
     found: tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]],
     now: Scalar,
-    last: Passages,
+    last: SingularCrossings,
     start: BoolScalar,
-) -> tuple[Passages, BoolScalar]:
+) -> tuple[SingularCrossings, BoolScalar]:
     left, right, values = found
     moved = _by_column(descriptor.mass)(right)
     overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
@@ -166,7 +168,7 @@ def _carried(
     passed = jnp.any(turned)
     # On the way out the earlier value belongs to the other sign.
     earlier = jnp.where(turned, -before, before)
-    after = Passages(
+    after = SingularCrossings(
         left,
         right,
         values,
@@ -185,25 +187,25 @@ def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) ->
 
 
 def _smallest(
-    factored: Factored, last: Passages, start: BoolScalar
+    factored: Factored, last: SingularCrossings, start: BoolScalar
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first."""
     descriptor, solve = factored.descriptor, _by_column(factored.factor.solve)
     scale = factored.factor.scale[:, None]
-    constrain, transpose, inverse_mass = (
-        _by_column(f) for f in (descriptor.constrain, descriptor.transpose, descriptor.inverse_mass)
+    apply_C, apply_CT, inverse_mass = (
+        _by_column(f) for f in (descriptor.apply_C, descriptor.apply_CT, descriptor.inverse_mass)
     )
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
         twice = solve(solve(x))
         # The product leaves the null space out, of which rounding finds its way into the solves.
-        return _orthonormal(constrain(inverse_mass(transpose(twice / scale))) / scale)
+        return _orthonormal(apply_C(inverse_mass(apply_CT(twice / scale))) / scale)
 
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
     # Rates of the rows in some motion have no part in the null space.
     motions = np.random.default_rng(0).normal(size=(descriptor.shape[1], last.left.shape[1]))
-    known = last.left + others[None] * constrain(jnp.asarray(motions)) / scale
+    known = last.left + others[None] * apply_C(jnp.asarray(motions)) / scale
     basis = lax.fori_loop(0, jnp.where(start, FIRST, EACH), iterate, known)
     return _values(descriptor, factored.factor.scale, basis)
 
@@ -212,7 +214,7 @@ def _values(
     descriptor: AbstractDescriptor, scale: Float[Array, " rows"], basis: Float[Array, "rows k"]
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values within the space of an orthonormal basis."""
-    force = _by_column(descriptor.transpose)(basis / scale[:, None])
+    force = _by_column(descriptor.apply_CT)(basis / scale[:, None])
     motion = _by_column(descriptor.inverse_mass)(force)
     squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2

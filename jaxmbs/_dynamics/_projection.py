@@ -22,8 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._fixed import fixed
-from .._kinematics import geometric_gap
+from .._kinematics import position_residual
 from .._linalg import (
     AbstractDescriptor,
     AbstractFactor,
@@ -35,6 +34,7 @@ from .._linalg import (
     REGULARISATION,
     SchurOperator,
 )
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Evaluation
 
 
@@ -83,7 +83,7 @@ class Factored(eqx.Module):
         C v by the residual."""
         operator = SchurOperator(self.descriptor)
         multipliers = pseudosolve(operator, residual, self.solver, self.factor)
-        return self.descriptor.inverse_mass(self.descriptor.transpose(multipliers))
+        return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
 
     def multipliers(
         self, right: Float[Array, " rows"], steps: int | IntScalar
@@ -120,13 +120,13 @@ def _one_matrix(system: AbstractSystem) -> bool:
     return bool(geometric.all() or not geometric.any())
 
 
-def _side_by_side(
+def _factor_position_and_velocity(
     system: AbstractSystem, descriptor: AbstractDescriptor, solver: ProximalCholesky
 ) -> Factored:
     """By the geometric rows, and by all (with a leading axis): two matrices of one pattern,
     factored in one program."""
     given, rest = eqx.partition(descriptor, eqx.is_array)
-    own = eqx.filter(descriptor.keeping(system.structure.geometric), eqx.is_array)
+    own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
     return eqx.filter_vmap(lambda arrays: Factored(eqx.combine(arrays, rest), solver))(pair)
 
@@ -143,7 +143,7 @@ def both_corrections(
     if _one_matrix(system):
         move, change = corrections(descriptor, residuals, solver)
     else:
-        pair = _side_by_side(system, descriptor, solver)
+        pair = _factor_position_and_velocity(system, descriptor, solver)
         move, change = eqx.filter_vmap(Factored.correction)(pair, residuals)
     return move, change
 
@@ -151,7 +151,7 @@ def both_corrections(
 def position_error(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> Scalar:
     """The largest geometric residual, lengths relative to the characteristic length. Like all
     errors here it has no derivative."""
-    system, q, t = fixed((system, q, t))
+    system, q, t = stop_gradient((system, q, t))
     return jnp.max(jnp.abs(system.scaled_residual(q, t)), initial=0.0)
 
 
@@ -162,7 +162,7 @@ def velocity_error(
     t: RealScalarLike,
 ) -> Scalar:
     """The largest |C v + b|, lengths relative to the characteristic length (1/s)."""
-    system, q, v, t = fixed((system, q, v, t))
+    system, q, v, t = stop_gradient((system, q, v, t))
     return _largest(system, system.velocity_residual(q, v, t))
 
 
@@ -173,7 +173,7 @@ def errors(
     t: RealScalarLike,
 ) -> tuple[Scalar, Scalar]:
     """The largest geometric residual and the largest |C v + b|, rows as they are."""
-    system, q, v, t = fixed((system, q, v, t))
+    system, q, v, t = stop_gradient((system, q, v, t))
     position, velocity = system.position_residual(q, t), system.velocity_residual(q, v, t)
     return jnp.max(jnp.abs(position), initial=0.0), jnp.max(jnp.abs(velocity), initial=0.0)
 
@@ -183,28 +183,28 @@ def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
     return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
 
-class Closest(NamedTuple):
+class ProjectedEvaluation(NamedTuple):
     """A state, and what the system says there."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
-    said: Evaluation
+    evaluation: Evaluation
 
 
-def closest(
+def project_and_evaluate(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
     solver: ProximalCholesky | None = None,
-) -> Closest:
+) -> ProjectedEvaluation:
     """The state on the constraints next to (q, v), without a derivative."""
     problem = _problem(system, t, solver, q)
     if not system.structure.rows:
         # What is left to do is to bring quaternions to unit length.
         q = system.retract(q, jnp.zeros_like(v))
-        return Closest(q, v, system.evaluation(q, v, problem.t))
-    return _nearest(*fixed((problem, q, v)))
+        return ProjectedEvaluation(q, v, system.evaluation(q, v, problem.t))
+    return _projection_loop(*stop_gradient((problem, q, v)))
 
 
 def project_position(
@@ -215,9 +215,9 @@ def project_position(
 ) -> tuple[Float[Array, " nq"], BoolScalar]:
     """The configuration on the geometric constraints next to q, and whether it was found."""
     at_rest = jnp.zeros((system.structure.nv,), q.dtype)
-    end = closest(system, q, at_rest, t, solver)
-    q, _ = led(system, q, at_rest, t, end[:2], solver)
-    return q, _largest(system, end.said.gap) <= MET
+    end = project_and_evaluate(system, q, at_rest, t, solver)
+    q, _ = attach_projection_jvp(system, q, at_rest, t, end[:2], solver)
+    return q, _largest(system, end.evaluation.gap) <= MET
 
 
 def project(
@@ -230,18 +230,18 @@ def project(
     """The state on the constraints next to (q, v), in the mass metric: first the configuration,
     then the velocity. `solver`: default damped, for a state that is close already (whose
     derivative leaves out what C changes of so small a step)."""
-    end = closest(system, q, v, t, solver)
-    return Projected(*led(system, q, v, t, end[:2], solver), _met(system, end))
+    end = project_and_evaluate(system, q, v, t, solver)
+    return Projected(*attach_projection_jvp(system, q, v, t, end[:2], solver), _met(system, end))
 
 
-def _met(system: AbstractSystem, end: Closest) -> BoolScalar:
+def _met(system: AbstractSystem, end: ProjectedEvaluation) -> BoolScalar:
     """Whether a projected state is where it should be."""
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(end.v), initial=0.0))
-    closed = _largest(system, end.said.gap) <= MET
-    return closed & (_largest(system, end.said.rate) <= MET * speed)
+    closed = _largest(system, end.evaluation.gap) <= MET
+    return closed & (_largest(system, end.evaluation.rate) <= MET * speed)
 
 
-def allowed(
+def project_velocity(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> Projected:
     """The velocities next to v, in the mass metric, that all constraints allow at a closed q."""
@@ -252,14 +252,14 @@ def allowed(
         # These rows are linear in v: one step does, wherever C is taken.
         end = _velocity(problem, q, v, v)
     else:
-        found = _nearest(*fixed((problem, q, v))).v
+        found = _projection_loop(*stop_gradient((problem, q, v))).v
         last = _velocity(problem, q, v, found)
-        end = found + (last - fixed(last))
-    said = fixed(system).evaluation(*fixed((q, end, problem.t)))
-    return Projected(q, end, _met(system, Closest(q, fixed(end), said)))
+        end = found + (last - stop_gradient(last))
+    evaluation = stop_gradient(system).evaluation(*stop_gradient((q, end, problem.t)))
+    return Projected(q, end, _met(system, ProjectedEvaluation(q, stop_gradient(end), evaluation)))
 
 
-def closer(
+def project_unchecked(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -267,10 +267,12 @@ def closer(
     solver: ProximalCholesky | None = None,
 ) -> State:
     """`project` without looking whether it got there."""
-    return led(system, q, v, t, closest(system, q, v, t, solver)[:2], solver)
+    return attach_projection_jvp(
+        system, q, v, t, project_and_evaluate(system, q, v, t, solver)[:2], solver
+    )
 
 
-def led(
+def attach_projection_jvp(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -278,10 +280,11 @@ def led(
     end: State,
     solver: ProximalCholesky | None = None,
 ) -> State:
-    """The end to which `closest` led from there, if it is known, as a function of (q, v)."""
+    """The end to which `project_and_evaluate` led from there, if it is known, as a function of
+    (q, v)."""
     if not system.structure.rows:
         return system.retract(q, jnp.zeros_like(v)), v
-    return _ended(_problem(system, t, solver, q), q, v, fixed(end))
+    return _ended(_problem(system, t, solver, q), q, v, stop_gradient(end))
 
 
 class _Problem(eqx.Module):
@@ -307,12 +310,12 @@ def _problem(
 class _Iterate(NamedTuple):
     """`status`: whether to go on, and to look for the last time (not zero), the scaled gap before
     the last step, and the count of steps: in one array, as in a small system each operation of its
-    own costs as much as a solve's. `said`: the arrays of what the system says at the last look."""
+    own costs as much as a solve's. `evaluation`: the arrays of the one at the last look."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     status: Float[Array, " 4"]
-    said: Any
+    evaluation: Any
 
 
 def _velocity(
@@ -324,7 +327,7 @@ def _velocity(
     """The step at q from v to its `end`, where rows that are not linear in v are taken."""
     system, t = problem.system, problem.t
     descriptor = system.descriptor(q, end, t)
-    offset = descriptor.constrain(end) - system.velocity_residual(q, end, t)
+    offset = descriptor.apply_C(end) - system.velocity_residual(q, end, t)
     return constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
 
 
@@ -338,7 +341,7 @@ def _moved(
     system, (q, v) = problem.system, end
 
     def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
-        return geometric_gap(problem.system, q, problem.t)
+        return position_residual(problem.system, q, problem.t)
 
     met, opened = eqx.filter_jvp(gap, (problem, q), tangents[:2])
     move = taken(jnp.zeros_like(met) if opened is None else opened)
@@ -346,7 +349,7 @@ def _moved(
     return jax.jvp(system.retract, (q, jnp.zeros_like(v)), (change, -move))[1]
 
 
-def _once_more(problem: _Problem, end: State, tangents: Any) -> State:
+def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
     """How the end changes, by one more step from it that has nothing to do."""
     system, (q, v) = problem.system, end
     descriptor = system.descriptor(q, v, problem.t)
@@ -354,7 +357,7 @@ def _once_more(problem: _Problem, end: State, tangents: Any) -> State:
         geometric = every = Factored(descriptor, problem.solver)
     else:
         arrays, rest = eqx.partition(
-            _side_by_side(system, descriptor, problem.solver), eqx.is_array
+            _factor_position_and_velocity(system, descriptor, problem.solver), eqx.is_array
         )
         geometric, every = (
             eqx.combine(jax.tree.map(lambda x, k=k: x[k], arrays), rest) for k in range(2)
@@ -369,7 +372,7 @@ def _once_more(problem: _Problem, end: State, tangents: Any) -> State:
     return moved, (jnp.zeros_like(v) if tangents[2] is None else tangents[2]) - change
 
 
-def _from_afar(
+def _velocity_step_jvp(
     problem: _Problem,
     v: Float[Array, " nv"],
     end: State,
@@ -380,7 +383,7 @@ def _from_afar(
 
     def taken(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
         descriptor = system.descriptor(*end, problem.t)
-        return correction(descriptor.keeping(system.structure.geometric), gap, problem.solver)
+        return correction(descriptor.mask_rows(system.structure.geometric), gap, problem.solver)
 
     moved = _moved(problem, end, tangents, taken)
     _, change = eqx.filter_jvp(
@@ -389,7 +392,9 @@ def _from_afar(
     return moved, change
 
 
-def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Closest:
+def _projection_loop(
+    problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> ProjectedEvaluation:
     system, t = problem.system, problem.t
     structure = system.structure
     linear = bool(structure.geometric.all())
@@ -402,17 +407,17 @@ def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
     def move(here: _Iterate) -> _Iterate:
         _, last, earlier, steps = here.status
         looking = last > 0
-        said = system.evaluation(here.q, here.v, t)
-        closure, rest = largest(said.gap), largest(said.rate)
+        evaluation = system.evaluation(here.q, here.v, t)
+        closure, rest = largest(evaluation.gap), largest(evaluation.rate)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
         there = closed_enough(closure, earlier)
-        descriptor = said.equations.descriptor
+        descriptor = evaluation.equations.descriptor
         if not linear:
-            descriptor = descriptor.keeping(jnp.where(there | looking, True, structure.geometric))
+            descriptor = descriptor.mask_rows(jnp.where(there | looking, True, structure.geometric))
         factored = Factored(descriptor, problem.solver)
         both = jax.vmap(lambda right: factored.multipliers(right, problem.solver.max_steps))
-        multipliers = both(jnp.stack([said.gap, said.rate]))
-        step, change = jax.vmap(lambda x: descriptor.inverse_mass(descriptor.transpose(x)))(
+        multipliers = both(jnp.stack([evaluation.gap, evaluation.rate]))
+        step, change = jax.vmap(lambda x: descriptor.inverse_mass(descriptor.apply_CT(x)))(
             multipliers
         )
         v = jnp.where(there & ~looking, here.v - change, here.v)
@@ -425,19 +430,23 @@ def _nearest(problem: _Problem, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
         status = jnp.stack([*(x.astype(q.dtype) for x in (~looking, ~more)), closure, steps + 1])
         # At the last look, when all rows are kept, the factor is that of the equations.
         factor = factored.factor if shared else None
-        said = eqx.tree_at(lambda s: s.equations.factor, said, factor, is_leaf=lambda x: x is None)
-        return _Iterate(q, v, status, eqx.filter(said, eqx.is_array))
+        evaluation = eqx.tree_at(
+            lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None
+        )
+        return _Iterate(q, v, status, eqx.filter(evaluation, eqx.is_array))
 
-    def all_that_is_said() -> Evaluation:
-        said = system.evaluation(q, v, t)
-        factor = said.equations.descriptor.factor(REGULARISATION) if shared else None
-        return eqx.tree_at(lambda s: s.equations.factor, said, factor, is_leaf=lambda x: x is None)
+    def evaluate_here() -> Evaluation:
+        evaluation = system.evaluation(q, v, t)
+        factor = evaluation.equations.descriptor.factor(REGULARISATION) if shared else None
+        return eqx.tree_at(
+            lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None
+        )
 
-    shape, rest = eqx.partition(eqx.filter_eval_shape(all_that_is_said), _is_shape)
+    shape, rest = eqx.partition(eqx.filter_eval_shape(evaluate_here), _is_shape)
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
     start = _Iterate(q, v, jnp.array([1.0, 0.0, jnp.inf, 0.0], q.dtype), nothing)
     end = lax.while_loop(lambda x: x.status[0] > 0, move, start)
-    return Closest(end.q, end.v, eqx.combine(end.said, rest))
+    return ProjectedEvaluation(end.q, end.v, eqx.combine(end.evaluation, rest))
 
 
 def _is_shape(x: Any) -> bool:
@@ -457,5 +466,5 @@ def _ended_jvp(primals: Any, tangents: Any) -> Any:
     # What the derivative is made of changes with the state too.
     end = _ended(problem, q, v, end)
     if problem.close:
-        return end, _once_more(problem, end, tangents)
-    return end, _from_afar(problem, v, end, tangents)
+        return end, _converged_step_jvp(problem, end, tangents)
+    return end, _velocity_step_jvp(problem, v, end, tangents)

@@ -15,7 +15,7 @@ velocity changes by has no part in that dv/dt; so the end is looked at again whe
 than nearly rounding.
 
 The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
-of the slopes there, and of the way onto the constraints (`_projection.led`).
+of the slopes there, and of the way onto the constraints (`_projection.attach_projection_jvp`).
 """
 
 import functools
@@ -31,16 +31,16 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
-from .._fixed import fixed
 from .._formulations import Accelerations
 from .._linalg import motion_solver, REGULARISATION
-from .._linalg._sums import sum_over
+from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
-from ._monitor import Passages, seen
-from ._projection import closed_enough, Factored, led, MET, MOST_STEPS, SMALL
+from ._monitor import SingularCrossings, update_crossings
+from ._projection import attach_projection_jvp, closed_enough, Factored, MET, MOST_STEPS, SMALL
 
 
 # Proximal steps for the way back onto the constraints, with the larger mu, as in
@@ -96,7 +96,7 @@ class Step(eqx.Module):
     usable: BoolScalar
     before: Float[Array, "stages state"]
     places: Float[Array, "stages state"]
-    watched: Passages | None
+    watched: SingularCrossings | None
     passed: BoolScalar
 
 
@@ -111,7 +111,7 @@ class Start(eqx.Module):
     slope: Float[Array, " state"]
     known: BoolScalar
     near: BoolScalar
-    watched: Passages | None
+    watched: SingularCrossings | None
 
 
 @eqx.filter_custom_jvp
@@ -137,7 +137,7 @@ class _Turn(NamedTuple):
     embedded: Float[Array, "2 nv"]
     error: Float[Array, " state"]
     rows: Float[Array, "stages 3 state"]
-    watched: Passages | None
+    watched: SingularCrossings | None
 
 
 class _Purpose(NamedTuple):
@@ -195,8 +195,8 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         finite = jnp.all(jnp.isfinite(now.state))
         # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
         q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
-        said = system.evaluation(q, v, t)
-        closure, rest = largest(said.gap), largest(said.rate)
+        evaluation = system.evaluation(q, v, t)
+        closure, rest = largest(evaluation.gap), largest(evaluation.rate)
         moving = projecting & (arriving | onto)
         closed = closed_enough(closure, earlier)
         purpose = _Purpose(
@@ -207,7 +207,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
             arriving,
         )
         last_slope = h * of_error[last]
-        found = _solved(given, said, q, v, t, now, purpose, last_slope)
+        found = _solved(given, evaluation, q, v, t, now, purpose, last_slope)
 
         # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
         onward = purpose.opening | purpose.closing
@@ -228,7 +228,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
 
         arrived, advancing = arriving & there, there & ~arriving
-        left = said.rate - said.equations.descriptor.constrain(found.change)
+        left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
         met = (closure <= MET) & (largest(left) <= MET * speed)
         usable = jnp.where(arrived, (met | (not projecting)) & ~bad, usable > 0)
         embedded = now.embedded + last_slope * jnp.stack([v1, found.acceleration]) - found.across
@@ -245,10 +245,10 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
         following = jnp.minimum(stage + 1, last)
         begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
-        so_far = h * sum_over(lambda k: of_error[k] * rows[k, 1::-1, nq:], stages, apart=False)
+        so_far = h * sum_of_products(of_error[:, None, None], rows[:, 1::-1, nq:], 0, apart=False)
         watched = now.watched
         if watched is not None and found.factored is not None:
-            look = functools.partial(seen, found.factored, t, watched, purpose.starting)
+            look = functools.partial(update_crossings, found.factored, t, watched, purpose.starting)
             watched, passed = _once(arrived | purpose.starting, look, (watched, passed))
         going = ~bad & ~measuring & (~arrived | measures)
         gap = jnp.where(purpose.opening, closure, jnp.inf)
@@ -297,7 +297,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 def _solved(
     given: Arguments,
-    said: Evaluation,
+    evaluation: Evaluation,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Scalar,
@@ -307,7 +307,7 @@ def _solved(
 ) -> _Solved:
     """What is solved for at one state."""
     system, geometric = given.system, given.system.structure.geometric
-    equations = given.equations(said)
+    equations = given.equations(evaluation)
     descriptor, offset = equations.descriptor, equations.offset
     (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
     free = descriptor.inverse_mass(equations.force)
@@ -329,27 +329,27 @@ def _solved(
 
     kept = descriptor
     if not geometric.all():
-        kept = descriptor.keeping(jnp.where(purpose.opening, geometric, True))
+        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, True))
     motion = motion_solver()
     shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
     factored = Factored(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
     rights = [
-        said.gap,
-        jnp.where(purpose.opening & ~geometric, 0.0, said.rate),
-        descriptor.constrain(free) - offset,
+        evaluation.gap,
+        jnp.where(purpose.opening & ~geometric, 0.0, evaluation.rate),
+        descriptor.apply_C(free) - offset,
         # The error's part that the constraints take away, with the last slope, which follows. Of
         # displacements velocity constraints take nothing away, and are not left out here.
         jnp.where(
             geometric.all(),
-            descriptor.constrain(now.embedded[0] + last_slope * v) - last_slope * said.rate,
+            descriptor.apply_C(now.embedded[0] + last_slope * v) - last_slope * evaluation.rate,
             0.0,
         ),
-        descriptor.constrain(now.embedded[1]) + last_slope * offset,
+        descriptor.apply_C(now.embedded[1]) + last_slope * offset,
     ]
     # All at once: in a small system operations cost more than what they do.
     passes = jnp.array([_PASSES, _PASSES, factored.solver.max_steps, _PASSES, _PASSES])
     multipliers = jax.vmap(factored.multipliers)(jnp.stack(rights), passes)
-    found = jax.vmap(lambda x: kept.inverse_mass(kept.transpose(x)))(multipliers)
+    found = jax.vmap(lambda x: kept.inverse_mass(kept.apply_CT(x)))(multipliers)
     if shared:
         acceleration = acceleration - found[2]
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
@@ -367,7 +367,7 @@ def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> An
 def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
     """The sum of the first of each of the rows, with their weights; written out, as a library's
     product is a call of its own."""
-    return sum_over(lambda k: weights[k] * rows[k, 0], len(rows), apart=False)
+    return sum_of_products(weights[:, None], rows[:, 0], 0, apart=False)
 
 
 def slope_at(
@@ -375,8 +375,8 @@ def slope_at(
 ) -> Float[Array, " state"]:
     """d(q, v)/dt at one state; NaN where there is none."""
     system, t = given.system, jnp.asarray(t, q.dtype)
-    said = system.evaluation(q, v, t)
-    equations = given.equations(said)
+    evaluation = system.evaluation(q, v, t)
+    equations = given.equations(evaluation)
     found = accelerated(system, given.formulation, equations, q, v, t)
     acceleration = jnp.where(found.result == RESULTS.successful, found.acceleration, jnp.nan)
     return jnp.concatenate([system.rate(q, v), acceleration])
@@ -395,7 +395,7 @@ def _at_stage(
     end = split(system, place)
     q, v = lax.cond(
         moving,
-        lambda q, v: led(system, q, v, t, end),
+        lambda q, v: attach_projection_jvp(system, q, v, t, end),
         lambda q, v: (q, v),
         *split(system, y),
     )
@@ -423,7 +423,7 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
     )
     h_dot = t1_dot - t0_dot
     # A derivative of this one differentiates the slopes too, and with them the stages.
-    slopes, places = step.slopes, fixed(step.places)
+    slopes, places = step.slopes, stop_gradient(step.places)
 
     def change(slopes_dot: Any, of_stage: Any) -> Any:
         stage, weights, node, place = of_stage

@@ -2,8 +2,8 @@
 and multipliers.
 
 The loop that brings a state back looks at it once more at its end; what it sees there, the
-formulation solves. The derivative is that of the end (`_projection.led`) and of the formulation
-there.
+formulation solves. The derivative is that of the end (`_projection.attach_projection_jvp`) and of
+the formulation there.
 """
 
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._fixed import fixed
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from ._arguments import Packed, split
 from ._friction import accelerated
-from ._projection import Closest, closest, led
+from ._projection import attach_projection_jvp, project_and_evaluate, ProjectedEvaluation
 
 
 class SavedState(NamedTuple):
@@ -47,25 +47,27 @@ def _saved(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
     system = given.system
     q, v = split(system, y)
     if given.stabilisation.projecting:
-        end = closest(system, q, v, t)
+        end = project_and_evaluate(system, q, v, t)
     else:
-        end = Closest(q, v, system.evaluation(q, v, t))
-    found = accelerated(system, given.formulation, end.said.equations, end.q, end.v, t)
-    gap, rate = (jnp.max(jnp.abs(x), initial=0.0) for x in (end.said.gap, end.said.rate))
+        end = ProjectedEvaluation(q, v, system.evaluation(q, v, t))
+    found = accelerated(system, given.formulation, end.evaluation.equations, end.q, end.v, t)
+    gap, rate = (
+        jnp.max(jnp.abs(x), initial=0.0) for x in (end.evaluation.gap, end.evaluation.rate)
+    )
     return SavedState(end.q, end.v, found.acceleration, found.multipliers, found.result, gap, rate)
 
 
 @saved_state.def_jvp
 def _saved_state_jvp(primals: Any, tangents: Any) -> Any:
     saved = saved_state(*primals)
-    end = fixed((saved.q, saved.v))
+    end = stop_gradient((saved.q, saved.v))
 
     def again(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> tuple[Array, ...]:
         given = packed.opened()
         system = given.system
         q, v = split(system, y)
         if given.stabilisation.projecting:
-            q, v = led(system, q, v, t, end)
+            q, v = attach_projection_jvp(system, q, v, t, end)
         equations = system.evaluation(q, v, t).equations
         found = accelerated(system, given.formulation, equations, q, v, t)
         return q, v, found.acceleration, found.multipliers

@@ -23,8 +23,8 @@ def saved_times(
     **Raises:** `ValueError` for an end that is not behind the start, times that do not increase,
     and more states than memory holds; `TypeError` for what is no number.
     """
-    _settings.between(start, "start")
-    _settings.between(end, "end")
+    _settings.check_range(start, "start")
+    _settings.check_range(end, "end")
     if times is not None:
         if every is not None:
             raise ValueError("give `every` or `times`, not both.")
@@ -35,14 +35,14 @@ def saved_times(
         if ends is not None and own is not None:
             _must_agree(own[[0, -1]], ends)
         return grid
-    if every is None:
+    first, last = _checks.concrete(start), _checks.concrete(end)
+    if first is None or last is None:
         grid = jnp.stack([jnp.asarray(start, dtype), jnp.asarray(end, dtype)])
     else:
-        grid = _regular(start, end, every, dtype)
-    first, last = _checks.concrete(start), _checks.concrete(end)
-    if first is not None and last is not None and last <= first:
-        raise ValueError(_behind(float(first), float(last)))
-    return grid
+        if last <= first:
+            raise ValueError(_behind(float(first), float(last)))
+        grid = jnp.asarray(np.array([first, last], float), dtype)
+    return grid if every is None else _regular(start, end, every, dtype)
 
 
 def _must_agree(own: np.ndarray, ends: np.ndarray) -> None:
@@ -59,7 +59,7 @@ def _behind(start: float, end: float) -> str:
 
 
 def _regular(start: Any, end: Any, every: Any, dtype: np.dtype) -> Float[Array, " times"]:
-    _settings.between(every, "every", above=0)
+    _settings.check_range(every, "every", above=0)
     known = [_checks.concrete(x) for x in (start, end, every)]
     if any(x is None for x in known):
         raise ValueError(

@@ -35,9 +35,9 @@ from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
-from ._loosening import loosens
+from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor
-from ._projection import closer
+from ._projection import project_unchecked
 from ._runge_kutta import slope_at
 from ._saved_states import saved_state
 from ._saved_times import saved_times
@@ -47,8 +47,10 @@ from ._trajectory import Statistics, Trajectory
 from ._watched import motion_only
 
 
-# The least step, relative to the duration: below it a solution is taken to end.
-_LEAST_STEP = 1e-13
+# The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
+# of it a slider-crank crept for thousands of accepted steps to its dead point, in steps that the
+# rounding of projections decided.)
+_LEAST_STEP = 1e-11
 
 # The first step that is tried, relative to the duration. A few steps make it as long as it should
 # be; to ask for that beforehand takes two more evaluations, which would both be compiled.
@@ -62,12 +64,14 @@ _LANES = 256
 
 
 class Integration(eqx.Module):
-    """How a motion is computed; the arguments of `simulate`."""
+    """How a motion is computed; the arguments of `simulate`. `tolerances`: rtol and atol of the
+    controller where none was given."""
 
     formulation: AbstractFormulation
     solver: dfx.AbstractSolver
     stabilisation: AbstractStabilisation
-    controller: dfx.AbstractStepSizeController
+    controller: dfx.AbstractStepSizeController | None
+    tolerances: tuple[Scalar, Scalar]
     adjoint: dfx.AbstractAdjoint
     events: tuple[AbstractEvent, ...]
     progress: dfx.AbstractProgressMeter
@@ -115,10 +119,11 @@ def simulate(
       `times` (s), from `start` to `end`; default start and end. Whether traced times are in
       order, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
-    - `solver`: any Diffrax solver, default `Tsit5`. `controller`: any Diffrax step size
-      controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above 0, as
-      many coordinates are zero at times); one of them at least 2.2e-14, below which is rounding.
-      With `diffrax.ConstantStepSize` give `first_step` (s).
+    - `solver`: any Diffrax solver, default `Tsit5`. (`Dopri8` takes a third of the steps, and is
+      more exact where they end, less so at saved times between them.) `controller`: any Diffrax
+      step size controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above
+      0, as many coordinates are zero at times); one of them at least 2.2e-14, below which is
+      rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
     - `adjoint`: of Diffrax, default `RecursiveCheckpointAdjoint` (reverse mode); `ForwardMode`;
       `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
@@ -148,22 +153,19 @@ def simulate(
     adjoint = chosen_adjoint(adjoint, events)
     progress = chosen_progress(progress)
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
-    rtol, atol = _settings.step_tolerances(rtol, atol, q.dtype)
+    tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v
     else:
-        check_state(system, q, v, grid[0])
-    least = _LEAST_STEP * jnp.abs(grid[-1] - grid[0])
-    pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
-    if first_step is None and controller is None:
-        first_step = _FIRST_STEP * (grid[-1] - grid[0])
+        check_state(system, q, v, jnp.asarray(start, q.dtype))
     integration = Integration(
         numbered(formulation, system.structure),
         solver,
         stabilisation,
-        onto_knots(pid, system) if controller is None else controller,
+        controller,
+        tolerances,
         adjoint,
         events,
         progress,
@@ -172,7 +174,7 @@ def simulate(
         monitor and bool(system.structure.rows),
     )
     trajectory, which = _run(system, integration, q, v, grid)
-    return _told(trajectory, formulation, integration.events, which, throw)
+    return _report_outcome(trajectory, formulation, integration.events, which, throw)
 
 
 def onto_knots(
@@ -184,7 +186,7 @@ def onto_knots(
     return dfx.ClipStepSizeController(controller, step_ts=knots) if knots.size else controller
 
 
-def _told(
+def _report_outcome(
     trajectory: Trajectory,
     formulation: AbstractFormulation,
     events: tuple[AbstractEvent, ...],
@@ -217,7 +219,7 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
         # What a stage lies off the constraints is divided by the smallest singular value. (What
         # the derivative needs of that is computed again where it is taken: a condition hands on
         # all that either of its branches keeps, in each stage, and this one is rarely met.)
-        move = eqx.filter_checkpoint(functools.partial(closer, args.system, t=t))
+        move = eqx.filter_checkpoint(functools.partial(project_unchecked, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
     # What failed must not look like a motion: a step that meets it is rejected.
     slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
@@ -234,7 +236,7 @@ def _run(
 ) -> tuple[Trajectory, IntScalar]:
     """The trajectory, and which of the events ended it (the first, if none did)."""
     formulation = integration.formulation
-    controller = starting(integration.controller, integration.first_step)
+    controller = _controlled(integration, system, grid[-1] - grid[0])
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
@@ -247,7 +249,7 @@ def _run(
     if projecting:
         q, v = started(adjoint, system, q, v, grid[0])
     y0 = jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)])
-    onto = loosens(system, q, grid[0]) if projecting else None
+    onto = rank_increases_off_manifold(system, q, grid[0]) if projecting else None
     slopes = motion_only(formulation, system)
     first = lax.stop_gradient(y0)
     stabilisation, knots = integration.stabilisation, system.knots()
@@ -271,6 +273,20 @@ def _run(
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
     return dataclasses.replace(trajectory, result=result), which
+
+
+def _controlled(
+    integration: Integration, system: AbstractSystem, duration: Scalar
+) -> dfx.AbstractStepSizeController:
+    """What chooses the steps of a run."""
+    controller, first_step = integration.controller, integration.first_step
+    if controller is None:
+        rtol, atol = integration.tolerances
+        least = _LEAST_STEP * jnp.abs(duration)
+        pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
+        controller = onto_knots(pid, system)
+        first_step = _FIRST_STEP * duration if first_step is None else first_step
+    return starting(controller, first_step)
 
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:

@@ -10,15 +10,15 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar
-from .._fixed import fixed
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._arguments import Packed, split
-from ._monitor import Passages, SingularValueMonitor
-from ._projection import led, project
+from ._monitor import SingularCrossings, SingularValueMonitor
+from ._projection import attach_projection_jvp, project
 from ._runge_kutta import advance, ROUNDINGS, Start, tableau_of
 
 
-class Taken(NamedTuple):
+class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
     method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
     a monitor carries on, if there is one; `passed`: was a singular configuration passed? `usable`:
@@ -28,7 +28,7 @@ class Taken(NamedTuple):
     error: Any
     dense: PyTree
     inner: PyTree
-    watched: Passages | None
+    watched: SingularCrossings | None
     passed: BoolScalar
     usable: BoolScalar
     result: dfx.RESULTS
@@ -43,11 +43,11 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
     monitor: eqx.AbstractVar[SingularValueMonitor | None]
 
     @abc.abstractmethod
-    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+    def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         """What the method carries at first."""
 
     @abc.abstractmethod
-    def taken(
+    def take_step(
         self,
         terms: Any,
         t0: Any,
@@ -55,9 +55,9 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: Passages | None,
+        watched: SingularCrossings | None,
         made_jump: Any,
-    ) -> Taken:
+    ) -> StepOutcome:
         """The step."""
 
     @property
@@ -88,7 +88,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         return self.solver.func(terms, t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
-        inner = self.begun(terms, t0, t1, y0, args)
+        inner = self.initial_state(terms, t0, t1, y0, args)
         if self.monitor is None:
             return inner, None
         return inner, self.monitor.init(args.opened().system, y0, t0)
@@ -104,7 +104,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         made_jump: Any,
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
         inner, watched = solver_state
-        taken = self.taken(terms, t0, t1, y0, args, inner, watched, made_jump)
+        taken = self.take_step(terms, t0, t1, y0, args, inner, watched, made_jump)
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
         if watched is not None:
             y1 = y1.at[-1].add(taken.passed)
@@ -132,10 +132,10 @@ class ProjectedSolver(AbstractProjectedSolver):
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
-    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+    def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         return self.solver.init(terms, t0, t1, y0, args)
 
-    def taken(
+    def take_step(
         self,
         terms: Any,
         t0: Any,
@@ -143,9 +143,9 @@ class ProjectedSolver(AbstractProjectedSolver):
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: Passages | None,
+        watched: SingularCrossings | None,
         made_jump: Any,
-    ) -> Taken:
+    ) -> StepOutcome:
         given, passed = args.opened(), jnp.asarray(False)
         jump = jnp.asarray(True) if self.projecting else made_jump
         near = None if watched is None else watched.near(t1)
@@ -159,7 +159,7 @@ class ProjectedSolver(AbstractProjectedSolver):
             usable = jnp.all(jnp.isfinite(y1))
         if self.monitor is not None and watched is not None:
             watched, passed = self.monitor.step(given.system, y0, y1, t1, watched)
-        return Taken(y1, error, dense, inner, watched, passed, usable, result)
+        return StepOutcome(y1, error, dense, inner, watched, passed, usable, result)
 
     def _inner(self) -> dfx.AbstractSolver:
         if self.scan_kind is None:
@@ -178,11 +178,11 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
 
-    def begun(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
+    def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         del terms, t0, t1, args
         return jnp.zeros_like(y0[:-1]), jnp.asarray(False)
 
-    def taken(
+    def take_step(
         self,
         terms: Any,
         t0: Any,
@@ -190,16 +190,16 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: Passages | None,
+        watched: SingularCrossings | None,
         made_jump: Any,
-    ) -> Taken:
+    ) -> StepOutcome:
         del terms
         slope, known = inner
         near = jnp.asarray(False) if watched is None else watched.near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
         known = known & ~jnp.asarray(made_jump)
         step = advance(
-            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, fixed(watched))
+            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, stop_gradient(watched))
         )
         y1 = jnp.concatenate([step.end, y0[-1:]])
         own = tableau_of(self.solver).own
@@ -207,7 +207,9 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         dense = {"y0": y0, "y1": y1, "k": (t1 - t0) * slopes}
         following = step.slopes[-1], jnp.asarray(True)
         error, result = jnp.pad(step.error, (0, 1)), dfx.RESULTS.successful
-        return Taken(y1, error, dense, following, step.watched, step.passed, step.usable, result)
+        return StepOutcome(
+            y1, error, dense, following, step.watched, step.passed, step.usable, result
+        )
 
 
 @functools.singledispatch
@@ -242,10 +244,12 @@ def _onto_constraints(
         return end, found.met & jnp.all(jnp.isfinite(end))
 
     # Steps are not differentiated by their errors: of both solutions the first alone is.
-    still, now = fixed((system, jnp.asarray(t, y.dtype)))
+    still, now = stop_gradient((system, jnp.asarray(t, y.dtype)))
     found = y[None] if error is None else jnp.stack([y, y - error])
-    ends, usable = jax.vmap(projected)(fixed(found))
-    end = jnp.concatenate([*led(system, *split(system, y), t, split(system, ends[0])), y[-1:]])
+    ends, usable = jax.vmap(projected)(stop_gradient(found))
+    end = jnp.concatenate(
+        [*attach_projection_jvp(system, *split(system, y), t, split(system, ends[0])), y[-1:]]
+    )
     if error is None:
         return end, None, usable[0]
     apart = jnp.abs(ends[0] - ends[1])
@@ -266,7 +270,7 @@ def _rounding(
 ) -> Float[Array, " state"]:
     """How far the projection moves a state where it should not, if a singular configuration is
     `near`, and no distance otherwise. It has no derivative."""
-    system, y, t = fixed((system, y, jnp.asarray(t, y.dtype)))
+    system, y, t = stop_gradient((system, y, jnp.asarray(t, y.dtype)))
 
     def move(carry: tuple[BoolScalar, Array]) -> tuple[BoolScalar, Array]:
         again = project(system, *split(system, y), t)

@@ -40,7 +40,7 @@ class FollowingWrench(AbstractExternalLoad):
         return (frame.wrench(frame.rotation @ self.force, moment),)
 
 
-class AbstractPush(AbstractBodyForce):
+class AbstractAppliedWrench(AbstractBodyForce):
     """A force and torque on one body at one point."""
 
     force: eqx.AbstractVar[Float[Array, " dim"] | None]
@@ -83,7 +83,7 @@ class AbstractPush(AbstractBodyForce):
         return unturned_frames(body.origin[None])
 
 
-class Applied(AbstractPush):
+class Applied(AbstractAppliedWrench):
     """A constant force and torque on one body, in world axes.
 
     **Arguments:** `bodies`: the name of one body; `force`: N, two or three numbers; `torque`:
@@ -109,7 +109,7 @@ class Applied(AbstractPush):
         return WorldWrench(*self.wrench())
 
 
-class Following(AbstractPush):
+class Following(AbstractAppliedWrench):
     """As `Applied`, in axes that are the world's in the reference configuration and turn with
     the body from there on."""
 

@@ -96,10 +96,10 @@ def _block_sparse(equations: Equations) -> Accelerations:
         state = solver.init(operator, {})
     else:
         state = eqx.tree_at(lambda f: f.scale, equations.factor, jnp.ones_like(rows.scale))
-    right = descriptor.constrain(descriptor.inverse_mass(force)) - equations.offset
+    right = descriptor.apply_C(descriptor.inverse_mass(force)) - equations.offset
     right = right / rows.scale
     multipliers = _least(operator, right, solver, state) / rows.scale
-    left = force - descriptor.transpose(multipliers)
+    left = force - descriptor.apply_CT(multipliers)
     return outcome(descriptor.inverse_mass(left), multipliers)
 
 

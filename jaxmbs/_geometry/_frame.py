@@ -55,7 +55,7 @@ class PlanarFrame(eqx.Module):
         products with the twist's numbers."""
         return PlanarTwist(force, torque)
 
-    def after(self, inner: "PlanarFrame") -> "PlanarFrame":
+    def compose(self, inner: "PlanarFrame") -> "PlanarFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
         turned = inner.origin[::-1] * np.array([-1.0, 1.0], inner.origin.dtype)
         offset = jnp.cos(self.angle) * inner.origin + jnp.sin(self.angle) * turned
@@ -87,7 +87,7 @@ class SpatialFrame(eqx.Module):
         products with the twist's numbers."""
         return SpatialTwist(force, torque)
 
-    def after(self, inner: "SpatialFrame") -> "SpatialFrame":
+    def compose(self, inner: "SpatialFrame") -> "SpatialFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
         return SpatialFrame(
             self.origin + rotated(self.rotation, inner.origin),

@@ -3,6 +3,7 @@
 import functools
 import operator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -41,6 +42,7 @@ def composed(first: Float[Array, "n n"], second: Float[Array, "n n"]) -> Float[A
     return functools.reduce(operator.add, terms)
 
 
+@jax.jit
 def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     """Rotation matrix (body to world) of a quaternion of any non-zero length.
 
@@ -59,6 +61,7 @@ def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     return s * (symmetric + w * skew) + identity
 
 
+@jax.jit
 def quaternion_from_rotation(rotation: Matrix3) -> Quaternion:
     """Unit quaternion (scalar part not negative) of a rotation matrix.
 

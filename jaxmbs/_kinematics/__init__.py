@@ -9,7 +9,7 @@ from ._assembly import (
 )
 from ._geometric_rows import (
     geometric_descriptor as geometric_descriptor,
-    geometric_gap as geometric_gap,
+    position_residual as position_residual,
     scaled_geometric_matrix as scaled_geometric_matrix,
 )
 from ._least_squares import assemble_least_squares as assemble_least_squares

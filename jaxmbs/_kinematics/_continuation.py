@@ -38,9 +38,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
-from .._fixed import fixed
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._geometric_rows import geometric_gap
+from ._geometric_rows import position_residual
 from ._search import CLOSED, nearest_task, Point, Problem, search, Task, unit_of
 
 
@@ -72,7 +72,7 @@ _LEFT, _TURNS, _ZERO = 0.05, 12, 0.02
 _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 
-class Way(NamedTuple):
+class Continuation(NamedTuple):
     """By which way an answer was reached. `closed` and `nearest` are what it is; `continued`: by
     leading the drivers; `ended`: they could not be led further than the part `reached` of their
     way; `rank_changed`: a singular configuration was met or passed on it."""
@@ -109,7 +109,7 @@ class _State(NamedTuple):
     first: Scalar
     turns: IntScalar
     backwards: BoolScalar
-    way: Way
+    way: Continuation
     count: IntScalar
 
 
@@ -128,18 +128,18 @@ class _Start(NamedTuple):
 
 def find(
     problem: Problem, max_steps: int
-) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Way]:
+) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
     """The answer, its multipliers, and the way to it; the closed or last configuration met where
     there is none. Without derivative; there has to be a geometric row."""
-    problem = fixed(problem)
+    problem = stop_gradient(problem)
     no, one = jnp.asarray(False), jnp.ones((), problem.q.dtype)
     if not problem.system.structure.driven.any():
         point = search(problem, nearest_task(problem, max_steps), problem.q)
-        return *_answer(point), Way(point.nearest, no, no, no, one)
+        return *_answer(point), Continuation(point.nearest, no, no, no, one)
     start = _begin(problem)
     q, nothing, none = problem.q, jnp.zeros_like(start.open), jnp.zeros_like(one)
     rest, zero = jnp.zeros((problem.system.structure.nv,), q.dtype), jnp.asarray(0)
-    way = Way(no, no, no, no, one)
+    way = Continuation(no, no, no, no, one)
     state = _State(
         zero, q, nothing, none, q, q, rest, rest, none, none, one, rest, one, zero, no, way, zero
     )
@@ -207,7 +207,7 @@ def _task(
 
     def along(q: Float[Array, " nq"]) -> Float[Array, " rows"]:
         def gap(u: Float[Array, " nv"]) -> Float[Array, " rows"]:
-            return geometric_gap(system, system.retract(q, u), problem.t)
+            return position_residual(system, system.retract(q, u), problem.t)
 
         return jax.jvp(gap, (jnp.zeros_like(state.probe),), (state.probe,))[1]
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from .._linalg import AbstractDescriptor, placed
+from .._linalg import AbstractDescriptor, scatter_add
 from .._system import AbstractSystem
 
 
@@ -15,16 +15,16 @@ def geometric_descriptor(
     descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t)
     if system.structure.geometric.all():
         return descriptor
-    return descriptor.keeping(system.structure.geometric)
+    return descriptor.mask_rows(system.structure.geometric)
 
 
-def geometric_gap(
+def position_residual(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> Float[Array, " rows"]:
     """Phi, zero in the place of velocity constraints."""
     residual = system.position_residual(q, t)
     structure = system.structure
-    return placed([residual], [structure.geometric_rows], len(structure.rows))
+    return scatter_add([residual], [structure.geometric_rows], len(structure.rows))
 
 
 def scaled_geometric_matrix(

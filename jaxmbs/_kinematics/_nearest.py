@@ -13,8 +13,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._linalg import directional_derivative, motion_solver, saddle_point
-from ._continuation import find, Way
-from ._geometric_rows import geometric_descriptor, geometric_gap
+from ._continuation import Continuation, find
+from ._geometric_rows import geometric_descriptor, position_residual
 from ._search import Problem, slope_of
 
 
@@ -25,7 +25,7 @@ _DERIVATIVE_RTOL = 1e-13
 @eqx.filter_custom_jvp
 def nearest(
     problem: Problem, max_steps: int
-) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Way]:
+) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
     """The nearest closed configuration on the branch of the start, its multipliers, and the way to
     it, which says whether that is what they are; the closed or last configuration met otherwise.
     There has to be a geometric row."""
@@ -41,7 +41,7 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     rest = jnp.zeros((system.structure.nv,), q.dtype)
 
     def residual(given: Problem) -> tuple[Float[Array, " nv"], Float[Array, " rows"]]:
-        return slope_of(given, q, multipliers, rest), geometric_gap(given.system, q, given.t)
+        return slope_of(given, q, multipliers, rest), position_residual(given.system, q, given.t)
 
     change = directional_derivative(residual, problem, tangent)
     descriptor = geometric_descriptor(system, q, problem.t)
@@ -50,7 +50,7 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
 
     def matrix(x: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
         u, force = x[:nv], x[nv:]
-        return jnp.concatenate([hessian(u) + descriptor.transpose(force), descriptor.constrain(u)])
+        return jnp.concatenate([hessian(u) + descriptor.apply_CT(force), descriptor.apply_C(u)])
 
     def solve(_: Any, right: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
         solver = motion_solver()
@@ -68,5 +68,5 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     # One vector: where a part of the right-hand side does not vary, two have no transpose.
     x = lax.custom_linear_solve(matrix, -jnp.concatenate(change), solve, symmetric=True)
     none: Any = None
-    still = Way(none, none, none, none, jnp.zeros_like(way.reached))
+    still = Continuation(none, none, none, none, jnp.zeros_like(way.reached))
     return (q, multipliers, way), (system.rate(q, x[:nv]), x[nv:], still)

@@ -33,15 +33,15 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
-from .._fixed import fixed
 from .._linalg import (
     AbstractDescriptor,
     motion_solver,
     ProximalCholesky,
     saddle_point,
 )
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._geometric_rows import geometric_descriptor, geometric_gap
+from ._geometric_rows import geometric_descriptor, position_residual
 
 
 # Residuals at most this large count as closed, lengths relative to the characteristic length;
@@ -148,7 +148,7 @@ def slope_of(
 
     def lagrangian(step: Float[Array, " nv"]) -> Scalar:
         end = problem.system.retract(q, step)
-        return distance_of(problem, end) + multipliers @ geometric_gap(
+        return distance_of(problem, end) + multipliers @ position_residual(
             problem.system, end, problem.t
         )
 
@@ -157,7 +157,7 @@ def slope_of(
 
 def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
     """A closed configuration, by the steps of the first kind alone; the last one met otherwise."""
-    problem, size = fixed(problem), size_of(problem)
+    problem, size = stop_gradient(problem), size_of(problem)
     system, t = problem.system, problem.t
 
     def going(here: tuple[Float[Array, " nq"], Scalar, Scalar, IntScalar]) -> BoolScalar:
@@ -166,10 +166,10 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
 
     def step(here: Any) -> Any:
         q, moved, _, count = here
-        descriptor, gap = geometric_descriptor(system, q, t), geometric_gap(system, q, t)
+        descriptor, gap = geometric_descriptor(system, q, t), position_residual(system, q, t)
         factor = descriptor.factor(_damping(_error(descriptor, gap, size)))
         multipliers = factor.solve(gap / factor.scale) / factor.scale
-        step = -descriptor.inverse_mass(descriptor.transpose(multipliers))
+        step = -descriptor.inverse_mass(descriptor.apply_CT(multipliers))
         length = jnp.sqrt(step @ descriptor.mass(step)) / size
         return system.retract(q, step), length, moved, count + 1
 
@@ -194,7 +194,7 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     """One step of the loop."""
     system, q, t = problem.system, here.q, problem.t
     descriptor = geometric_descriptor(system, q, t)
-    gap = geometric_gap(system, q, t) - task.offset
+    gap = position_residual(system, q, t) - task.offset
     gap = gap - task.turns * jnp.round(gap / jnp.where(task.turns > 0, task.turns, jnp.inf))
     gap = jnp.where(task.solving, -task.rate, gap)
     searching = ~(task.closing | task.solving)
@@ -265,7 +265,7 @@ def _going(task: Task, here: Point) -> BoolScalar:
 
 def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
     """From q to the end of the task, without derivative."""
-    problem, size = fixed(problem), size_of(problem)
+    problem, size = stop_gradient(problem), size_of(problem)
     structure, dtype = problem.system.structure, problem.q.dtype
     no, far, one = jnp.asarray(False), jnp.asarray(jnp.inf, dtype), jnp.ones((), dtype)
     rows, rest = jnp.zeros((len(structure.rows),), dtype), jnp.zeros((structure.nv,), dtype)

@@ -1,9 +1,9 @@
 from ._block_descriptor import (
     BlockDescriptor as BlockDescriptor,
+    ConstraintBlock as ConstraintBlock,
     Layout as Layout,
     layout_of as layout_of,
     Pattern as Pattern,
-    Slot as Slot,
 )
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._constrained import constrained as constrained
@@ -13,6 +13,7 @@ from ._descriptor import (
     DenseDescriptor as DenseDescriptor,
 )
 from ._directional import directional_derivative as directional_derivative
+from ._gathering import gather as gather, scatter_add as scatter_add
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
 from ._proximal import (
     damped_solver as damped_solver,
@@ -35,5 +36,4 @@ from ._rank import (
 from ._saddle_point import saddle_point as saddle_point, SaddlePoint as SaddlePoint
 from ._scaling import normalise_rows as normalise_rows
 from ._schur import SchurOperator as SchurOperator
-from ._taking import placed as placed, taken as taken
 from ._unit_rows import unit_rows as unit_rows, UnitRows as UnitRows

@@ -25,17 +25,17 @@ from .._custom_types import RealScalarLike
 from .._indices import Indices
 from . import _multifrontal
 from ._descriptor import AbstractDescriptor, AbstractFactor, RowMask
+from ._gathering import gather
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
-from ._sums import sum_over
-from ._taking import taken
+from ._sums import sum_of_products
 
 
 # A body with more slots than this becomes a vertex of the graph.
 _HUB = 8
 
 
-class Slot(NamedTuple):
+class ConstraintBlock(NamedTuple):
     """One constraint's block on one moving body: its rows, the body, the body's columns."""
 
     rows: tuple[int, ...]
@@ -45,7 +45,7 @@ class Slot(NamedTuple):
 class Pattern(NamedTuple):
     """Everything that decides how blocks are combined; equal patterns share one `Layout`."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[ConstraintBlock, ...]
     bodies: tuple[tuple[int, ...], ...]
     rows: int
 
@@ -115,45 +115,44 @@ class BlockDescriptor(AbstractDescriptor):
     def _by_body(
         self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
-        parts = taken(_behind_zero(v), self.layout.indices["body_column"])
-        product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
-        return taken(product.ravel(), self.layout.indices["column_body"])
+        parts = gather(_behind_zero(v), self.layout.indices["body_column"])
+        product = sum_of_products(blocks, parts[None], 1)
+        return gather(product.ravel(), self.layout.indices["column_body"])
 
-    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        parts = taken(_behind_zero(v), self.layout.indices["slot_column"])
+    def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        parts = gather(_behind_zero(v), self.layout.indices["slot_column"])
         blocks = self.constraint_blocks
-        product = sum_over(lambda k: blocks[:, k] * parts[k][None], len(parts))
+        product = sum_of_products(blocks, parts[None], 1)
         return _sum_of(product, self.layout.indices["row_slot"])
 
-    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+    def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         indices = self.layout.indices
-        parts = taken(_behind_zero(multipliers), indices["slot_row"])
+        parts = gather(_behind_zero(multipliers), indices["slot_row"])
         blocks = self.constraint_blocks
         if not len(parts):
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
-        product = sum_over(lambda k: blocks[k] * parts[k][None], len(parts))
+        product = sum_of_products(blocks, parts[:, None], 0)
         total = _sum_of(product, indices["column_slot"])
         if indices["hub_body"].size:
             own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
-            sums = jnp.sum(taken(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
-            total = total + taken(_behind_zero(sums.ravel()), indices["column_hub"])
+            sums = jnp.sum(gather(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
+            total = total + gather(_behind_zero(sums.ravel()), indices["column_hub"])
         return total
 
-    def keeping(self, rows: RowMask) -> "BlockDescriptor":
+    def mask_rows(self, rows: RowMask) -> "BlockDescriptor":
         mask = jnp.asarray(rows, self.constraint_blocks.dtype)
-        kept = taken(_behind_zero(mask), self.layout.indices["slot_row"])
+        kept = gather(_behind_zero(mask), self.layout.indices["slot_row"])
         blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
     def _half(self) -> Float[Array, "r c slots"]:
         """The blocks of C M^-1."""
-        inverse = taken(self.inverse_blocks, self.layout.indices["slot_body"])
-        blocks, columns = self.constraint_blocks, len(inverse)
-        return sum_over(lambda k: blocks[:, k][:, None] * inverse[k][None], columns)
+        inverse = gather(self.inverse_blocks, self.layout.indices["slot_body"])
+        return sum_of_products(self.constraint_blocks[:, :, None], inverse[None], 1)
 
     def _diagonal(self, half: Float[Array, "r c slots"]) -> Float[Array, " rows"]:
         blocks = self.constraint_blocks
-        by_row = sum_over(lambda k: half[:, k] * blocks[:, k], blocks.shape[1])
+        by_row = sum_of_products(half, blocks, 1)
         return _sum_of(by_row, self.layout.indices["row_slot"])
 
     def row_scale(self) -> Float[Array, " rows"]:
@@ -164,14 +163,13 @@ class BlockDescriptor(AbstractDescriptor):
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         indices = self.layout.indices
         half, blocks = self._half(), self.constraint_blocks
-        columns = blocks.shape[1]
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = taken(_behind_zero(1 / scale), indices["slot_row"])
+        by_slot = gather(_behind_zero(1 / scale), indices["slot_row"])
         left = half * by_slot[:, None]
         right = blocks * by_slot[:, None]
-        first, second = taken(left, indices["first"]), taken(right, indices["second"])
-        pairs = sum_over(lambda k: first[:, k][:, None] * second[:, k][None], columns)
+        first, second = gather(left, indices["first"]), gather(right, indices["second"])
+        pairs = sum_of_products(first[:, None], second[None], 2)
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
         values = [self._own_blocks(left, right, shift), pairs.ravel(), *self._hub_values(right)]
         levels = _multifrontal.factor(self.layout.elimination, jnp.concatenate(values))
@@ -185,11 +183,11 @@ class BlockDescriptor(AbstractDescriptor):
     ) -> Float[Array, " values"]:
         """The blocks of the constraints with themselves, summed over their bodies, shifted."""
         indices = self.layout.indices
-        by_slot = sum_over(lambda k: left[:, k][:, None] * right[:, k][None], left.shape[1])
+        by_slot = sum_of_products(left[:, None], right[None], 2)
         blocks = _sum_of(by_slot, indices["constraint_slot"])
         identity = np.eye(blocks.shape[0])[:, :, None]
         return (
-            blocks + identity * taken(_behind_zero(shift), indices["constraint_row"])[None]
+            blocks + identity * gather(_behind_zero(shift), indices["constraint_row"])[None]
         ).ravel()
 
     def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
@@ -198,18 +196,18 @@ class BlockDescriptor(AbstractDescriptor):
         indices = self.layout.indices
         if not indices["hub_body"].size:
             return []
-        mass = taken(self.mass_blocks, indices["hub_body"])
+        mass = gather(self.mass_blocks, indices["hub_body"])
         diagonal = jnp.diagonal(mass).T
         size = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
         hubs = np.searchsorted(indices["hub_body"], indices["slot_body"][indices["hub_slot"]])
-        coupling = taken(scaled, indices["hub_slot"]) / taken(size, hubs)[None]
+        coupling = gather(scaled, indices["hub_slot"]) / gather(size, hubs)[None]
         return [coupling.ravel(), -(mass / size[:, None] / size[None]).ravel()]
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         layout = self.layout
-        by_slot = taken(_behind_zero(columns), layout.indices["slot_column"])
+        by_slot = gather(_behind_zero(columns), layout.indices["slot_column"])
         scaled = self.constraint_blocks * by_slot[None]
         return block_null_projector(
             scaled, layout.indices, layout.elimination, sets, regularisation
@@ -248,7 +246,7 @@ def _inverse(
     factors, _ = _multifrontal.eliminate(blocks + padding, None)
     half = factors.inverse
     scaled = half / factors.pivots[:, None]
-    return sum_over(lambda k: half[k][:, None] * scaled[k][None], size) - padding
+    return sum_of_products(half[:, :, None], scaled[:, None], 0) - padding
 
 
 @functools.lru_cache(maxsize=128)

@@ -51,13 +51,13 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
     scale = equations.rows.scale
     multipliers = equations.multipliers(force, offset / scale, cleaning)
     motion = equations.motion(force, multipliers)
-    left = offset / scale - equations.rows.constrain(motion)
+    left = offset / scale - equations.rows.apply_C(motion)
 
     def conditions(descriptor: AbstractDescriptor, force: Any, offset: Any) -> Any:
         rows = unit_rows(descriptor)
-        balance = force - rows.mass(motion) - rows.transpose(multipliers)
-        rate = offset / rows.scale - rows.constrain(motion)
-        return balance, rate, rows.transpose(left), rows.scale
+        balance = force - rows.mass(motion) - rows.apply_CT(multipliers)
+        rate = offset / rows.scale - rows.apply_C(motion)
+        return balance, rate, rows.apply_CT(left), rows.scale
 
     met, changes = eqx.filter_jvp(conditions, (descriptor, force, offset), tangents[:3])
     # What does not change has no tangent.
@@ -88,10 +88,10 @@ class _UnitEquations:
         solver: ProximalCholesky,
     ) -> Float[Array, " rows"]:
         """By any solver of the regularisation that the factor has."""
-        right = self.rows.constrain(self.rows.inverse_mass(force)) - offset
+        right = self.rows.apply_C(self.rows.inverse_mass(force)) - offset
         return pseudosolve(self._operator, right, solver, self._factor)
 
     def motion(
         self, force: Float[Array, " nv"], multipliers: Float[Array, " rows"]
     ) -> Float[Array, " nv"]:
-        return self.rows.inverse_mass(force - self.rows.transpose(multipliers))
+        return self.rows.inverse_mass(force - self.rows.apply_CT(multipliers))

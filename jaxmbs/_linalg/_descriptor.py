@@ -50,15 +50,15 @@ class AbstractDescriptor(eqx.Module):
         """M^-1 f."""
 
     @abc.abstractmethod
-    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+    def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
         """C v."""
 
     @abc.abstractmethod
-    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+    def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         """C^T lambda."""
 
     @abc.abstractmethod
-    def keeping(self, rows: RowMask) -> "AbstractDescriptor":
+    def mask_rows(self, rows: RowMask) -> "AbstractDescriptor":
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
@@ -120,13 +120,13 @@ class DenseDescriptor(AbstractDescriptor):
     def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return cholesky_solve(self.lower, force)
 
-    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+    def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
         return self.constraints @ v
 
-    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+    def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         return self.constraints.T @ multipliers
 
-    def keeping(self, rows: RowMask) -> "DenseDescriptor":
+    def mask_rows(self, rows: RowMask) -> "DenseDescriptor":
         kept = jnp.where(jnp.asarray(rows)[:, None], self.constraints, 0.0)
         return eqx.tree_at(lambda d: d.constraints, self, kept)
 

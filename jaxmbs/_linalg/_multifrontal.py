@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
-from ._sums import sum_over
-from ._taking import taken
+from ._gathering import gather
+from ._sums import sum_along, sum_of_products
 
 
 # Column steps are written out up to this many own unknowns, and looped over beyond. (Looped over
@@ -96,7 +96,7 @@ def solve(
     pool = jnp.concatenate([zero, right])
     updates, forward = zero, []
     for level, part in zip(elimination.levels, factors, strict=True):
-        vector = taken(pool, level.indices["right"])
+        vector = gather(pool, level.indices["right"])
         if level.indices["updates"].size:
             change = gathered(updates, level.indices["updates"])
             vector, rest = vector + change[: level.own], change[level.own :]
@@ -113,21 +113,21 @@ def solve(
     ):
         vector = own
         if level.boundary:
-            later = taken(solved, level.indices["later"])
+            later = gather(solved, level.indices["later"])
             vector = vector - _transposed(part.below, later)
         vector = _transposed(part.inverse, vector)
         solved = jnp.concatenate([solved, vector.ravel()])
-    return taken(solved, elimination.indices["solution"])
+    return gather(solved, elimination.indices["solution"])
 
 
 def _applied(matrices: Float[Array, "a b n"], vectors: Float[Array, "b n"]) -> Float[Array, "a n"]:
-    return sum_over(lambda k: matrices[:, k] * vectors[k][None], len(vectors))
+    return sum_of_products(matrices, vectors[None], 1)
 
 
 def _transposed(
     matrices: Float[Array, "b a n"], vectors: Float[Array, "b n"]
 ) -> Float[Array, "a n"]:
-    return sum_over(lambda k: matrices[k] * vectors[k][None], len(vectors))
+    return sum_of_products(matrices, vectors[:, None], 0)
 
 
 def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "*shape"]:
@@ -138,8 +138,8 @@ def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "
     """
     if not len(indices):
         return jnp.zeros(indices.shape[1:], pool.dtype)
-    parts = lax.optimization_barrier(taken(pool, indices))
-    return sum_over(lambda k: parts[k], len(indices), apart=False)
+    parts = lax.optimization_barrier(gather(pool, indices))
+    return sum_along(parts, 0, apart=False)
 
 
 def eliminate(
@@ -154,7 +154,7 @@ def eliminate(
     upper, pivots = _unrolled(beside) if own <= _UNROLLED else _looped(beside)
     outer = upper[:, own:size]
     below = outer / pivots[:, None]
-    change = sum_over(lambda k: below[k][:, None] * outer[k][None], own)
+    change = sum_of_products(below[:, :, None], outer[:, None], 0)
     rest = -change if corner is None else corner - change
     return LevelFactor(upper[:, size:], jnp.swapaxes(below, 0, 1), pivots), rest
 

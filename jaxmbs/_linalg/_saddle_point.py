@@ -77,9 +77,9 @@ def saddle_point(
 
     def precondition(left: Pair) -> Pair:
         force, gap = left
-        wanted = descriptor.constrain(descriptor.inverse_mass(force)) - gap
+        wanted = descriptor.apply_C(descriptor.inverse_mass(force)) - gap
         multipliers, _, _ = solver.compute(factor, wanted, {})
-        return descriptor.inverse_mass(force - descriptor.transpose(multipliers)), multipliers
+        return descriptor.inverse_mass(force - descriptor.apply_CT(multipliers)), multipliers
 
     def going(c: _Carry) -> BoolScalar:
         done = (c.size <= rtol**2 * c.scale) | ~c.convex | (c.count > max_steps)
@@ -97,14 +97,14 @@ def saddle_point(
         old = jnp.where((c.count <= 1) | (c.product <= 0), 1.0, c.product)
         beta = jnp.where(c.count <= 1, 0.0, product / old)
         along = _add(near, beta, c.direction)
-        pushed = hessian(along[0]), descriptor.constrain(along[0])
+        pushed = hessian(along[0]), descriptor.apply_C(along[0])
         curvature = along[0] @ pushed[0]
         done = ~starting & (size <= rtol**2 * c.scale)
         convex = starting | done | (curvature > 0)
         length = jnp.where(convex & ~done, product / jnp.where(curvature > 0, curvature, 1.0), 0.0)
         length = jnp.where(starting, 1.0, length)
         solution = _add(c.solution, length, along)
-        force = pushed[0] + descriptor.transpose(along[1])
+        force = pushed[0] + descriptor.apply_CT(along[1])
         left = _add(c.left, -length, (force, pushed[1]))
         return _Carry(solution, left, along, product, slope, scale, size, convex, c.count + 1)
 

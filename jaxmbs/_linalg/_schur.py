@@ -16,7 +16,7 @@ class SchurOperator(lx.AbstractLinearOperator):
 
     def mv(self, vector: Float[Array, " rows"]) -> Float[Array, " rows"]:
         descriptor = self.descriptor
-        return descriptor.constrain(descriptor.inverse_mass(descriptor.transpose(vector)))
+        return descriptor.apply_C(descriptor.inverse_mass(descriptor.apply_CT(vector)))
 
     def as_matrix(self) -> Float[Array, "rows rows"]:
         rows = self.descriptor.shape[0]

@@ -24,14 +24,14 @@ class UnitRows(AbstractDescriptor):
     def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return self.inner.inverse_mass(force)
 
-    def constrain(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        return self.inner.constrain(v) / self.scale
+    def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        return self.inner.apply_C(v) / self.scale
 
-    def transpose(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        return self.inner.transpose(multipliers / self.scale)
+    def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        return self.inner.apply_CT(multipliers / self.scale)
 
-    def keeping(self, rows: RowMask) -> "UnitRows":
-        return UnitRows(self.inner.keeping(rows), self.scale)
+    def mask_rows(self, rows: RowMask) -> "UnitRows":
+        return UnitRows(self.inner.mask_rows(rows), self.scale)
 
     def row_scale(self) -> Float[Array, " rows"]:
         return jnp.ones_like(self.scale)

@@ -14,7 +14,7 @@ from .._solvability._analyze import analyze_matrix, scaled
 from .._solvability._questions import generalized_reactions, Questions
 from .._solvability._state import check_numbers
 from .._system import AbstractSystem, Structure, takes_state
-from .._system._places import Places
+from .._system._places import Attachments
 from .._verdict import Verdict
 from ._report import Reactions
 from ._wrench_maps import wrench_maps, WrenchMaps
@@ -108,7 +108,7 @@ def _generalized(
     return jnp.einsum("xcr,xr->xc", questions.coefficients, padded[questions.rows])
 
 
-def _axes(places: Places) -> Float[Array, "3 places dim dim"]:
+def _axes(places: Attachments) -> Float[Array, "3 places dim dim"]:
     """World, body and marker axes (see `Axes`), as columns."""
     eye = jnp.eye(places.point.shape[1], dtype=places.point.dtype)
     world = jnp.broadcast_to(eye, places.body_axes.shape)
@@ -125,7 +125,7 @@ def _along(
 
 
 def _components(
-    places: Places,
+    places: Attachments,
     maps: WrenchMaps,
     matrix: Float[Array, "rows nv"],
     report: Solvability,

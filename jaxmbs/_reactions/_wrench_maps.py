@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._system._places import PlaceLayout, Places
+from .._system._places import Attachments, PlaceLayout
 
 
 class WrenchMaps(eqx.Module):
@@ -29,7 +29,7 @@ class WrenchMaps(eqx.Module):
         return force, jnp.einsum("pir,pr->pi", self.torque, own)
 
 
-def wrench_maps(places: Places, matrix: Float[Array, "rows nv"]) -> WrenchMaps:
+def wrench_maps(places: Attachments, matrix: Float[Array, "rows nv"]) -> WrenchMaps:
     """From C. What acts on the ground balances what the constraint exerts on its other bodies."""
     indices = places.layout.indices
     count, dim = places.point.shape

@@ -8,8 +8,8 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
-from .._fixed import fixed
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 from ._analyze import analyze
@@ -151,7 +151,7 @@ def _screen(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> Screening:
-    system, q, v, t = fixed((system, q, v, t))
+    system, q, v, t = stop_gradient((system, q, v, t))
     structure = system.structure
     length = system.characteristic_length().astype(q.dtype)
     columns = jnp.where(structure.length_columns, length, 1.0)

@@ -17,7 +17,7 @@ _ROWS = ("first", "second")
 _LISTED = 3
 
 Shape = tuple[int, ...]
-Places = tuple[tuple[Any, ...], ...]
+Attachments = tuple[tuple[Any, ...], ...]
 
 
 def with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming | None = None) -> Any:
@@ -62,7 +62,7 @@ def entry_of(array: Any, entry: str, name: str, naming: Naming | None = None) ->
     return found[0]
 
 
-def places_of(shape: Shape, entry: str, name: str, naming: Naming | None = None) -> Places:
+def places_of(shape: Shape, entry: str, name: str, naming: Naming | None = None) -> Attachments:
     """Where the entry of that name stands in an array.
 
     A word for each axis; in a matrix that is not symmetric the row may be left out, which means
@@ -100,14 +100,14 @@ def offer(shape: Shape, naming: Naming | None = None) -> str:
     return f"{', '.join(single)}, and of all rows at once {_listed(last)}"
 
 
-def overlap(shape: Shape, first: Places, second: Places) -> bool:
+def overlap(shape: Shape, first: Attachments, second: Attachments) -> bool:
     """Have two names a number in common?"""
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
     one, other = ({int(k) for p in ps for k in numbers[p].flat} for ps in (first, second))
     return bool(one & other)
 
 
-def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> Places | None:
+def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> Attachments | None:
     """Of the last word along the last axis, of a word before it along the first."""
     if not shape or len(words) > len(shape):
         return None
@@ -118,7 +118,9 @@ def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> 
     return ((..., column),) if row is ... else ((..., row, column),)
 
 
-def _of_symmetric(size: int, letters: tuple[str, ...], words: tuple[str, ...]) -> Places | None:
+def _of_symmetric(
+    size: int, letters: tuple[str, ...], words: tuple[str, ...]
+) -> Attachments | None:
     own = _letters(size, letters)
     joined = {a + b: (a, b) for a in own for b in own}
     pair = joined.get(words[0], ()) if len(words) == 1 else words

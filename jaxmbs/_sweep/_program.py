@@ -102,7 +102,7 @@ def _second_look(campaign: Campaign, values: tuple[Any, ...], answer: Any, q: An
     )
 
 
-def settle(
+def second_pass(
     campaign: Campaign,
     device: Device,
     values: tuple[np.ndarray, ...],

@@ -79,7 +79,7 @@ def nearest_closed(start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
     return assembly.q, assembly.result
 
 
-class Asked(AbstractQuestion):
+class FunctionQuestion(AbstractQuestion):
     """A function of the state, with nothing to be looked at again."""
 
     function: Function
@@ -220,4 +220,4 @@ def as_question(question: Any) -> AbstractQuestion:
     if isinstance(question, AbstractQuestion):
         return question
     such_as = "a function (system, q, v, t), or a question such as Certification()"
-    return Asked(_settings.function(question, "question", such_as))
+    return FunctionQuestion(_settings.function(question, "question", such_as))

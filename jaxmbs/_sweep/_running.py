@@ -14,7 +14,7 @@ from .._extras import optional
 from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
-from ._program import Campaign, Device, run_batches, settle
+from ._program import Campaign, Device, run_batches, second_pass
 from ._stores import AbstractStore, Layout, MemoryStore
 
 
@@ -26,19 +26,19 @@ def open_store(address: str | None, layout: Layout, cases: Cases, fresh: bool) -
             store.read(name)[:] = values
         return store
     # All processes have looked before one of them writes, and all have looked once more after.
-    meet("checked")
+    barrier("checked")
     if jax.process_index() == 0:
         if fresh:
             known = dict(zip(cases.names, cases.values, strict=True))
             _zarr_store.create(address, layout, known)
         else:
             _zarr_store.remove_remains(address)
-    meet("created")
+    barrier("created")
     store = _zarr_store.ZarrStore(address, layout)
     return store
 
 
-def meet(where: str) -> None:
+def barrier(where: str) -> None:
     """Wait for all processes."""
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(f"jaxmbs sweep: {where}")
@@ -61,7 +61,7 @@ def run(
     """
     left, before = np.flatnonzero(~store.done()).tolist(), _finished(layout, store)
     # Nobody writes before everybody knows what is left.
-    meet("begun")
+    barrier("begun")
     here, stop = jax.process_index(), threading.Event()
     ends: list[tuple[float, int]] = []
 
@@ -89,7 +89,7 @@ def run(
         for w in working:
             w.result()
         _advance(bar, layout, store)
-    meet("computed")
+    barrier("computed")
     counts = [count for _, count in ends]
     # The time of the first chunk is that of compiling for the most part: as the others took.
     timed = sum(counts[1:])
@@ -117,7 +117,7 @@ def _chunk(
     # Copies, as the second look writes into them.
     found = jax.tree.map(np.array, run_batches(campaign, *on_device))
     found["again"][count:] = False
-    settle(campaign, device, values, found, template)
+    second_pass(campaign, device, values, found, template)
     names = [v.name for v in variables(template, (RESULT, CONFIGURATION, *cases.names), {})]
     named = dict(zip(names, flatten(found["answer"]), strict=True))
     named |= {RESULT: found["code"], CONFIGURATION: found["q"]}

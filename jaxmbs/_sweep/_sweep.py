@@ -23,7 +23,7 @@ from ._digest import digest
 from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
 from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
-from ._running import meet, open_store, run
+from ._running import barrier, open_store, run
 from ._stores import AbstractStore, Layout
 from ._zarr_store import existing_chunk
 
@@ -173,7 +173,7 @@ def sweep(
     computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
     if jax.process_index() == 0 and computed:
         opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})
-    meet("finished")
+    barrier("finished")
     return Sweep(cases, computed, seconds, layout, opened, template, address)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._linalg import Pattern, Slot, taken
+from .._linalg import ConstraintBlock, gather, Pattern
 from . import _groups
 from ._groups import BodyGroup, ConstraintGroup, map_parts
-from ._markers import directions_of, motion_of
+from ._markers import directions_of
 
 
 def pattern_of(
@@ -27,7 +27,7 @@ def pattern_of(
             first = group.indices[f"v{k}"][:, 0].tolist()
             for i in _moving(group, k, number):
                 start = int(group.indices["row"][i])
-                slots.append(Slot(tuple(range(start, start + size)), number[first[i]]))
+                slots.append(ConstraintBlock(tuple(range(start, start + size)), number[first[i]]))
     return Pattern(tuple(slots), tuple(columns), rows)
 
 
@@ -38,11 +38,10 @@ def blocks_of(
     t: Scalar,
 ) -> list[tuple[Float[Array, "n rows nv"], ...]]:
     """For each group the blocks of C of each of its slots."""
-    directions = directions_of(groups, coordinates)
-    motion = motion_of(groups, coordinates, velocities)
+    found = directions_of(groups, coordinates, velocities)
     return [
-        map_parts(_groups.blocks, group.primitives, *own, moving.rates, shared=(t,))
-        for group, own, moving in zip(groups, directions, motion, strict=True)
+        map_parts(_groups.blocks, group.primitives, own.frames, own.changes, own.rates, shared=(t,))
+        for group, own in zip(groups, found, strict=True)
     ]
 
 
@@ -75,7 +74,7 @@ def padded_blocks(
         for k, block in enumerate(blocks):
             moving = _moving(group, k, number)
             own = jnp.moveaxis(block, 0, -1)
-            own = taken(own, moving) if len(moving) < own.shape[-1] else own
+            own = gather(own, moving) if len(moving) < own.shape[-1] else own
             order = group.indices["order"]
             ordered = own if np.array_equal(order, np.arange(len(order))) else own[order]
             missing = ((0, r - ordered.shape[0]), (0, c - ordered.shape[1]), (0, 0))
@@ -91,7 +90,7 @@ def mass_blocks(
     parts, firsts = [], []
     for group in groups:
         block = map_parts(
-            lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"])
+            lambda b, x: b.mass_matrix(x), group.inertia, gather(q, group.indices["q"])
         )
         missing = c - block.shape[-1]
         padded = jnp.pad(jnp.moveaxis(block, 0, -1), ((0, missing), (0, missing), (0, 0)))
@@ -99,7 +98,7 @@ def mass_blocks(
         firsts.append(group.indices["v"][:, 0])
     order = np.argsort(np.concatenate(firsts))
     blocks = jnp.concatenate(parts, axis=-1)
-    return blocks if np.all(np.diff(order) > 0) else taken(blocks, order)
+    return blocks if np.all(np.diff(order) > 0) else gather(blocks, order)
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:

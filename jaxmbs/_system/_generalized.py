@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._linalg import DenseDescriptor, placed
+from .._linalg import DenseDescriptor, scatter_add
 from ._equations import Evaluation
 from ._jitted import jitted
-from ._places import no_places, Places
+from ._places import Attachments, no_places
 from ._states import state_method
 from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
@@ -202,7 +202,7 @@ class GeneralizedSystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Evaluation:
         structure = self.structure
-        gap = placed(
+        gap = scatter_add(
             [self.position_residual(q, t)], [structure.geometric_rows], len(structure.rows)
         )
         return Evaluation(self.equations(q, v, t), gap, self.velocity_residual(q, v, t))
@@ -227,7 +227,7 @@ class GeneralizedSystem(AbstractSystem):
         return 0.5 * v @ self.mass_function(q) @ v
 
     @state_method()
-    def places(self, q: Float[Array, " nq"]) -> Places:
+    def places(self, q: Float[Array, " nq"]) -> Attachments:
         del q
         return no_places(self.structure)
 

@@ -65,7 +65,7 @@ class FrictionGroup(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
 
-class Motion(NamedTuple):
+class MarkerMotion(NamedTuple):
     """Frames of the markers of one joint (or, with a leading axis, of the joints of a group), and
     their changes: along v (`rates`, 1/s), and of those with v held constant (`accelerations`,
     1/s^2). Changes are frames too, of what their numbers change by."""
@@ -186,7 +186,7 @@ class Rows(NamedTuple):
     blocks: tuple[Float[Array, "rows nv"], ...]
 
 
-def rows(primitives: Primitives, motion: Motion, changes: Frames, t: Scalar) -> Rows:
+def rows(primitives: Primitives, motion: MarkerMotion, changes: Frames, t: Scalar) -> Rows:
     """What `position`, `velocity_rows`, `acceleration_rows` and `blocks` say, with the derivatives
     taken inside each other."""
 
@@ -208,13 +208,15 @@ def rows(primitives: Primitives, motion: Motion, changes: Frames, t: Scalar) -> 
     return Rows(gap, rate, -derivative, blocks(primitives, motion.frames, changes, motion.rates, t))
 
 
-def velocity_rows(primitives: Primitives, motion: Motion, t: Scalar) -> Float[Array, " rows"]:
+def velocity_rows(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
     """C v + b: the first derivative of the geometric residual along the motion, and the
     residual of the velocity rows."""
     return _velocity_rows(primitives, motion.frames, motion.rates, t)
 
 
-def acceleration_rows(primitives: Primitives, motion: Motion, t: Scalar) -> Float[Array, " rows"]:
+def acceleration_rows(
+    primitives: Primitives, motion: MarkerMotion, t: Scalar
+) -> Float[Array, " rows"]:
     """Gamma: minus the derivative of C v + b along the motion with v held constant."""
     _, derivative = jax.jvp(
         lambda frames, rates, s: _velocity_rows(primitives, frames, rates, s),

@@ -15,9 +15,9 @@ from jaxtyping import Array, Float
 from .._constraints import Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw
-from .._linalg import taken
+from .._linalg import gather
 from ._groups import ForceGroup, FrictionGroup, map_parts, position, Primitives, twists
-from ._markers import frames_of, motion_of
+from ._markers import frames_of, rates_of
 
 
 def generalized_loads(
@@ -46,7 +46,7 @@ def generalized_friction(
     frames, twists, transpose = _motion(groups, q, v)
     wrenches = []
     for group, own, moving in zip(groups, frames, twists, strict=True):
-        rows = taken(multipliers, group.indices["rows"])
+        rows = gather(multipliers, group.indices["rows"])
         parts = (group.law, group.primitives)
         wrenches.append(map_parts(_friction, parts, own, moving, rows, shared=(t,)))
     return transpose(wrenches)
@@ -73,9 +73,9 @@ def _motion(
         return [], [], lambda wrenches: jnp.zeros_like(v)
 
     def moving(v: Float[Array, " extended_v"]) -> tuple[list[Twists], list[Frames]]:
-        motion = motion_of(groups, q, v)
-        found = [map_parts(twists, own.frames, own.rates) for own in motion]
-        return found, [own.frames for own in motion]
+        motion = rates_of(groups, q, v)
+        found = [map_parts(twists, frames, rates) for frames, rates in motion]
+        return found, [frames for frames, _ in motion]
 
     found, transpose, frames = jax.vjp(moving, v, has_aux=True)
     return frames, found, lambda wrenches: transpose(wrenches)[0]

@@ -15,14 +15,16 @@ from jaxtyping import Array, Float
 
 from .._bodies import AbstractMarker
 from .._constraints import Frames
-from .._linalg import taken
-from ._groups import AnyGroup, group_by, map_parts, Motion
+from .._linalg import gather
+from ._groups import AnyGroup, group_by, map_parts, MarkerMotion
 
 
 class Directions(NamedTuple):
-    """Frames, and their changes along each velocity of the slot's bodies, (n, nv, ...)."""
+    """Frames, and their changes: along the motion (`rates`, 1/s), and along each velocity of the
+    slot's bodies (n, nv, ...)."""
 
     frames: Frames
+    rates: Frames
     changes: Frames
 
 
@@ -35,15 +37,33 @@ def motion_of(
     groups: Sequence[AnyGroup],
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
-) -> list[Motion]:
+) -> list[MarkerMotion]:
     """The motion of each group's markers, from the ground-extended state."""
     found = of_markers(_moved, groups, q, v)
-    return [Motion(*zip(*slots, strict=True)) for slots in found]
+    return [MarkerMotion(*zip(*slots, strict=True)) for slots in found]
 
 
-def directions_of(groups: Sequence[AnyGroup], q: Float[Array, " extended_q"]) -> list[Directions]:
-    """How each velocity moves each group's markers, from the ground-extended coordinates."""
-    found = of_markers(_directions, groups, q)
+def rates_of(
+    groups: Sequence[AnyGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> list[tuple[Frames, Frames]]:
+    """Each group's markers and their changes along the motion."""
+    found = [tuple(zip(*slots, strict=True)) for slots in of_markers(_rate, groups, q, v)]
+    return [(frames, rates) for frames, rates in found]
+
+
+def directions_of(
+    groups: Sequence[AnyGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> list[Directions]:
+    """How the motion and each velocity move each group's markers."""
+
+    def both(marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
+        return *_rate(marker, q, v), _directions(marker, q)
+
+    found = of_markers(both, groups, q, v)
     return [Directions(*zip(*slots, strict=True)) for slots in found]
 
 
@@ -51,19 +71,19 @@ def motion_and_directions_of(
     groups: Sequence[AnyGroup],
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
-) -> list[tuple[Motion, Frames]]:
+) -> list[tuple[MarkerMotion, Frames]]:
     """The motion of each group's markers, and their changes along each velocity."""
 
     def both(marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
-        return *_moved(marker, q, v), _directions(marker, q)[1]
+        return *_moved(marker, q, v), _directions(marker, q)
 
     found = [tuple(zip(*slots, strict=True)) for slots in of_markers(both, groups, q, v)]
-    return [(Motion(*motion), changes) for *motion, changes in found]
+    return [(MarkerMotion(*motion), changes) for *motion, changes in found]
 
 
 def arms_of(groups: Sequence[AnyGroup]) -> list[tuple[Float[Array, " n"], ...]]:
     """Distances (m) of each group's markers from their bodies' centres of mass."""
-    return of_markers(lambda marker: marker.arm(), groups)
+    return of_markers(lambda marker: marker.lever_arm(), groups)
 
 
 def of_markers(
@@ -81,7 +101,7 @@ def of_markers(
             np.concatenate([groups[g].indices[f"{letter}{k}"] for g, k in own])
             for letter, _ in zip("qv", state, strict=False)
         ]
-        of_bodies = [taken(x, where) for x, where in zip(state, places, strict=True)]
+        of_bodies = [gather(x, where) for x, where in zip(state, places, strict=True)]
         results = map_parts(function, together, *of_bodies)
         start = 0
         for g, k in own:
@@ -113,8 +133,17 @@ def _moved(
     return frame, rate, acceleration
 
 
-def _directions(marker: AbstractMarker, q: Float[Array, " nq"]) -> tuple[Any, Any]:
+def _rate(
+    marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Any, Any]:
+    """Its frame, and the derivative along the motion."""
+    return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, v),))
+
+
+def _directions(marker: AbstractMarker, q: Float[Array, " nq"]) -> Any:
+    """The change of its frame along each velocity."""
+
     def along(direction: Float[Array, " nv"]) -> Any:
         return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, direction),))[1]
 
-    return marker.frame(q), jax.vmap(along)(jnp.eye(marker.coordinates.nv, dtype=q.dtype))
+    return jax.vmap(along)(jnp.eye(marker.coordinates.nv, dtype=q.dtype))

@@ -13,10 +13,10 @@ from .. import _checks
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Release
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._fixed import fixed
 from .._forces import AbstractForce
 from .._indices import Indices
-from .._linalg import BlockDescriptor, layout_of, Pattern, placed, taken
+from .._linalg import BlockDescriptor, gather, layout_of, Pattern, scatter_add
+from .._stop_gradient import stop_gradient
 from . import _groups
 from ._blocks import blocks_of, constraint_blocks, mass_blocks, padded_blocks, pattern_of
 from ._building import build, Built, GROUND
@@ -25,7 +25,7 @@ from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_
 from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, stored_energy
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
-from ._places import Places, places_of
+from ._places import Attachments, places_of
 from ._states import state_method
 from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
@@ -84,7 +84,7 @@ class MultibodySystem(AbstractSystem):
     @jitted
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         blocks = [
-            map_parts(lambda b, x: b.mass_matrix(x), group.inertia, taken(q, group.indices["q"]))
+            map_parts(lambda b, x: b.mass_matrix(x), group.inertia, gather(q, group.indices["q"]))
             for group in self.body_groups
         ]
         return self._diagonal(blocks, q)
@@ -97,12 +97,12 @@ class MultibodySystem(AbstractSystem):
             map_parts(
                 lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
                 group.inertia,
-                taken(q, group.indices["q"]),
-                taken(v, group.indices["v"]),
+                gather(q, group.indices["q"]),
+                gather(v, group.indices["v"]),
             )
             for group in self.body_groups
         ]
-        total = placed(own, self._places("v"), self.structure.nv)
+        total = scatter_add(own, self._places("v"), self.structure.nv)
         t = jnp.asarray(t, q.dtype)
         loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
         return total + loads[: self.structure.nv]
@@ -118,7 +118,7 @@ class MultibodySystem(AbstractSystem):
         for group, frames in zip(groups, frames_of(groups, coordinates), strict=True):
             residual = map_parts(_groups.position, group.primitives, frames, shared=(t,))
             parts.append(residual.ravel())
-        return taken(jnp.concatenate(parts), self.indices["geometric_order"])
+        return gather(jnp.concatenate(parts), self.indices["geometric_order"])
 
     @jitted
     def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
@@ -133,7 +133,7 @@ class MultibodySystem(AbstractSystem):
             for group, frames in zip(groups, frames_of(groups, coordinates), strict=True)
         ]
         places = [group.indices["row"] for group in groups]
-        return jnp.stack([placed([x[:, k] for x in found], places, rows) for k in range(3)])
+        return jnp.stack([scatter_add([x[:, k] for x in found], places, rows) for k in range(3)])
 
     @jitted
     def constraint_matrix(
@@ -183,8 +183,8 @@ class MultibodySystem(AbstractSystem):
         parts = [jnp.zeros((0,), q.dtype)]
         for group, motion in zip(groups, motion_of(groups, *self._with_ground(q, v)), strict=True):
             rows = map_parts(function, group.primitives, motion, shared=(t,))
-            parts.append(taken(rows, group.indices["order"]).ravel())
-        return taken(jnp.concatenate(parts), self.indices["row_order"])
+            parts.append(gather(rows, group.indices["order"]).ravel())
+        return gather(jnp.concatenate(parts), self.indices["row_order"])
 
     @jitted
     def descriptor(
@@ -214,11 +214,11 @@ class MultibodySystem(AbstractSystem):
         def in_order(parts: Sequence[Float[Array, "_ _"]]) -> Float[Array, " rows"]:
             """One number for each row of all joints."""
             ordered = [
-                taken(part, group.indices["order"]).ravel()
+                gather(part, group.indices["order"]).ravel()
                 for group, part in zip(groups, parts, strict=True)
             ]
             together = jnp.concatenate([jnp.zeros((0,), q.dtype), *ordered])
-            return taken(together, self.indices["row_order"])
+            return gather(together, self.indices["row_order"])
 
         equations = Equations(
             BlockDescriptor(blocks, masses, layout_of(self.pattern)),
@@ -255,8 +255,8 @@ class MultibodySystem(AbstractSystem):
                 map_parts(
                     lambda b, x, u: 0.5 * u @ b.mass_matrix(x) @ u,
                     group.inertia,
-                    taken(q, group.indices["q"]),
-                    taken(v, group.indices["v"]),
+                    gather(q, group.indices["q"]),
+                    gather(v, group.indices["v"]),
                 )
             )
         return total
@@ -278,13 +278,13 @@ class MultibodySystem(AbstractSystem):
                 map_parts(
                     lambda b, x: b.potential(x, self.gravity),
                     group.inertia,
-                    taken(q, group.indices["q"]),
+                    gather(q, group.indices["q"]),
                 )
             )
         return self.kinetic_energy(q, v), potential
 
     @jitted
-    def places(self, q: Float[Array, " nq"]) -> Places:
+    def places(self, q: Float[Array, " nq"]) -> Attachments:
         coordinates, _ = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))
         return places_of(self.constraint_groups, self.structure, GROUND, coordinates)
 
@@ -295,36 +295,36 @@ class MultibodySystem(AbstractSystem):
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
             jax.vmap(group.inertia.coordinates.rate)(
-                taken(q, group.indices["q"]), taken(v, group.indices["v"])
+                gather(q, group.indices["q"]), gather(v, group.indices["v"])
             )
             for group in self.body_groups
         ]
-        return placed(parts, self._places("q"), self.structure.nq)
+        return scatter_add(parts, self._places("q"), self.structure.nq)
 
     @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
             jax.vmap(group.inertia.coordinates.retract)(
-                taken(q, group.indices["q"]), taken(step, group.indices["v"])
+                gather(q, group.indices["q"]), gather(step, group.indices["v"])
             )
             for group in self.body_groups
         ]
-        return placed(parts, self._places("q"), self.structure.nq)
+        return scatter_add(parts, self._places("q"), self.structure.nq)
 
     @state_method(end="q")
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         parts = [
             jax.vmap(group.inertia.coordinates.difference)(
-                taken(q, group.indices["q"]), taken(end, group.indices["q"])
+                gather(q, group.indices["q"]), gather(end, group.indices["q"])
             )
             for group in self.body_groups
         ]
-        return placed(parts, self._places("v"), self.structure.nv)
+        return scatter_add(parts, self._places("v"), self.structure.nv)
 
     @jitted
     def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         blocks = [
-            jax.vmap(group.inertia.coordinates.world_axes)(taken(q, group.indices["q"]))
+            jax.vmap(group.inertia.coordinates.world_axes)(gather(q, group.indices["q"]))
             for group in self.body_groups
         ]
         return self._diagonal(blocks, q)
@@ -357,11 +357,11 @@ class MultibodySystem(AbstractSystem):
         t = jnp.asarray(t, q.dtype)
         parts = [
             jax.vmap(group.inertia.coordinates.steady, in_axes=(0, 0, None, None))(
-                taken(q, group.indices["q"]), taken(v, group.indices["v"]), rate, t
+                gather(q, group.indices["q"]), gather(v, group.indices["v"]), rate, t
             )
             for group in self.body_groups
         ]
-        return placed(parts, self._places("q"), self.structure.nq)
+        return scatter_add(parts, self._places("q"), self.structure.nq)
 
     def knots(self) -> Float[Array, " knots"]:
         leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
@@ -373,7 +373,7 @@ class MultibodySystem(AbstractSystem):
         """Root mean square distance from a joint's point to the centre of mass of each moving
         body it acts on; 1 m if there is none or it is zero."""
         squares, count = jnp.asarray(0.0), 0.0
-        groups = fixed(self.constraint_groups)
+        groups = stop_gradient(self.constraint_groups)
         for group, own in zip(groups, arms_of(groups), strict=True):
             located = group.indices["located"]
             distances = map_parts(_distances, group.primitives, own)

@@ -38,7 +38,7 @@ class PlaceLayout(NamedTuple):
     indices: Indices
 
 
-class Places(eqx.Module):
+class Attachments(eqx.Module):
     """Where each constraint acts on each of its bodies, in the world.
 
     - `point` (places, dim): the constraint's point on the body (m): its marker there, the first
@@ -54,14 +54,14 @@ class Places(eqx.Module):
     layout: PlaceLayout = eqx.field(static=True)
 
 
-def no_places(structure: Structure) -> Places:
+def no_places(structure: Structure) -> Attachments:
     """Of a system whose coordinates say nothing about points."""
     none = np.zeros((0, 0), dtype=int)
     indices = Indices(rows=none, columns=none, ground=none.ravel())
     seconds = (-1,) * len(structure.constraints)
     layout = PlaceLayout((), (), seconds, "", indices)
     axes = jnp.zeros((0, 0, 0))
-    return Places(jnp.zeros((0, 0)), jnp.zeros((0, 0)), axes, axes, layout)
+    return Attachments(jnp.zeros((0, 0)), jnp.zeros((0, 0)), axes, axes, layout)
 
 
 def places_of(
@@ -69,7 +69,7 @@ def places_of(
     structure: Structure,
     ground: str,
     q: Float[Array, " extended_q"],
-) -> Places:
+) -> Attachments:
     """The places of all constraints from the ground-extended coordinates."""
     if not groups:
         return no_places(structure)
@@ -81,7 +81,7 @@ def places_of(
     point, origin, body_axes, marker_axes = (
         jnp.concatenate(x)[first] for x in zip(*parts, strict=True)
     )
-    return Places(point, origin, body_axes, marker_axes, layout)
+    return Attachments(point, origin, body_axes, marker_axes, layout)
 
 
 class _Seen(NamedTuple):
@@ -106,7 +106,7 @@ def _slots(
     slots = [
         (
             own.frame.origin
-            + sum((_lever(p, own.frame) for p in primitives), jnp.zeros_like(own.origin)),
+            + sum((_lever_arm(p, own.frame) for p in primitives), jnp.zeros_like(own.origin)),
             own.origin,
             own.body_axes,
             own.frame.rotation,
@@ -117,13 +117,15 @@ def _slots(
 
 
 @functools.singledispatch
-def _lever(primitive: AbstractPrimitive, frame: PlanarFrame | SpatialFrame) -> Float[Array, " dim"]:
+def _lever_arm(
+    primitive: AbstractPrimitive, frame: PlanarFrame | SpatialFrame
+) -> Float[Array, " dim"]:
     """From a marker to the joint's point (m, world): the same point, ..."""
     del primitive
     return jnp.zeros_like(frame.origin)
 
 
-@_lever.register(NoSlip)
+@_lever_arm.register(NoSlip)
 def _(primitive: NoSlip, frame: SpatialFrame) -> Float[Array, " dim"]:
     """... save where a disk touches the ground (the length of this is its `reach`)."""
     return primitive.radius * _steepest_descent(frame.rotation[:, 2])

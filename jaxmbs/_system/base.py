@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractDescriptor
 from ._equations import Equations, Evaluation
-from ._places import Places
+from ._places import Attachments
 from ._states import state_method
 from ._structure import Structure
 
@@ -108,7 +108,7 @@ class AbstractSystem(eqx.Module):
         """1/2 v^T M(q) v (J)."""
 
     @abc.abstractmethod
-    def places(self, q: Float[Array, " nq"]) -> Places:
+    def places(self, q: Float[Array, " nq"]) -> Attachments:
         """Where each constraint acts on each of its bodies; none where the coordinates say
         nothing about points."""
 

@@ -9,7 +9,7 @@ import typer
 from .. import mechanisms
 from .._errors import ModelError
 from . import _analyze, _demo, _design, _kinematics, _load, _simulate, _sweep
-from ._output import keep_programs_quietly, print_json, refusing
+from ._output import compile_small_loops_whole, keep_programs_quietly, print_json, refusing
 
 
 app = typer.Typer(
@@ -120,6 +120,7 @@ def simulate(
     json: JsonOption = False,
 ) -> None:
     """Forward dynamics from the initial velocities: the final state."""
+    compile_small_loops_whole()
     with refusing():
         request = _simulate.Request(
             end=end,

@@ -4,6 +4,7 @@ Only the shape of the file is checked here: keys, types, finite numbers. What th
 satisfy (a mass above zero, an axis with a direction) is checked where the parts are made.
 """
 
+import functools
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model, Field, ValidationError
@@ -93,18 +94,21 @@ _KEYS: dict[str, Any] = {
 }
 
 
+@functools.cache
 def joint_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of joint. `at` and `points` exclude one another."""
     required, optional = _places(entry)
     return _made("JointTable", {"name": str, "type": str, "bodies": Names}, required, optional)
 
 
+@functools.cache
 def force_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of force. `at` and `points` exclude one another."""
     required, optional = _places(entry)
     return _made("ForceTable", {"name": str, "type": str}, required, optional)
 
 
+@functools.cache
 def motion_table(entry: Entry) -> type[AbstractTable]:
     """The table of one type of motion."""
     return _made("MotionTable", {"type": str}, entry.required, entry.optional)

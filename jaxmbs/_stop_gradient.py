@@ -9,7 +9,7 @@ from jax import lax
 T = TypeVar("T")
 
 
-def fixed(tree: T) -> T:
+def stop_gradient(tree: T) -> T:
     """The same, a constant for all derivatives; what is no array stays as it is."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)

@@ -31,17 +31,17 @@ _APART = 2
 _WRITTEN_OUT = 16
 
 
-def taken(x: Float[Array, "*batch n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "..."]:
+def gather(x: Float[Array, "*batch n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "..."]:
     """x[..., places]: (*batch, *shape).
 
     **Raises:** `IndexError` for a place that is not there; none is counted from the end.
     """
     if np.any((places < 0) | (places >= x.shape[-1])):
         raise IndexError(f"places 0 to {x.shape[-1] - 1} can be taken, not all of {places}.")
-    return _taken.bind(x, places=Indices(places=places))
+    return _static_gather.bind(x, places=Indices(places=places))
 
 
-def placed(
+def scatter_add(
     parts: Sequence[Float[Array, "..."]], places: Sequence[Int[np.ndarray, "..."]], size: int
 ) -> Float[Array, " size"]:
     """An array of `size` entries: the sum of all of `parts` that belong to a place (the arrays of
@@ -58,18 +58,18 @@ def _put(
         return given
     counts = np.bincount(where, minlength=size)
     if np.all(counts == 1):
-        return taken(given, np.argsort(where))
+        return gather(given, np.argsort(where))
     # One place may be that of everything that is missing elsewhere.
     first, second = np.argsort(-counts, kind="stable")[:2] if size > 1 else (0, 0)
     if counts[first] > _APART * counts[second]:
         rest = np.flatnonzero(where != first)
-        sums = _gathered(taken(given, rest), where[rest], size)
-        own = jnp.sum(taken(given, np.flatnonzero(where == first)), axis=-1)
+        sums = _sums_by_place(gather(given, rest), where[rest], size)
+        own = jnp.sum(gather(given, np.flatnonzero(where == first)), axis=-1)
         return jnp.where(np.arange(size) == first, own[..., None], sums)
-    return _gathered(given, where, size)
+    return _sums_by_place(given, where, size)
 
 
-def _gathered(
+def _sums_by_place(
     given: Float[Array, "*batch m"], where: Int[np.ndarray, " m"], size: int
 ) -> Float[Array, "*batch size"]:
     """The sum over the k-th of all that belong to each place."""
@@ -83,19 +83,19 @@ def _gathered(
     table[np.arange(len(where)) - (np.cumsum(counts) - counts)[where[order]], where[order]] = order
     padded = jnp.concatenate([given, jnp.zeros((*given.shape[:-1], 1), given.dtype)], axis=-1)
     if most > _WRITTEN_OUT:
-        return jnp.sum(taken(padded, table), axis=-2)
-    return functools.reduce(operator.add, [taken(padded, row) for row in table])
+        return jnp.sum(gather(padded, table), axis=-2)
+    return functools.reduce(operator.add, [gather(padded, row) for row in table])
 
 
-_taken = Primitive("taken")
+_static_gather = Primitive("static_gather")
 
 
-@_taken.def_impl
+@_static_gather.def_impl
 def _take(x: Any, *, places: Indices) -> Any:
     return jnp.asarray(x).at[..., places["places"]].get(mode="promise_in_bounds")
 
 
-@_taken.def_abstract_eval
+@_static_gather.def_abstract_eval
 def _shape(x: Any, *, places: Indices) -> Any:
     return ShapedArray((*x.shape[:-1], *places["places"].shape), x.dtype)
 
@@ -110,9 +110,9 @@ def _transposed(cotangent: Any, x: Any, *, places: Indices) -> list[Any]:
 
 def _batched(arguments: Any, axes: Any, *, places: Indices) -> Any:
     (x,), (axis,) = arguments, axes
-    return _taken.bind(jnp.moveaxis(x, axis, 0), places=places), 0
+    return _static_gather.bind(jnp.moveaxis(x, axis, 0), places=places), 0
 
 
-mlir.register_lowering(_taken, mlir.lower_fun(_take, multiple_results=False))
-ad.deflinear2(_taken, _transposed)
-batching.primitive_batchers[_taken] = _batched
+mlir.register_lowering(_static_gather, mlir.lower_fun(_take, multiple_results=False))
+ad.deflinear2(_static_gather, _transposed)
+batching.primitive_batchers[_static_gather] = _batched
