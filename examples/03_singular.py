@@ -22,7 +22,9 @@ for degrees in (0.0, 90.0):
     word = "singular" if bool(near.singular) else "not singular"
     print(f"{degrees:5.1f} deg: rank {int(near.rank)}, nearby {int(near.generic_rank)}: {word}")
 
-angles = np.radians(np.linspace(-120.0, 120.0, 97))
+beside = np.array([0.1, 0.5, 2.0, 5.0, 10.0, 20.0, 30.0])  # of the singular ones
+right = np.concatenate([90.0 - beside[::-1], [90.0], 90.0 + beside])
+angles = np.radians(np.concatenate([-right[::-1], np.linspace(-45.0, 45.0, 7), right]))
 systems = [jm.mechanisms.parallelogram(angle).system() for angle in angles]
 stacked = jax.tree.map(lambda *x: jnp.stack(x), *systems)
 pivots = jax.vmap(lambda s: jm.analyze(s, s.reference_q, criterion=jm.SVD()).pivots)(stacked)
@@ -33,6 +35,6 @@ axes.semilogy(np.degrees(angles), np.maximum(pivots[:, 35], 1e-17), "k:", label=
 axes.set_xlabel("theta (deg)")
 axes.set_ylabel("singular value of the scaled C (1)")
 axes.set_xticks(range(-120, 121, 30))
-axes.legend(title="of 36")
+axes.legend(title="of 36", loc="center")
 axes.grid(alpha=0.3)
 figure.savefig("03_singular.png", dpi=130)

@@ -1,6 +1,6 @@
 """Example 11: verdicts over a whole workspace.
 
-The mobile robot is assembled and judged at a thousand positions of its steering rack and angles
+The mobile robot is assembled and judged at 256 positions of its steering rack and angles
 of its trolley, spread evenly by a Sobol sequence. Wherever it can be assembled at all, the same
 reactions are unique: its redundancy is permanent. Where the rods are too short the case says so,
 and the sweep goes on. The results stand in a Zarr store; in a folder that stays, a sweep that was
@@ -22,7 +22,7 @@ a = 0.05  # m
 model = jm.mechanisms.mobile_robot()
 cases = jm.Cases.sobol(
     {"steering": (-1.7 * a, 1.8 * a), "joints.A.rotation": np.radians([-170.0, 170.0])},
-    1024,
+    256,
     seed=0,
 )
 with tempfile.TemporaryDirectory() as folder:
@@ -40,12 +40,12 @@ rack, angle = data["drivers.steering"].values / a, np.degrees(data["joints.A.rot
 steered = np.degrees(data["configuration"].values[:, 5] - data["configuration"].values[:, 2])
 figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.0), sharex=True, layout="constrained")
 above.plot(
-    rack[good], angle[good], ".", color="0.6", ms=3, label="assembles: the same verdicts everywhere"
+    rack[good], angle[good], ".", color="0.6", ms=5, label="assembles: the same verdicts everywhere"
 )
 above.plot(rack[~good], angle[~good], "kx", ms=4, label="does not assemble")
 above.set_ylabel("trolley angle (deg)")
 above.legend(loc="lower center", framealpha=1.0)
-below.plot(rack[good], steered[good], "k.", ms=2)
+below.plot(rack[good], steered[good], "k.", ms=3)
 for limit, side in ((-1.456, "left"), (1.600, "right")):
     below.axvline(limit, color="0.5", ls="--")
     below.text(limit, 0.0, f" {limit:.3f} a ", ha=side)

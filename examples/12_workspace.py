@@ -45,7 +45,7 @@ hold = jm.motions.Linear(rate=0.0)
 drivers = [jm.Driver("left", "A", "rotation", hold), jm.Driver("right", "B", "rotation", hold)]
 model = jm.Model("five-bar", 2, bodies=bodies, joints=joints, drivers=drivers, gravity=(0.0, -9.81))
 
-angles = np.radians(np.linspace(-100.0, 100.0, 41))
+angles = np.radians(np.linspace(-100.0, 100.0, 31))
 cases = jm.Cases.grid({"drivers.left": angles, "drivers.right": angles})
 found = jm.sweep(jm.workspace, model, cases)
 print(found)

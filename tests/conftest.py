@@ -5,6 +5,7 @@ imports it: double precision, no silent rank promotion, and annotations that are
 """
 
 import fcntl
+import functools
 import gc
 import itertools
 import os
@@ -26,6 +27,7 @@ import jax
 import jaxtyping
 import numpy as np
 import pytest
+import typer.main
 
 
 # Each program runs a few times, on something small: to compile it well takes longer than it
@@ -52,6 +54,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Shapes and types in annotations are checked at every call, while tracing and outside of it.
 jaxtyping.install_import_hook("jaxmbs", "beartype.beartype")
+
+
+# The command line is put together at every call that a test makes of it; once is enough, as in the
+# process of a user. (Before `typer.testing` is imported, which takes it from here.)
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 # Tracing makes many objects that live on: at the usual thresholds a tenth of its time goes to

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 
 # Of fourth order: truncation by the step's fourth power, rounding over the step.
@@ -52,6 +53,34 @@ def assert_slopes(pushed: Any, differences: Any, floor: Any, tolerance: float = 
     )
 
 
+class Along(NamedTuple):
+    """f at many points (n, m); at the first of them J d of many directions (k, m) and J^T w."""
+
+    values: Any
+    pushed: Any
+    pulled: Any
+
+
+@eqx.filter_jit
+def along(function: Callable[[Any], Any], points: Any, directions: Any, weight: Any) -> Along:
+    """Of a function of a vector: points (n, p), directions (k, p). In a loop, whose body is
+    compiled once."""
+
+    def visit(found: Any, given: Any) -> tuple[Any, Any]:
+        x, first = given
+        value, push = jax.linearize(function, x)
+
+        def derivatives() -> tuple[Any, Any]:
+            return lax.map(push, directions), jax.linear_transpose(push, x)(weight)[0]
+
+        return lax.cond(first, derivatives, lambda: found), value
+
+    zeros = jnp.zeros((directions.shape[0], weight.shape[0])), jnp.zeros(points.shape[1])
+    first = np.arange(points.shape[0]) == 0
+    (pushed, pulled), values = lax.scan(visit, zeros, (points, first))
+    return Along(values, pushed, pulled)
+
+
 def check(
     function: Callable[[Any], Any],
     x: Any,
@@ -60,23 +89,26 @@ def check(
     step: float = 1e-3,
     tolerance: float = 1e-6,
     transposed: float = 1e-10,
+    part: slice = slice(None),
 ) -> np.ndarray:
-    """All directions (k, p) of a function of a vector (p,), forward and reverse: J d (k, m)."""
-    rng = np.random.default_rng(0)
-    count = eqx.filter_eval_shape(function, x).shape[0]
-    pushed, differences, value = [], [], np.zeros(count)
-    for direction in jnp.asarray(directions):
-        weight = jnp.asarray(rng.normal(size=count))
-        value, own, pulled = slopes(function, x, direction, weight)
-        gap = abs(float(weight @ own - pulled @ direction))
-        # Directions are as long as the numbers themselves: slopes that are much smaller than the
-        # function are known to its rounding.
-        size = max(float(jnp.linalg.norm(own)), float(jnp.linalg.norm(value)))
-        gap /= float(jnp.linalg.norm(weight)) * size
-        assert gap <= transposed, f"forward and reverse differ by {gap:.1e}"
-        ends = [slopes(function, x + n * step * direction, direction, weight) for n in NODES]
-        pushed.append(np.asarray(own))
-        differences.append(np.asarray(difference([end.value for end in ends], step)))
-    floor = 1e-3 * np.max(np.abs(np.asarray(value)))
-    assert_slopes(np.array(pushed), np.array(differences), floor, tolerance)
-    return np.array(pushed)
+    """All directions (k, p) of a function of a vector (p,), forward and reverse: J d (k, m).
+
+    `part`: the values that are looked at; the others may have no derivative.
+    """
+    x, directions = np.asarray(x), np.asarray(directions)
+    weight = np.zeros(eqx.filter_eval_shape(function, x).shape[0])
+    weight[part] = np.random.default_rng(0).normal(size=weight[part].shape)
+    nodes = (x + step * NODES[:, None, None] * directions).reshape(-1, x.size)
+    found = jax.device_get(along(function, np.concatenate([x[None], nodes]), directions, weight))
+    values, pushed, weight = found.values[:, part], found.pushed[:, part], weight[part]
+    value = values[0]
+    gap = np.abs(pushed @ weight - directions @ found.pulled)
+    # Directions are as long as the numbers themselves: slopes that are much smaller than the
+    # function are known to its rounding.
+    size = np.maximum(np.linalg.norm(pushed, axis=1), np.linalg.norm(value))
+    gap = np.max(gap / (np.linalg.norm(weight) * size))
+    assert gap <= transposed, f"forward and reverse differ by {gap:.1e}"
+    ends = values[1:].reshape(NODES.size, *pushed.shape)
+    floor = 1e-3 * np.max(np.abs(value))
+    assert_slopes(pushed, difference(ends, step), floor, tolerance)
+    return pushed

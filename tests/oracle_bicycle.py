@@ -98,7 +98,10 @@ def pitch_of(lean, steer):
     pitch = 0.0
     for _ in range(20):
         height = kinematics((lean, pitch + 1j * STEP, steer)).height
-        pitch -= height.real / (height.imag / STEP)
+        change = height.real / (height.imag / STEP)
+        pitch -= change
+        if abs(change) < 1e-16:
+            break
     return pitch
 
 
@@ -160,6 +163,8 @@ def steady_turn(steer):
                 columns.append((flow(state + step) - flow(state - step))[2:4] / 2e-6)
             change = np.linalg.solve(np.stack(columns, axis=1), flow(state)[2:4])
             state[[0, 4]] -= change
+            if np.max(np.abs(change)) < 1e-14:
+                break
     return state
 
 

@@ -13,8 +13,8 @@ from jax import lax
 
 import jaxmbs as jm
 from jaxmbs import design
-from jaxmbs._dynamics._loosening import loosens
-from jaxmbs._dynamics._projection import allowed, closer, project
+from jaxmbs._dynamics._loosening import rank_increases_off_manifold
+from jaxmbs._dynamics._projection import project, project_unchecked, project_velocity
 from jaxmbs._dynamics._watched import motion_only
 from jaxmbs._linalg import motion_solver
 from jaxmbs.design import Study
@@ -99,40 +99,37 @@ class Answer(eqx.Module):
     rows: np.ndarray
 
     def __call__(self, x):
-        found = self.study.respond(x)
+        return self.of(self.study.respond(x))
+
+    def of(self, found):
         loads = found.multipliers[0, self.rows]
         return jnp.concatenate([found.q[0], found.v[0], found.acceleration[0], loads])
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_reactions_at_a_state(name):
-    """Assembled and projected anew at every point, from an open start in motion."""
-    case = CASES[name]
-    study = Study(case.make(), (*case.alone, *case.together))
-    sizes = np.where(np.abs(study.design) > 0.1, np.abs(study.design), 0.1)
-    directions = np.diag(sizes)[: len(case.alone)]
-    last = 0.1 * study.direction(case.together)
-    check(Answer(study, places(case)), study.design, np.concatenate([directions, last[None]]))
+def functionals(found):
+    """What is unique of the robot's reactions that are not, with the rack in the middle: the
+    resultant of B and W1 on the front knuckle, W1 - W2, and the sum of all wheels across."""
+    structure = found.system.structure
+    state = found.q[0], found.v[0], found.times[0]
+    at = structure.row_names.index
+    one, two, three, four = (found.multipliers[0, at(f"W{k}")] for k in (1, 2, 3, 4))
+    steered = jnp.cos(found.q[0, KNUCKLE + 2] - found.q[0, 2])
+    rows = np.array([at("B.x"), at("B.y"), at("W1")])
+    columns = slice(KNUCKLE, KNUCKLE + 3)
+    matrix = found.system.constraint_matrix(*state)[rows][:, columns]
+    resultant = matrix.T @ found.multipliers[0, rows]
+    return jnp.append(resultant, jnp.stack([one - two, (one + two) * steered + three + four]))
 
 
-class Functionals(eqx.Module):
-    """What is unique of reactions that are not, with the rack in the middle: the resultant of B and
-    W1 on the front knuckle, W1 - W2, and the sum of all wheels across."""
+FUNCTIONALS = slice(-5, None)
 
-    study: Study
 
-    def __call__(self, x):
-        found = self.study.respond(x)
-        structure = found.system.structure
-        state = found.q[0], found.v[0], found.times[0]
-        at = structure.row_names.index
-        one, two, three, four = (found.multipliers[0, at(f"W{k}")] for k in (1, 2, 3, 4))
-        steered = jnp.cos(found.q[0, KNUCKLE + 2] - found.q[0, 2])
-        rows = np.array([at("B.x"), at("B.y"), at("W1")])
-        columns = slice(KNUCKLE, KNUCKLE + 3)
-        matrix = found.system.constraint_matrix(*state)[rows][:, columns]
-        resultant = matrix.T @ found.multipliers[0, rows]
-        return jnp.append(resultant, jnp.stack([one - two, (one + two) * steered + three + four]))
+class Robot(Answer):
+    """And the functionals: one program for both places of the rack, of which each test looks at
+    what is unique there."""
+
+    def of(self, found):
+        return jnp.append(super().of(found), functionals(found))
 
 
 # First coordinate of the front knuckle.
@@ -144,14 +141,38 @@ LONGER = {
 }
 
 
-def test_unique_functionals_of_reactions_that_are_not():
-    alone = CASES["robot"].alone
-    study = Study(robot(rack=0.0), (*alone, *LONGER))
-    found = design.guard(study)
-    assert all(found.keeps(name) for name in (*alone, LONGER))
+def robot_study(rack):
+    return Study(robot(rack), (*CASES["robot"].alone, *CASES["robot"].together, *LONGER))
+
+
+def directions_of(study, alone, together):
+    """Parameters by themselves, and some together."""
     sizes = np.where(np.abs(study.design) > 0.1, np.abs(study.design), 0.1)
-    directions = [*np.diag(sizes)[: len(alone)], 0.1 * study.direction(LONGER)]
-    slopes = check(Functionals(study), study.design, np.array(directions))
+    last = 0.1 * study.direction(together)
+    return np.concatenate([np.diag(sizes)[: len(alone)], last[None]])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reactions_at_a_state(name):
+    """Assembled and projected anew at every point, from an open start in motion."""
+    case = CASES[name]
+    if name == "robot":
+        study, kind, part = robot_study(RACK), Robot, slice(0, FUNCTIONALS.start)
+    else:
+        study, kind = Study(case.make(), (*case.alone, *case.together)), Answer
+        part = slice(None)
+    directions = directions_of(study, case.alone, case.together)
+    check(kind(study, places(case)), study.design, directions, part=part)
+
+
+def test_unique_functionals_of_reactions_that_are_not():
+    case = CASES["robot"]
+    study = robot_study(0.0)
+    found = design.guard(study)
+    assert all(found.keeps(name) for name in (*case.alone, LONGER))
+    directions = directions_of(study, case.alone, LONGER)
+    function = Robot(study, places(case))
+    slopes = check(function, study.design, directions, part=FUNCTIONALS)
     # No functional is constant, and the wheels alone are not unique at all.
     assert np.all(np.max(np.abs(slopes), axis=0) > 0)
     for word in ("W1", "W3", "W1 + W2"):
@@ -166,7 +187,7 @@ class Allowed(eqx.Module):
     q: jnp.ndarray
 
     def __call__(self, v):
-        return allowed(self.system, self.q, v, 0.3).v
+        return project_velocity(self.system, self.q, v, 0.3).v
 
 
 def pursuit():
@@ -186,7 +207,7 @@ def test_velocities_from_afar_where_the_mechanism_is_closed(make, rng):
     system = make().system()
     far = jnp.asarray(1.0 + rng.uniform(size=system.structure.nv))
     q = jm.consistent_state(system, system.reference_q, far, 0.3).q
-    found = allowed(system, q, far, 0.3)
+    found = eqx.filter_jit(project_velocity)(system, q, far, 0.3)
     assert bool(found.met)
     both = jm.consistent_state(system, q, far, 0.3)
     np.testing.assert_allclose(found.v, both.v, rtol=0, atol=1e-9)
@@ -214,7 +235,7 @@ class History(eqx.Module):
 
         def slope(t, q, v):
             # Rows that become independent off the constraints are taken on them.
-            q, v = closer(system, q, v, t) if self.closing else (q, v)
+            q, v = project_unchecked(system, q, v, t) if self.closing else (q, v)
             found = formulation.solve(system.equations(q, v, t))
             return system.rate(q, v), found.acceleration
 
@@ -261,5 +282,5 @@ def test_motions_of_one_second(name):
     study = Study(model, parameters)
     sizes = np.maximum(np.abs(study.design), 0.1)
     system = model.system()
-    closing = bool(loosens(system, system.reference_q, 0.0))
+    closing = bool(rank_increases_off_manifold(system, system.reference_q, 0.0))
     check(History(study, places(CASES[name]), closing), study.design, np.diag(sizes))

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from three_feet import FOOT, GRAVITY, three_feet
 
 import jaxmbs as jm
 from jaxmbs import design
@@ -227,13 +228,21 @@ class TestGradient:
         design.require_gradient(study, objective)
         with pytest.raises(DesignError, match=r"no gradient along 'joints\.W3\.at\.x', as .*W1"):
             design.gradient(study, objective)
+
+    def test_gradients_of_what_is_unique_at_one_design_alone(self):
+        """Along what leaves it unique: P1 - P3 is 2 m g (1/2 - x), x the centre of mass."""
+        mass, objective = "bodies.beam.mass", Final(Combination("P1 - P3"))
+        study = Study(three_feet(), [mass, FOOT])
+        with pytest.raises(DesignError, match=r"no gradient along 'joints\.P2\.at\.x', as .*P1"):
+            design.gradient(study, objective)
         table = design.sensitivity(study, {"difference": objective})
-        assert np.isfinite(table["difference", "bodies.trolley.mass"])
+        slope = 2 * GRAVITY * (0.5 - 0.3)
+        assert abs(table["difference", mass]) == pytest.approx(slope, rel=1e-9)
         with pytest.raises(DesignError, match="not beside it"):
-            table["difference", "joints.W3.at.x"]
-        assert "none along joints.W3.at.x: not unique beside this design" in str(table)
-        heavier = design.gradient(at_rack(0.0, ["bodies.trolley.mass"]), objective)
-        assert np.isfinite(heavier["bodies.trolley.mass"])
+            table["difference", FOOT]
+        assert f"none along {FOOT}: not unique beside this design" in str(table)
+        heavier = design.gradient(Study(three_feet(), [mass]), objective)
+        assert heavier[mass] == pytest.approx(table["difference", mass], rel=1e-9)
 
 
 class TestRankAlongPaths:

@@ -143,8 +143,8 @@ def test_one_of_each_is_the_default():
     np.testing.assert_array_equal(changed, ~np.asarray(found.solvability.reaction_unique))
     # The shaken multipliers satisfy the same equations.
     descriptor = equations.descriptor
-    added = descriptor.transpose(found.shaken - found.runs[0].multipliers)
-    size = np.max(np.abs(descriptor.transpose(found.runs[0].multipliers)))
+    added = descriptor.apply_CT(found.shaken - found.runs[0].multipliers)
+    size = np.max(np.abs(descriptor.apply_CT(found.runs[0].multipliers)))
     assert np.max(np.abs(added)) < 1e-12 * size
 
 

@@ -147,7 +147,7 @@ class TestFrames:
     @pytest.mark.parametrize("dimension", [2, 3])
     def test_relative_undoes_after(self, dimension, rng):
         outer, inner = self.frames(rng, dimension), self.frames(rng, dimension)
-        world = outer.after(inner)
+        world = outer.compose(inner)
         assert_close(world.origin, outer.origin + outer.rotation @ inner.origin)
         assert_close(world.rotation, outer.rotation @ inner.rotation)
         back = world.relative(outer)
@@ -156,7 +156,7 @@ class TestFrames:
 
     def test_planar_angle_is_never_wrapped(self):
         turned = PlanarFrame(jnp.zeros(2), jnp.asarray(4.0))
-        assert_close(turned.after(turned).angle, 8.0)
+        assert_close(turned.compose(turned).angle, 8.0)
 
     def test_spatial_twist(self, rng):
         frame = self.frames(rng, 3)

@@ -29,7 +29,7 @@ FLOORS = (
         "_files",
         "_checks",
         "_indices",
-        "_fixed",
+        "_stop_gradient",
         "_naming",
         "_settings",
         "_printing",

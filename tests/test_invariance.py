@@ -28,14 +28,14 @@ def answers(model):
     """Verdicts by name, so that order does not matter."""
     system = model_from_tables(model).system()
     report = jm.analyze(system, system.reference_q)
-    rank, unique, body = report.rank, report.reaction_unique, report.body_unique
+    unique, body = np.asarray(report.reaction_unique), np.asarray(report.body_unique)
     structure, layout = system.structure, report.layout
     resultants = {
-        (structure.constraints[c].name, structure.bodies[b].name): tuple(map(bool, verdict))
-        for (c, b), verdict in zip(layout.pairs, body, strict=True)
+        (structure.constraints[c].name, structure.bodies[b].name): tuple(verdict)
+        for (c, b), verdict in zip(layout.pairs, body.tolist(), strict=True)
     }
     names = structure.constraint_names
-    return int(rank), dict(zip(names, map(bool, unique), strict=True)), resultants
+    return int(report.rank), dict(zip(names, unique.tolist(), strict=True)), resultants
 
 
 @functools.cache

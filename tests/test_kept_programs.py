@@ -201,3 +201,20 @@ class TestCommandLine:
         assert result.stderr.startswith("jaxmbs: compiled programs are not kept: the folder ")
         assert result.stderr.count("\n") == 1
         assert result.stdout.startswith('{"mechanisms"')
+
+
+class TestSmallLoops:
+    def test_are_one_function_each_where_motions_only_run(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.delenv("XLA_FLAGS", raising=False)
+        assert CliRunner().invoke(app, ["simulate", "no.toml", "--end", "1"]).exit_code == 2
+        assert "xla_cpu_small_while_loop_byte_threshold" in os.environ["XLA_FLAGS"]
+
+    def test_settings_of_the_user_stand(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+        assert CliRunner().invoke(app, ["simulate", "no.toml", "--end", "1"]).exit_code == 2
+        assert os.environ["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false"
+
+    def test_motions_that_are_differentiated_are_left_alone(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.delenv("XLA_FLAGS", raising=False)
+        assert CliRunner().invoke(app, ["design", "no.toml"]).exit_code == 2
+        assert "XLA_FLAGS" not in os.environ

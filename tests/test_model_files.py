@@ -229,6 +229,16 @@ def _over(parts: Mapping[str, Part]) -> Any:
     return pytest.mark.parametrize("part", parts.values(), ids=parts)
 
 
+_READ: dict[int, Model] = {}
+
+
+def _model(part: Part) -> Model:
+    """The small model with the part, read once for all that look at it."""
+    if id(part) not in _READ:
+        _READ[id(part)] = model_from_tables(part.content())
+    return _READ[id(part)]
+
+
 def _again(model: Model) -> Model:
     """The model, written and read again."""
     return model_from_tables(tomllib.loads(write_model(model)))
@@ -255,7 +265,7 @@ def test_every_word_is_tried():
 
 @_over({name: part for name, part in PARTS.items() if part.table in ("joint", "driver")})
 def test_numbers_arrive_in_their_places(part: Part):
-    model = model_from_tables(part.content())
+    model = _model(part)
     made: Any = model.joints[-1] if part.table == "joint" else model.drivers[-1].motion
     table = dict(part.entry if part.table == "joint" else part.entry["motion"])
     for key in ("name", "type", "bodies", "carrier"):
@@ -272,7 +282,7 @@ def test_numbers_arrive_in_their_places(part: Part):
 
 @_over(JOINT_PARTS)
 def test_joints_are_of_their_type_and_on_their_bodies(part: Part):
-    joint = model_from_tables(part.content()).joints[-1]
+    joint = _model(part).joints[-1]
     word = part.entry["type"]
     assert joint.kind == ("translational" if word == "prismatic" else word)
     carrier = [part.entry["carrier"]] if "carrier" in part.entry else []
@@ -281,7 +291,7 @@ def test_joints_are_of_their_type_and_on_their_bodies(part: Part):
 
 @_over(JOINT_PARTS)
 def test_rows_are_named_as_agreed(part: Part):
-    structure = model_from_tables(part.content()).system().structure
+    structure = _model(part).system().structure
     expected = tuple("J" + suffix for suffix in part.rows)
     assert structure.row_names[-len(expected) :] == expected
     assert [structure.row_names[i] for i in structure.rows_of("J")] == list(expected)
@@ -289,7 +299,7 @@ def test_rows_are_named_as_agreed(part: Part):
 
 @_over(DRIVER_PARTS)
 def test_a_driver_is_one_row_with_its_bare_name(part: Part):
-    model = model_from_tables(part.content())
+    model = _model(part)
     assert isinstance(model.drivers[0], Driver)
     assert model.system().structure.row_names[-1] == "drive"
 
@@ -297,7 +307,7 @@ def test_a_driver_is_one_row_with_its_bare_name(part: Part):
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_body_keys_arrive_in_their_places(dimension: int):
     entry = PARTS[f"body {dimension}"].entry
-    body = model_from_tables(PARTS[f"body {dimension}"].content()).bodies[-1]
+    body = _model(PARTS[f"body {dimension}"]).bodies[-1]
     for key, value in entry.items():
         expected = np.diag(value) if key == "inertia" and dimension == 3 else value
         assert np.array_equal(getattr(body, key), expected), key
@@ -335,11 +345,10 @@ def test_prismatic_is_translational(dimension: int):
 
 @_over({n: p for n, p in JOINT_PARTS.items() if "at" in p.entry and "knife" not in n})
 def test_at_means_the_same_point_on_both_bodies(part: Part):
-    once = part.content()
     twice = part.content()
     at = twice["joint"][-1].pop("at")
     twice["joint"][-1]["points"] = [at, at]
-    assert _same(model_from_tables(once), model_from_tables(twice))
+    assert _same(_model(part), model_from_tables(twice))
 
 
 def test_points_are_one_for_each_body():
@@ -421,7 +430,7 @@ def test_what_is_left_out_has_its_default():
 
 def _motion_value(word: str, t: float) -> float:
     part = PARTS[f"{word} motion"]
-    return float(model_from_tables(part.content()).drivers[0].motion(t))
+    return float(_model(part).drivers[0].motion(t))
 
 
 @pytest.mark.parametrize(
@@ -468,7 +477,7 @@ def test_a_table_motion_is_the_cubic_that_its_values_lie_on():
 def test_drivers_count_the_second_body_against_the_first(dimension, joint, coordinate, step):
     # Each step moves the joint's second body by +0.25 along or about the axis, as prescribed.
     part = PARTS[f"driven {joint} {coordinate} {dimension}"]
-    system = model_from_tables(part.content()).system()
+    system = _model(part).system()
     moves = np.zeros(system.structure.nv)
     moves[: len(step)] = step
     moved = system.retract(system.reference_q, jnp.asarray(moves))
@@ -500,7 +509,7 @@ def test_chains_of_any_length_read_back(name: str):
 
 @_over(PARTS)
 def test_every_part_reads_back_to_the_same_system(part: Part):
-    model = model_from_tables(part.content())
+    model = _model(part)
     assert _same(model, _again(model))
 
 

@@ -64,19 +64,25 @@ def braced(x):
 DIRECTIONS = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6)))
 
 
-def ends(x, adjoint, how):
-    """The last state, of a start that is moved onto the constraints."""
+def ends(x, adjoint, how, *, monitor=False):
+    """The last state, of a start that is moved onto the constraints, and what it passed."""
     system = braced(x)
     q = system.retract(system.reference_q, x[4] * DIRECTIONS[0])
     v = system.initial_v + x[5] * DIRECTIONS[1]
     run = jm.simulate(
-        system, q, v, END, consistent=True, adjoint=adjoint, monitor=False, max_steps=256, **how
+        system, q, v, END, consistent=True, adjoint=adjoint, monitor=monitor, max_steps=256, **how
     )
-    return jnp.concatenate([run.q[-1], run.v[-1]])
+    return jnp.concatenate([run.q[-1], run.v[-1]]), run.passages
 
 
 # Steps of one length: which are taken does not depend on the numbers.
 EVEN = {"controller": diffrax.ConstantStepSize(), "first_step": 0.01}
+
+
+class Pushed(NamedTuple):
+    value: Any
+    pushed: Any
+    passages: Any
 
 
 class Pulled(NamedTuple):
@@ -86,21 +92,23 @@ class Pulled(NamedTuple):
 
 @eqx.filter_jit
 def pushed(x, direction):
-    def function(x):
-        return ends(x, diffrax.ForwardMode(), EVEN)
+    """Also what a motion of its own, without derivative, would say: one program is enough."""
 
-    return jax.jvp(function, (x,), (direction,))
+    def function(x):
+        return ends(x, diffrax.ForwardMode(), EVEN, monitor=True)
+
+    return Pushed(*jax.jvp(function, (x,), (direction,), has_aux=True))
 
 
 @eqx.filter_jit
 def pulled(x, weight, adjoint, how):
-    value, pull = jax.vjp(lambda x: ends(x, adjoint, how), x)
+    value, pull = jax.vjp(lambda x: ends(x, adjoint, how)[0], x)
     return Pulled(value, pull(weight)[0])
 
 
 @eqx.filter_jit
 def both(x, direction, weight):
-    value, push = jax.linearize(lambda x: ends(x, diffrax.DirectAdjoint(), EVEN), x)
+    value, push = jax.linearize(lambda x: ends(x, diffrax.DirectAdjoint(), EVEN)[0], x)
     return value, push(direction), jax.linear_transpose(push, x)(weight)[0]
 
 
@@ -110,20 +118,22 @@ WEIGHT = jnp.asarray(np.random.default_rng(1).normal(size=12))
 @functools.cache
 def jacobian():
     """Along each parameter (6, 12)."""
-    return np.stack([pushed(POINT, direction)[1] for direction in jnp.asarray(np.diag(SIZES))])
+    return np.stack([pushed(POINT, direction).pushed for direction in jnp.asarray(np.diag(SIZES))])
 
 
 def test_the_mechanism_is_redundant_and_meets_nothing_singular():
     system = braced(POINT)
-    run = jm.simulate(system, system.reference_q, system.initial_v, END, consistent=True)
-    assert jm.analyze(system, run.q[-1]).rank == 5 < len(system.structure.rows)
+    run = pushed(POINT, POINT)
+    end = run.value[: system.structure.nq]
+    assert jm.analyze(system, end).rank == 5 < len(system.structure.rows)
+    assert run.passages.size
     assert not np.isfinite(np.asarray(run.passages)).any()
 
 
 def test_forward_mode_against_differences():
     step = 1e-3
     for size, own in zip(np.diag(SIZES), jacobian(), strict=True):
-        values = [pushed(POINT + n * step * size, jnp.asarray(size))[0] for n in NODES]
+        values = [pushed(POINT + n * step * size, jnp.asarray(size)).value for n in NODES]
         slope = difference(values, step)
         assert np.max(np.abs(own)) > 1e-3
         np.testing.assert_allclose(own, slope, rtol=0, atol=1e-6 * np.max(np.abs(slope)))
@@ -136,7 +146,7 @@ def assert_transposed(found, tolerance):
 
 def test_checkpoints_in_reverse_mode():
     value, found = pulled(POINT, WEIGHT, diffrax.RecursiveCheckpointAdjoint(), EVEN)
-    np.testing.assert_allclose(value, pushed(POINT, POINT)[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(value, pushed(POINT, POINT).value, rtol=0, atol=1e-12)
     assert_transposed(np.asarray(found), 1e-10)
 
 
@@ -177,10 +187,13 @@ def test_many_parameters_of_a_study_are_differentiated_in_reverse():
         response = study.respond(x, forward=forward)
         return objective(response)[None], response.times
 
-    both = [
-        slopes(study.run, function, study.design, 1, forward=forward)[1][0]
-        for forward in (False, True)
-    ]
+    @jax.jit
+    def gradients(x):
+        return [
+            slopes(study.run, function, x, 1, forward=forward)[1][0] for forward in (False, True)
+        ]
+
+    both = np.asarray(gradients(study.design))
     assert calls == [False, True]
     gap = np.max(np.abs(both[0] - both[1]))
     assert gap < 1e-10 * np.max(np.abs(both[1]))

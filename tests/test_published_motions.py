@@ -1,12 +1,15 @@
 """The motions of the papers' mechanisms, and of chains that pass through singular configurations,
-against exact laws, closed forms, and each other for what is eliminated."""
+against exact laws, closed forms, and each other by every formulation and elimination."""
 
 import itertools
 
 import diffrax as dfx
 import jax.numpy as jnp
 import numpy as np
+import oracle_reactions as newton
 import pytest
+from helpers import configuration_of
+from reaction_park import table_of, wrenches_of
 from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
@@ -23,6 +26,8 @@ END = 4.4 + STRAIGHT
 STEERED = np.array([0.5, 1.0, 1.4, 1.9, 2.9, 3.4, 3.4 + STRAIGHT, 3.9 + STRAIGHT])
 # Rack displacements (m) of +0.3 a and back.
 RACK = 0.015 * np.array([0.0, 1.0, 1.0, 0.0, 0.0, -1.0, -1.0, 0.0])
+# Not back: in this longer turn an elimination of C.y and W4 becomes singular.
+TO_ONE_SIDE = 0.015 * np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
 
 
 def largest(x, y):
@@ -109,21 +114,20 @@ class TestParallelogram:
 
 def rover(displacements):
     motion = motions.Step(times=STEERED, values=displacements)
-    return jm.mechanisms.mobile_robot(motion).system()
+    return jm.mechanisms.mobile_robot(motion)
 
 
-def drive(system, formulation, **more):
+def drive(system, formulation, times=None):
     return jm.simulate(
         system,
         system.reference_q,
         system.initial_v,
         END,
-        times=_saved(),
+        times=_saved() if times is None else times,
         rtol=1e-11,
         atol=1e-12,
         formulation=formulation,
         solver=dfx.Dopri8(),
-        **more,
     )
 
 
@@ -140,9 +144,14 @@ def _steering_nodes():
 
 @pytest.fixture(scope="module")
 def robot():
-    system = rover(RACK)
+    system = rover(RACK).system()
     dropped = [("C.y", "W4"), ("W1", "W4"), ("W2", "W4")]
     return drive(system, jm.MinimumNorm()), [drive(system, jm.Elimination(d)) for d in dropped]
+
+
+@pytest.fixture(scope="module")
+def turn():
+    return drive(rover(TO_ONE_SIDE).system(), jm.MinimumNorm())
 
 
 class TestRobot:
@@ -197,15 +206,100 @@ class TestRobot:
             # The multiplier is the force of f = F - M dv/dt: it acts against the rack.
             assert abs(kinetic[1] - kinetic[0] + work) < 1e-8
 
-    def test_longer_turn_stops_where_the_elimination_is_singular(self):
-        system = rover(0.015 * np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]))
+    def test_longer_turn_stops_where_the_elimination_is_singular(self, turn):
         with pytest.raises(jm.SimulationError, match="has become singular") as caught:
-            drive(system, jm.Elimination(("C.y", "W4")))
+            drive(turn.system, jm.Elimination(("C.y", "W4")))
         heading = float(np.degrees(caught.value.trajectory.q[-1, 2]))
         assert abs(heading + 104.244) < 1e-3
-        through = drive(system, jm.MinimumNorm())
-        assert float(through.times[-1]) == END
-        assert float(np.degrees(through.q[-1, 2])) < -105.0
+        assert float(turn.times[-1]) == END
+        assert float(np.degrees(turn.q[-1, 2])) < -105.0
+
+    @pytest.mark.parametrize(
+        ("formulation", "tolerance"),
+        [
+            (jm.UdwadiaKalaba(), 1e-9),
+            (jm.NullSpace(), 1e-9),
+            (jm.CoordinatePartitioning(), 1e-9),
+            (jm.Elimination(), 1e-9),
+            # Its accelerations differ by up to 1e-7.
+            (jm.AugmentedLagrangian(), 1e-6),
+        ],
+        ids=lambda x: getattr(x, "word", None),
+    )
+    def test_every_formulation_goes_through_the_longer_turn(self, turn, formulation, tolerance):
+        times = [*np.arange(0.0, END, 0.5), END]
+        through = at_times(turn, times)
+        found = drive(turn.system, formulation, times)
+        assert float(np.degrees(found.q[-1, 2])) < -105.0
+        np.testing.assert_allclose(found.q, through.q, atol=tolerance)
+        np.testing.assert_allclose(found.v, through.v, atol=tolerance)
+        assert float(jnp.max(found.position_error)) < 1e-12
+        assert float(jnp.max(found.velocity_error)) < 1e-12
+
+
+def at_times(run, times):
+    """Of the saved states those at these times."""
+    places = np.searchsorted(run.times, np.asarray(times) - 1e-12)
+    np.testing.assert_allclose(run.times[places], times, rtol=0, atol=1e-12)
+    return run.at(places)
+
+
+@pytest.fixture(scope="module", params=["robot", "parallelogram", "spatial chain"])
+def some_states(request):
+    """A table, and states along the motion of its mechanism."""
+    if request.param == "robot":
+        run, _ = request.getfixturevalue("robot")
+        return table_of(rover(RACK)), run.at(np.arange(0, len(run.times), 4))
+    if request.param == "parallelogram":
+        run, _, _ = request.getfixturevalue("parallelogram")
+        return table_of(jm.mechanisms.get("parallelogram")), at_times(run, np.linspace(0, 0.5, 11))
+    model = jm.mechanisms.get("four-bar-chain-spatial:1")
+    # Saved as often as in the test of chains below, with which it shares its program.
+    run = follow_chain(model.system(), 4.0, rtol=1e-11)
+    return table_of(model), at_times(run, np.linspace(0.0, 4.0, 11))
+
+
+class TestStates:
+    def test_formulations_agree_and_never_contradict_the_verdicts(self, some_states):
+        table, run = some_states
+        assert len(run.times) > 9
+        for q, v, t in zip(run.q, run.v, run.times, strict=True):
+            found = jm.compare(run.system, q, v, t)
+            assert all(found.succeeded())
+            words = [one.word for one in found.formulations]
+            by_word = dict(zip(words, found.acceleration_difference, strict=True))
+            assert by_word.pop(jm.AugmentedLagrangian.word) < 1e-7
+            assert max(by_word.values()) < 1e-9
+            assert found.contradictions() == ()
+            unique = np.asarray(found.solvability.reaction_unique)
+            # Every joint of the chain has a component that is not unique.
+            assert unique.any() == (table["name"] != "four-bar-chain-spatial")
+            assert not unique.all()
+            # Closer to each other than what counts as different.
+            assert np.max(found.between_runs.reactions[unique], initial=0.0) < 1e-8
+
+    def test_newton_and_euler(self, some_states):
+        table, run = some_states
+        report = run.reactions()
+        for k in range(len(run.times)):
+            acting = wrenches_of(report, k).values()
+            poses = configuration_of(table, np.asarray(run.q[k]))
+            v, a = np.asarray(run.v[k]), np.asarray(run.acceleration[k])
+            assert max(newton.newton_euler_gap(table, poses, v, a, [*acting])) < 1e-10
+
+
+def follow_chain(system, end, rtol):
+    """Saved at 21 times."""
+    return jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        end,
+        times=np.linspace(0.0, end, 21),
+        rtol=rtol,
+        atol=1e-2 * rtol,
+        solver=dfx.Dopri8(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,16 +320,7 @@ class TestRobot:
 )
 def test_chain_stays_on_its_branch(name, windows, rtol):
     system = jm.mechanisms.get(f"{name}:{windows}").system()
-    run = jm.simulate(
-        system,
-        system.reference_q,
-        system.initial_v,
-        10.0,
-        every=0.5,
-        rtol=rtol,
-        atol=1e-2 * rtol,
-        solver=dfx.Dopri8(),
-    )
+    run = follow_chain(system, 10.0, rtol)
     bars = np.asarray(run.q).reshape(len(run.times), -1, system.structure.nq // (2 * windows + 1))
     angles = -bars[:, : windows + 1, 2]
     if bars.shape[2] == 7:

@@ -9,46 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomlkit
+from refusing import assert_says, refusal, written
 from test_model_files import BASES, driver, MOTION_TABLES, Part, PARTS
 from typer.testing import CliRunner
 
 from jaxmbs.cli._app import app
-
-
-# ---------------------------------------------------------------------------------------------
-# How a refusal looks
-# ---------------------------------------------------------------------------------------------
-
-
-def refusal(*arguments: str, status: int = 2, modes: tuple[str, ...] = ("", "--json")) -> str:
-    """The sentence with which the command is refused, with and without --json."""
-    sentences = set()
-    for mode in modes:
-        result = CliRunner().invoke(
-            app, [*arguments, mode] if mode else [*arguments], catch_exceptions=False
-        )
-        assert result.exit_code == status, result.stdout or result.stderr
-        assert result.stdout == ""
-        sentences.add(result.stderr)
-    (sentence,) = sentences
-    assert len(sentence.splitlines()) == 1
-    assert sentence.startswith("jaxmbs: ")
-    return sentence.removeprefix("jaxmbs: ").strip()
-
-
-def assert_says(sentence: str, *fragments: str) -> None:
-    """Every fragment stands in the sentence."""
-    missing = [fragment for fragment in fragments if fragment not in sentence]
-    assert not missing, f"{sentence!r} does not say {missing}"
-
-
-def written(content: dict[str, Any] | str, folder: Path) -> str:
-    """The path of a model file."""
-    path = folder / "model.toml"
-    text = content if isinstance(content, str) else tomlkit.dumps(content)
-    path.write_text(text, encoding="utf-8")
-    return str(path)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -348,9 +313,19 @@ def _arrays(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from _arrays(inner, (*way, k))
 
 
-def _with(part: Part, way: tuple[Any, ...], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The small model with the part, in which `change` has been made to what lies at `way`."""
+def _alone(part: Part) -> dict[str, Any]:
+    """The small model with the part, without the bodies and joints that it can do without."""
     content = part.content()
+    own = content[part.table][-1]
+    if part.table == "body":
+        return content | {"body": [own], "joint": []}
+    named = [j for j in content["joint"] if j is own or j["name"] == own.get("joint")]
+    return content | {"joint": named}
+
+
+def _with(part: Part, way: tuple[Any, ...], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The part, in which `change` has been made to what lies at `way`, and what it stands on."""
+    content = _alone(part)
     *outer, last = way
     inner: Any = content[part.table][-1]
     for step in outer:
@@ -403,7 +378,7 @@ def test_every_key_is_known(part: Part, tmp_path: Path):
 @_over_parts
 def test_every_key_that_is_needed_must_stand(part: Part, tmp_path: Path):
     for key in part.required:
-        content = part.content()
+        content = _alone(part)
         del content[part.table][-1][key]
         sentence = refusal("analyze", written(content, tmp_path))
         assert_says(sentence, f"{part.table} '{part.entry['name']}'")

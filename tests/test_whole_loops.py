@@ -12,11 +12,17 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxmbs as jm
-from jaxmbs._linalg import placed, taken
+from jaxmbs._linalg import gather, scatter_add
 
 
 # Of any size: what is asked is whether anything in them keeps XLA from it.
 WHOLE_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000"
+
+
+PLACES = [
+    np.array(places, dtype=int)
+    for places in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [[1, 1, 3], [1, 0, 3]], [2], [], [3] * 40)
+]
 
 
 class TestPlaced:
@@ -39,43 +45,50 @@ class TestPlaced:
         for part, place in zip(parts, places, strict=True):
             for x, k in zip(np.ravel(part), place.ravel(), strict=True):
                 wanted[k] += x
-        np.testing.assert_allclose(placed(parts, places, size), wanted, rtol=1e-13)
         weights = rng.normal(size=size)
-        slopes = jax.grad(lambda x: placed(x, places, size) @ weights)(parts)
+
+        @jax.jit
+        def found_and_slopes(parts):
+            found, back = jax.vjp(lambda x: scatter_add(x, places, size), parts)
+            return found, back(jnp.asarray(weights))[0]
+
+        found, slopes = found_and_slopes(parts)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
         for slope, place in zip(slopes, places, strict=True):
             np.testing.assert_array_equal(slope, weights[place])
 
 
 class TestTaken:
     @pytest.mark.parametrize("shape", [(5,), (2, 5), (3, 2, 5)])
-    @pytest.mark.parametrize(
-        "places", [[0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [[1, 1, 3], [1, 0, 3]], [2], [], [3] * 40]
-    )
-    def test_values_and_derivatives(self, shape, places, rng):
-        """Each entry goes nowhere, once or often."""
-        places = np.array(places, dtype=int)
+    def test_values_and_derivatives(self, shape, rng):
+        """Each entry goes nowhere, once or often. All places in one program: compiling it and its
+        derivatives is all that they cost."""
         x = jnp.asarray(rng.normal(size=shape))
-        np.testing.assert_array_equal(taken(x, places), np.asarray(x)[..., places])
-        weights = jnp.asarray(rng.normal(size=(*shape[:-1], *places.shape)))
+        weights = [jnp.asarray(rng.normal(size=(*shape[:-1], *places.shape))) for places in PLACES]
+        values = jax.jit(lambda x: [gather(x, places) for places in PLACES])
+        for found, places in zip(values(x), PLACES, strict=True):
+            np.testing.assert_array_equal(found, np.asarray(x)[..., places])
 
-        def scalar(x):
-            return jnp.sum(weights * jnp.sin(taken(jnp.asarray(x), places)) ** 2)
+        @jax.jit
+        def scalars(x):
+            pairs = zip(weights, values(x), strict=True)
+            return jnp.stack([jnp.sum(own * jnp.sin(found) ** 2) for own, found in pairs])
 
-        check_grads(scalar, (x,), order=3, modes=["fwd", "rev"])
+        check_grads(scalars, (x,), order=3, modes=["fwd", "rev"])
 
     @pytest.mark.parametrize("place", [-1, 5])
     def test_a_place_that_is_not_there(self, place):
         with pytest.raises(IndexError, match="places 0 to 4 can be taken"):
-            taken(jnp.arange(5.0), np.array([0, place]))
+            gather(jnp.arange(5.0), np.array([0, place]))
 
     def test_in_batches_along_any_axis(self, rng):
         x, places = jnp.asarray(rng.normal(size=(3, 4, 5))), np.array([[2, 0], [1, 2]])
         for axis in range(2):
-            found = jax.vmap(lambda y: taken(y, places), in_axes=axis)(x)
+            found = jax.vmap(lambda y: gather(y, places), in_axes=axis)(x)
             np.testing.assert_array_equal(found, np.moveaxis(np.asarray(x), axis, 0)[..., places])
-        found = jax.vmap(lambda y: taken(y, np.array([1, 1, 0])), in_axes=2, out_axes=2)(x)
+        found = jax.vmap(lambda y: gather(y, np.array([1, 1, 0])), in_axes=2, out_axes=2)(x)
         np.testing.assert_array_equal(found, np.asarray(x)[:, [1, 1, 0]])
-        many = jax.jit(jax.vmap(jax.grad(lambda y: jnp.sum(taken(y, places) ** 2))))(x)
+        many = jax.jit(jax.vmap(jax.grad(lambda y: jnp.sum(gather(y, places) ** 2))))(x)
         wanted = 2 * np.asarray(x) * np.array([1, 1, 2, 0, 0])
         np.testing.assert_allclose(many, wanted, rtol=1e-15)
 
@@ -99,8 +112,8 @@ def test_derivatives_hold_no_scatter(mechanism, rng):
             system.difference(q, system.reference_q),
             descriptor.mass(v),
             descriptor.inverse_mass(v),
-            descriptor.constrain(v),
-            descriptor.transpose(multipliers),
+            descriptor.apply_C(v),
+            descriptor.apply_CT(multipliers),
             jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.5).acceleration,
         ]
         return sum(jnp.sum(jnp.sin(x)) for x in found)
