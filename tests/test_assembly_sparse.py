@@ -12,7 +12,7 @@ from scipy.linalg import null_space
 from test_assembly import along_markers, along_masses, along_start, assert_differentiable, perturbed
 
 from jaxmbs import _geometry, assemble, mechanisms, RESULTS
-from jaxmbs._linalg import DenseDescriptor, ProximalCholesky, saddle_point
+from jaxmbs._linalg import DenseDescriptor, KKTSystem, ProximalCholesky, saddle_point
 
 
 # Newton's steps of both end at rounding, after linear solves of condition 1e2 to 1e4.
@@ -136,9 +136,7 @@ class TestSaddlePoint:
         descriptor = DenseDescriptor(jnp.asarray(mass), jnp.asarray(rows))
         solver = ProximalCholesky(regularisation=1e-9, clean=False)
         found = saddle_point(
-            descriptor,
-            descriptor.factor(1e-9),
-            solver,
+            KKTSystem(descriptor, solver),
             lambda u: jnp.asarray(hessian) @ u,
             (jnp.asarray(force), jnp.asarray(gap)),
             rtol=1e-13,

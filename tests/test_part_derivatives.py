@@ -11,8 +11,7 @@ from mechanism_builder import Builder
 from random_mechanisms import STRUCTURES
 
 import jaxmbs as jm
-from jaxmbs._dynamics._projection import correction
-from jaxmbs._linalg import ProximalCholesky
+from jaxmbs._linalg import correction, ProximalCholesky
 from jaxmbs.design import Study
 from jaxmbs.io import model_from_tables
 

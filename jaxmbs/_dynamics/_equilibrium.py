@@ -27,13 +27,13 @@ from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
-from .._linalg import AbstractDescriptor, motion_solver
+from .._linalg import AbstractDescriptor, correction, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, takes_state
 from ._mobility import movers
-from ._projection import correction, project_position
+from ._projection import project_position
 
 
 # A step below this ends the search (lengths relative to the characteristic length, or rad): one

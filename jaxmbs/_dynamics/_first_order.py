@@ -20,10 +20,9 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._formulations import MinimumNorm
-from .._linalg import AbstractDescriptor, motion_solver
+from .._linalg import AbstractDescriptor, correction, motion_solver
 from .._system import AbstractSystem
 from ._friction import solve_stage
-from ._projection import correction
 from ._watched import motion_only
 
 

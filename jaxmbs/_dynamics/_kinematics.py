@@ -31,7 +31,7 @@ from .._kinematics import (
     position_residual,
     undefined,
 )
-from .._linalg import AbstractDescriptor, AbstractFactor, motion_solver, pseudosolve, SchurOperator
+from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, takes_state
@@ -180,27 +180,9 @@ def _refuse_undriven(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) 
 # ---------------------------------------------------------------------------------------------
 
 
-class _Rows(eqx.Module):
-    """The geometric rows, which determine the motion, at one configuration."""
-
-    descriptor: AbstractDescriptor
-    factor: AbstractFactor
-
-    def shortest(self, rows: Float[Array, "k rows"]) -> Float[Array, "k nv"]:
-        """M^-1 C^T S^+ of each."""
-
-        def one(right: Float[Array, " rows"]) -> Float[Array, " nv"]:
-            operator = SchurOperator(self.descriptor)
-            solver = motion_solver()
-            multipliers = pseudosolve(operator, right, solver, self.factor)
-            return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
-
-        return jax.vmap(one)(rows)
-
-
-def _rows_at(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> _Rows:
-    descriptor = geometric_descriptor(system, q, t)
-    return _Rows(descriptor, descriptor.factor(motion_solver().regularisation))
+def _rows_at(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> KKTSystem:
+    """By the geometric rows, which determine the motion."""
+    return KKTSystem(geometric_descriptor(system, q, t), motion_solver())
 
 
 def _drift(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
@@ -248,7 +230,7 @@ def _chain(
         trial, t = point.trial, point.next
         error = position_error(system, trial, t)
         rows = jnp.stack([position_residual(system, trial, t), _drift(system, trial, t)])
-        back, v = _rows_at(system, trial, t).shortest(rows)
+        back, v = jax.vmap(_rows_at(system, trial, t).correction)(rows)
         stepped = point._replace(trial=system.retract(trial, -back), tried=point.tried + 1)
 
         # The step that is left ends at rounding.
@@ -304,13 +286,13 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     signs = np.random.default_rng(0).choice((-1.0, 1.0), structure.nv)
     probe = unit * jnp.asarray(signs, near.dtype)
     rows = _rows_at(system, near, t)
-    q = system.retract(near, -rows.shortest(position_residual(system, near, t)[None])[0])
+    q = system.retract(near, -rows.correction(position_residual(system, near, t)))
     # The same factor, as nothing changed but the derivative.
-    rows = _Rows(geometric_descriptor(system, q, t), rows.factor)
+    rows = KKTSystem(geometric_descriptor(system, q, t), motion_solver(), rows.factor)
     right = jnp.stack([_drift(system, q, t), rows.descriptor.apply_C(probe)])
-    v, held = rows.shortest(right)
+    v, held = jax.vmap(rows.correction)(right)
     offset = jnp.where(structure.geometric, system.acceleration_offset(q, -v, t), 0.0)
-    acceleration = rows.shortest(offset[None])[0]
+    acceleration = rows.correction(offset)
     free = jnp.max(jnp.abs((probe - held) / unit), initial=0.0)
     closure, speed = position_error(system, q, t), velocity_error(system, q, -v, t)
     return _State(q, -v, acceleration, closure, speed, free)

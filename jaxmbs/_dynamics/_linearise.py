@@ -16,13 +16,12 @@ from jaxtyping import Array, Complex, Float
 from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import geometric_descriptor
-from .._linalg import AbstractDescriptor, directional_derivative, motion_solver
+from .._linalg import AbstractDescriptor, corrections, directional_derivative, motion_solver
 from .._system import AbstractSystem, takes_state
 from ._first_order import constant_axes, first_order, TurningAxes
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
-from ._projection import corrections
 from ._steady import Bases, matrices, refuse_changing_rest, steady_motion
 
 

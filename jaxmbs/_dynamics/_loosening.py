@@ -12,7 +12,6 @@ is one of C at q' too, up to the distance between the two, unless its row become
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -20,7 +19,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
-from .._linalg import AbstractFactor
+from .._linalg import KKTSystem, ProximalCholesky
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
@@ -66,12 +65,13 @@ def rank_increases_off_manifold(
         first, closed, last = k == 0, k == _STEPS, k == _STEPS + 1
         here = jnp.where(last, away, here)
         descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
-        factor = descriptor.factor(_REGULARISATION)
+        factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION))
+        scale = factored.factor.scale
         rates = jnp.where(first, descriptor.apply_C(motion), position_residual(system, here, t))
-        right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / factor.scale)
+        right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / scale)
         start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
-        found = _proximal(factor, right, start)
-        shortest = descriptor.inverse_mass(descriptor.apply_CT(found[:, 0] / factor.scale))
+        found = factored.proximal(right, start, _SOLVES)
+        shortest = factored.moved_by(found[:, 0] / scale)
         admissible = motion - shortest
         admissible = admissible * (_STEP / _largest(admissible / length))
         there = system.retract(here, jnp.where(first, admissible, -shortest))
@@ -85,15 +85,6 @@ def rank_increases_off_manifold(
     start = q, q, trial, jnp.ones((_TRIED,), q.dtype)
     _, _, _, fraction = lax.fori_loop(0, _STEPS + 2, look, start)
     return ~jnp.all(fraction > 1 - _LOST)
-
-
-def _proximal(
-    factor: AbstractFactor, right: Float[Array, "rows k"], start: Float[Array, "rows k"]
-) -> Float[Array, "rows k"]:
-    """Solutions of minimum norm for a start of zero; null parts of the start for a right-hand side
-    of zero (see `ProximalCholesky`)."""
-    solve = jax.vmap(factor.solve, in_axes=1, out_axes=1)
-    return lax.fori_loop(0, _SOLVES, lambda _, x: solve(right + _REGULARISATION * x), start)
 
 
 def _squares(columns: Float[Array, "n k"]) -> Float[Array, " k"]:

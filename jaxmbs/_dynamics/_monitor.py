@@ -26,10 +26,9 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor, ProximalCholesky
+from .._linalg import AbstractDescriptor, KKTSystem, ProximalCholesky
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._projection import Factored
 
 
 _REGULARISATION = 1e-7
@@ -131,7 +130,7 @@ class SingularValueMonitor(eqx.Module):
             start = first & (k == 0)
             t = jnp.where(start, last.time, now)
             descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
-            factored = Factored(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
+            factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
             return update_crossings(factored, t, last, start)
 
         # The first step looks at its start as well: in a loop, which is compiled once.
@@ -139,7 +138,7 @@ class SingularValueMonitor(eqx.Module):
 
 
 def update_crossings(
-    factored: Factored, now: Scalar, last: SingularCrossings, start: BoolScalar
+    factored: KKTSystem, now: Scalar, last: SingularCrossings, start: BoolScalar
 ) -> tuple[SingularCrossings, BoolScalar]:
     """What is carried on from a state, and whether a singular configuration lies behind. At the
     `start` there is nothing behind."""
@@ -187,7 +186,7 @@ def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) ->
 
 
 def _smallest(
-    factored: Factored, last: SingularCrossings, start: BoolScalar
+    factored: KKTSystem, last: SingularCrossings, start: BoolScalar
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first."""
     descriptor, solve = factored.descriptor, _by_column(factored.factor.solve)

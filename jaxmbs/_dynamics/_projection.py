@@ -21,18 +21,18 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
 from .._linalg import (
     AbstractDescriptor,
-    AbstractFactor,
     constrained,
+    correction,
+    corrections,
     damped_solver,
+    KKTSystem,
     motion_solver,
     ProximalCholesky,
-    pseudosolve,
     REGULARISATION,
-    SchurOperator,
 )
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Evaluation
@@ -67,53 +67,6 @@ class Projected(eqx.Module):
     met: BoolScalar
 
 
-class Factored(eqx.Module):
-    """M and C with the factor of S."""
-
-    descriptor: AbstractDescriptor
-    factor: AbstractFactor
-    solver: ProximalCholesky
-
-    def __init__(self, descriptor: AbstractDescriptor, solver: ProximalCholesky):
-        self.descriptor, self.solver = descriptor, solver
-        self.factor = solver.init(SchurOperator(descriptor), {})
-
-    def correction(self, residual: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        """M^-1 C^T S^+ residual: the shortest change of velocity, in the mass metric, that changes
-        C v by the residual."""
-        operator = SchurOperator(self.descriptor)
-        multipliers = pseudosolve(operator, residual, self.solver, self.factor)
-        return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
-
-    def multipliers(
-        self, right: Float[Array, " rows"], steps: int | IntScalar
-    ) -> Float[Array, " rows"]:
-        """S^+ right in at most so many proximal steps, without a derivative."""
-        solver = eqx.tree_at(lambda s: s.max_steps, self.solver, steps)
-        return solver.compute(self.factor, right, {})[0]
-
-
-def correction(
-    descriptor: AbstractDescriptor,
-    residual: Float[Array, " rows"],
-    solver: ProximalCholesky,
-) -> Float[Array, " nv"]:
-    """`Factored.correction` of one residual."""
-    return corrections(descriptor, residual[None], solver)[0]
-
-
-def corrections(
-    descriptor: AbstractDescriptor,
-    residuals: Float[Array, "k rows"],
-    solver: ProximalCholesky,
-) -> Float[Array, "k nv"]:
-    """`correction` of several residuals with one factor."""
-    count, size = residuals.shape[0], descriptor.shape
-    if not size[0]:
-        return jnp.zeros((count, size[1]), residuals.dtype)
-    return jax.vmap(Factored(descriptor, solver).correction)(residuals)
-
-
 def _one_matrix(system: AbstractSystem) -> bool:
     """Do configurations and velocities go back by the same rows, or configurations nowhere?"""
     geometric = system.structure.geometric
@@ -122,13 +75,13 @@ def _one_matrix(system: AbstractSystem) -> bool:
 
 def _factor_position_and_velocity(
     system: AbstractSystem, descriptor: AbstractDescriptor, solver: ProximalCholesky
-) -> Factored:
+) -> KKTSystem:
     """By the geometric rows, and by all (with a leading axis): two matrices of one pattern,
     factored in one program."""
     given, rest = eqx.partition(descriptor, eqx.is_array)
     own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
-    return eqx.filter_vmap(lambda arrays: Factored(eqx.combine(arrays, rest), solver))(pair)
+    return eqx.filter_vmap(lambda arrays: KKTSystem(eqx.combine(arrays, rest), solver))(pair)
 
 
 def both_corrections(
@@ -144,7 +97,7 @@ def both_corrections(
         move, change = corrections(descriptor, residuals, solver)
     else:
         pair = _factor_position_and_velocity(system, descriptor, solver)
-        move, change = eqx.filter_vmap(Factored.correction)(pair, residuals)
+        move, change = eqx.filter_vmap(KKTSystem.correction)(pair, residuals)
     return move, change
 
 
@@ -354,7 +307,7 @@ def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
     system, (q, v) = problem.system, end
     descriptor = system.descriptor(q, v, problem.t)
     if _one_matrix(system):
-        geometric = every = Factored(descriptor, problem.solver)
+        geometric = every = KKTSystem(descriptor, problem.solver)
     else:
         arrays, rest = eqx.partition(
             _factor_position_and_velocity(system, descriptor, problem.solver), eqx.is_array
@@ -414,12 +367,10 @@ def _projection_loop(
         descriptor = evaluation.equations.descriptor
         if not linear:
             descriptor = descriptor.mask_rows(jnp.where(there | looking, True, structure.geometric))
-        factored = Factored(descriptor, problem.solver)
-        both = jax.vmap(lambda right: factored.multipliers(right, problem.solver.max_steps))
+        factored = KKTSystem(descriptor, problem.solver)
+        both = jax.vmap(factored.iterated)
         multipliers = both(jnp.stack([evaluation.gap, evaluation.rate]))
-        step, change = jax.vmap(lambda x: descriptor.inverse_mass(descriptor.apply_CT(x)))(
-            multipliers
-        )
+        step, change = jax.vmap(factored.moved_by)(multipliers)
         v = jnp.where(there & ~looking, here.v - change, here.v)
         q = system.retract(here.q, jnp.where(looking, 0.0, -step))
         # Geometric rows are linear in v: one step at the right place does.

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
-from .._linalg import motion_solver, REGULARISATION
+from .._linalg import KKTSystem, motion_solver, REGULARISATION
 from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -40,7 +40,7 @@ from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._monitor import SingularCrossings, update_crossings
-from ._projection import attach_projection_jvp, closed_enough, Factored, MET, MOST_STEPS, SMALL
+from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 
 
 # Proximal steps for the way back onto the constraints, with the larger mu, as in
@@ -166,7 +166,7 @@ class _Solved(NamedTuple):
     change: Float[Array, " nv"]
     acceleration: Float[Array, " nv"]
     across: Float[Array, "2 nv"]
-    factored: Factored | None
+    factored: KKTSystem | None
     failed: BoolScalar
 
 
@@ -332,7 +332,7 @@ def _solved(
         kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, True))
     motion = motion_solver()
     shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
-    factored = Factored(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
+    factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
     rights = [
         evaluation.gap,
         jnp.where(purpose.opening & ~geometric, 0.0, evaluation.rate),
@@ -348,8 +348,8 @@ def _solved(
     ]
     # All at once: in a small system operations cost more than what they do.
     passes = jnp.array([_PASSES, _PASSES, factored.solver.max_steps, _PASSES, _PASSES])
-    multipliers = jax.vmap(factored.multipliers)(jnp.stack(rights), passes)
-    found = jax.vmap(lambda x: kept.inverse_mass(kept.apply_CT(x)))(multipliers)
+    multipliers = jax.vmap(factored.iterated)(jnp.stack(rights), passes)
+    found = jax.vmap(factored.moved_by)(multipliers)
     if shared:
         acceleration = acceleration - found[2]
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)

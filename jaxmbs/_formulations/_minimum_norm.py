@@ -9,15 +9,13 @@ from jaxtyping import Array, Float
 from .. import _checks, _settings
 from .._custom_types import Numbers, Setting
 from .._linalg import (
-    AbstractFactor,
     cholesky,
     cholesky_solve,
     constrained,
+    KKTSystem,
     motion_solver,
     ProximalCholesky,
-    pseudosolve,
     REGULARISATION,
-    SchurOperator,
     unit_rows,
 )
 from .._linalg._pivoted_qr import Pseudoinverse
@@ -86,21 +84,15 @@ class MinimumNorm(AbstractFormulation):
 
 
 def _block_sparse(equations: Equations) -> Accelerations:
-    descriptor, force = equations.descriptor, equations.force
-    solver = ProximalCholesky(regularisation=REGULARISATION)
+    force, factor = equations.force, equations.factor
     # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
     # one, whose derivative `pseudosolve` knows.
-    rows = unit_rows(descriptor)
-    operator = SchurOperator(rows)
-    if equations.factor is None:
-        state = solver.init(operator, {})
-    else:
-        state = eqx.tree_at(lambda f: f.scale, equations.factor, jnp.ones_like(rows.scale))
-    right = descriptor.apply_C(descriptor.inverse_mass(force)) - equations.offset
-    right = right / rows.scale
-    multipliers = _least(operator, right, solver, state) / rows.scale
-    left = force - descriptor.apply_CT(multipliers)
-    return outcome(descriptor.inverse_mass(left), multipliers)
+    rows = unit_rows(equations.descriptor)
+    if factor is not None:
+        factor = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(rows.scale))
+    system = KKTSystem(rows, ProximalCholesky(regularisation=REGULARISATION), factor)
+    multipliers = _least(system, system.missing(force, equations.offset / rows.scale))
+    return outcome(system.motion(force, multipliers), multipliers / rows.scale)
 
 
 def _rounded(equations: Equations) -> Accelerations:
@@ -110,12 +102,7 @@ def _rounded(equations: Equations) -> Accelerations:
 
 
 @eqx.filter_custom_jvp
-def _least(
-    operator: SchurOperator,
-    right: Float[Array, " rows"],
-    solver: ProximalCholesky,
-    state: AbstractFactor,
-) -> Float[Array, " rows"]:
+def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
     """S^+ right. Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S
     with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back,
     by the same solve."""
@@ -127,7 +114,7 @@ def _least(
 
     def step(carry: Any) -> Any:
         x, change, _, count = carry
-        missing, _, _ = solver.compute(state, right - operator.mv(x), {})
+        missing = system.iterated(right - system.descriptor.apply_C(system.moved_by(x)))
         return x + missing, jnp.max(jnp.abs(missing), initial=0.0), change, count + 1
 
     infinite = jnp.asarray(jnp.inf, right.dtype)
@@ -138,10 +125,7 @@ def _least(
 def _least_jvp(primals: Any, tangents: Any) -> Any:
     """The derivative at constant rank is that of the solve, which `pseudosolve` knows."""
 
-    def solve(operator: SchurOperator, right: Array, solver: Any, state: AbstractFactor) -> Array:
-        return pseudosolve(operator, right, solver, state)
-
-    first, change = eqx.filter_jvp(solve, primals, tangents)
+    first, change = eqx.filter_jvp(KKTSystem.multipliers, primals, tangents)
     return _least(*primals), jnp.zeros_like(first) if change is None else change
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._linalg import directional_derivative, motion_solver, saddle_point
+from .._linalg import directional_derivative, KKTSystem, motion_solver, saddle_point
 from ._continuation import Continuation, find
 from ._geometric_rows import geometric_descriptor, position_residual
 from ._search import Problem, slope_of
@@ -53,11 +53,8 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
         return jnp.concatenate([hessian(u) + descriptor.apply_CT(force), descriptor.apply_C(u)])
 
     def solve(_: Any, right: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
-        solver = motion_solver()
         solution = saddle_point(
-            descriptor,
-            descriptor.factor(solver.regularisation),
-            solver,
+            KKTSystem(descriptor, motion_solver()),
             hessian,
             (right[:nv], right[nv:]),
             rtol=_DERIVATIVE_RTOL,

@@ -35,6 +35,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg import (
     AbstractDescriptor,
+    KKTSystem,
     motion_solver,
     ProximalCholesky,
     saddle_point,
@@ -167,9 +168,9 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
     def step(here: Any) -> Any:
         q, moved, _, count = here
         descriptor, gap = geometric_descriptor(system, q, t), position_residual(system, q, t)
-        factor = descriptor.factor(_damping(_error(descriptor, gap, size)))
-        multipliers = factor.solve(gap / factor.scale) / factor.scale
-        step = -descriptor.inverse_mass(descriptor.apply_CT(multipliers))
+        damping = _damping(_error(descriptor, gap, size))
+        damped = KKTSystem(descriptor, ProximalCholesky(damping, max_steps=1, clean=False))
+        step = -damped.moved_by(damped.iterated(gap))
         length = jnp.sqrt(step @ descriptor.mass(step)) / size
         return system.retract(q, step), length, moved, count + 1
 
@@ -218,9 +219,7 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
         clean=False,
     )
     found = saddle_point(
-        descriptor,
-        descriptor.factor(solver.regularisation),
-        solver,
+        KKTSystem(descriptor, solver),
         lambda u: hessian(u) + jnp.where(checking, _FLAT, 0.0) * descriptor.mass(u),
         (force, jnp.where(checking, 0.0, -gap)),
         rtol=_STEP_RTOL,

@@ -14,6 +14,7 @@ from ._descriptor import (
 )
 from ._directional import directional_derivative as directional_derivative
 from ._gathering import gather as gather, scatter_add as scatter_add
+from ._kkt import correction as correction, corrections as corrections, KKTSystem as KKTSystem
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
 from ._proximal import (
     damped_solver as damped_solver,
@@ -21,7 +22,6 @@ from ._proximal import (
     ProximalCholesky as ProximalCholesky,
     REGULARISATION as REGULARISATION,
 )
-from ._pseudosolve import pseudosolve as pseudosolve
 from ._rank import (
     AbstractQRMethod as AbstractQRMethod,
     BatchedQR as BatchedQR,

@@ -20,9 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._descriptor import AbstractDescriptor
+from ._kkt import KKTSystem
 from ._proximal import ProximalCholesky
-from ._pseudosolve import pseudosolve
-from ._schur import SchurOperator
 from ._unit_rows import unit_rows
 
 
@@ -38,20 +37,22 @@ def constrained(
     A `solver` that does not clean leaves rounding in the null space of C^T, which is nothing in a;
     the derivative is always that of the cleaned solution.
     """
-    equations = _UnitEquations(descriptor, solver)
-    multipliers = equations.multipliers(force, offset / equations.rows.scale, solver)
-    return equations.motion(force, multipliers), multipliers / equations.rows.scale
+    rows = unit_rows(descriptor)
+    system = KKTSystem(rows, solver)
+    multipliers = system.multipliers(system.missing(force, offset / rows.scale))
+    return system.motion(force, multipliers), multipliers / rows.scale
 
 
 @constrained.def_jvp
 def _constrained_jvp(primals: Any, tangents: Any) -> Any:
     descriptor, force, offset, given = primals
-    cleaning = ProximalCholesky(given.regularisation)
-    equations = _UnitEquations(descriptor, cleaning)
-    scale = equations.rows.scale
-    multipliers = equations.multipliers(force, offset / scale, cleaning)
-    motion = equations.motion(force, multipliers)
-    left = offset / scale - equations.rows.apply_C(motion)
+    rows = unit_rows(descriptor)
+    # In rows of unit length the pseudoinverse in the metric of the diagonal of S is the ordinary
+    # one, whose derivative `pseudosolve` knows.
+    system = KKTSystem(rows, ProximalCholesky(given.regularisation))
+    multipliers = system.multipliers(system.missing(force, offset / rows.scale))
+    motion = system.motion(force, multipliers)
+    left = offset / rows.scale - rows.apply_C(motion)
 
     def conditions(descriptor: AbstractDescriptor, force: Any, offset: Any) -> Any:
         rows = unit_rows(descriptor)
@@ -66,32 +67,8 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
         for x, change in zip(met, changes, strict=True)
     )
     # What the null space holds of the first one, the second removes.
-    apart = equations.multipliers(against, jnp.zeros_like(rate), given)
-    change = equations.multipliers(balance, rate + apart, cleaning)
-    lengthened = (change - multipliers / scale * longer) / scale
-    return (motion, multipliers / scale), (equations.motion(balance, change), lengthened)
-
-
-class _UnitEquations:
-    """In rows of unit length, where the pseudoinverse in the metric of the diagonal of S is the
-    ordinary one, whose derivative `pseudosolve` knows."""
-
-    def __init__(self, descriptor: AbstractDescriptor, solver: ProximalCholesky):
-        self.rows = unit_rows(descriptor)
-        self._operator = SchurOperator(self.rows)
-        self._factor = solver.init(self._operator, {})
-
-    def multipliers(
-        self,
-        force: Float[Array, " nv"],
-        offset: Float[Array, " rows"],
-        solver: ProximalCholesky,
-    ) -> Float[Array, " rows"]:
-        """By any solver of the regularisation that the factor has."""
-        right = self.rows.apply_C(self.rows.inverse_mass(force)) - offset
-        return pseudosolve(self._operator, right, solver, self._factor)
-
-    def motion(
-        self, force: Float[Array, " nv"], multipliers: Float[Array, " rows"]
-    ) -> Float[Array, " nv"]:
-        return self.rows.inverse_mass(force - self.rows.apply_CT(multipliers))
+    rough = system.by(given)
+    apart = rough.multipliers(system.missing(against, jnp.zeros_like(rate)))
+    change = system.multipliers(system.missing(balance, rate + apart))
+    lengthened = (change - multipliers / rows.scale * longer) / rows.scale
+    return (motion, multipliers / rows.scale), (system.motion(balance, change), lengthened)

@@ -19,8 +19,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from ._descriptor import AbstractDescriptor, AbstractFactor
-from ._proximal import ProximalCholesky
+from ._kkt import KKTSystem
 
 
 Pair = tuple[Float[Array, " nv"], Float[Array, " rows"]]
@@ -56,9 +55,7 @@ class _Carry(NamedTuple):
 
 
 def saddle_point(
-    descriptor: AbstractDescriptor,
-    factor: AbstractFactor,
-    solver: ProximalCholesky,
+    system: KKTSystem,
     hessian: Product,
     right: Pair,
     *,
@@ -69,17 +66,17 @@ def saddle_point(
 
     **Arguments:**
 
-    - `descriptor`: M and C; `factor`: its factor for the regularisation of `solver`.
+    - `system`: M and C, factored.
     - `hessian`: u -> H u. `right`: f and g.
     - `rtol`: of the projected residual, relative to the right-hand side, in the metric of M^-1.
     - `max_steps`: products with H at most; with 0, H counts as M.
     """
 
+    descriptor = system.descriptor
+
     def precondition(left: Pair) -> Pair:
-        force, gap = left
-        wanted = descriptor.apply_C(descriptor.inverse_mass(force)) - gap
-        multipliers, _, _ = solver.compute(factor, wanted, {})
-        return descriptor.inverse_mass(force - descriptor.apply_CT(multipliers)), multipliers
+        multipliers = system.iterated(system.missing(*left))
+        return system.motion(left[0], multipliers), multipliers
 
     def going(c: _Carry) -> BoolScalar:
         done = (c.size <= rtol**2 * c.scale) | ~c.convex | (c.count > max_steps)
