@@ -14,23 +14,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from .._linalg._concrete_rank import RANK_TOLERANCE
 from ._study import States, Study
-
-
-# As `QR()` of `analyze`: relative to the largest singular value.
-_RANK = 1e-9
-
-
-class Spaces(NamedTuple):
-    """At one state: singular values of the scaled C, its `rank`, its left null space (rows, p)
-    and its null space (nv, k); the left and the null space of its geometric rows."""
-
-    values: np.ndarray
-    rank: int
-    left: np.ndarray
-    right: np.ndarray
-    geometric_left: np.ndarray
-    geometric_right: np.ndarray
 
 
 class Rows(eqx.Module):
@@ -73,42 +58,6 @@ def scaled(at: States) -> Scaled:
     return Scaled(matrix / rows[:, :, None], rows, columns)
 
 
-def spaces(matrix: np.ndarray, geometric: np.ndarray) -> Spaces:
-    """Of one scaled C."""
-    values, rank, left, right = _decomposed(matrix)
-    if geometric.all():
-        return Spaces(values, rank, left, right, left, right)
-    _, _, some, free = _decomposed(matrix[geometric])
-    return Spaces(values, rank, left, right, some, free)
-
-
-def singular_values(matrix: np.ndarray, tolerance: float = _RANK) -> tuple[np.ndarray, int]:
-    """Of one scaled C, and its rank."""
-    if 0 in matrix.shape:
-        return np.zeros(0), 0
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return values, int(np.sum(values > tolerance * values[0]))
-
-
-def ranks(matrices: np.ndarray) -> np.ndarray:
-    """Of many scaled C (..., rows, nv)."""
-    if 0 in matrices.shape[-2:]:
-        return np.zeros(matrices.shape[:-2], int)
-    # What failed has no rank.
-    known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)
-    values = np.linalg.svd(np.where(known, matrices, 0.0), compute_uv=False)
-    return np.sum(values > _RANK * values[..., :1], axis=-1)
-
-
-def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, int, np.ndarray, np.ndarray]:
-    rows, columns = matrix.shape
-    if not rows:
-        return np.zeros(0), 0, np.zeros((0, 0)), np.eye(columns)
-    u, values, vt = np.linalg.svd(matrix)
-    rank = int(np.sum(values > _RANK * values[0]))
-    return values, rank, u[:, rank:], vt[rank:].T
-
-
 @eqx.filter_jit
 def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
     """Of C and Phi along every parameter, at every state."""
@@ -143,7 +92,7 @@ def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
     if not followed.shape[1]:
         return np.swapaxes(start, 1, 2) * columns
     gap = followed @ start + np.asarray(moved.held)
-    least = np.linalg.pinv(followed, rcond=_RANK) @ gap
+    least = np.linalg.pinv(followed, rcond=RANK_TOLERANCE) @ gap
     return np.swapaxes(start - least, 1, 2) * columns
 
 

@@ -19,9 +19,10 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import NumberList, Numbers, RealScalarLike, Setting
+from .._linalg._concrete_rank import spaces
 from .._solution import RESULTS
 from .._solvability._table import format_table
-from ._constraints import changes, changes_of_motion, following, scaled, spaces
+from ._constraints import changes, changes_of_motion, following, scaled
 from ._refusal import DesignError
 from ._study import States, states, Study
 
@@ -231,10 +232,11 @@ def _conditions(
     residual = np.asarray(moved.residual) / found.rows[:, structure.geometric_rows, None]
     rank, closure, ranks = [], [], []
     for k, matrix in enumerate(found.matrix):
-        here = spaces(matrix, structure.geometric)
+        here = spaces(matrix)
+        held = spaces(matrix[structure.geometric])
         across = np.einsum("ra,rcp,cb->abp", here.left, direct[k] + follow[k], here.right)
         rank.append(across.reshape(-1, len(study.names)))
-        closure.append(here.geometric_left.T @ residual[k])
+        closure.append(held.left.T @ residual[k])
         ranks.append(here.rank)
     sizes = amounts(study, np.asarray(design), float(at.system.characteristic_length()))
     whole = _norms(direct) + _norms(follow)

@@ -14,7 +14,7 @@ from .. import _settings
 from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._extras import optional
-from ._constraints import ranks
+from .._linalg._concrete_rank import ranks
 from ._logbook import Logbook
 from ._problem import FINE, look, Problem, sentence
 from ._record import Record

@@ -9,7 +9,8 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Setting
-from ._constraints import scaled, singular_values
+from .._linalg._concrete_rank import values_and_rank
+from ._constraints import scaled
 from ._guard import succeeded
 from ._study import design_vector, states, Study
 
@@ -78,7 +79,7 @@ def look(study: Study, design: Float[Array, " p"], what: str, kept: np.ndarray |
     succeeded(found.result, what)
     ranks, margins = [], [1.0]
     for k, matrix in enumerate(scaled(found).matrix):
-        values, rank = singular_values(matrix)
+        values, rank = values_and_rank(matrix)
         ranks.append(rank)
         wanted = rank if kept is None else int(kept[k])
         if wanted:
@@ -170,4 +171,4 @@ def _passed(
 
 def _rank_at_zero(way: _Way, fraction: float) -> int:
     found = scaled(states(way.study, way.design(fraction)))
-    return min(singular_values(m, _ZERO)[1] for m in found.matrix)
+    return min(values_and_rank(m, _ZERO)[1] for m in found.matrix)

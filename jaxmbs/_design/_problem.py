@@ -13,11 +13,11 @@ from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._linalg import normalise_rows
+from .._linalg._concrete_rank import ranks
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._sweep._answers import code_of, sentences
 from .._system import AbstractSystem
-from ._constraints import ranks
 from ._objective import across, an_objective, Objective
 from ._refusal import DesignError
 from ._slopes import slopes

@@ -2,16 +2,12 @@
 
 import numpy as np
 
+from .._linalg._concrete_rank import RANK_TOLERANCE, spaces
 from .._system import Structure
 
 
-# Singular values below this, relative to the largest, count as zero: rows of unit length, lengths
-# relative to the characteristic length.
-_RANK = 1e-9
-
-
 def null_space(
-    matrix: np.ndarray, structure: Structure, length: float, tolerance: float = _RANK
+    matrix: np.ndarray, structure: Structure, length: float, tolerance: float = RANK_TOLERANCE
 ) -> np.ndarray:
     """Velocities (nv, k) that span the null space of rows of C, orthonormal with lengths
     relative to the characteristic length."""
@@ -19,11 +15,7 @@ def null_space(
     scaled = matrix * unit
     sizes = np.linalg.norm(scaled, axis=1)
     scaled = scaled[sizes > 0] / sizes[sizes > 0, None]
-    if not scaled.shape[0]:
-        return np.diag(unit)
-    _, values, basis = np.linalg.svd(scaled)
-    rank = int(np.sum(values > tolerance * values[0]))
-    return basis[rank:].T * unit[:, None]
+    return spaces(scaled, tolerance).right * unit[:, None]
 
 
 def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:

@@ -5,7 +5,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .._linalg import cholesky, cholesky_solve
-from .._linalg._pivoted_qr import Pseudoinverse, RANK_TOLERANCE, reflect
+from .._linalg._concrete_rank import RANK_TOLERANCE
+from .._linalg._pivoted_qr import Pseudoinverse, reflect
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted

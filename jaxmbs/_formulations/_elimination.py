@@ -8,7 +8,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .. import _settings
 from .._custom_types import BoolScalar, Scalar, Setting
-from .._linalg._pivoted_qr import Pseudoinverse, RANK_TOLERANCE, reflect
+from .._linalg._concrete_rank import RANK_TOLERANCE
+from .._linalg._pivoted_qr import Pseudoinverse, reflect
 from .._solution import RESULTS
 from .._system import Equations, Structure
 from ._mass_weighted import mass_weighted, MassWeighted

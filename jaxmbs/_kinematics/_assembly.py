@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
+from .._linalg._concrete_rank import values_and_rank
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, Structure, takes_state
 from ._continuation import driver_way
@@ -227,12 +228,9 @@ def _end_of_branch(
         unit = "m" if structure.length_rows[row] else "rad"
         value = wanted[row] + (1 - part) * led[row]
         ends.append(f"{structure.row_names[row]!r} at {value:.6g} {unit} of {wanted[row]:.6g}")
-    before, there = (
-        np.linalg.svd(scaled_geometric_matrix(system, q, t), compute_uv=False)
-        for q in (start, assembly.q)
-    )
-    generic = int(np.sum(before > _FULL * before[0]))
-    rank = min(generic, int(np.sum(there > _SINGULAR * there[0])))
+    before, there = (np.asarray(scaled_geometric_matrix(system, q, t)) for q in (start, assembly.q))
+    generic = values_and_rank(before, _FULL)[1]
+    rank = min(generic, values_and_rank(there, _SINGULAR)[1])
     dead = f", a dead point: the rank falls from {generic} to {rank}" if rank < generic else ""
     return f" It ended with {', '.join(ends)}{dead}."
 

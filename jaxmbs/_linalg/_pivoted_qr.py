@@ -21,15 +21,13 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import IntScalar
+from ._concrete_rank import RANK_TOLERANCE
 from ._pseudosolve import pseudosolve
 
 
 # Columns whose squared lengths differ by less than this, relatively, are equally long: the first
 # of them is taken, so that rounding decides nothing where all rows have unit length.
 _TIE = 1e-6
-
-# A pivot of a matrix with rows of unit length below this is rounding: the tolerance of verdicts.
-RANK_TOLERANCE = 1e-9
 
 
 class Reflected(eqx.Module):

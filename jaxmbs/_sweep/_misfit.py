@@ -15,7 +15,8 @@ from .._errors import ModelError
 from .._formulations._truncated import Truncated
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
-from .._linalg._pivoted_qr import RANK_TOLERANCE, substitute_lower
+from .._linalg._concrete_rank import spaces, values_and_rank
+from .._linalg._pivoted_qr import substitute_lower
 from .._reactions import Axes, reactions, wrench_maps
 from .._solution import RESULTS
 from .._solvability._analyze import scaled_constraint_matrix
@@ -124,9 +125,11 @@ class Misfit(AbstractQuestion):
             )
         matrix = np.asarray(scaled_constraint_matrix(exact, q, v, t)[0])
         geometric = exact.structure.geometric
-        self.rank, self.rank_geometric = _rank(matrix), _rank(matrix[geometric])
+        self.rank, self.rank_geometric = (
+            values_and_rank(rows)[1] for rows in (matrix, matrix[geometric])
+        )
         whole = np.asarray(scaled_geometric_matrix(exact, q, t))
-        basis = _few_rows(np.linalg.svd(whole)[0][:, self.rank_geometric :])
+        basis = _few_rows(spaces(whole).left)
         self.basis = jnp.asarray(basis)
         self.contradictions = tuple(_contradiction(exact.structure, x) for x in basis.T)
         found = reactions(exact, q, v, t, jnp.zeros((len(exact.structure.rows),), q.dtype))
@@ -176,12 +179,6 @@ class Misfit(AbstractQuestion):
         misfit = substitute_lower(lower, across.T @ system.scaled_residual(q, t))
         lengths = np.array([c.unit == "m" for c in self.contradictions])
         return misfit * jnp.where(lengths, system.characteristic_length(), 1.0)
-
-
-def _rank(matrix: np.ndarray) -> int:
-    """As `analyze` decides it."""
-    values = np.linalg.svd(matrix, compute_uv=False) if matrix.size else np.zeros(1)
-    return int(np.sum(values > RANK_TOLERANCE * values[0]))
 
 
 def _seconds(layout: PlaceLayout) -> np.ndarray:

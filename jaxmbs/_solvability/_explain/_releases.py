@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ... import _settings
 from ..._custom_types import RealScalarLike, Setting
 from ..._linalg import normalise_rows
+from ..._linalg._concrete_rank import values_and_rank
 from ..._system import AbstractSystem, ReleaseOption, takes_state
 from .._report import Solvability
 
@@ -134,8 +135,7 @@ class _Trial:
         """Is the rank as before? Then every reaction is unique, as nothing is in excess."""
         replaced = {o.constraint: _unit(o.rows * self._columns) for o in chosen}
         rows = [replaced.get(name, own) for name, own in self._rows.items()]
-        values = np.linalg.svd(np.concatenate(rows), compute_uv=False)
-        return int(np.sum(values > self._threshold * values[0])) == self._rank
+        return values_and_rank(np.concatenate(rows), self._threshold)[1] == self._rank
 
     def _saved_by(self, option: ReleaseOption) -> int:
         rows = _unit(option.rows * self._columns)
