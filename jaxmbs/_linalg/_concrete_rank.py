@@ -1,0 +1,53 @@
+"""Ranks and null spaces of concrete matrices, in NumPy, where an answer decides what is said or
+which program runs. In compiled programs: `_rank.py`.
+
+One policy: what is above `RANK_TOLERANCE` times the largest singular value counts, rows being of
+unit length and lengths relative to the characteristic length.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+# Relative to the largest singular value, or to the first pivot.
+RANK_TOLERANCE = 1e-9
+
+
+class Spaces(NamedTuple):
+    """Singular values (k,), descending, the rank, and orthonormal bases of the left null space
+    (m, m - rank) and of the null space (n, n - rank)."""
+
+    values: np.ndarray
+    rank: int
+    left: np.ndarray
+    right: np.ndarray
+
+
+def spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> Spaces:
+    """Of one matrix (m, n)."""
+    rows, columns = matrix.shape
+    if 0 in matrix.shape:
+        return Spaces(np.zeros(0), 0, np.eye(rows), np.eye(columns))
+    left, values, right = np.linalg.svd(matrix)
+    rank = int(np.sum(values > tolerance * values[0]))
+    return Spaces(values, rank, left[:, rank:], right[rank:].T)
+
+
+def values_and_rank(
+    matrix: np.ndarray, tolerance: float = RANK_TOLERANCE
+) -> tuple[np.ndarray, int]:
+    """Singular values (k,), descending, of one matrix (m, n), and its rank."""
+    if 0 in matrix.shape:
+        return np.zeros(0), 0
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values, int(np.sum(values > tolerance * values[0]))
+
+
+def ranks(matrices: np.ndarray) -> np.ndarray:
+    """Of many matrices (..., m, n). What is not finite counts as zero."""
+    if 0 in matrices.shape[-2:]:
+        return np.zeros(matrices.shape[:-2], int)
+    known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)
+    values = np.linalg.svd(np.where(known, matrices, 0.0), compute_uv=False)
+    return np.sum(values > RANK_TOLERANCE * values[..., :1], axis=-1)

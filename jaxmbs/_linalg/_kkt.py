@@ -1,0 +1,109 @@
+"""The descriptor form at one state with the factor of S + mu I: the KKT system, solved.
+
+    [ M  C^T ] [ a      ]   [ f ]
+    [ C   0  ] [ lambda ] = [ g ]
+
+Everything that is asked of M, C and their factor at a state is asked here: multipliers of least
+norm, what they move, the shortest way back onto the constraints, the motion that they allow.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import IntScalar
+from ._descriptor import AbstractDescriptor, AbstractFactor
+from ._proximal import ProximalCholesky
+from ._pseudosolve import pseudosolve
+from ._schur import SchurOperator
+
+
+class KKTSystem(eqx.Module):
+    """M and C with the factor of S + mu I, S = C M^-1 C^T.
+
+    **Arguments:**
+
+    - `descriptor`: M and C.
+    - `solver`: how multipliers are iterated with that factor, and its mu.
+    - `factor`: if it is there already, for the mu of the solver.
+    """
+
+    descriptor: AbstractDescriptor
+    factor: AbstractFactor
+    solver: ProximalCholesky
+
+    def __init__(
+        self,
+        descriptor: AbstractDescriptor,
+        solver: ProximalCholesky,
+        factor: AbstractFactor | None = None,
+    ):
+        self.descriptor, self.solver = descriptor, solver
+        self.factor = descriptor.factor(solver.regularisation) if factor is None else factor
+
+    def by(self, solver: ProximalCholesky) -> "KKTSystem":
+        """With another solver of the same mu."""
+        return KKTSystem(self.descriptor, solver, self.factor)
+
+    def missing(
+        self, force: Float[Array, " nv"], offset: Float[Array, " rows"]
+    ) -> Float[Array, " rows"]:
+        """C M^-1 f - g, which multipliers are to take away."""
+        return self.descriptor.apply_C(self.descriptor.inverse_mass(force)) - offset
+
+    def multipliers(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """S^+ right, with its derivative at constant rank (`pseudosolve`)."""
+        return pseudosolve(SchurOperator(self.descriptor), right, self.solver, self.factor)
+
+    def iterated(
+        self, right: Float[Array, " rows"], steps: int | IntScalar | None = None
+    ) -> Float[Array, " rows"]:
+        """S^+ right in at most so many proximal steps, if not those of the solver, without a
+        derivative."""
+        solver = self.solver
+        if steps is not None:
+            solver = eqx.tree_at(lambda s: s.max_steps, solver, steps)
+        return solver.compute(self.factor, right, {})[0]
+
+    def proximal(
+        self, right: Float[Array, "rows k"], start: Float[Array, "rows k"], steps: int
+    ) -> Float[Array, "rows k"]:
+        """So many proximal steps of several columns, in scaled rows (see `AbstractFactor`):
+        multipliers for a start of zero, null parts of the start for a right-hand side of zero (see
+        `ProximalCholesky`). Without a derivative."""
+        solve, mu = jax.vmap(self.factor.solve, 1, 1), self.solver.regularisation
+        return lax.fori_loop(0, steps, lambda _, x: solve(right + mu * x), start)
+
+    def moved_by(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        """M^-1 C^T lambda."""
+        return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
+
+    def correction(self, rate: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        """M^-1 C^T S^+ rate: the shortest change of velocity, in the mass metric, that changes
+        C v by the rate."""
+        return self.moved_by(self.multipliers(rate))
+
+    def motion(
+        self, force: Float[Array, " nv"], multipliers: Float[Array, " rows"]
+    ) -> Float[Array, " nv"]:
+        """M^-1 (f - C^T lambda)."""
+        return self.descriptor.inverse_mass(force - self.descriptor.apply_CT(multipliers))
+
+
+def correction(
+    descriptor: AbstractDescriptor, rate: Float[Array, " rows"], solver: ProximalCholesky
+) -> Float[Array, " nv"]:
+    """`KKTSystem.correction` of one rate."""
+    return corrections(descriptor, rate[None], solver)[0]
+
+
+def corrections(
+    descriptor: AbstractDescriptor, rates: Float[Array, "k rows"], solver: ProximalCholesky
+) -> Float[Array, "k nv"]:
+    """`correction` of several rates with one factor."""
+    count, size = rates.shape[0], descriptor.shape
+    if not size[0]:
+        return jnp.zeros((count, size[1]), rates.dtype)
+    return jax.vmap(KKTSystem(descriptor, solver).correction)(rates)
