@@ -38,6 +38,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], jm.MultibodySystem]] = {
     "certify": (jm.certify, FREE),
     "assemble": (lambda s, q, v, t: jm.assemble(s, q, t, throw=False), DRIVEN),
     "consistent_state": (jm.consistent_state, DRIVEN),
+    "equilibrium": (lambda s, q, v, t: jm.equilibrium(s, q, t, throw=False), FREE),
     "kinematics": (lambda s, q, v, t: jm.kinematics(s, q, two(t), throw=False), DRIVEN),
     "inverse_dynamics": (
         lambda s, q, v, t: jm.inverse_dynamics(s, q, two(t), throw=False),
@@ -59,8 +60,7 @@ def primitives(jaxpr: Any) -> Iterator[str]:
 
 
 class TestCallbacks:
-    """But those of derivatives, whose solves lineax checks (`_linalg/_pseudosolve.py`);
-    `equilibrium` takes some."""
+    """But those of derivatives, whose solves lineax checks (`_linalg/_pseudosolve.py`)."""
 
     @pytest.mark.parametrize("name", QUESTIONS)
     def test_every_question_is_exported_for_accelerators_and_calls_nothing(self, name):

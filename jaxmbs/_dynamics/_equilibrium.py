@@ -6,8 +6,9 @@ Virtual displacements satisfy C dq = 0, all rows, so what must vanish is the for
 
 whatever the mass M that only chooses the projection. With K = -P^T (dr/dq) P = U s V^T in
 coordinates relative to the characteristic length, Newton's step is P V s^+ U^T r; it finds any
-stationary point. P V s^+ V^T r, which takes |K| = V s V^T in the place of K, is the same next to
-a stable equilibrium and goes with the force elsewhere (Dauphin et al. 2014), so it comes first.
+stationary point. (Multipliers are held in dr/dq: as C P = 0, their change has no part in K.)
+P V s^+ V^T r, which takes |K| = V s V^T in the place of K, is the same next to a stable
+equilibrium and goes with the force elsewhere (Dauphin et al. 2014), so it comes first.
 One decomposition serves both. Where K vanishes along a force the step is as long as is allowed.
 
 None of this has a derivative; a last Newton step with K^+ held constant has that of the implicit
@@ -27,7 +28,7 @@ from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
-from .._linalg import AbstractDescriptor, correction, motion_solver
+from .._linalg import KKTSystem, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -146,7 +147,8 @@ def _equilibrium(
     last = lax.stop_gradient(_search(*stop_gradient((system, q, t)), max_steps))
     near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
-    step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t), 0.0)
+    held = _Held(*stop_gradient((system, near, t))).multipliers
+    step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t, held), 0.0)
     settled = system.retract(near, step)
     descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
@@ -195,11 +197,11 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
     rest = jnp.zeros_like(x.way)
     q, met = project_position(system, x.q, t, motion_solver())
-    descriptor = system.descriptor(q, rest, t)
-    tangent = jax.vmap(lambda d: _tangential(descriptor, d), out_axes=1)(jnp.diag(unit))
+    held = _Held(system, q, t)
+    tangent = jax.vmap(held.tangential, out_axes=1)(jnp.diag(unit))
 
     def after(step: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        force = _unbalanced(system, system.retract(q, tangent @ step), t)
+        force = _unbalanced(system, system.retract(q, tangent @ step), t, held.multipliers)
         return force, force
 
     slope, unbalanced = jax.jacfwd(after, has_aux=True)(rest)
@@ -231,19 +233,36 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     return _Iterate(q, way, unbalanced @ way, radius, compliance, steps, settled, met)
 
 
-def _tangential(
-    descriptor: AbstractDescriptor, displacement: Float[Array, " nv"]
+class _Held(eqx.Module):
+    """What the constraints do at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
+
+    rows: KKTSystem
+    multipliers: Float[Array, " rows"]
+
+    def __init__(self, system: AbstractSystem, q: Float[Array, " nq"], t: Scalar):
+        rest = jnp.zeros((system.structure.nv,), q.dtype)
+        self.rows = KKTSystem(system.descriptor(q, rest, t), motion_solver())
+        force = system.force(q, rest, t)
+        none = jnp.zeros((len(system.structure.rows),), q.dtype)
+        self.multipliers = self.rows.multipliers(self.rows.missing(force, none))
+
+    def tangential(self, displacement: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """P dq."""
+        rate = self.rows.descriptor.apply_C(displacement)
+        return displacement - self.rows.correction(rate)
+
+
+def _unbalanced(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    t: Scalar,
+    multipliers: Float[Array, " rows"],
 ) -> Float[Array, " nv"]:
-    """P dq."""
-    return displacement - correction(descriptor, descriptor.apply_C(displacement), motion_solver())
-
-
-def _unbalanced(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " nv"]:
-    """r = P^T F = M P M^-1 F."""
+    """F - C^T lambda, which is r where these are the multipliers. They may be those of q0 next to
+    q: along the displacements that C allows at q0 its change is that of r, as C dq = 0."""
     rest = jnp.zeros((system.structure.nv,), q.dtype)
-    descriptor = system.descriptor(q, rest, t)
-    free = descriptor.inverse_mass(system.force(q, rest, t))
-    return descriptor.mass(_tangential(descriptor, free))
+    pulled = system.descriptor(q, rest, t).apply_CT(multipliers)
+    return system.force(q, rest, t) - pulled
 
 
 def _explanation(
