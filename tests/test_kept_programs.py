@@ -2,6 +2,7 @@
 one was killed, and never where the user has settled it otherwise. Each test has a home of its
 own."""
 
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs.cli._app import app
+from jaxmbs.cli._compiler import compile_quickly
 
 
 # It tells how many of its programs were found, and how many written.
@@ -203,18 +205,36 @@ class TestCommandLine:
         assert result.stdout.startswith('{"mechanisms"')
 
 
-class TestSmallLoops:
-    def test_are_one_function_each_where_motions_only_run(self, monkeypatch: pytest.MonkeyPatch):
+class TestCompiler:
+    LOOPS, KERNELS = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_use_fusion_emitters"
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XLA_FLAGS", raising=False)
+
+    def test_small_loops_are_one_function_each_where_motions_only_run(self):
         assert CliRunner().invoke(app, ["simulate", "no.toml", "--end", "1"]).exit_code == 2
-        assert "xla_cpu_small_while_loop_byte_threshold" in os.environ["XLA_FLAGS"]
+        assert self.LOOPS in os.environ["XLA_FLAGS"]
+        assert self.KERNELS in os.environ["XLA_FLAGS"]
+
+    def test_other_questions_are_compiled_quickly(self):
+        assert CliRunner().invoke(app, ["analyze", "no.toml"]).exit_code == 2
+        assert self.LOOPS not in os.environ["XLA_FLAGS"]
+        assert self.KERNELS in os.environ["XLA_FLAGS"]
 
     def test_settings_of_the_user_stand(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
         assert CliRunner().invoke(app, ["simulate", "no.toml", "--end", "1"]).exit_code == 2
         assert os.environ["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false"
 
-    def test_motions_that_are_differentiated_are_left_alone(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.delenv("XLA_FLAGS", raising=False)
+    def test_motions_that_are_differentiated_are_left_alone(self):
         assert CliRunner().invoke(app, ["design", "no.toml"]).exit_code == 2
+        assert "XLA_FLAGS" not in os.environ
+
+    @pytest.mark.parametrize("version", ["0.5.3", "0.11.0", "1.0.0.dev1"])
+    def test_versions_that_may_not_know_the_flags_get_none(
+        self, version: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+        compile_quickly(small_loops=True)
         assert "XLA_FLAGS" not in os.environ

@@ -9,7 +9,8 @@ import typer
 from .. import mechanisms
 from .._errors import ModelError
 from . import _analyze, _demo, _design, _kinematics, _load, _simulate, _sweep
-from ._output import compile_small_loops_whole, keep_programs_quietly, print_json, refusing
+from ._compiler import compile_quickly
+from ._output import keep_programs_quietly, print_json, refusing
 
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ def analyze(
     json: JsonOption = False,
 ) -> None:
     """Solvability of reactions at the reference configuration."""
+    compile_quickly()
     with refusing():
         loaded = _load.load(model)
         request = _analyze.Request(
@@ -120,7 +122,7 @@ def simulate(
     json: JsonOption = False,
 ) -> None:
     """Forward dynamics from the initial velocities: the final state."""
-    compile_small_loops_whole()
+    compile_quickly(small_loops=True)
     with refusing():
         request = _simulate.Request(
             end=end,
@@ -151,6 +153,7 @@ def kinematics(
     json: JsonOption = False,
 ) -> None:
     """The motion of a mechanism whose drivers move every mobility."""
+    compile_quickly()
     with refusing():
         answer = _kinematics.answer(_load.load(model), end, every, out)
         if json:
@@ -278,6 +281,7 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """The mobile robot's report, and a picture of it in this folder."""
+    compile_quickly(small_loops=all_)
     with refusing():
         pictures = _demo.run(every=all_, quiet=json)
         if json:

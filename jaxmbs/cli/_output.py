@@ -1,7 +1,6 @@
 """What goes to standard output and standard error, and the exit status."""
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,10 +9,6 @@ from typing import Any
 
 from .._errors import ModelError
 from .._programs import keep_programs
-
-
-# In bytes; XLA's own is 1024.
-_SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=300000"
 
 
 class AnalysisFailed(RuntimeError):
@@ -46,11 +41,3 @@ def keep_programs_quietly() -> None:
         keep_programs()
     for warning in caught:
         print(f"jaxmbs: {warning.message}", file=sys.stderr)
-
-
-def compile_small_loops_whole() -> None:
-    """Have each loop over small arrays compiled as one function, which takes two thirds of the
-    time, and less to compile; unless the user has set the compiler's flags. For motions that are
-    not differentiated: what their derivatives loop over would compile for minutes. To be said
-    before the first program is compiled."""
-    os.environ.setdefault("XLA_FLAGS", _SMALL_LOOPS)

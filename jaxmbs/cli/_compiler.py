@@ -1,0 +1,32 @@
+"""How the command line has its programs compiled: each of them runs once or a few times, so that
+compiling takes longer than what is compiled."""
+
+import importlib.metadata
+import os
+
+
+# Of the compiler's two ways to write kernels the older one takes two thirds of the time.
+_QUICKLY = "--xla_cpu_use_fusion_emitters=false"
+
+# In bytes; XLA's own is 1024.
+_SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=300000"
+
+# The versions of jaxlib that were seen to know these flags: one that does not ends the process.
+_FIRST, _LAST = (0, 6), (0, 10)
+
+
+def compile_quickly(*, small_loops: bool = False) -> None:
+    """Have programs compiled for a single use, unless the user has set the compiler's flags. To be
+    said before the first program is compiled.
+
+    `small_loops`: each loop over small arrays as one function, which takes two thirds of the time
+    to run. For motions that are not differentiated: what their derivatives loop over would compile
+    for minutes.
+    """
+    if "XLA_FLAGS" in os.environ or not _FIRST <= _version() <= _LAST:
+        return
+    os.environ["XLA_FLAGS"] = f"{_QUICKLY} {_SMALL_LOOPS}" if small_loops else _QUICKLY
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(x) for x in importlib.metadata.version("jaxlib").split(".")[:2])
