@@ -42,7 +42,7 @@ jax.config.update("jax_enable_x64", True)
 
 # Mechanisms and how long they run (s).
 MECHANISMS = {
-    "slider-crank": 2.0,
+    "slider-crank": 5.0,
     "bennett": 2.0,
     "sarrus": 2.0,
     "three-crank-parallelogram": 2.0,
@@ -56,6 +56,9 @@ MECHANISMS = {
 SOLVERS = (dfx.Tsit5(), dfx.Dopri5(), dfx.Dopri8())
 TOLERANCES = tuple(10.0**-k for k in range(5, 12))
 REFERENCE_TOLERANCE = 1e-13
+
+# Random velocities are of this size (rad/s, characteristic lengths per second): inertia matters.
+SPEED = 5.0
 
 # Between saved states (s).
 EVERY = 0.1
@@ -73,7 +76,7 @@ def start_of(system: Any) -> Any:
     if not jnp.any(v):
         length = system.characteristic_length()
         unit = jnp.where(system.structure.length_columns, length, 1.0)
-        v = unit * np.random.default_rng(0).normal(size=v.shape)
+        v = SPEED * unit * np.random.default_rng(0).normal(size=v.shape)
     return jm.consistent_state(system, q, v)
 
 
@@ -118,7 +121,14 @@ def rows_of(name: str, duration: float) -> list[dict[str, Any]]:
     found = []
     for solver in SOLVERS:
         for rtol in TOLERANCES:
-            run = motion(system, start, times, solver, rtol)
+            try:
+                run = motion(system, start, times, solver, rtol)
+            except jm.SimulationError as error:
+                # Next to a singular configuration a tolerance may be below rounding.
+                print(
+                    f"{name:26s} {type(solver).__name__:7s} rtol {rtol:6.0e}: {error}", flush=True
+                )
+                continue
             fixed = seconds(lambda s=solver, r=rtol: motion(system, start, 1e-3 * times, s, r))
             whole = seconds(lambda s=solver, r=rtol: motion(system, start, times, s, r))
             change = jax.vmap(system.difference)(run.q, exact.q)
