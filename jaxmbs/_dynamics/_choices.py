@@ -11,11 +11,11 @@ from ._stabilisation import AbstractStabilisation, Projection
 
 
 def chosen_solver(solver: Any) -> dfx.AbstractSolver:
-    """`Dopri8` for None: the fastest at every error in `benchmarks/work_precision.py`.
+    """`Tsit5` for None.
 
     **Raises:** as all of these, `TypeError` for an object of another class, or the class itself.
     """
-    given = dfx.Dopri8() if solver is None else solver
+    given = dfx.Tsit5() if solver is None else solver
     such_as = "a Diffrax solver such as diffrax.Tsit5()"
     return _settings.instance(given, dfx.AbstractSolver, "solver", such_as)
 

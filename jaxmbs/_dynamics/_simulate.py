@@ -119,9 +119,10 @@ def simulate(
       `times` (s), from `start` to `end`; default start and end. Whether traced times are in
       order, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
-    - `solver`: any Diffrax solver, default `Dopri8` (chosen by `benchmarks/work_precision.py`).
-      Between the ends of its steps, where saved times and events may lie, it is ten times less
-      exact than there; `Tsit5` is not, and takes three times the steps. `controller`: any Diffrax
+    - `solver`: any Diffrax solver, default `Tsit5`. (`diffrax.Dopri8` takes a third of its steps
+      and half the time or less at equal error, `benchmarks/work_precision.py`; between the ends of
+      its steps, where saved times and events may lie, it is ten times less exact than there.)
+      `controller`: any Diffrax
       step size controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above
       0, as many coordinates are zero at times); one of them at least 2.2e-14, below which is
       rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
