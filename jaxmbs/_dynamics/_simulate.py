@@ -122,10 +122,9 @@ def simulate(
     - `solver`: any Diffrax solver, default `Tsit5`. (`diffrax.Dopri8` takes a third of its steps
       and half the time or less at equal error, `benchmarks/work_precision.py`; between the ends of
       its steps, where saved times and events may lie, it is ten times less exact than there.)
-      `controller`: any Diffrax
-      step size controller, default PID with `rtol` (0 to 1) and `atol` (m, rad, m/s, rad/s; above
-      0, as many coordinates are zero at times); one of them at least 2.2e-14, below which is
-      rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
+    - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
+      (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
+      2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
     - `adjoint`: of Diffrax, default `RecursiveCheckpointAdjoint` (reverse mode); `ForwardMode`;
       `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
