@@ -14,7 +14,7 @@ import random_mechanisms
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
-from jaxmbs._linalg import DenseDescriptor
+from jaxmbs._linalg import DenseKKTMatrices
 from jaxmbs._system import Equations
 from jaxmbs.io import model_from_tables
 
@@ -180,7 +180,7 @@ def padded(case):
 def equations_of(M, C, F, Gamma, structure=PARALLELOGRAM):
     arrays = map(jnp.asarray, (M, C, F, Gamma))
     M, C, F, Gamma = arrays
-    return Equations(DenseDescriptor(M, C), F, Gamma, structure)
+    return Equations(DenseKKTMatrices(M, C), F, Gamma, structure)
 
 
 def spoiled():

@@ -147,7 +147,7 @@ def _equilibrium(
     last = lax.stop_gradient(_search(*stop_gradient((system, q, t)), max_steps))
     near, met = project_position(system, last.q, t, motion_solver())
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
-    held = _Held(*stop_gradient((system, near, t))).multipliers
+    held = _HeldMultipliers(*stop_gradient((system, near, t))).multipliers
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t, held), 0.0)
     settled = system.retract(near, step)
     descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
@@ -197,7 +197,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
     rest = jnp.zeros_like(x.way)
     q, met = project_position(system, x.q, t, motion_solver())
-    held = _Held(system, q, t)
+    held = _HeldMultipliers(system, q, t)
     tangent = jax.vmap(held.tangential, out_axes=1)(jnp.diag(unit))
 
     def after(step: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
@@ -233,7 +233,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     return _Iterate(q, way, unbalanced @ way, radius, compliance, steps, settled, met)
 
 
-class _Held(eqx.Module):
+class _HeldMultipliers(eqx.Module):
     """What the constraints do at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
 
     rows: KKTSystem
@@ -244,7 +244,7 @@ class _Held(eqx.Module):
         self.rows = KKTSystem(system.descriptor(q, rest, t), motion_solver())
         force = system.force(q, rest, t)
         none = jnp.zeros((len(system.structure.rows),), q.dtype)
-        self.multipliers = self.rows.multipliers(self.rows.missing(force, none))
+        self.multipliers = self.rows.multipliers(self.rows.unconstrained_residual(force, none))
 
     def tangential(self, displacement: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """P dq."""

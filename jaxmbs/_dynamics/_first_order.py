@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._formulations import MinimumNorm
-from .._linalg import AbstractDescriptor, correction, motion_solver
+from .._linalg import AbstractKKTMatrices, correction, motion_solver
 from .._system import AbstractSystem
 from ._friction import solve_stage
 from ._watched import motion_only
@@ -119,7 +119,7 @@ def first_order(
 
 def displaced_state(
     system: AbstractSystem,
-    descriptor: AbstractDescriptor,
+    descriptor: AbstractKKTMatrices,
     state: tuple[Float[Array, " nq"], Float[Array, " nv"], Scalar],
     step: Float[Array, " nv"],
     change: Float[Array, " nv"],

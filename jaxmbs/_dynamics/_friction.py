@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
-from .._linalg import AbstractDescriptor, directional_derivative
+from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, takes_state
@@ -263,11 +263,11 @@ def _series(
     return solve
 
 
-def _size(descriptor: AbstractDescriptor, force: Float[Array, " nv"]) -> Scalar:
+def _size(descriptor: AbstractKKTMatrices, force: Float[Array, " nv"]) -> Scalar:
     """sqrt(f^T M^-1 f): the size of a generalized force, whatever its units."""
     return jnp.sqrt(jnp.maximum(force @ descriptor.inverse_mass(force), 0.0))
 
 
-def _size_of_velocity(descriptor: AbstractDescriptor, v: Float[Array, " nv"]) -> Scalar:
+def _size_of_velocity(descriptor: AbstractKKTMatrices, v: Float[Array, " nv"]) -> Scalar:
     """sqrt(v^T M v)."""
     return jnp.sqrt(jnp.maximum(v @ descriptor.mass(v), 0.0))

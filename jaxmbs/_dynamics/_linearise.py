@@ -16,7 +16,7 @@ from jaxtyping import Array, Complex, Float
 from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import geometric_descriptor
-from .._linalg import AbstractDescriptor, corrections, directional_derivative, motion_solver
+from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
 from .._system import AbstractSystem, takes_state
 from ._first_order import constant_axes, first_order, TurningAxes
 from ._initial import check_state
@@ -254,7 +254,7 @@ def transport_bases(
 
 
 def _transport_basis(
-    descriptor: AbstractDescriptor, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
+    descriptor: AbstractKKTMatrices, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
 ) -> Float[Array, "nv k"]:
     """In the null space, and orthonormal to first order."""
     if not basis.shape[1]:

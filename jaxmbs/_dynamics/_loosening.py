@@ -71,7 +71,7 @@ def rank_increases_off_manifold(
         right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / scale)
         start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
         found = factored.proximal(right, start, _SOLVES)
-        shortest = factored.moved_by(found[:, 0] / scale)
+        shortest = factored.response(found[:, 0] / scale)
         admissible = motion - shortest
         admissible = admissible * (_STEP / _largest(admissible / length))
         there = system.retract(here, jnp.where(first, admissible, -shortest))

@@ -26,7 +26,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor, KKTSystem, ProximalCholesky
+from .._linalg import AbstractKKTMatrices, KKTSystem, ProximalCholesky
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
@@ -146,7 +146,7 @@ def update_crossings(
 
 
 def _carried(
-    descriptor: AbstractDescriptor,
+    descriptor: AbstractKKTMatrices,
     found: tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]],
     now: Scalar,
     last: SingularCrossings,
@@ -180,7 +180,9 @@ def _carried(
     return after, passed
 
 
-def _descriptor(system: AbstractSystem, y: Float[Array, " state"], t: Scalar) -> AbstractDescriptor:
+def _descriptor(
+    system: AbstractSystem, y: Float[Array, " state"], t: Scalar
+) -> AbstractKKTMatrices:
     nq = system.structure.nq
     return system.descriptor(y[:nq], y[nq : nq + system.structure.nv], t)
 
@@ -210,7 +212,7 @@ def _smallest(
 
 
 def _values(
-    descriptor: AbstractDescriptor, scale: Float[Array, " rows"], basis: Float[Array, "rows k"]
+    descriptor: AbstractKKTMatrices, scale: Float[Array, " rows"], basis: Float[Array, "rows k"]
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values within the space of an orthonormal basis."""
     force = _by_column(descriptor.apply_CT)(basis / scale[:, None])

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
 from .._linalg import (
-    AbstractDescriptor,
+    AbstractKKTMatrices,
     constrained,
     correction,
     corrections,
@@ -74,7 +74,7 @@ def _one_matrix(system: AbstractSystem) -> bool:
 
 
 def _factor_position_and_velocity(
-    system: AbstractSystem, descriptor: AbstractDescriptor, solver: ProximalCholesky
+    system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
 ) -> KKTSystem:
     """By the geometric rows, and by all (with a leading axis): two matrices of one pattern,
     factored in one program."""
@@ -86,7 +86,7 @@ def _factor_position_and_velocity(
 
 def both_corrections(
     system: AbstractSystem,
-    descriptor: AbstractDescriptor,
+    descriptor: AbstractKKTMatrices,
     gap: Float[Array, " rows"],
     rate: Float[Array, " rows"],
     solver: ProximalCholesky,
@@ -368,9 +368,9 @@ def _projection_loop(
         if not linear:
             descriptor = descriptor.mask_rows(jnp.where(there | looking, True, structure.geometric))
         factored = KKTSystem(descriptor, problem.solver)
-        both = jax.vmap(factored.iterated)
+        both = jax.vmap(factored.approximate_multipliers)
         multipliers = both(jnp.stack([evaluation.gap, evaluation.rate]))
-        step, change = jax.vmap(factored.moved_by)(multipliers)
+        step, change = jax.vmap(factored.response)(multipliers)
         v = jnp.where(there & ~looking, here.v - change, here.v)
         q = system.retract(here.q, jnp.where(looking, 0.0, -step))
         # Geometric rows are linear in v: one step at the right place does.

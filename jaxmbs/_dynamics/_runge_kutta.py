@@ -348,8 +348,8 @@ def _solved(
     ]
     # All at once: in a small system operations cost more than what they do.
     passes = jnp.array([_PASSES, _PASSES, factored.solver.max_steps, _PASSES, _PASSES])
-    multipliers = jax.vmap(factored.iterated)(jnp.stack(rights), passes)
-    found = jax.vmap(factored.moved_by)(multipliers)
+    multipliers = jax.vmap(factored.approximate_multipliers)(jnp.stack(rights), passes)
+    found = jax.vmap(factored.response)(multipliers)
     if shared:
         acceleration = acceleration - found[2]
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)

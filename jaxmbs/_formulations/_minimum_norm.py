@@ -91,8 +91,10 @@ def _block_sparse(equations: Equations) -> Accelerations:
     if factor is not None:
         factor = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(rows.scale))
     system = KKTSystem(rows, ProximalCholesky(regularisation=REGULARISATION), factor)
-    multipliers = _least(system, system.missing(force, equations.offset / rows.scale))
-    return outcome(system.motion(force, multipliers), multipliers / rows.scale)
+    multipliers = _least(
+        system, system.unconstrained_residual(force, equations.offset / rows.scale)
+    )
+    return outcome(system.acceleration(force, multipliers), multipliers / rows.scale)
 
 
 def _rounded(equations: Equations) -> Accelerations:
@@ -114,7 +116,9 @@ def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " ro
 
     def step(carry: Any) -> Any:
         x, change, _, count = carry
-        missing = system.iterated(right - system.descriptor.apply_C(system.moved_by(x)))
+        missing = system.approximate_multipliers(
+            right - system.descriptor.apply_C(system.response(x))
+        )
         return x + missing, jnp.max(jnp.abs(missing), initial=0.0), change, count + 1
 
     infinite = jnp.asarray(jnp.inf, right.dtype)

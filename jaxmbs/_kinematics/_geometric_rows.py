@@ -4,13 +4,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from .._linalg import AbstractDescriptor, scatter_add
+from .._linalg import AbstractKKTMatrices, scatter_add
 from .._system import AbstractSystem
 
 
 def geometric_descriptor(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
-) -> AbstractDescriptor:
+) -> AbstractKKTMatrices:
     """M and the geometric rows of C, zero in the place of the others."""
     descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t)
     if system.structure.geometric.all():

@@ -34,7 +34,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg import (
-    AbstractDescriptor,
+    AbstractKKTMatrices,
     KKTSystem,
     motion_solver,
     ProximalCholesky,
@@ -170,7 +170,7 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
         descriptor, gap = geometric_descriptor(system, q, t), position_residual(system, q, t)
         damping = _damping(_error(descriptor, gap, size))
         damped = KKTSystem(descriptor, ProximalCholesky(damping, max_steps=1, clean=False))
-        step = -damped.moved_by(damped.iterated(gap))
+        step = -damped.response(damped.approximate_multipliers(gap))
         length = jnp.sqrt(step @ descriptor.mass(step)) / size
         return system.retract(q, step), length, moved, count + 1
 
@@ -183,7 +183,7 @@ def still(moved: Scalar, before: Scalar) -> BoolScalar:
     return (moved <= _EPS) | ((moved < _ROUNDING) & (moved > 0.3 * before))
 
 
-def _error(descriptor: AbstractDescriptor, gap: Float[Array, " rows"], size: Scalar) -> Scalar:
+def _error(descriptor: AbstractKKTMatrices, gap: Float[Array, " rows"], size: Scalar) -> Scalar:
     return jnp.max(jnp.abs(gap / descriptor.row_scale()), initial=0.0) / size
 
 

@@ -1,5 +1,5 @@
-from ._block_descriptor import (
-    BlockDescriptor as BlockDescriptor,
+from ._block_kkt_matrices import (
+    BlockKKTMatrices as BlockKKTMatrices,
     ConstraintBlock as ConstraintBlock,
     Layout as Layout,
     layout_of as layout_of,
@@ -7,14 +7,14 @@ from ._block_descriptor import (
 )
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._constrained import constrained as constrained
-from ._descriptor import (
-    AbstractDescriptor as AbstractDescriptor,
-    AbstractFactor as AbstractFactor,
-    DenseDescriptor as DenseDescriptor,
-)
 from ._directional import directional_derivative as directional_derivative
 from ._gathering import gather as gather, scatter_add as scatter_add
 from ._kkt import correction as correction, corrections as corrections, KKTSystem as KKTSystem
+from ._kkt_matrices import (
+    AbstractFactor as AbstractFactor,
+    AbstractKKTMatrices as AbstractKKTMatrices,
+    DenseKKTMatrices as DenseKKTMatrices,
+)
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
 from ._proximal import (
     damped_solver as damped_solver,

@@ -19,15 +19,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._descriptor import AbstractDescriptor
 from ._kkt import KKTSystem
+from ._kkt_matrices import AbstractKKTMatrices
 from ._proximal import ProximalCholesky
 from ._unit_rows import unit_rows
 
 
 @eqx.filter_custom_jvp
 def constrained(
-    descriptor: AbstractDescriptor,
+    descriptor: AbstractKKTMatrices,
     force: Float[Array, " nv"],
     offset: Float[Array, " rows"],
     solver: ProximalCholesky,
@@ -39,8 +39,8 @@ def constrained(
     """
     rows = unit_rows(descriptor)
     system = KKTSystem(rows, solver)
-    multipliers = system.multipliers(system.missing(force, offset / rows.scale))
-    return system.motion(force, multipliers), multipliers / rows.scale
+    multipliers = system.multipliers(system.unconstrained_residual(force, offset / rows.scale))
+    return system.acceleration(force, multipliers), multipliers / rows.scale
 
 
 @constrained.def_jvp
@@ -50,11 +50,11 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
     # In rows of unit length the pseudoinverse in the metric of the diagonal of S is the ordinary
     # one, whose derivative `pseudosolve` knows.
     system = KKTSystem(rows, ProximalCholesky(given.regularisation))
-    multipliers = system.multipliers(system.missing(force, offset / rows.scale))
-    motion = system.motion(force, multipliers)
+    multipliers = system.multipliers(system.unconstrained_residual(force, offset / rows.scale))
+    motion = system.acceleration(force, multipliers)
     left = offset / rows.scale - rows.apply_C(motion)
 
-    def conditions(descriptor: AbstractDescriptor, force: Any, offset: Any) -> Any:
+    def conditions(descriptor: AbstractKKTMatrices, force: Any, offset: Any) -> Any:
         rows = unit_rows(descriptor)
         balance = force - rows.mass(motion) - rows.apply_CT(multipliers)
         rate = offset / rows.scale - rows.apply_C(motion)
@@ -67,8 +67,8 @@ def _constrained_jvp(primals: Any, tangents: Any) -> Any:
         for x, change in zip(met, changes, strict=True)
     )
     # What the null space holds of the first one, the second removes.
-    rough = system.by(given)
-    apart = rough.multipliers(system.missing(against, jnp.zeros_like(rate)))
-    change = system.multipliers(system.missing(balance, rate + apart))
+    rough = system.with_solver(given)
+    apart = rough.multipliers(system.unconstrained_residual(against, jnp.zeros_like(rate)))
+    change = system.multipliers(system.unconstrained_residual(balance, rate + apart))
     lengthened = (change - multipliers / rows.scale * longer) / rows.scale
-    return (motion, multipliers / rows.scale), (system.motion(balance, change), lengthened)
+    return (motion, multipliers / rows.scale), (system.acceleration(balance, change), lengthened)

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar
-from ._descriptor import AbstractDescriptor, AbstractFactor
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices
 from ._proximal import ProximalCholesky
 from ._pseudosolve import pseudosolve
 from ._schur import SchurOperator
@@ -30,24 +30,24 @@ class KKTSystem(eqx.Module):
     - `factor`: if it is there already, for the mu of the solver.
     """
 
-    descriptor: AbstractDescriptor
+    descriptor: AbstractKKTMatrices
     factor: AbstractFactor
     solver: ProximalCholesky
 
     def __init__(
         self,
-        descriptor: AbstractDescriptor,
+        descriptor: AbstractKKTMatrices,
         solver: ProximalCholesky,
         factor: AbstractFactor | None = None,
     ):
         self.descriptor, self.solver = descriptor, solver
         self.factor = descriptor.factor(solver.regularisation) if factor is None else factor
 
-    def by(self, solver: ProximalCholesky) -> "KKTSystem":
+    def with_solver(self, solver: ProximalCholesky) -> "KKTSystem":
         """With another solver of the same mu."""
         return KKTSystem(self.descriptor, solver, self.factor)
 
-    def missing(
+    def unconstrained_residual(
         self, force: Float[Array, " nv"], offset: Float[Array, " rows"]
     ) -> Float[Array, " rows"]:
         """C M^-1 f - g, which multipliers are to take away."""
@@ -57,7 +57,7 @@ class KKTSystem(eqx.Module):
         """S^+ right, with its derivative at constant rank (`pseudosolve`)."""
         return pseudosolve(SchurOperator(self.descriptor), right, self.solver, self.factor)
 
-    def iterated(
+    def approximate_multipliers(
         self, right: Float[Array, " rows"], steps: int | IntScalar | None = None
     ) -> Float[Array, " rows"]:
         """S^+ right in at most so many proximal steps, if not those of the solver, without a
@@ -76,16 +76,16 @@ class KKTSystem(eqx.Module):
         solve, mu = jax.vmap(self.factor.solve, 1, 1), self.solver.regularisation
         return lax.fori_loop(0, steps, lambda _, x: solve(right + mu * x), start)
 
-    def moved_by(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
+    def response(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         """M^-1 C^T lambda."""
         return self.descriptor.inverse_mass(self.descriptor.apply_CT(multipliers))
 
     def correction(self, rate: Float[Array, " rows"]) -> Float[Array, " nv"]:
         """M^-1 C^T S^+ rate: the shortest change of velocity, in the mass metric, that changes
         C v by the rate."""
-        return self.moved_by(self.multipliers(rate))
+        return self.response(self.multipliers(rate))
 
-    def motion(
+    def acceleration(
         self, force: Float[Array, " nv"], multipliers: Float[Array, " rows"]
     ) -> Float[Array, " nv"]:
         """M^-1 (f - C^T lambda)."""
@@ -93,14 +93,14 @@ class KKTSystem(eqx.Module):
 
 
 def correction(
-    descriptor: AbstractDescriptor, rate: Float[Array, " rows"], solver: ProximalCholesky
+    descriptor: AbstractKKTMatrices, rate: Float[Array, " rows"], solver: ProximalCholesky
 ) -> Float[Array, " nv"]:
     """`KKTSystem.correction` of one rate."""
     return corrections(descriptor, rate[None], solver)[0]
 
 
 def corrections(
-    descriptor: AbstractDescriptor, rates: Float[Array, "k rows"], solver: ProximalCholesky
+    descriptor: AbstractKKTMatrices, rates: Float[Array, "k rows"], solver: ProximalCholesky
 ) -> Float[Array, "k nv"]:
     """`correction` of several rates with one factor."""
     count, size = rates.shape[0], descriptor.shape

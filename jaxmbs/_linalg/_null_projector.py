@@ -69,7 +69,7 @@ def block_null_projector(
     sets: Rows,
     regularisation: RealScalarLike,
 ) -> NullProjector:
-    """From C in the blocks, and with the layout, of a `BlockDescriptor`."""
+    """From C in the blocks, and with the layout, of a `BlockKKTMatrices`."""
     selection = select(elimination, sets)
     own = _own_products(indices["slot_row"], sets)
 

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar, RealScalarLike
 from ._cholesky import cholesky
-from ._descriptor import AbstractFactor, DenseFactor
+from ._kkt_matrices import AbstractFactor, DenseFactor
 from ._schur import SchurOperator
 
 

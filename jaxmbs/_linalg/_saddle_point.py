@@ -75,8 +75,8 @@ def saddle_point(
     descriptor = system.descriptor
 
     def precondition(left: Pair) -> Pair:
-        multipliers = system.iterated(system.missing(*left))
-        return system.motion(left[0], multipliers), multipliers
+        multipliers = system.approximate_multipliers(system.unconstrained_residual(*left))
+        return system.acceleration(left[0], multipliers), multipliers
 
     def going(c: _Carry) -> BoolScalar:
         done = (c.size <= rtol**2 * c.scale) | ~c.convex | (c.count > max_steps)

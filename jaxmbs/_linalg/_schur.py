@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import lineax as lx
 from jaxtyping import Array, Float
 
-from ._descriptor import AbstractDescriptor
+from ._kkt_matrices import AbstractKKTMatrices
 
 
 class SchurOperator(lx.AbstractLinearOperator):
     """S = C M^-1 C^T of a descriptor as a lineax operator, never formed for a product."""
 
-    descriptor: AbstractDescriptor
+    descriptor: AbstractKKTMatrices
 
     def mv(self, vector: Float[Array, " rows"]) -> Float[Array, " rows"]:
         descriptor = self.descriptor

@@ -3,15 +3,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from ._descriptor import AbstractDescriptor, AbstractFactor, RowMask
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
 from ._null_projector import NullProjector, Rows
 
 
-class UnitRows(AbstractDescriptor):
+class UnitRows(AbstractKKTMatrices):
     """A descriptor with its rows divided by `scale` (rows,), the roots of the diagonal of S, so
     that S has the diagonal 1."""
 
-    inner: AbstractDescriptor
+    inner: AbstractKKTMatrices
     scale: Float[Array, " rows"]
 
     @property
@@ -52,6 +52,6 @@ class UnitRows(AbstractDescriptor):
         return self.inner.constraint_matrix() / self.scale[:, None]
 
 
-def unit_rows(descriptor: AbstractDescriptor) -> UnitRows:
+def unit_rows(descriptor: AbstractKKTMatrices) -> UnitRows:
     """The same in rows of unit length in the metric of M^-1."""
     return UnitRows(descriptor, descriptor.row_scale())

@@ -1,7 +1,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._linalg import AbstractDescriptor, AbstractFactor
+from .._linalg import AbstractFactor, AbstractKKTMatrices
 from ._structure import Structure
 
 
@@ -15,7 +15,7 @@ class Equations(eqx.Module):
     known.
     """
 
-    descriptor: AbstractDescriptor
+    descriptor: AbstractKKTMatrices
     force: Float[Array, " nv"]
     offset: Float[Array, " rows"]
     structure: Structure = eqx.field(static=True)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._linalg import DenseDescriptor, scatter_add
+from .._linalg import DenseKKTMatrices, scatter_add
 from ._equations import Evaluation
 from ._jitted import jitted
 from ._places import Attachments, no_places
@@ -194,8 +194,8 @@ class GeneralizedSystem(AbstractSystem):
     @state_method()
     def descriptor(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> DenseDescriptor:
-        return DenseDescriptor(self.mass_matrix(q), self.constraint_matrix(q, v, t))
+    ) -> DenseKKTMatrices:
+        return DenseKKTMatrices(self.mass_matrix(q), self.constraint_matrix(q, v, t))
 
     @state_method()
     def evaluation(

@@ -15,7 +15,7 @@ from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Releas
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
 from .._indices import Indices
-from .._linalg import BlockDescriptor, gather, layout_of, Pattern, scatter_add
+from .._linalg import BlockKKTMatrices, gather, layout_of, Pattern, scatter_add
 from .._stop_gradient import stop_gradient
 from . import _groups
 from ._blocks import blocks_of, constraint_blocks, mass_blocks, padded_blocks, pattern_of
@@ -189,12 +189,12 @@ class MultibodySystem(AbstractSystem):
     @jitted
     def descriptor(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> BlockDescriptor:
+    ) -> BlockKKTMatrices:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
         blocks = constraint_blocks(self.constraint_groups, self.pattern, coordinates, velocities, t)
         masses = mass_blocks(self.body_groups, self.pattern, q)
-        return BlockDescriptor(blocks, masses, layout_of(self.pattern))
+        return BlockKKTMatrices(blocks, masses, layout_of(self.pattern))
 
     @jitted
     def evaluation(
@@ -221,7 +221,7 @@ class MultibodySystem(AbstractSystem):
             return gather(together, self.indices["row_order"])
 
         equations = Equations(
-            BlockDescriptor(blocks, masses, layout_of(self.pattern)),
+            BlockKKTMatrices(blocks, masses, layout_of(self.pattern)),
             self.force(q, v, t),
             in_order([rows.offset for rows in found]),
             self.structure,

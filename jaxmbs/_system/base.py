@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._linalg import AbstractDescriptor
+from .._linalg import AbstractKKTMatrices
 from ._equations import Equations, Evaluation
 from ._places import Attachments
 from ._states import state_method
@@ -85,7 +85,7 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def descriptor(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
-    ) -> AbstractDescriptor:
+    ) -> AbstractKKTMatrices:
         """M and C at one state, in the form in which the system solves with them."""
 
     @abc.abstractmethod

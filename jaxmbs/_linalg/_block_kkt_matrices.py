@@ -24,8 +24,8 @@ from jaxtyping import Array, Bool, Float
 from .._custom_types import RealScalarLike
 from .._indices import Indices
 from . import _multifrontal
-from ._descriptor import AbstractDescriptor, AbstractFactor, RowMask
 from ._gathering import gather
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._sums import sum_of_products
@@ -83,7 +83,7 @@ class BlockFactor(AbstractFactor):
         return solution[: right.shape[0]]
 
 
-class BlockDescriptor(AbstractDescriptor):
+class BlockKKTMatrices(AbstractKKTMatrices):
     """Blocks of C (r, c, slots) and of M (c, c, bodies), padded with zeros."""
 
     constraint_blocks: Float[Array, "r c slots"]
@@ -139,7 +139,7 @@ class BlockDescriptor(AbstractDescriptor):
             total = total + gather(_behind_zero(sums.ravel()), indices["column_hub"])
         return total
 
-    def mask_rows(self, rows: RowMask) -> "BlockDescriptor":
+    def mask_rows(self, rows: RowMask) -> "BlockKKTMatrices":
         mask = jnp.asarray(rows, self.constraint_blocks.dtype)
         kept = gather(_behind_zero(mask), self.layout.indices["slot_row"])
         blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)

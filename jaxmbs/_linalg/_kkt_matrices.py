@@ -33,7 +33,7 @@ class AbstractFactor(eqx.Module):
         """(D^-1/2 S D^-1/2 + mu I)^-1 right, all in the scaled rows."""
 
 
-class AbstractDescriptor(eqx.Module):
+class AbstractKKTMatrices(eqx.Module):
     """M and C at one state."""
 
     @property
@@ -58,7 +58,7 @@ class AbstractDescriptor(eqx.Module):
         """C^T lambda."""
 
     @abc.abstractmethod
-    def mask_rows(self, rows: RowMask) -> "AbstractDescriptor":
+    def mask_rows(self, rows: RowMask) -> "AbstractKKTMatrices":
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
@@ -97,7 +97,7 @@ class DenseFactor(AbstractFactor):
         return cholesky_solve(self.lower, right)
 
 
-class DenseDescriptor(AbstractDescriptor):
+class DenseKKTMatrices(AbstractKKTMatrices):
     """M and C as they are."""
 
     matrix: Float[Array, "nv nv"]
@@ -126,7 +126,7 @@ class DenseDescriptor(AbstractDescriptor):
     def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         return self.constraints.T @ multipliers
 
-    def mask_rows(self, rows: RowMask) -> "DenseDescriptor":
+    def mask_rows(self, rows: RowMask) -> "DenseKKTMatrices":
         kept = jnp.where(jnp.asarray(rows)[:, None], self.constraints, 0.0)
         return eqx.tree_at(lambda d: d.constraints, self, kept)
 
