@@ -17,7 +17,7 @@ chosen from this.
 import os
 
 
-# One thread, and each small loop one function, as the command line says it; before the libraries
+# One thread, and each small loop one function, as in the command line's runs; before the libraries
 # are loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault(

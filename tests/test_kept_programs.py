@@ -238,3 +238,12 @@ class TestCompiler:
         monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
         compile_quickly(small_loops=True)
         assert "XLA_FLAGS" not in os.environ
+
+    def test_the_compiler_knows_the_flags(self):
+        """One that does not ends the process."""
+        program = (
+            "from jaxmbs.cli._compiler import compile_quickly; compile_quickly(small_loops=True); "
+            "import jax; print(jax.jit(lambda x: x + 1)(1.0))"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        assert float(done.stdout) == 2.0

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import NumberList, Numbers, RealScalarLike, Setting
-from .._linalg._concrete_rank import spaces
+from .._linalg._concrete_rank import null_spaces
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from ._constraints import changes, changes_of_motion, following, scaled
@@ -232,8 +232,8 @@ def _conditions(
     residual = np.asarray(moved.residual) / found.rows[:, structure.geometric_rows, None]
     rank, closure, ranks = [], [], []
     for k, matrix in enumerate(found.matrix):
-        here = spaces(matrix)
-        held = spaces(matrix[structure.geometric])
+        here = null_spaces(matrix)
+        held = null_spaces(matrix[structure.geometric])
         across = np.einsum("ra,rcp,cb->abp", here.left, direct[k] + follow[k], here.right)
         rank.append(across.reshape(-1, len(study.names)))
         closure.append(held.left.T @ residual[k])

@@ -157,6 +157,7 @@ def _equilibrium(
     result = RESULTS.where(last.settled, RESULTS.successful, RESULTS.too_many_steps)
     result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
     finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
+    finite = finite & jnp.all(jnp.isfinite(left))
     result = RESULTS.where(finite, result, RESULTS.state_not_finite)
     result = RESULTS.where(valid, result, RESULTS.state_not_valid)
     settled, multipliers, left = (
@@ -236,20 +237,20 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
 class _HeldMultipliers(eqx.Module):
     """What the constraints do at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
 
-    rows: KKTSystem
+    system: KKTSystem
     multipliers: Float[Array, " rows"]
 
     def __init__(self, system: AbstractSystem, q: Float[Array, " nq"], t: Scalar):
         rest = jnp.zeros((system.structure.nv,), q.dtype)
-        self.rows = KKTSystem(system.descriptor(q, rest, t), motion_solver())
+        self.system = KKTSystem(system.descriptor(q, rest, t), motion_solver())
         force = system.force(q, rest, t)
         none = jnp.zeros((len(system.structure.rows),), q.dtype)
-        self.multipliers = self.rows.multipliers(self.rows.unconstrained_residual(force, none))
+        self.multipliers = self.system.multipliers(self.system.unconstrained_residual(force, none))
 
     def tangential(self, displacement: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """P dq."""
-        rate = self.rows.descriptor.apply_C(displacement)
-        return displacement - self.rows.correction(rate)
+        rate = self.system.descriptor.apply_C(displacement)
+        return displacement - self.system.correction(rate)
 
 
 def _unbalanced(
@@ -259,7 +260,7 @@ def _unbalanced(
     multipliers: Float[Array, " rows"],
 ) -> Float[Array, " nv"]:
     """F - C^T lambda, which is r where these are the multipliers. They may be those of q0 next to
-    q: along the displacements that C allows at q0 its change is that of r, as C dq = 0."""
+    q: what P^T leaves of its change is what it leaves of that of r, as C P = 0 at q0."""
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     pulled = system.descriptor(q, rest, t).apply_CT(multipliers)
     return system.force(q, rest, t) - pulled

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._linalg._concrete_rank import RANK_TOLERANCE, spaces
+from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE
 from .._system import Structure
 
 
@@ -15,7 +15,7 @@ def null_space(
     scaled = matrix * unit
     sizes = np.linalg.norm(scaled, axis=1)
     scaled = scaled[sizes > 0] / sizes[sizes > 0, None]
-    return spaces(scaled, tolerance).right * unit[:, None]
+    return null_spaces(scaled, tolerance).right * unit[:, None]
 
 
 def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:

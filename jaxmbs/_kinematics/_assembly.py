@@ -36,10 +36,9 @@ from ._nearest import nearest
 from ._search import close_steps, CLOSED, Problem
 
 
-# Singular values below the first, relative to the largest, are those of redundant rows; below the
-# second, next to the end of a branch, that of a dead point, to which the way comes as close as the
-# root of its smallest step.
-_FULL, _SINGULAR = 1e-9, 3e-3
+# A singular value below this, relative to the largest, next to the end of a branch is that of a
+# dead point, to which the way comes as close as the root of its smallest step.
+_SINGULAR = 3e-3
 
 
 class Assembly(eqx.Module):
@@ -229,7 +228,7 @@ def _end_of_branch(
         value = wanted[row] + (1 - part) * led[row]
         ends.append(f"{structure.row_names[row]!r} at {value:.6g} {unit} of {wanted[row]:.6g}")
     before, there = (np.asarray(scaled_geometric_matrix(system, q, t)) for q in (start, assembly.q))
-    generic = values_and_rank(before, _FULL)[1]
+    generic = values_and_rank(before)[1]
     rank = min(generic, values_and_rank(there, _SINGULAR)[1])
     dead = f", a dead point: the rank falls from {generic} to {rank}" if rank < generic else ""
     return f" It ended with {', '.join(ends)}{dead}."

@@ -1,8 +1,8 @@
 """Ranks and null spaces of concrete matrices, in NumPy, where an answer decides what is said or
 which program runs. In compiled programs: `_rank.py`.
 
-One policy: what is above `RANK_TOLERANCE` times the largest singular value counts, rows being of
-unit length and lengths relative to the characteristic length.
+One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. Who asks has
+made lengths relative to the characteristic length, and rows of unit length where they differ.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 RANK_TOLERANCE = 1e-9
 
 
-class Spaces(NamedTuple):
+class NullSpaces(NamedTuple):
     """Singular values (k,), descending, the rank, and orthonormal bases of the left null space
     (m, m - rank) and of the null space (n, n - rank)."""
 
@@ -24,14 +24,14 @@ class Spaces(NamedTuple):
     right: np.ndarray
 
 
-def spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> Spaces:
+def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSpaces:
     """Of one matrix (m, n)."""
     rows, columns = matrix.shape
     if 0 in matrix.shape:
-        return Spaces(np.zeros(0), 0, np.eye(rows), np.eye(columns))
+        return NullSpaces(np.zeros(0), 0, np.eye(rows), np.eye(columns))
     left, values, right = np.linalg.svd(matrix)
     rank = int(np.sum(values > tolerance * values[0]))
-    return Spaces(values, rank, left[:, rank:], right[rank:].T)
+    return NullSpaces(values, rank, left[:, rank:], right[rank:].T)
 
 
 def values_and_rank(
@@ -45,7 +45,7 @@ def values_and_rank(
 
 
 def ranks(matrices: np.ndarray) -> np.ndarray:
-    """Of many matrices (..., m, n). What is not finite counts as zero."""
+    """Of many matrices (..., m, n). One that is not finite everywhere counts as zero."""
     if 0 in matrices.shape[-2:]:
         return np.zeros(matrices.shape[:-2], int)
     known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)

@@ -3,8 +3,9 @@
     [ M  C^T ] [ a      ]   [ f ]
     [ C   0  ] [ lambda ] = [ g ]
 
-Everything that is asked of M, C and their factor at a state is asked here: multipliers of least
-norm, what they move, the shortest way back onto the constraints, the motion that they allow.
+What is asked of M, C and their factor at a state is asked here: multipliers of least norm, what
+they move, the shortest way back onto the constraints, the motion that they allow. Units are those
+of the rows and columns: m or rad for those of C v, N or N m for f and lambda.
 """
 
 import equinox as eqx
@@ -54,7 +55,9 @@ class KKTSystem(eqx.Module):
         return self.descriptor.apply_C(self.descriptor.inverse_mass(force)) - offset
 
     def multipliers(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        """S^+ right, with its derivative at constant rank (`pseudosolve`)."""
+        """S^+ right in the metric of S's diagonal, with its derivative at constant rank
+        (`pseudosolve`), which is that of lambda where rows have unit length, and that of
+        C^T lambda always."""
         return pseudosolve(SchurOperator(self.descriptor), right, self.solver, self.factor)
 
     def approximate_multipliers(

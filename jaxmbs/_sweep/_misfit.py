@@ -15,7 +15,7 @@ from .._errors import ModelError
 from .._formulations._truncated import Truncated
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
-from .._linalg._concrete_rank import spaces, values_and_rank
+from .._linalg._concrete_rank import values_and_rank
 from .._linalg._pivoted_qr import substitute_lower
 from .._reactions import Axes, reactions, wrench_maps
 from .._solution import RESULTS
@@ -129,7 +129,7 @@ class Misfit(AbstractQuestion):
             values_and_rank(rows)[1] for rows in (matrix, matrix[geometric])
         )
         whole = np.asarray(scaled_geometric_matrix(exact, q, t))
-        basis = _few_rows(spaces(whole).left)
+        basis = _few_rows(np.linalg.svd(whole)[0][:, self.rank_geometric :])
         self.basis = jnp.asarray(basis)
         self.contradictions = tuple(_contradiction(exact.structure, x) for x in basis.T)
         found = reactions(exact, q, v, t, jnp.zeros((len(exact.structure.rows),), q.dtype))
