@@ -5,7 +5,8 @@ import importlib.metadata
 import os
 
 
-# Of the compiler's two ways to write kernels the older one takes two thirds of the time.
+# Of the compiler's two ways to write kernels the older one takes two thirds of the time; what it
+# writes runs 0.9 to 1.2 times as long.
 _QUICKLY = "--xla_cpu_use_fusion_emitters=false"
 
 # In bytes; XLA's own is 1024.
