@@ -5,4 +5,6 @@ from .base import (
     AbstractBody as AbstractBody,
     AbstractInertia as AbstractInertia,
     AbstractMarker as AbstractMarker,
+    differentiated as differentiated,
+    MarkerKinematics as MarkerKinematics,
 )

@@ -13,7 +13,13 @@ from .._geometry import (
     SpatialFrame,
     SpatialPoint,
 )
-from .base import AbstractBody, AbstractInertia, AbstractMarker
+from .base import (
+    AbstractBody,
+    AbstractInertia,
+    AbstractMarker,
+    differentiated,
+    MarkerKinematics,
+)
 
 
 class PlanarPointMarker(AbstractMarker):
@@ -24,6 +30,9 @@ class PlanarPointMarker(AbstractMarker):
 
     def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
         return PlanarFrame(q, self.angle)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        return differentiated(self, q, v)
 
     def turned(self, turn: Float[Array, " ..."]) -> "PlanarPointMarker":
         return PlanarPointMarker(self.angle + turn)
@@ -41,6 +50,9 @@ class SpatialPointMarker(AbstractMarker):
     def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
         return SpatialFrame(q, self.rotation)
 
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        return differentiated(self, q, v)
+
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialPointMarker":
         return SpatialPointMarker(self.rotation @ turn)
 
@@ -55,6 +67,9 @@ class AbstractPointInertia(AbstractInertia):
 
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         return self.mass * jnp.eye(q.shape[0], dtype=q.dtype)
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        return jnp.eye(q.shape[0], dtype=q.dtype) / self.mass
 
     def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         del q

@@ -1,6 +1,7 @@
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -9,13 +10,17 @@ from .. import _checks
 from .._custom_types import Matrix3, Numbers, Quaternion, Scalar, Vector3
 from .._geometry import (
     AbstractCoordinates,
+    composed,
+    cross_matrix,
+    crossed_axes,
     quaternion_from_rotation,
+    rotated,
     rotation_from_quaternion,
     SpatialFrame,
     SpatialPose,
 )
 from .._naming import named
-from .base import AbstractBody, AbstractInertia, AbstractMarker
+from .base import AbstractBody, AbstractInertia, AbstractMarker, MarkerKinematics
 
 
 class SpatialMarker(AbstractMarker):
@@ -26,6 +31,27 @@ class SpatialMarker(AbstractMarker):
 
     def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
         return SpatialFrame(q[:3], rotation_from_quaternion(q[3:])).compose(self.offset)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        # R' = R (w x), and with w constant in the body frame R'' = R (w x)(w x) (Shabana 2020,
+        # section 2.5). What R turns stands side by side for one product: the offset's origin and
+        # axes, their cross products with w, twice with w, and with each of the body's axes.
+        offset = jnp.concatenate([self.offset.origin[:, None], self.offset.rotation], axis=1)
+        spin = cross_matrix(v[3:])
+        once = composed(spin, offset)
+        fixed = jnp.concatenate([offset, once, composed(spin, once), *crossed_axes(offset)], axis=1)
+        turned = composed(rotation_from_quaternion(q[3:]), fixed)
+        frame, rate, acceleration, *axes = jnp.split(turned, 6, axis=1)
+        linear = np.eye(3, dtype=q.dtype)
+        origins = jnp.concatenate([linear, jnp.stack([axis[:, 0] for axis in axes])])
+        still = jnp.zeros((3, 3, 3), q.dtype)
+        rotations = jnp.concatenate([still, jnp.stack([axis[:, 1:] for axis in axes])])
+        return MarkerKinematics(
+            SpatialFrame(q[:3] + frame[:, 0], frame[:, 1:]),
+            SpatialFrame(v[:3] + rate[:, 0], rate[:, 1:]),
+            SpatialFrame(acceleration[:, 0], acceleration[:, 1:]),
+            jax.vmap(SpatialFrame)(origins, rotations),
+        )
 
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialMarker":
         return SpatialMarker(SpatialFrame(self.offset.origin, self.offset.rotation @ turn))
@@ -43,14 +69,17 @@ class SpatialInertia(AbstractInertia):
 
     def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         del q
-        zero = jnp.zeros_like(self.inertia)
-        linear = self.mass * jnp.eye(3, dtype=self.inertia.dtype)
-        return jnp.block([[linear, zero], [zero, self.inertia]])
+        return _linear_and_angular(self.mass, self.inertia)
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        del q
+        return _linear_and_angular(1 / self.mass, _symmetric_inverse(self.inertia))
 
     def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         del q
         w = v[3:]
-        return jnp.concatenate([jnp.zeros_like(w), -jnp.cross(w, self.inertia @ w)])
+        moment = rotated(cross_matrix(w), rotated(self.inertia, w))
+        return jnp.concatenate([jnp.zeros_like(w), -moment])
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
         del q
@@ -121,6 +150,20 @@ class SpatialBody(AbstractBody):
 
     def marker(self, placement: SpatialFrame) -> SpatialMarker:
         return SpatialMarker(placement.relative(self.reference()))
+
+
+def _linear_and_angular(linear: Scalar, angular: Matrix3) -> Float[Array, "6 6"]:
+    """The matrix of linear 1 and angular, in few operations."""
+    identity = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]).astype(angular.dtype)
+    return linear * identity + jnp.pad(angular, ((3, 0), (3, 0)))
+
+
+def _symmetric_inverse(matrix: Matrix3) -> Matrix3:
+    """By cofactors, which are read off the matrix repeated beside and below itself."""
+    tiled = jnp.tile(matrix, (2, 2))
+    cofactors = tiled[1:4, 1:4] * tiled[2:5, 2:5] - tiled[1:4, 2:5] * tiled[2:5, 1:4]
+    first, beside = matrix[0], cofactors[0]
+    return cofactors / (first[0] * beside[0] + first[1] * beside[1] + first[2] * beside[2])
 
 
 def _inertia(value: Numbers) -> Matrix3:

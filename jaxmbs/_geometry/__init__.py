@@ -15,11 +15,15 @@ from ._frame import (
 from ._quaternion import (
     across_line as across_line,
     axis_triad as axis_triad,
+    composed as composed,
+    cross_matrix as cross_matrix,
+    crossed_axes as crossed_axes,
     quaternion_exponential as quaternion_exponential,
     quaternion_from_rotation as quaternion_from_rotation,
     quaternion_logarithm as quaternion_logarithm,
     quaternion_product as quaternion_product,
     relative_rotation_vector as relative_rotation_vector,
+    rotated as rotated,
     rotation_from_quaternion as rotation_from_quaternion,
     vector_of_skew as vector_of_skew,
 )

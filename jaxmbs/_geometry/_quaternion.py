@@ -29,14 +29,14 @@ def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
     return terms[0] + terms[1] + terms[2] + terms[3]
 
 
-def rotated(rotation: Float[Array, "n n"], vector: Float[Array, " n"]) -> Float[Array, " n"]:
-    """rotation @ vector, written out: mapped over many joints it is one loop with what is around
-    it, where each product of small matrices is a call."""
+def rotated(rotation: Float[Array, "m n"], vector: Float[Array, " n"]) -> Float[Array, " m"]:
+    """rotation (or some rows of it) @ vector, written out: mapped over many joints it is one loop
+    with what is around it, where each product of small matrices is a call."""
     products = rotation * vector[None]
     return functools.reduce(operator.add, (products[:, k] for k in range(vector.shape[0])))
 
 
-def composed(first: Float[Array, "n n"], second: Float[Array, "n n"]) -> Float[Array, "n n"]:
+def composed(first: Float[Array, "n n"], second: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """first @ second, written out like `rotated`."""
     terms = (first[:, k : k + 1] * second[k : k + 1] for k in range(second.shape[0]))
     return functools.reduce(operator.add, terms)
@@ -130,6 +130,14 @@ def cross_matrix(vector: Vector3) -> Matrix3:
     """The skew matrix of the cross product with a vector: `vector_of_skew` inverted."""
     x, y, z = vector
     return x * _CROSS[0] + y * _CROSS[1] + z * _CROSS[2]
+
+
+def crossed_axes(columns: Float[Array, "3 n"]) -> Float[Array, "3 3 n"]:
+    """The cross products of x, y and z (first axis) with each of the columns."""
+    terms = (
+        _CROSS[:, :, k, None].astype(columns.dtype) * columns[None, k : k + 1] for k in range(3)
+    )
+    return functools.reduce(operator.add, terms)
 
 
 def vector_of_skew(matrix: Matrix3) -> Vector3:

@@ -19,7 +19,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
 from .._indices import Indices
@@ -84,23 +84,12 @@ class BlockFactor(AbstractFactor):
 
 
 class BlockKKTMatrices(AbstractKKTMatrices):
-    """Blocks of C (r, c, slots) and of M (c, c, bodies), padded with zeros."""
+    """Blocks of C (r, c, slots), of M and of its inverse (c, c, bodies), padded with zeros."""
 
     constraint_blocks: Float[Array, "r c slots"]
     mass_blocks: Float[Array, "c c bodies"]
     inverse_blocks: Float[Array, "c c bodies"]
     layout: Layout
-
-    def __init__(
-        self,
-        constraint_blocks: Float[Array, "r c slots"],
-        mass_blocks: Float[Array, "c c bodies"],
-        layout: Layout,
-    ):
-        self.constraint_blocks = constraint_blocks
-        self.mass_blocks = mass_blocks
-        self.inverse_blocks = _inverse(mass_blocks, layout.indices["body_column"] > 0)
-        self.layout = layout
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -235,18 +224,6 @@ def _behind_zero(x: Float[Array, " n"]) -> Float[Array, " n_and_1"]:
 def _sum_of(values: Float[Array, "*given"], indices: np.ndarray) -> Float[Array, "*shape"]:
     """Sums of the values at positions (k, *shape), counted from 1."""
     return _multifrontal.gathered(_behind_zero(values.ravel()), indices)
-
-
-def _inverse(
-    blocks: Float[Array, "c c bodies"], present: Bool[np.ndarray, "c bodies"]
-) -> Float[Array, "c c bodies"]:
-    """Inverses of symmetric positive definite blocks, zero where there is padding."""
-    size = blocks.shape[0]
-    padding = np.eye(size)[:, :, None] * ~present[None]
-    factors, _ = _multifrontal.eliminate(blocks + padding, None)
-    half = factors.inverse
-    scaled = half / factors.pivots[:, None]
-    return sum_of_products(half[:, :, None], scaled[:, None], 0) - padding
 
 
 @functools.lru_cache(maxsize=128)

@@ -84,21 +84,24 @@ def padded_blocks(
 
 def mass_blocks(
     groups: Sequence[BodyGroup], pattern: Pattern, q: Float[Array, " nq"]
-) -> Float[Array, "c c bodies"]:
-    """M of each body."""
+) -> tuple[Float[Array, "c c bodies"], Float[Array, "c c bodies"]]:
+    """M of each body, and its inverse."""
     c = max(len(columns) for columns in pattern.bodies)
     parts, firsts = [], []
     for group in groups:
-        block = map_parts(
-            lambda b, x: b.mass_matrix(x), group.inertia, gather(q, group.indices["q"])
+        pair = map_parts(
+            lambda b, x: jnp.stack([b.mass_matrix(x), b.inverse_mass_matrix(x)]),
+            group.inertia,
+            gather(q, group.indices["q"]),
         )
-        missing = c - block.shape[-1]
-        padded = jnp.pad(jnp.moveaxis(block, 0, -1), ((0, missing), (0, missing), (0, 0)))
+        missing = (0, c - pair.shape[-1])
+        padded = jnp.pad(jnp.moveaxis(pair, 0, -1), ((0, 0), missing, missing, (0, 0)))
         parts.append(padded)
         firsts.append(group.indices["v"][:, 0])
     order = np.argsort(np.concatenate(firsts))
     blocks = jnp.concatenate(parts, axis=-1)
-    return blocks if np.all(np.diff(order) > 0) else gather(blocks, order)
+    mass, inverse = blocks if np.all(np.diff(order) > 0) else gather(blocks, order)
+    return mass, inverse
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._bodies import AbstractMarker
+from .._bodies import AbstractMarker, MarkerKinematics
 from .._constraints import Frames
 from .._linalg import gather
 from ._groups import AnyGroup, group_by, map_parts, MarkerMotion
@@ -39,8 +39,7 @@ def motion_of(
     v: Float[Array, " extended_v"],
 ) -> list[MarkerMotion]:
     """The motion of each group's markers, from the ground-extended state."""
-    found = of_markers(_moved, groups, q, v)
-    return [MarkerMotion(*zip(*slots, strict=True)) for slots in found]
+    return [motion for motion, _ in motion_and_directions_of(groups, q, v)]
 
 
 def rates_of(
@@ -49,8 +48,8 @@ def rates_of(
     v: Float[Array, " extended_v"],
 ) -> list[tuple[Frames, Frames]]:
     """Each group's markers and their changes along the motion."""
-    found = [tuple(zip(*slots, strict=True)) for slots in of_markers(_rate, groups, q, v)]
-    return [(frames, rates) for frames, rates in found]
+    found = motion_and_directions_of(groups, q, v)
+    return [(motion.frames, motion.rates) for motion, _ in found]
 
 
 def directions_of(
@@ -59,12 +58,8 @@ def directions_of(
     v: Float[Array, " extended_v"],
 ) -> list[Directions]:
     """How the motion and each velocity move each group's markers."""
-
-    def both(marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
-        return *_rate(marker, q, v), _directions(marker, q)
-
-    found = of_markers(both, groups, q, v)
-    return [Directions(*zip(*slots, strict=True)) for slots in found]
+    found = motion_and_directions_of(groups, q, v)
+    return [Directions(motion.frames, motion.rates, changes) for motion, changes in found]
 
 
 def motion_and_directions_of(
@@ -73,11 +68,7 @@ def motion_and_directions_of(
     v: Float[Array, " extended_v"],
 ) -> list[tuple[MarkerMotion, Frames]]:
     """The motion of each group's markers, and their changes along each velocity."""
-
-    def both(marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Any:
-        return *_moved(marker, q, v), _directions(marker, q)
-
-    found = [tuple(zip(*slots, strict=True)) for slots in of_markers(both, groups, q, v)]
+    found = [tuple(zip(*slots, strict=True)) for slots in of_markers(_kinematics, groups, q, v)]
     return [(MarkerMotion(*motion), changes) for *motion, changes in found]
 
 
@@ -118,32 +109,7 @@ def _joined(markers: Sequence[AbstractMarker]) -> AbstractMarker:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *markers)
 
 
-# The functions below see ONE marker.
-
-
-def _moved(
+def _kinematics(
     marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Any, Any, Any]:
-    """Its frame, and the first two derivatives along the motion with v held constant."""
-
-    def moving(q: Float[Array, " nq"]) -> tuple[Any, Any]:
-        return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, v),))
-
-    (frame, rate), (_, acceleration) = jax.jvp(moving, (q,), (marker.coordinates.rate(q, v),))
-    return frame, rate, acceleration
-
-
-def _rate(
-    marker: AbstractMarker, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Any, Any]:
-    """Its frame, and the derivative along the motion."""
-    return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, v),))
-
-
-def _directions(marker: AbstractMarker, q: Float[Array, " nq"]) -> Any:
-    """The change of its frame along each velocity."""
-
-    def along(direction: Float[Array, " nv"]) -> Any:
-        return jax.jvp(marker.frame, (q,), (marker.coordinates.rate(q, direction),))[1]
-
-    return jax.vmap(along)(jnp.eye(marker.coordinates.nv, dtype=q.dtype))
+) -> MarkerKinematics:
+    return marker.kinematics(q, v)

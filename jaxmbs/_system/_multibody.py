@@ -194,7 +194,7 @@ class MultibodySystem(AbstractSystem):
         coordinates, velocities = self._with_ground(q, v)
         blocks = constraint_blocks(self.constraint_groups, self.pattern, coordinates, velocities, t)
         masses = mass_blocks(self.body_groups, self.pattern, q)
-        return BlockKKTMatrices(blocks, masses, layout_of(self.pattern))
+        return BlockKKTMatrices(blocks, *masses, layout_of(self.pattern))
 
     @jitted
     def evaluation(
@@ -221,7 +221,7 @@ class MultibodySystem(AbstractSystem):
             return gather(together, self.indices["row_order"])
 
         equations = Equations(
-            BlockKKTMatrices(blocks, masses, layout_of(self.pattern)),
+            BlockKKTMatrices(blocks, *masses, layout_of(self.pattern)),
             self.force(q, v, t),
             in_order([rows.offset for rows in found]),
             self.structure,

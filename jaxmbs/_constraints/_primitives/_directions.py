@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from ..._custom_types import Matrix3, RealScalarLike, Scalar
-from ..._geometry import relative_rotation_vector
+from ..._geometry import composed, relative_rotation_vector, rotated
 from ..base import AbstractGeometricPrimitive, Frames, Row
 
 
@@ -17,7 +17,7 @@ class AxesPerpendicular(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         first, second = frames
-        return (first.rotation[:, 2] @ second.rotation[:, 2])[None]
+        return rotated(second.rotation[:, 2:].T, first.rotation[:, 2])
 
 
 class AxesParallel(AbstractGeometricPrimitive):
@@ -30,7 +30,7 @@ class AxesParallel(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         first, second = frames
-        return second.rotation[:, :2].T @ first.rotation[:, 2]
+        return rotated(second.rotation[:, :2].T, first.rotation[:, 2])
 
 
 class SameAngle(AbstractGeometricPrimitive):
@@ -59,8 +59,8 @@ class SameRotation(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         first, second = frames
-        relative = second.rotation.T @ first.rotation
-        return self.reference @ relative_rotation_vector(relative)
+        relative = composed(second.rotation.T, first.rotation)
+        return rotated(self.reference, relative_rotation_vector(relative))
 
 
 class AnglesInRatio(AbstractGeometricPrimitive):
