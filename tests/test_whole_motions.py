@@ -32,6 +32,7 @@ def moved(system, formulation):
         atol=1e-12,
         formulation=formulation,
         solver=diffrax.Dopri8(),
+        monitor=False,
     )
 
 
