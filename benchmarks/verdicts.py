@@ -37,7 +37,7 @@ import jaxmbs as jm
 
 jax.config.update("jax_enable_x64", True)
 
-MECHANISMS = {"parallelogram": parallelogram, "mobile-robot": robot}
+MECHANISMS = {"mobile-robot": robot, "parallelogram": parallelogram}
 COUNT, DECOMPOSED, ROUNDS = 8192, 256, 4
 WIDTHS = (32, 64)
 
@@ -151,7 +151,7 @@ def main() -> None:
         for key, rate in rates.items():
             print(f"  {key:28s}{rate:12.0f} a second{ratios[key]:8.2f}", flush=True)
         jax.clear_caches()
-    renew(result_path("verdicts", found), {"hardware": found, "verdicts": results})
+        renew(result_path("verdicts", found), {"hardware": found, "verdicts": results})
 
 
 if __name__ == "__main__":
