@@ -81,7 +81,7 @@ def block_null_projector(
     own = _own_products(indices["slot_row"], sets)
     if not sets:
         none = jnp.zeros((2, 0, 0, 0), blocks.dtype)
-        return NullProjector(none[0], none, none[:, 0, 0], jnp.zeros((2,), blocks.dtype))
+        return NullProjector(none[0], none, none.reshape(2, 0), none.sum((1, 2, 3)))
 
     def at_states(blocks: Float[Array, "r c slots states"]) -> tuple[Float[Array, "..."], ...]:
         unit = _unit_rows(blocks, indices)
