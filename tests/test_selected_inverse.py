@@ -21,7 +21,7 @@ import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._linalg import layout_of
 from jaxmbs._linalg._multifrontal import plan
-from jaxmbs._linalg._selected_inverse import selected_inverse
+from jaxmbs._linalg._selected_inverse import in_order, selected_inverse
 from jaxmbs._linalg._selection import select
 from jaxmbs._linalg._states_last import states_last
 from jaxmbs._solvability import _screening
@@ -75,7 +75,12 @@ def test_blocks_of_the_inverse_on_its_pattern(name):
     blocks += [(*unknowns[i], *unknowns[j]) for i in graph for j in graph[i]]
     selection = select(elimination, tuple(blocks))
     states = np.stack([values, 2 * values], axis=1)
-    found = np.asarray(jax.jit(lambda x: selected_inverse(selection, x))(jnp.asarray(states)))
+
+    @jax.jit
+    def inverse_blocks(values):
+        return in_order(selection, selected_inverse(selection, values), 2)
+
+    found = np.asarray(inverse_blocks(jnp.asarray(states)))
     inverse = np.linalg.inv(matrix)
     for k, block in enumerate(blocks):
         size = len(block)

@@ -5,14 +5,12 @@ eigenvalue s of C C^T it gives the weight mu / (s + mu). What is known at mu and
 apart what is null (the same at both) from what is small.
 """
 
-import functools
-import operator
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
@@ -20,25 +18,31 @@ from .._indices import Indices
 from ._cholesky import cholesky, cholesky_solve
 from ._multifrontal import Elimination
 from ._scaling import normalise_rows
-from ._selected_inverse import selected_inverse
+from ._selected_inverse import in_order, selected_inverse
 from ._selection import select, Selection
-from ._states_last import states_last
+from ._states_last import apart, rows_at, states_last
+from ._sums import sum_along, sum_of_terms
 
 
 # Sets of rows, each within one constraint.
 Rows = tuple[tuple[int, ...], ...]
 
+# The multiples of mu.
+_SHIFTS = (1.0, 0.5)
+
 
 class NullProjector(eqx.Module):
     """Diagonal blocks on sets of rows, zero where a set has fewer than r rows.
 
-    `gram`: of C C^T, C with rows of unit length. `projector`: of mu (C C^T + mu I)^-1 for mu and
-    for mu / 2. The trace of a projector is the sum of the traces of its blocks where the sets
-    are all rows.
+    `gram`: of C C^T, C with rows of unit length. For mu and for mu / 2: `projector`, of
+    P = mu (C C^T + mu I)^-1; `measure`, tr(P_XX (C C^T)_XX) for each set X; `trace`, that of P
+    where the sets are all rows.
     """
 
     gram: Float[Array, "r r sets"]
     projector: Float[Array, "2 r r sets"]
+    measure: Float[Array, "2 sets"]
+    trace: Float[Array, "2"]
 
 
 def dense_null_projector(
@@ -46,11 +50,11 @@ def dense_null_projector(
 ) -> NullProjector:
     """From C as it is."""
     unit, _ = normalise_rows(matrix)
-    gram = unit @ unit.T
-    identity = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    product = unit @ unit.T
+    identity = jnp.eye(product.shape[0], dtype=product.dtype)
 
     def projector(mu):
-        return mu * cholesky_solve(cholesky(gram + mu * identity), identity)
+        return mu * cholesky_solve(cholesky(product + mu * identity), identity)
 
     rows = _padded(sets)
 
@@ -58,8 +62,11 @@ def dense_null_projector(
         padded = jnp.pad(square, ((1, 0), (1, 0)))
         return padded[rows[:, None], rows[None, :]]
 
-    both = jax.vmap(projector)(jnp.array([1.0, 0.5], gram.dtype) * regularisation)
-    return NullProjector(blocks(gram), jax.vmap(blocks)(both))
+    both = jax.vmap(projector)(jnp.array(_SHIFTS, product.dtype) * regularisation)
+    gram, found = blocks(product), jax.vmap(blocks)(both)
+    measure = jnp.sum(gram[None] * found, axis=(1, 2))
+    trace = jnp.sum(jnp.trace(found, axis1=1, axis2=2), axis=1)
+    return NullProjector(gram, found, measure, trace)
 
 
 def block_null_projector(
@@ -72,64 +79,99 @@ def block_null_projector(
     """From C in the blocks, and with the layout, of a `BlockKKTMatrices`."""
     selection = select(elimination, sets)
     own = _own_products(indices["slot_row"], sets)
+    if not sets:
+        none = jnp.zeros((2, 0, 0, 0), blocks.dtype)
+        return NullProjector(none[0], none, none.reshape(2, 0), none.sum((1, 2, 3)))
 
-    def at_states(
-        blocks: Float[Array, "r c slots states"],
-    ) -> tuple[Float[Array, "w w sets states"], Float[Array, "2 w w sets states"]]:
+    def at_states(blocks: Float[Array, "r c slots states"]) -> tuple[Float[Array, "..."], ...]:
         unit = _unit_rows(blocks, indices)
         products = _along_columns(unit, unit)
-        projector = _projector(unit, products, indices, regularisation, selection)
-        return _sum_of(products, own), projector
+        values = _values(unit, products, indices, regularisation)
+        both = selected_inverse(selection, values)
+        states = blocks.shape[-1]
+        found = [x.reshape(*x.shape[:-1], len(_SHIFTS), states) for x in both]
+        gram = apart(_sum_of(products, own))
+        mu = jnp.asarray(regularisation, blocks.dtype) * jnp.array(_SHIFTS, blocks.dtype)[:, None]
+        measure, trace = _measured(gram, found, selection)
+        projector = jnp.moveaxis(mu[None, None, None] * in_order(selection, found, 2), 3, 0)
+        return gram, projector, jnp.moveaxis(mu[None] * measure, 1, 0), mu * trace
 
     return NullProjector(*states_last(at_states)(blocks))
+
+
+def _measured(
+    gram: Float[Array, "r r sets states"],
+    found: Sequence[Float[Array, "r r _ 2 states"]],
+    selection: Selection,
+) -> tuple[Float[Array, "sets 2 states"], Float[Array, "2 states"]]:
+    """`measure` and `trace`, not yet multiplied by mu."""
+    r, _, sets, states = gram.shape
+    weights = gram.reshape(-1, states)
+    # Which set stands where, in the order of the groups.
+    place = np.argsort(selection.order)
+    measures, traces, end = [], [], 0
+    for inverse in found:
+        count = inverse.shape[2]
+        if not count:
+            continue
+        of_group = np.arange(r * r)[:, None] * sets + place[end : end + count]
+        end += count
+        own = rows_at(weights, of_group)[:, :, None]
+        square = inverse.reshape(r * r, count, len(_SHIFTS), states)
+        measures.append(sum_of_terms([square[k] * own[k] for k in range(r * r)]))
+        traces.append(sum_along(sum_of_terms([inverse[k, k] for k in range(r)]), 0))
+    return in_order(selection, measures, 0), sum_of_terms(traces)
 
 
 def _unit_rows(
     blocks: Float[Array, "r c slots states"], indices: Indices
 ) -> Float[Array, "r c slots states"]:
     columns = [blocks[:, j] * blocks[:, j] for j in range(blocks.shape[1])]
-    squares = _sum_of(functools.reduce(operator.add, columns), indices["row_slot"])
+    squares = _sum_of(sum_of_terms(columns), indices["row_slot"])
     inverse = 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
-    padded = jnp.concatenate([jnp.zeros_like(inverse[:1]), inverse])
-    return lax.optimization_barrier(blocks * padded[indices["slot_row"]][:, None])
+    return apart(blocks * _sum_of(inverse, indices["slot_row"][None])[:, None])
 
 
-def _projector(
+def _values(
     unit: Float[Array, "r c slots states"],
     products: Float[Array, "r r slots states"],
     indices: Indices,
     regularisation: RealScalarLike,
-    selection: Selection,
-) -> Float[Array, "2 r r sets states"]:
-    """The values of C C^T + mu I are laid out as those of S + mu I, with M = I."""
+) -> Float[Array, "values both_states"]:
+    """The values of C C^T + mu I, laid out as those of S + mu I, with M = I; at all states for
+    mu, then at all for mu / 2: side by side they are one loop of each kind, not two."""
     states = unit.shape[-1]
     own = _sum_of(products, indices["constraint_slot"])
     present = np.eye(own.shape[0])[:, :, None] * (indices["constraint_row"] > 0)
-    present = jnp.asarray(present[..., None], unit.dtype)
     hubs = indices["body_column"][:, indices["hub_body"]] > 0
     mass = jnp.asarray(np.eye(hubs.shape[0])[:, :, None] * hubs, unit.dtype)
-    others = [
-        _along_columns(unit[:, :, indices["first"]], unit[:, :, indices["second"]]),
-        unit[:, :, indices["hub_slot"]],
+    first, second = (_at_slots(unit, indices[name]) for name in ("first", "second"))
+    parts = [
+        own,
+        _along_columns(first, second),
+        _at_slots(unit, indices["hub_slot"]),
         jnp.broadcast_to(-mass[..., None], (*mass.shape, states)),
     ]
+    values = apart(jnp.concatenate([x.reshape(-1, states) for x in parts]))
+    shifted = np.pad(present.ravel(), (0, values.shape[0] - present.size))[:, None, None]
+    shift = regularisation * jnp.array(_SHIFTS, values.dtype)[:, None]
+    return apart((values[:, None] + shifted * shift[None]).reshape(values.shape[0], -1))
 
-    def projector(mu):
-        values = [own + mu * present, *others]
-        flat = jnp.concatenate([x.reshape(-1, states) for x in values])
-        return mu * selected_inverse(selection, flat)
 
-    # One after the other: what both need at once does not fit into a processor's cache.
-    return lax.map(projector, jnp.array([1.0, 0.5], unit.dtype) * regularisation)
+def _at_slots(
+    blocks: Float[Array, "r c slots states"], slots: Int[np.ndarray, " n"]
+) -> Float[Array, "r c n states"]:
+    r, c, count, states = blocks.shape
+    places = np.arange(r * c).reshape(r, c, 1) * count + slots
+    return apart(rows_at(blocks.reshape(-1, states), places))
 
 
 def _along_columns(
     first: Float[Array, "r c n states"], second: Float[Array, "r c n states"]
 ) -> Float[Array, "r r n states"]:
     """Products of blocks, first second^T."""
-    first, second = lax.optimization_barrier((first, second))
     terms = [first[:, None, j] * second[None, :, j] for j in range(first.shape[1])]
-    return lax.optimization_barrier(functools.reduce(operator.add, terms))
+    return apart(sum_of_terms(terms))
 
 
 def _sum_of(
@@ -137,11 +179,14 @@ def _sum_of(
 ) -> Float[Array, "*sums states"]:
     """Sums of the values at positions counted from 1; 0 is nothing."""
     flat = values.reshape(-1, values.shape[-1])
-    pool = jnp.concatenate([jnp.zeros_like(flat[:1]), flat])
-    total = jnp.zeros((*indices.shape[1:], pool.shape[1]), pool.dtype)
-    for some in indices:
-        total = total + lax.optimization_barrier(pool[some])
-    return total
+    if not flat.size:
+        return jnp.zeros((*indices.shape[1:], flat.shape[1]), values.dtype)
+    parts = [rows_at(flat, np.maximum(some - 1, 0)) for some in indices]
+    kept = [
+        part if np.all(some > 0) else jnp.where((some > 0)[..., None], part, 0.0)
+        for part, some in zip(parts, indices, strict=True)
+    ]
+    return sum_of_terms(kept)
 
 
 def _own_products(

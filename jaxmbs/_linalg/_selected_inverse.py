@@ -12,11 +12,9 @@ the pattern of the factor cost about as much as the factor, and no other one is 
 They are wanted at many states at once. Everything here has the states behind the fronts as its
 last axis, and fronts are grouped by size instead of padded: then the arithmetic runs along
 fronts and states together and does nothing in vain. Where blocks stand is laid out in
-`_selection`.
+`_selection`; what is computed once and read often is kept `apart` (`_states_last`).
 """
 
-import functools
-import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,10 +24,13 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ._selection import MATRIX, Plane, Selection
+from ._states_last import apart, rows_at
+from ._sums import sum_of_terms
 
 
-# Unknowns that are eliminated in one step.
-_PANEL = 8
+# Unknowns that are eliminated in one step. Measured for fronts of 10 and 12: with 3 or 4 there are
+# more operations to start, with 12 a triangle's zeros are multiplied.
+_PANEL = 6
 
 # Sums of at most this many products are written out, and looped over beyond. Summed by
 # `jnp.sum` along the first axis they were measured to take up to 20 times as long (jaxlib
@@ -48,8 +49,9 @@ class Panel(NamedTuple):
 
 def selected_inverse(
     selection: Selection, values: Float[Array, "values states"]
-) -> Float[Array, "r r blocks states"]:
-    """The wanted blocks of the inverse, for the matrix with these values at each state."""
+) -> list[Float[Array, "r r _ states"]]:
+    """The wanted blocks of the inverse, for the matrix with these values at each state; those of
+    each group apart (`in_order` puts them together)."""
     factors: list[list[Panel]] = []
     updates: dict[int, Float[Array, "entries states"]] = {}
     for k, group in enumerate(selection.groups):
@@ -58,7 +60,7 @@ def selected_inverse(
         factors.append(panels)
         updates[k] = rest.reshape(-1, values.shape[1])
     inverses: dict[int, Float[Array, "entries states"]] = {MATRIX: values}
-    found = [jnp.zeros((selection.width, selection.width, 0, values.shape[1]), values.dtype)]
+    found = []
     for k in reversed(range(len(selection.groups))):
         group = selection.groups[k]
         inverse = _placed(group.above, inverses, group.boundary)
@@ -66,12 +68,21 @@ def selected_inverse(
             inverse = _extended(panel, inverse)
         inverses[k] = inverse.reshape(-1, values.shape[1])
         found.append(_taken(group.wanted, inverses[k]))
-    return jnp.concatenate(found, axis=2)[:, :, selection.order]
+    return found
+
+
+def in_order(
+    selection: Selection, found: Sequence[Float[Array, "..."]], axis: int
+) -> Float[Array, "..."]:
+    """What was found for the blocks of each group, along that axis in the order in which the
+    blocks were asked for."""
+    return jnp.take(jnp.concatenate(found, axis=axis), selection.order, axis=axis, mode="clip")
 
 
 def _taken(plane: Plane, source: Float[Array, "entries states"]) -> Float[Array, "a b n states"]:
-    """Gathers stay apart from what uses them, as in `_multifrontal.gathered`."""
-    part = lax.optimization_barrier(source[plane.places])
+    if np.array_equal(plane.places.ravel(), np.arange(source.shape[0])):
+        return source.reshape(*plane.places.shape, source.shape[1])
+    part = rows_at(source, plane.places)
     return part if np.all(plane.present) else jnp.where(plane.present[..., None], part, 0.0)
 
 
@@ -86,7 +97,7 @@ def _placed(
         a, b, n, states = part.shape
         around = ((plane.start, size - plane.start - a), (plane.start, size - plane.start - b))
         parts.append(jnp.pad(part.reshape(a, b, n * states), (*around, (0, 0))))
-    return lax.optimization_barrier(functools.reduce(operator.add, parts))
+    return apart(sum_of_terms(parts)) if len(parts) > 1 else parts[0]
 
 
 def _eliminated(
@@ -99,7 +110,7 @@ def _eliminated(
         width = min(_PANEL, rows.shape[0])
         inverse, reciprocals = _triangle(rows[:width, :width])
         scaled = _product(jnp.swapaxes(inverse, 0, 1), rows[:width, width:])
-        below = lax.optimization_barrier(scaled * reciprocals[:, None])
+        below = scaled * reciprocals[:, None]
         panels.append(Panel(inverse, reciprocals, _product(below, inverse)))
         own = rows.shape[0] - width
         rows = _product(-below[:, :own], scaled, rows[width:, width:])
@@ -122,7 +133,7 @@ def _triangle(
         block = block[1:, 1:] - below[:, None] * block[0, None, 1:]
         for i in range(k + 1, size):
             inverse[i] = inverse[i] - below[i - k - 1][None] * inverse[k]
-    return lax.optimization_barrier((jnp.stack(inverse), jnp.stack(reciprocals)))
+    return apart(jnp.stack(inverse)), jnp.stack(reciprocals)
 
 
 def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n"]:
@@ -133,7 +144,7 @@ def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n
     cross = _product(later, panel.gain)
     own = _product(panel.gain, cross, own)
     above = jnp.concatenate([own, -jnp.swapaxes(cross, 0, 1)], axis=1)
-    return jnp.concatenate([above, jnp.concatenate([-cross, later], axis=1)])
+    return apart(jnp.concatenate([above, jnp.concatenate([-cross, later], axis=1)]))
 
 
 def _product(
@@ -151,7 +162,6 @@ def _product(
     count = left.shape[0]
     if count <= _WRITTEN_OUT:
         terms = [left[k][:, None] * right[k][None] for k in range(count)]
-        terms = terms if start is None else [start, *terms]
-        return lax.optimization_barrier(functools.reduce(operator.add, terms))
+        return apart(sum_of_terms(terms if start is None else [start, *terms]))
     shape = (left.shape[1], *right.shape[1:])
     return lax.fori_loop(0, count, add, jnp.zeros(shape, left.dtype) if start is None else start)

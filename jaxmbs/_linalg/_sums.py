@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 
 from jax import lax
 from jaxtyping import Array, Float
@@ -50,3 +51,8 @@ def sum_along(terms: Float[Array, "..."], axis: int, *, apart: bool = True) -> F
     parts = lax.split(terms, (1,) * count, axis)
     found = lax.squeeze(functools.reduce(operator.add, parts), (axis,))
     return lax.optimization_barrier(found) if apart else found
+
+
+def sum_of_terms(terms: Sequence[Float[Array, "*shape"]]) -> Float[Array, "*shape"]:
+    """The sum of at least one array, written out."""
+    return functools.reduce(operator.add, terms)

@@ -156,11 +156,10 @@ def _screen(
     length = system.characteristic_length().astype(q.dtype)
     columns = jnp.where(structure.length_columns, length, 1.0)
     rows = tuple(tuple(range(c.start, c.stop)) for c in structure.constraints)
-    blocks = system.descriptor(q, v, t).null_projector(columns, rows, _REGULARISATION)
-    coarse, fine = jnp.sum(blocks.gram[None] * blocks.projector, axis=(1, 2))
+    projector = system.descriptor(q, v, t).null_projector(columns, rows, _REGULARISATION)
+    coarse, fine = projector.measure
     measure, change = jnp.maximum(2 * fine - coarse, 0.0), jnp.abs(coarse - fine)
-    traces = jnp.sum(jnp.trace(blocks.projector, axis1=1, axis2=2), axis=1)
-    trace = 2 * traces[1] - traces[0]
+    trace = 2 * projector.trace[1] - projector.trace[0]
     unique = measure <= _MIDDLE
     null = change <= jnp.maximum(_CHANGE * measure, _ROUNDING)
     precise = q.dtype == jnp.float64
