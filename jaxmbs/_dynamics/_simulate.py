@@ -35,6 +35,7 @@ from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
+from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor
 from ._projection import project_unchecked
@@ -258,7 +259,7 @@ def _run(
     args = Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
     solution = integrate(
         dfx.ODETerm(_slope),
-        projected_solver(integration.solver, monitor, projecting),
+        projected_solver(integration.solver, monitor, projecting, _inside(integration, grid)),
         grid,
         y0,
         Packed(args),
@@ -275,6 +276,12 @@ def _run(
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
     return dataclasses.replace(trajectory, result=result), which
+
+
+def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+    """What a run asks for between the ends of its steps; its own ends are those of steps."""
+    within = any(event.within for event in integration.events)
+    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
 
 
 def _controlled(
