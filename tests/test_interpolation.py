@@ -7,6 +7,8 @@ import numpy as np
 import oracle_order_conditions as conditions
 import pytest
 
+import jaxmbs as jm
+from jaxmbs import forces, motions, planar
 from jaxmbs._dynamics._dopri8_stages import DOPRI8_NODES, DOPRI8_QUARTICS, DOPRI8_USED
 from jaxmbs._dynamics._interpolation import Inside, inside_stages, StepInterpolation
 from jaxmbs._dynamics._runge_kutta import tableau_of
@@ -129,3 +131,70 @@ def test_what_is_asked_within_a_step(t0, t1, within):
     t0, t1 = jnp.asarray(t0), jnp.asarray(t1)
     assert bool(Inside(times, False).wanted(t0, t1)) == within
     assert bool(Inside(times, True).wanted(t0, t1))
+
+
+KNOT = 0.4
+
+
+@pytest.fixture(scope="module")
+def system():
+    """A block that a spring ties to one that a driver moves."""
+    bodies = [
+        planar.Body(name, mass=1.0, inertia=0.1, position=(x, 0.0))
+        for name, x in (("driven", 0.0), ("free", 1.0))
+    ]
+    slides = [
+        planar.Translational(f"slide {body.name}", ("ground", body.name), (0.0, 0.0), (1.0, 0.0))
+        for body in bodies
+    ]
+    motion = motions.Table(times=[0.0, KNOT, 0.8, 1.2], values=[0.0, 0.0, 0.3, 0.3])
+    spring = forces.SpringDamper(
+        "spring", ("driven", "free"), points=[(0.0, 0.0), (1.0, 0.0)], stiffness=60.0
+    )
+    return jm.MultibodySystem(
+        bodies,
+        slides,
+        [jm.Driver("motor", "slide driven", "translation", motion)],
+        forces=[spring],
+        gravity=(0.0, 0.0),
+    )
+
+
+class TestRuns:
+    def run(self, system, times, v=None, **options):
+        v = system.initial_v if v is None else v
+        return jm.simulate(
+            system, system.reference_q, v, times[-1], times=times, consistent=True, **options
+        )
+
+    def test_behind_a_knot(self, system):
+        """There the third derivative of the motion jumps, and the step has no past. Against a run
+        with steps that end at all times."""
+        times = np.concatenate([[0.0], KNOT + np.array([1e-4, 1e-3, 0.003, 0.01, 0.03]), [0.5]])
+        controller = diffrax.ClipStepSizeController(
+            diffrax.PIDController(rtol=1e-12, atol=1e-13),
+            step_ts=jnp.sort(jnp.append(system.knots(), jnp.asarray(times[1:]))),
+        )
+        exact = self.run(system, times, controller=controller)
+        found = self.run(system, times, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(found.q, exact.q, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.v, exact.v, rtol=0, atol=1e-8)
+
+    def test_in_a_batch(self, system):
+        """Some of whose runs ask for states within a step where others do not."""
+        times = np.linspace(0.0, 0.6, 4)
+        free = jnp.asarray([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+        starts = jnp.stack([k * free for k in (0.0, 1.0, 20.0)])
+        many = jax.vmap(lambda v: self.run(system, times, v))(starts)
+        for k, v in enumerate(starts):
+            alone = self.run(system, times, v)
+            np.testing.assert_allclose(many.q[k], alone.q, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(many.v[k], alone.v, rtol=0, atol=1e-11)
+
+    def test_the_end_does_not_depend_on_what_is_asked_for(self, system):
+        """With stages of the interpolant and without. (Steps of one length, as those of a
+        controller begin with errors that are rounding.)"""
+        steps = {"controller": diffrax.ConstantStepSize(), "first_step": 0.03}
+        few, many = (self.run(system, np.linspace(0.0, 1.0, n), **steps) for n in (2, 41))
+        np.testing.assert_allclose(few.q[-1], many.q[-1], rtol=0, atol=1e-14)
+        np.testing.assert_allclose(few.v[-1], many.v[-1], rtol=0, atol=1e-13)

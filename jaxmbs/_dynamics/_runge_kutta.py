@@ -274,7 +274,9 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
             leaves_out = ~start.inside & (stage == last - tableau.inside - 1)
             following = jnp.where(leaves_out, last, following)
         begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
-        so_far = h * sum_of_products(of_error[:, None, None], rows[:, 1::-1, nq:], 0, apart=False)
+        so_far = h * sum_of_products(
+            of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
+        )
         watched = now.watched
         if watched is not None and found.factored is not None:
             look = functools.partial(update_crossings, found.factored, t, watched, purpose.starting)
@@ -394,9 +396,9 @@ def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> An
 
 
 def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
-    """The sum of the first of each of the rows, with their weights; written out, as a library's
-    product is a call of its own."""
-    return sum_of_products(weights[:, None], rows[:, 0], 0, apart=False)
+    """The sum of the first of each of the rows, with their weights, but for the last, the end's, to
+    which nothing is led by. It is written out, as a library's product is a call of its own."""
+    return sum_of_products(weights[:-1, None], rows[:-1, 0], 0, apart=False)
 
 
 def slope_at(
