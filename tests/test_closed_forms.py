@@ -517,15 +517,9 @@ def test_an_event_within_a_step(system):
         del system, v, t
         return q[2] - angle
 
-    found = jm.simulate(
-        system,
-        system.reference_q,
-        system.initial_v,
-        2.0,
-        rtol=1e-10,
-        atol=1e-12,
-        events=[jm.StopWhen(reached)],
-    )
+    q, v, events = system.reference_q, system.initial_v, [jm.StopWhen(reached)]
+    tolerances = {"rtol": 1e-10, "atol": 1e-12}
+    found = jm.simulate(system, q, v, 2.0, **tolerances, events=events, solver=diffrax.Dopri8())
     assert bool(found.stopped)
     assert abs(float(found.times[-1]) - time) < 1e-10
 
