@@ -163,9 +163,8 @@ def system():
 class TestRuns:
     def run(self, system, times, v=None, **options):
         v = system.initial_v if v is None else v
-        return jm.simulate(
-            system, system.reference_q, v, times[-1], times=times, consistent=True, **options
-        )
+        options = {"solver": SOLVER, "times": times, "consistent": True, **options}
+        return jm.simulate(system, system.reference_q, v, times[-1], **options)
 
     def test_behind_a_knot(self, system):
         """There the third derivative of the motion jumps, and the step has no past. Against a run
