@@ -18,9 +18,11 @@ EventFunction = Callable[
 
 
 class AbstractEvent(eqx.Module):
-    """A reason to end a run early. `needs_monitor`: it depends on the passages."""
+    """A reason to end a run early. `needs_monitor`: it depends on the passages. `within`: it ends
+    the run within a step, not with it."""
 
     needs_monitor: ClassVar[bool]
+    within: ClassVar[bool]
 
     @abc.abstractmethod
     def reason(self, trajectory: Trajectory) -> str:
@@ -44,6 +46,7 @@ class StopWhen(AbstractEvent):
     """Stop where `function(system, q, v, t)` crosses zero (either way)."""
 
     needs_monitor: ClassVar[bool] = False
+    within: ClassVar[bool] = True
     function: EventFunction
 
     def __init__(self, function: Setting[EventFunction]):
@@ -81,6 +84,7 @@ class StopAtSingular(AbstractEvent):
     """
 
     needs_monitor: ClassVar[bool] = True
+    within: ClassVar[bool] = False
 
     def reason(self, trajectory: Trajectory) -> str:
         return (

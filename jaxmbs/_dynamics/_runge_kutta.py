@@ -14,6 +14,9 @@ So the end's dv/dt is known before the next step, whose first stage it is (Haire
 velocity changes by has no part in that dv/dt; so the end is looked at again where that is more
 than nearly rounding.
 
+A step within which states are asked for has some stages more before its end
+(`_interpolation.py`); others of the same run leave them out, which is a number in the loop.
+
 The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
 of the slopes there, and of the way onto the constraints (`_projection.attach_projection_jvp`).
 """
@@ -39,6 +42,7 @@ from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
+from ._interpolation import inside_stages, InsideStages
 from ._monitor import SingularCrossings, update_crossings
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 
@@ -58,16 +62,18 @@ ROUNDINGS = 10.0
 class Tableau(NamedTuple):
     """Of a method whose last stage is its end. `weights` (stages, stages) lead to each stage's
     state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of the
-    method itself, without an end added to it."""
+    method itself, without an end added to it; `inside`: how many stages before the end are there
+    for its interpolant alone."""
 
     weights: np.ndarray
     nodes: np.ndarray
     error: np.ndarray
     own: int
+    inside: int
 
 
-def tableau_of(solver: Any) -> Tableau:
-    """Of a Diffrax method."""
+def tableau_of(solver: Any, inside: InsideStages | None = None) -> Tableau:
+    """Of a Diffrax method, with stages of its interpolant."""
     given = solver.tableau
     own = given.num_stages
     stages = own if given.ssal else own + 1
@@ -78,7 +84,25 @@ def tableau_of(solver: Any) -> Tableau:
     nodes[1:own] = given.c
     nodes[-1] = 1.0
     error[:own] = given.b_error
-    return Tableau(weights, nodes, error, own)
+    tableau = Tableau(weights, nodes, error, own, 0)
+    return tableau if inside is None else _with_inside_stages(tableau, inside)
+
+
+def _tableau(solver: Any, start: "Start") -> Tableau:
+    return tableau_of(solver, None if start.inside is None else inside_stages(solver))
+
+
+def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
+    """Before the end: they do not need its slope, and so the end stays the last."""
+    count, last = len(inside.nodes), len(tableau.nodes) - 1
+    weights, nodes, error = (
+        np.insert(x, [last] * count, 0.0, axis=0)
+        for x in (tableau.weights, tableau.nodes, tableau.error)
+    )
+    weights = np.insert(weights, [last] * count, 0.0, axis=1)
+    weights[last : last + count, : last + count] = inside.weights
+    nodes[last : last + count] = inside.nodes
+    return Tableau(weights, nodes, error, tableau.own, count)
 
 
 class Step(eqx.Module):
@@ -102,8 +126,8 @@ class Step(eqx.Module):
 
 class Start(eqx.Module):
     """Where a step begins: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
-    `near`: is a singular configuration close? `watched`: what a monitor carries, if there is
-    one."""
+    `near`: is a singular configuration close? `inside`: are states within the step asked for? None:
+    nowhere in this run. `watched`: what a monitor carries, if there is one."""
 
     t0: Scalar
     t1: Scalar
@@ -111,6 +135,7 @@ class Start(eqx.Module):
     slope: Float[Array, " state"]
     known: BoolScalar
     near: BoolScalar
+    inside: BoolScalar | None
     watched: SingularCrossings | None
 
 
@@ -174,7 +199,7 @@ class _Solved(NamedTuple):
 def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     given = packed.opened()
     system, structure = given.system, given.system.structure
-    tableau = tableau_of(solver)
+    tableau = _tableau(solver, start)
     stages, nq, dtype = len(tableau.nodes), structure.nq, start.y.dtype
     last, h = stages - 1, start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
@@ -244,8 +269,14 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         error = jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
 
         following = jnp.minimum(stage + 1, last)
+        if start.inside is not None:
+            # What is left out are slopes of zero.
+            leaves_out = ~start.inside & (stage == last - tableau.inside - 1)
+            following = jnp.where(leaves_out, last, following)
         begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
-        so_far = h * sum_of_products(of_error[:, None, None], rows[:, 1::-1, nq:], 0, apart=False)
+        so_far = h * sum_of_products(
+            of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
+        )
         watched = now.watched
         if watched is not None and found.factored is not None:
             look = functools.partial(update_crossings, found.factored, t, watched, purpose.starting)
@@ -365,9 +396,9 @@ def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> An
 
 
 def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
-    """The sum of the first of each of the rows, with their weights; written out, as a library's
-    product is a call of its own."""
-    return sum_of_products(weights[:, None], rows[:, 0], 0, apart=False)
+    """The sum of the first of each of the rows, with their weights, but for the last, the end's, to
+    which nothing is led by. It is written out, as a library's product is a call of its own."""
+    return sum_of_products(weights[:-1, None], rows[:-1, 0], 0, apart=False)
 
 
 def slope_at(
@@ -407,7 +438,7 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
     solver, packed, start = primals
     _, packed_dot, start_dot = tangents
     step = advance(solver, packed, start)
-    tableau, given = tableau_of(solver), packed.opened()
+    tableau, given = _tableau(solver, start), packed.opened()
     stages, dtype = len(tableau.nodes), start.y.dtype
     h = start.t1 - start.t0
     projecting = given.stabilisation.projecting
@@ -431,13 +462,19 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
         y = start.y + h * (weights @ slopes)
         state_dot = y_dot + h_dot * (weights @ slopes) + h * (weights @ slopes_dot)
         moving = projecting & ((stage == stages - 1) | onto)
+        left_out = jnp.asarray(False)
+        if start.inside is not None:
+            first = stages - 1 - tableau.inside
+            left_out = ~start.inside & (first <= stage) & (stage < stages - 1)
+            # A state, as what is not used must be finite.
+            y, place = (jnp.where(left_out, start.y, x) for x in (y, place))
         _, (place_dot, own) = eqx.filter_jvp(
             functools.partial(_at_stage, place=place, moving=moving),
             (packed, t, y),
             (packed_dot, t_dot, state_dot),
         )
         known = (stage == 0) & start.known
-        own = jnp.where(known, slope_dot, own)
+        own = jnp.where(known, slope_dot, jnp.where(left_out, 0.0, own))
         row = jnp.arange(stages)[:, None] == stage
         return slopes_dot + jnp.where(row, own[None], 0.0), place_dot
 

@@ -35,6 +35,7 @@ from ._events import AbstractEvent
 from ._failures import explain, SimulationError
 from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
+from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor
 from ._projection import project_unchecked
@@ -120,9 +121,9 @@ def simulate(
       order, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
     - `solver`: any Diffrax solver, default `Tsit5`. (`diffrax.Dopri8` takes a third of its steps
-      and is 1.2 to 3.6 times as fast at an error of 1e-8, `benchmarks/work_precision.py`; between
-      the ends of its steps, where saved times and events may lie, it is one to three digits less
-      exact than there.)
+      and is 1.2 to 3.6 times as fast at an error of 1e-8, `benchmarks/work_precision.py`, with
+      times of passages up to 0.005 s off. A step within which states are saved, and each step of a
+      run with `StopWhen`, takes three evaluations more for its interpolation.)
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
       2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
@@ -258,7 +259,7 @@ def _run(
     args = Arguments(system, slopes, stabilisation, first, grid[-1], knots, onto)
     solution = integrate(
         dfx.ODETerm(_slope),
-        projected_solver(integration.solver, monitor, projecting),
+        projected_solver(integration.solver, monitor, projecting, _inside(integration, grid)),
         grid,
         y0,
         Packed(args),
@@ -275,6 +276,12 @@ def _run(
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
     return dataclasses.replace(trajectory, result=result), which
+
+
+def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+    """What a run asks for between the ends of its steps; its own ends are those of steps."""
+    within = any(event.within for event in integration.events)
+    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
 
 
 def _controlled(

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from .._custom_types import BoolScalar
+from .._custom_types import BoolScalar, Scalar
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._arguments import Packed, split
+from ._interpolation import Inside, inside_stages, StepInterpolation
 from ._monitor import SingularCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
-from ._runge_kutta import advance, ROUNDINGS, Start, tableau_of
+from ._runge_kutta import advance, ROUNDINGS, Start, Step, tableau_of
 
 
 class StepOutcome(NamedTuple):
@@ -65,8 +66,9 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         return self.solver.term_structure
 
     @property
+    @abc.abstractmethod
     def interpolation_cls(self) -> Any:
-        return self.solver.interpolation_cls
+        """What interpolates a step, of the ends' times and of what the step says is `dense`."""
 
     @property
     def term_compatible_contr_kwargs(self) -> Any:
@@ -132,6 +134,10 @@ class ProjectedSolver(AbstractProjectedSolver):
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
+    @property
+    def interpolation_cls(self) -> Any:
+        return self.solver.interpolation_cls
+
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         return self.solver.init(terms, t0, t1, y0, args)
 
@@ -171,12 +177,22 @@ class ProjectedSolver(AbstractProjectedSolver):
 
 class ProjectedRungeKutta(AbstractProjectedSolver):
     """Of an explicit Runge-Kutta method, with stages and end of a step in one loop that looks at
-    each state once (`_runge_kutta.py`). The end's slope is the first of the next step."""
+    each state once (`_runge_kutta.py`). The end's slope is the first of the next step. `inside`:
+    what is asked for between the ends of steps, if anything is."""
 
     solver: dfx.AbstractERK
     monitor: SingularValueMonitor | None
+    inside: Inside | None
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
+
+    @property
+    def interpolation_cls(self) -> Any:
+        if self.inside is None:
+            return dfx.ThirdOrderHermitePolynomialInterpolation
+        if inside_stages(self.solver) is None:
+            return self.solver.interpolation_cls
+        return StepInterpolation
 
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         del terms, t0, t1, args
@@ -198,34 +214,53 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         near = jnp.asarray(False) if watched is None else watched.near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
         known = known & ~jnp.asarray(made_jump)
+        more = inside_stages(self.solver)
+        wanted = None if more is None or self.inside is None else self.inside.wanted(t0, t1)
+        watched = stop_gradient(watched)
         step = advance(
-            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, stop_gradient(watched))
+            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, wanted, watched)
         )
         y1 = jnp.concatenate([step.end, y0[-1:]])
-        own = tableau_of(self.solver).own
-        slopes = jnp.pad(step.slopes[:own], ((0, 0), (0, 1)))
-        dense = {"y0": y0, "y1": y1, "k": (t1 - t0) * slopes}
+        dense = {"y0": y0, "y1": y1, **self._slopes(t1 - t0, step)}
         following = step.slopes[-1], jnp.asarray(True)
         error, result = jnp.pad(step.error, (0, 1)), dfx.RESULTS.successful
         return StepOutcome(
             y1, error, dense, following, step.watched, step.passed, step.usable, result
         )
 
+    def _slopes(self, h: Scalar, step: Step) -> dict[str, Array]:
+        """What the interpolation takes of a step besides its ends."""
+        slopes = h * jnp.pad(step.slopes, ((0, 0), (0, 1)))
+        if self.inside is None:
+            return {"k0": slopes[0], "k1": slopes[-1]}
+        more = inside_stages(self.solver)
+        if more is None:
+            return {"k": slopes[: tableau_of(self.solver).own]}
+        return {"k": jnp.stack([slopes[k] for k in more.used])}
+
 
 @functools.singledispatch
 def projected_solver(
-    solver: dfx.AbstractSolver, monitor: SingularValueMonitor | None, projecting: bool
+    solver: dfx.AbstractSolver,
+    monitor: SingularValueMonitor | None,
+    projecting: bool,
+    inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    """What a run gives to Diffrax in the place of a method."""
+    """What a run gives to Diffrax in the place of a method. `inside`: what it asks for between the
+    ends of steps, if anything is."""
+    del inside
     return ProjectedSolver(solver, monitor, projecting)
 
 
 @projected_solver.register
 def _(
-    solver: dfx.AbstractERK, monitor: SingularValueMonitor | None, projecting: bool
+    solver: dfx.AbstractERK,
+    monitor: SingularValueMonitor | None,
+    projecting: bool,
+    inside: Inside | None,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor)
+    return ProjectedRungeKutta(solver, monitor, inside)
 
 
 def _onto_constraints(
