@@ -40,7 +40,7 @@ def parallelogram():
     near = TURN + 0.004 * np.cos(np.pi * (np.arange(9) + 0.5) / 9)[::-1]
     times = np.unique(np.concatenate([np.linspace(0.0, 0.5, 11), near]))
 
-    def run(formulation):
+    def run(formulation, *, monitor=True):
         return jm.simulate(
             system,
             system.reference_q,
@@ -51,12 +51,11 @@ def parallelogram():
             atol=1e-11,
             formulation=formulation,
             solver=dfx.Dopri8(),
-            # Nothing here looks at passages; to watch for them is a third of what an elimination
-            # compiles.
-            monitor=False,
+            monitor=monitor,
         )
 
-    dropped = [run(jm.Elimination((row,))) for row in ("B.z", "C.z", "F.z")]
+    # Nothing looks at passages of these; to watch for them is a third of what they compile.
+    dropped = [run(jm.Elimination((row,)), monitor=False) for row in ("B.z", "C.z", "F.z")]
     return run(jm.MinimumNorm()), dropped, near
 
 
