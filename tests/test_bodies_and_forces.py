@@ -1,5 +1,7 @@
 """Mass matrices, inertia forces, weight and applied loads against closed forms."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,14 @@ from scipy.spatial.transform import Rotation
 
 import jaxmbs
 from jaxmbs import _geometry, forces, planar, spatial
-from jaxmbs._bodies import PlanarParticle, SpatialParticle
+from jaxmbs._bodies import (
+    differentiated,
+    PlanarMarker,
+    PlanarParticle,
+    SpatialMarker,
+    SpatialParticle,
+)
+from jaxmbs._geometry import PlanarFrame, SpatialFrame
 
 
 G2, G3 = np.array([0.3, -9.81]), np.array([0.3, -0.2, -9.81])
@@ -89,6 +98,80 @@ class TestMassMatrix:
         speeds = np.array(v[:3]) + np.cross(w, points) @ R.T
         expected = 0.5 * masses @ np.sum(speeds**2, axis=1)
         assert_close(0.5 * v @ system.mass_matrix(q) @ v, expected)
+
+    @pytest.mark.parametrize("system", [planar_system, spatial_system])
+    def test_inverse_of_each_body(self, system, rng):
+        system = system()
+        q, _ = moved(system, rng)
+        for group in system.body_groups:
+            own = q[group.indices["q"]]
+            mass = jax.vmap(lambda b, x: b.mass_matrix(x))(group.inertia, own)
+            inverse = jax.vmap(lambda b, x: b.inverse_mass_matrix(x))(group.inertia, own)
+            identity = np.broadcast_to(np.eye(mass.shape[-1]), mass.shape)
+            assert_close(mass @ inverse, identity)
+
+    @pytest.mark.parametrize("size", [1e-9, 1.0, 1e12])
+    def test_inverse_of_a_thin_rod_that_is_turned(self, size, rng):
+        turn = Rotation.random(rng=rng).as_matrix()
+        inertia = size * turn @ np.diag([1.0, 1.0, 1e-6]) @ turn.T
+        body = spatial.Body(
+            "rod", mass=size, inertia=(inertia + inertia.T) / 2, position=(0.0, 0.0, 0.0)
+        )
+        own = body.inertia_properties()
+        inverse = np.asarray(own.inverse_mass_matrix(body.coordinates()))
+        exact = turn @ np.diag([1.0, 1.0, 1e6]) @ turn.T / size
+        # Rounding of the matrix, times its condition of 1e6, relative to the largest entry.
+        np.testing.assert_allclose(inverse[3:, 3:], exact, rtol=0, atol=1e6 * 1e-9 / size)
+
+
+MARKERS = {
+    "planar": PlanarMarker(PlanarFrame(jnp.array([0.3, -1.2]), jnp.array(0.7))),
+    "spatial": SpatialMarker(
+        SpatialFrame(
+            jnp.array([0.3, -1.2, 0.4]),
+            jnp.asarray(Rotation.from_rotvec([0.4, -1.0, 0.3]).as_matrix()),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARKERS)
+class TestKinematicsOfMarkers:
+    """What a closed form says, against the frame differentiated; quaternions of any length, as
+    those of the stages of a step."""
+
+    def state(self, marker, rng):
+        nq, nv = marker.coordinates.nq, marker.coordinates.nv
+        return tuple(jnp.asarray(rng.normal(size=n)) for n in (nq, nv))
+
+    def test_equals_the_derivatives_of_the_frame(self, name, rng):
+        marker = MARKERS[name]
+        q, v = self.state(marker, rng)
+        found, expected = marker.kinematics(q, v), differentiated(marker, q, v)
+        jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
+
+    def test_derivatives(self, name, rng):
+        marker = MARKERS[name]
+        q, v = self.state(marker, rng)
+        dq, dv = self.state(marker, rng)
+        for at in (q, q * 0.0 + jnp.asarray(marker.coordinates.origin)):
+            found, expected = (
+                jax.jvp(functools.partial(function, marker), (at, v), (dq, dv))[1]
+                for function in (type(marker).kinematics, differentiated)
+            )
+            jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
+
+    def test_turned_by_its_own_twist(self, name, rng):
+        # Along the motion with v held constant, far from any formula: a short way by retraction.
+        marker = MARKERS[name]
+        q, v = self.state(marker, rng)
+        q, h = marker.coordinates.retract(q, 0 * v), 1e-4
+        ahead, behind = (marker.frame(marker.coordinates.retract(q, s * h * v)) for s in (1, -1))
+        found = marker.kinematics(q, v)
+        change = jax.tree.map(lambda x, y: (x - y) / (2 * h), ahead, behind)
+        bend = jax.tree.map(lambda x, y, z: (x - 2 * y + z) / h**2, ahead, found.frame, behind)
+        jax.tree.map(lambda x, y: assert_close(x, y, 1e-6), found.rate, change)
+        jax.tree.map(lambda x, y: assert_close(x, y, 1e-6), found.acceleration, bend)
 
 
 class TestInertiaForce:
