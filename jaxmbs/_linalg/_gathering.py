@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -92,7 +93,29 @@ _static_gather = Primitive("static_gather")
 
 @_static_gather.def_impl
 def _take(x: Any, *, places: Indices) -> Any:
-    return jnp.asarray(x).at[..., places["places"]].get(mode="promise_in_bounds")
+    where = places["places"]
+    axes = _axes_of_block(where)
+    if axes is None:
+        return jnp.asarray(x).at[..., where].get(mode="promise_in_bounds")
+    # A gather is a kernel of its own; a block is read by whatever uses it.
+    start, batch = int(where.flat[0]), x.ndim - 1
+    block = lax.slice_in_dim(jnp.asarray(x), start, start + where.size, axis=-1)
+    block = block.reshape(*x.shape[:-1], *(where.shape[k] for k in axes))
+    order = (*range(batch), *(batch + k for k in np.argsort(axes)))
+    return jnp.transpose(block, order)
+
+
+def _axes_of_block(places: Int[np.ndarray, "*shape"]) -> tuple[int, ...] | None:
+    """If the places are those of neighbours, read off in some order of the axes: that order, the
+    axis of the largest steps first. Else None."""
+    if not places.size:
+        return None
+    start, shape = int(places.flat[0]), places.shape
+    steps = [int(np.take(places, min(1, n - 1), k).flat[0]) - start for k, n in enumerate(shape)]
+    axes = tuple(sorted(range(places.ndim), key=lambda k: -steps[k]))
+    block = start + np.arange(places.size).reshape([shape[k] for k in axes])
+    same = np.array_equal(np.transpose(block, np.argsort(axes)), places) if axes else True
+    return axes if same else None
 
 
 @_static_gather.def_abstract_eval
