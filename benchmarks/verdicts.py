@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,7 +78,7 @@ def from_blocks(system: jm.MultibodySystem, qs: Any, width: int) -> Callable[[],
     blocks = lax.map(own, parts)
 
     def verdicts(matrix: Any) -> Any:
-        one = type(alike)(matrix, alike.mass_blocks, alike.layout)
+        one = eqx.tree_at(lambda d: d.constraint_blocks, alike, matrix)
         found = one.null_projector(columns, sets, _REGULARISATION)
         measure = jnp.maximum(2 * found.measure[1] - found.measure[0], 0.0)
         return jnp.round(2 * found.trace[1] - found.trace[0]), measure <= _MIDDLE
