@@ -11,18 +11,24 @@ import jaxmbs as jm
 from jaxmbs import forces, motions, planar
 from jaxmbs._dynamics._dopri8_stages import DOPRI8_NODES, DOPRI8_QUARTICS, DOPRI8_USED
 from jaxmbs._dynamics._interpolation import Inside, inside_stages, StepInterpolation
-from jaxmbs._dynamics._runge_kutta import tableau_of
+from jaxmbs._dynamics._tableau import tableau_of
+
+
+def stages_of(solver):
+    found = inside_stages(solver)
+    assert found is not None
+    return found
 
 
 SOLVER = diffrax.Dopri8()
-STAGES = inside_stages(SOLVER)
+STAGES = stages_of(SOLVER)
 TABLEAU = tableau_of(SOLVER, STAGES)
 ORDER = 6
 
 
 def step(slope, y0, h):
     """Ends of a step and h times the slopes of its used stages, for y' = slope(t, y)."""
-    slopes = np.zeros((len(TABLEAU.nodes), len(y0)))
+    slopes, y = np.zeros((len(TABLEAU.nodes), len(y0))), y0
     for k, (weights, node) in enumerate(zip(TABLEAU.weights, TABLEAU.nodes, strict=True)):
         y = y0 + h * weights @ slopes
         slopes[k] = slope(node * h, y)

@@ -33,7 +33,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
 from .._linalg import KKTSystem, motion_solver, REGULARISATION
 from .._linalg._sums import sum_of_products
@@ -42,9 +42,10 @@ from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
-from ._interpolation import inside_stages, InsideStages
+from ._interpolation import inside_stages
 from ._monitor import SingularCrossings, update_crossings
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
+from ._tableau import Tableau, tableau_of
 
 
 # Proximal steps for the way back onto the constraints, with the larger mu, as in
@@ -57,52 +58,6 @@ _SETTLED = 1e-11
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
 ROUNDINGS = 10.0
-
-
-class Tableau(NamedTuple):
-    """Of a method whose last stage is its end. `weights` (stages, stages) lead to each stage's
-    state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of the
-    method itself, without an end added to it; `inside`: how many stages before the end are there
-    for its interpolant alone."""
-
-    weights: np.ndarray
-    nodes: np.ndarray
-    error: np.ndarray
-    own: int
-    inside: int
-
-
-def tableau_of(solver: Any, inside: InsideStages | None = None) -> Tableau:
-    """Of a Diffrax method, with stages of its interpolant."""
-    given = solver.tableau
-    own = given.num_stages
-    stages = own if given.ssal else own + 1
-    weights, nodes, error = np.zeros((stages, stages)), np.zeros(stages), np.zeros(stages)
-    for stage, row in enumerate(given.a_lower, start=1):
-        weights[stage, : len(row)] = row
-    weights[-1, :own] = given.b_sol
-    nodes[1:own] = given.c
-    nodes[-1] = 1.0
-    error[:own] = given.b_error
-    tableau = Tableau(weights, nodes, error, own, 0)
-    return tableau if inside is None else _with_inside_stages(tableau, inside)
-
-
-def _tableau(solver: Any, start: "Start") -> Tableau:
-    return tableau_of(solver, None if start.inside is None else inside_stages(solver))
-
-
-def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
-    """Before the end: they do not need its slope, and so the end stays the last."""
-    count, last = len(inside.nodes), len(tableau.nodes) - 1
-    weights, nodes, error = (
-        np.insert(x, [last] * count, 0.0, axis=0)
-        for x in (tableau.weights, tableau.nodes, tableau.error)
-    )
-    weights = np.insert(weights, [last] * count, 0.0, axis=1)
-    weights[last : last + count, : last + count] = inside.weights
-    nodes[last : last + count] = inside.nodes
-    return Tableau(weights, nodes, error, tableau.own, count)
 
 
 class Step(eqx.Module):
@@ -137,6 +92,10 @@ class Start(eqx.Module):
     near: BoolScalar
     inside: BoolScalar | None
     watched: SingularCrossings | None
+
+
+def _tableau(solver: Any, start: Start) -> Tableau:
+    return tableau_of(solver, None if start.inside is None else inside_stages(solver))
 
 
 @eqx.filter_custom_jvp
@@ -195,127 +154,109 @@ class _Solved(NamedTuple):
     failed: BoolScalar
 
 
-@eqx.filter_jit
-def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
+class _Constants(NamedTuple):
+    """What all turns of a step share. `weights`, `nodes`, `of_error`: of the tableau; `h`: length
+    of the step (s); `scale`: of the rows of gaps; `onto`: are the slopes of stages taken on the
+    constraints? `fresh`: does a monitor know nothing yet? `measures`: is the rounding of the end
+    asked for?"""
+
+    given: Arguments
+    start: Start
+    tableau: Tableau
+    weights: Float[Array, "stages stages"]
+    nodes: Float[Array, " stages"]
+    of_error: Float[Array, " stages"]
+    h: Scalar
+    scale: Float[Array, " rows"]
+    onto: BoolScalar
+    fresh: BoolScalar
+    measures: BoolScalar
+
+    @property
+    def last(self) -> int:
+        """The stage that is the end."""
+        return len(self.tableau.nodes) - 1
+
+    @property
+    def projecting(self) -> bool:
+        """Do ends of steps go back onto the constraints?"""
+        return self.given.stabilisation.projecting
+
+    def largest(self, rows: Float[Array, " rows"]) -> Scalar:
+        """The largest of residuals, lengths relative to the characteristic length."""
+        return jnp.max(jnp.abs(rows / self.scale), initial=0.0)
+
+
+class _Look(NamedTuple):
+    """What is known at one state before anything is solved. `closure`, `rest`: the largest
+    residual of the configuration and of the velocity; `moving`: does it go back onto the
+    constraints? `looks`: how many there were at this stage."""
+
+    stage: IntScalar
+    looks: Scalar
+    t: Scalar
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    finite: BoolScalar
+    evaluation: Evaluation
+    closure: Scalar
+    rest: Scalar
+    moving: BoolScalar
+    purpose: _Purpose
+
+
+class _Moved(NamedTuple):
+    """Where the state of a look goes. `place`: q and v there; `slope`: of it; `there`: is that
+    where it stays? `arrived`: and the end of the step? `bad`: can nothing come of it?"""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    speed: Scalar
+    there: BoolScalar
+    arrived: BoolScalar
+    bad: BoolScalar
+    place: Float[Array, " state"]
+    slope: Float[Array, " state"]
+
+
+def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Constants:
     given = packed.opened()
-    system, structure = given.system, given.system.structure
-    tableau = _tableau(solver, start)
-    stages, nq, dtype = len(tableau.nodes), structure.nq, start.y.dtype
-    last, h = stages - 1, start.t1 - start.t0
+    structure, tableau, dtype = given.system.structure, _tableau(solver, start), start.y.dtype
+    h = start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
-    scale = jnp.where(structure.length_rows, system.characteristic_length(), 1.0)
-    projecting, linear = given.stabilisation.projecting, bool(structure.geometric.all())
+    scale = jnp.where(structure.length_rows, given.system.characteristic_length(), 1.0)
     onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
-    measures = start.near & jnp.asarray(projecting)
+    measures = start.near & jnp.asarray(given.stabilisation.projecting)
+    return _Constants(
+        given, start, tableau, weights, nodes, of_error, h, scale, onto, fresh, measures
+    )
 
-    def largest(rows: Float[Array, " rows"]) -> Scalar:
-        return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
-    def turn(now: _Turn) -> _Turn:
-        _, stage, looks, earlier, measuring, usable, passed = now.status
-        stage, measuring, passed = stage.astype(int), measuring > 0, passed > 0
-        arriving = stage == last
-        t = jnp.where(arriving, start.t1, start.t0 + nodes[stage] * h)
-        finite = jnp.all(jnp.isfinite(now.state))
-        # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
-        q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
-        evaluation = system.evaluation(q, v, t)
-        closure, rest = largest(evaluation.gap), largest(evaluation.rate)
-        moving = projecting & (arriving | onto)
-        closed = closed_enough(closure, earlier)
-        purpose = _Purpose(
-            moving & ~closed & ~measuring,
-            moving & closed & ~measuring,
-            measuring,
-            (stage == 0) & fresh,
-            arriving,
-        )
-        last_slope = h * of_error[last]
-        found = _solved(given, evaluation, q, v, t, now, purpose, last_slope)
-
-        # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
-        onward = purpose.opening | purpose.closing
-        q1 = jnp.where(moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
-        # Nearly closed, velocities go most of their way too: less is left to the last look.
-        nearly = purpose.opening & (closure <= SMALL)
-        v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
-        speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
-        settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
-        settled = settled & (linear | (rest <= SMALL * speed))
-        more = looks < MOST_STEPS
-        there = jnp.where(moving, purpose.closing & (settled | ~more), ~measuring)
-        bad = ~finite | found.failed | ~jnp.isfinite(closure + rest) | (purpose.opening & ~more)
-        place = jnp.concatenate([q1, v1])
-        slope = jnp.concatenate([system.rate(q1, v1), found.acceleration])
-        old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
-        row = jnp.where(there, jnp.stack([slope, place, now.begun]), old)
-        rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
-
-        arrived, advancing = arriving & there, there & ~arriving
-        left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
-        met = (closure <= MET) & (largest(left) <= MET * speed)
-        usable = jnp.where(arrived, (met | (not projecting)) & ~bad, usable > 0)
-        embedded = now.embedded + last_slope * jnp.stack([v1, found.acceleration]) - found.across
-        apart = jnp.abs(jnp.concatenate([system.rate(q1, embedded[0]), embedded[1]]))
-        if projecting:
-            # What the projection had to move the configuration is an error too. The method may
-            # not have seen it: a driver that acted between its stages only. (Next to a singular
-            # configuration all moves far, and means nothing; velocities do so earlier.)
-            moved = jnp.where(np.arange(len(place)) < nq, jnp.abs(place - now.begun), 0.0)
-            apart = apart + jnp.where(start.near, 0.0, moved)
-        rounding = jnp.abs(jnp.concatenate([system.rate(q, found.move), found.change]))
-        error = jnp.where(arrived, apart, now.error)
-        error = jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
-
-        following = jnp.minimum(stage + 1, last)
-        if start.inside is not None:
-            # What is left out are slopes of zero.
-            leaves_out = ~start.inside & (stage == last - tableau.inside - 1)
-            following = jnp.where(leaves_out, last, following)
-        begun = jnp.where(advancing, start.y + h * _combined(weights[following], rows), now.begun)
-        so_far = h * sum_of_products(
-            of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
-        )
-        watched = now.watched
-        if watched is not None and found.factored is not None:
-            look = functools.partial(update_crossings, found.factored, t, watched, purpose.starting)
-            watched, passed = _once(arrived | purpose.starting, look, (watched, passed))
-        going = ~bad & ~measuring & (~arrived | measures)
-        gap = jnp.where(purpose.opening, closure, jnp.inf)
-        count = jnp.where(advancing, 0, looks + 1)
-        following = jnp.where(advancing, following, stage)
-        status = going, following, count, gap, arrived & measures, usable, passed
-        return _Turn(
-            jnp.stack([x.astype(dtype) for x in status]),
-            jnp.where(advancing, begun, place),
-            begun,
-            jnp.where(advancing, so_far, now.embedded),
-            error,
-            rows,
-            watched,
-        )
-
-    rows = jnp.zeros((stages, 3, len(start.y)), dtype)
+@eqx.filter_jit
+def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
+    step = _constants(solver, packed, start)
+    nq, dtype = step.given.system.structure.nq, start.y.dtype
+    rows = jnp.zeros((step.last + 1, 3, len(start.y)), dtype)
     slope = jnp.where(start.known, start.slope, 0.0)
     rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
     first = jnp.where(start.known, 1, 0)
-    state = start.y + h * _combined(weights[first], rows)
+    state = start.y + step.h * _combined(step.weights[first], rows)
     begun = _Turn(
         jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0])]),
         state,
         state,
-        h * of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
+        step.h * step.of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
         jnp.full_like(start.y, jnp.inf),
         rows,
         start.watched,
     )
-    end = lax.while_loop(lambda now: now.status[0] > 0, turn, begun)
+    end = lax.while_loop(lambda now: now.status[0] > 0, functools.partial(_turn, step), begun)
     slopes, places, before = (end.rows[:, k] for k in range(3))
     # What failed must not look like a motion.
     failed = ~jnp.all(jnp.isfinite(end.error))
     return Step(
-        jnp.where(failed, jnp.nan, places[last]),
+        jnp.where(failed, jnp.nan, places[step.last]),
         end.error,
         slopes,
         (end.status[5] > 0) & ~failed,
@@ -326,18 +267,150 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     )
 
 
-def _solved(
-    given: Arguments,
-    evaluation: Evaluation,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
+def _turn(step: _Constants, now: _Turn) -> _Turn:
+    """One look, and what follows from it."""
+    usable, passed = now.status[5], now.status[6] > 0
+    look = _look(step, now)
+    stage, purpose, measuring = look.stage, look.purpose, look.purpose.measuring
+    last_slope = step.h * step.of_error[step.last]
+    found = _solved(step.given, look, now, last_slope)
+    moved = _moved(step, look, found)
+    old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
+    row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.begun]), old)
+    rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
+
+    arrived, advancing = moved.arrived, moved.there & ~purpose.arriving
+    met = _is_met(step, look, found, moved)
+    usable = jnp.where(arrived, (met | (not step.projecting)) & ~moved.bad, usable > 0)
+    error = _error(step, now, look, found, moved, last_slope)
+
+    following = _following(step, stage)
+    begun, so_far = _next_stage(step, rows, following)
+    begun = jnp.where(advancing, begun, now.begun)
+    watched = now.watched
+    if watched is not None and found.factored is not None:
+        update = functools.partial(
+            update_crossings, found.factored, look.t, watched, purpose.starting
+        )
+        watched, passed = _once(arrived | purpose.starting, update, (watched, passed))
+    going = ~moved.bad & ~measuring & (~arrived | step.measures)
+    gap = jnp.where(purpose.opening, look.closure, jnp.inf)
+    count = jnp.where(advancing, 0, look.looks + 1)
+    following = jnp.where(advancing, following, stage)
+    status = going, following, count, gap, arrived & step.measures, usable, passed
+    return _Turn(
+        jnp.stack([x.astype(rows.dtype) for x in status]),
+        jnp.where(advancing, begun, moved.place),
+        begun,
+        jnp.where(advancing, so_far, now.embedded),
+        error,
+        rows,
+        watched,
+    )
+
+
+def _look(step: _Constants, now: _Turn) -> _Look:
+    given, start, system = step.given, step.start, step.given.system
+    stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
+    stage, measuring = stage.astype(int), measuring > 0
+    arriving = stage == step.last
+    t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
+    finite = jnp.all(jnp.isfinite(now.state))
+    # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
+    q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
+    evaluation = system.evaluation(q, v, t)
+    closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
+    moving = step.projecting & (arriving | step.onto)
+    closed = closed_enough(closure, earlier)
+    purpose = _Purpose(
+        moving & ~closed & ~measuring,
+        moving & closed & ~measuring,
+        measuring,
+        (stage == 0) & step.fresh,
+        arriving,
+    )
+    return _Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
+
+
+def _moved(step: _Constants, look: _Look, found: _Solved) -> _Moved:
+    system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
+    linear = bool(system.structure.geometric.all())
+    # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
+    onward = purpose.opening | purpose.closing
+    q1 = jnp.where(look.moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
+    # Nearly closed, velocities go most of their way too: less is left to the last look.
+    nearly = purpose.opening & (look.closure <= SMALL)
+    v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
+    speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
+    settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
+    settled = settled & (linear | (look.rest <= SMALL * speed))
+    more = look.looks < MOST_STEPS
+    there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.measuring)
+    infinite = ~jnp.isfinite(look.closure + look.rest)
+    bad = ~look.finite | found.failed | infinite | (purpose.opening & ~more)
+    arrived = purpose.arriving & there
+    place = jnp.concatenate([q1, v1])
+    slope = jnp.concatenate([system.rate(q1, v1), found.acceleration])
+    return _Moved(q1, v1, speed, there, arrived, bad, place, slope)
+
+
+def _is_met(step: _Constants, look: _Look, found: _Solved, moved: _Moved) -> BoolScalar:
+    """Are the constraints met, with the change of velocity?"""
+    evaluation = look.evaluation
+    left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
+    return (look.closure <= MET) & (step.largest(left) <= MET * moved.speed)
+
+
+def _error(
+    step: _Constants,
     now: _Turn,
-    purpose: _Purpose,
+    look: _Look,
+    found: _Solved,
+    moved: _Moved,
     last_slope: Scalar,
-) -> _Solved:
+) -> Float[Array, " state"]:
+    """The error of the end, where this look is at it."""
+    system, measuring = step.given.system, look.purpose.measuring
+    embedded = now.embedded + last_slope * jnp.stack([moved.v, found.acceleration]) - found.across
+    apart = jnp.abs(jnp.concatenate([system.rate(moved.q, embedded[0]), embedded[1]]))
+    if step.projecting:
+        # What the projection had to move the configuration is an error too. The method may
+        # not have seen it: a driver that acted between its stages only. (Next to a singular
+        # configuration all moves far, and means nothing; velocities do so earlier.)
+        of_q = np.arange(len(moved.place)) < system.structure.nq
+        way = jnp.where(of_q, jnp.abs(moved.place - now.begun), 0.0)
+        apart = apart + jnp.where(step.start.near, 0.0, way)
+    rounding = jnp.abs(jnp.concatenate([system.rate(look.q, found.move), found.change]))
+    error = jnp.where(moved.arrived, apart, now.error)
+    return jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
+
+
+def _following(step: _Constants, stage: IntScalar) -> IntScalar:
+    """The stage after this one."""
+    following = jnp.minimum(stage + 1, step.last)
+    if step.start.inside is None:
+        return following
+    # What is left out are slopes of zero.
+    leaves_out = ~step.start.inside & (stage == step.last - step.tableau.inside - 1)
+    return jnp.where(leaves_out, step.last, following)
+
+
+def _next_stage(
+    step: _Constants, rows: Float[Array, "stages 3 state"], following: IntScalar
+) -> tuple[Float[Array, " state"], Float[Array, "2 nv"]]:
+    """The state of the next stage, and the error by all slopes until now."""
+    nq, last = step.given.system.structure.nq, step.last
+    state = step.start.y + step.h * _combined(step.weights[following], rows)
+    so_far = step.h * sum_of_products(
+        step.of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
+    )
+    return state, so_far
+
+
+def _solved(given: Arguments, look: _Look, now: _Turn, last_slope: Scalar) -> _Solved:
     """What is solved for at one state."""
     system, geometric = given.system, given.system.structure.geometric
+    q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
     equations = given.equations(evaluation)
     descriptor, offset = equations.descriptor, equations.offset
     (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
@@ -351,7 +424,7 @@ def _solved(
         found = lax.cond(
             moves,
             lambda: Accelerations(none, jnp.zeros((rows,), v.dtype), RESULTS.successful),
-            lambda: accelerated(system, given.formulation, equations, q, v, t),
+            lambda: accelerated(system, given.formulation, equations, q, v, look.t),
         )
         acceleration, failed = found.acceleration, found.result != RESULTS.successful
     if not rows:

@@ -16,7 +16,8 @@ from ._arguments import Packed, split
 from ._interpolation import Inside, inside_stages, StepInterpolation
 from ._monitor import SingularCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
-from ._runge_kutta import advance, ROUNDINGS, Start, Step, tableau_of
+from ._runge_kutta import advance, ROUNDINGS, Start, Step
+from ._tableau import tableau_of
 
 
 class StepOutcome(NamedTuple):

@@ -135,7 +135,7 @@ def cross_matrix(vector: Vector3) -> Matrix3:
 def crossed_axes(columns: Float[Array, "3 n"]) -> Float[Array, "3 3 n"]:
     """The cross products of x, y and z (first axis) with each of the columns."""
     terms = (
-        _CROSS[:, :, k, None].astype(columns.dtype) * columns[None, k : k + 1] for k in range(3)
+        columns[None, k : k + 1] * _CROSS[:, :, k, None].astype(columns.dtype) for k in range(3)
     )
     return functools.reduce(operator.add, terms)
 
