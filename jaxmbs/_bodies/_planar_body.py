@@ -1,15 +1,19 @@
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, Scalar, Vector2
 from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
-from .base import AbstractBody, AbstractInertia, AbstractMarker, MarkerKinematics
+from .base import (
+    AbstractBody,
+    AbstractInertia,
+    AbstractMarker,
+    differentiated,
+    MarkerKinematics,
+)
 
 
 class PlanarMarker(AbstractMarker):
@@ -22,18 +26,7 @@ class PlanarMarker(AbstractMarker):
         return PlanarFrame(q[:2], q[2]).compose(self.offset)
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
-        # The arm from the centre of mass turns with the body, its derivative by the angle is the
-        # arm a quarter turn on (Shabana 2020, section 3.1).
-        frame = self.frame(q)
-        arm, turning = frame.origin - q[:2], v[2]
-        ahead = arm[::-1] * np.array([-1.0, 1.0], arm.dtype)
-        axes, one = np.eye(2, dtype=q.dtype), np.array([0.0, 0.0, 1.0], q.dtype)
-        return MarkerKinematics(
-            frame,
-            PlanarFrame(v[:2] + turning * ahead, turning),
-            PlanarFrame(-(turning**2) * arm, jnp.zeros_like(turning)),
-            jax.vmap(PlanarFrame)(jnp.concatenate([axes, ahead[None]]), jnp.asarray(one)),
-        )
+        return differentiated(self, q, v)
 
     def turned(self, turn: Float[Array, " ..."]) -> "PlanarMarker":
         return PlanarMarker(PlanarFrame(self.offset.origin, self.offset.angle + turn))
