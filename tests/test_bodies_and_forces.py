@@ -124,47 +124,43 @@ class TestMassMatrix:
         np.testing.assert_allclose(inverse[3:, 3:], exact, rtol=0, atol=1e6 * 1e-9 / size)
 
 
-MARKERS = {
-    "planar": PlanarMarker(PlanarFrame(jnp.array([0.3, -1.2]), jnp.array(0.7))),
-    "spatial": SpatialMarker(
-        SpatialFrame(
-            jnp.array([0.3, -1.2, 0.4]),
-            jnp.asarray(Rotation.from_rotvec([0.4, -1.0, 0.3]).as_matrix()),
-        )
-    ),
-}
+MARKER = SpatialMarker(
+    SpatialFrame(
+        jnp.array([0.3, -1.2, 0.4]),
+        jnp.asarray(Rotation.from_rotvec([0.4, -1.0, 0.3]).as_matrix()),
+    )
+)
+PLANAR_MARKER = PlanarMarker(PlanarFrame(jnp.array([0.3, -1.2]), jnp.array(0.7)))
 
 
-@pytest.mark.parametrize("name", MARKERS)
+def state_of(marker, rng):
+    """Quaternions of any length, as those of the stages of a step."""
+    nq, nv = marker.coordinates.nq, marker.coordinates.nv
+    return tuple(jnp.asarray(rng.normal(size=n)) for n in (nq, nv))
+
+
 class TestKinematicsOfMarkers:
-    """What a closed form says, against the frame differentiated; quaternions of any length, as
-    those of the stages of a step."""
+    """The closed form against the frame differentiated, and both against short ways."""
 
-    def state(self, marker, rng):
-        nq, nv = marker.coordinates.nq, marker.coordinates.nv
-        return tuple(jnp.asarray(rng.normal(size=n)) for n in (nq, nv))
-
-    def test_equals_the_derivatives_of_the_frame(self, name, rng):
-        marker = MARKERS[name]
-        q, v = self.state(marker, rng)
-        found, expected = marker.kinematics(q, v), differentiated(marker, q, v)
+    def test_equals_the_derivatives_of_the_frame(self, rng):
+        q, v = state_of(MARKER, rng)
+        found, expected = MARKER.kinematics(q, v), differentiated(MARKER, q, v)
         jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
 
-    def test_derivatives(self, name, rng):
-        marker = MARKERS[name]
-        q, v = self.state(marker, rng)
-        dq, dv = self.state(marker, rng)
-        for at in (q, q * 0.0 + jnp.asarray(marker.coordinates.origin)):
+    def test_derivatives(self, rng):
+        q, v = state_of(MARKER, rng)
+        dq, dv = state_of(MARKER, rng)
+        for at in (q, jnp.asarray(MARKER.coordinates.origin)):
             found, expected = (
-                jax.jvp(functools.partial(function, marker), (at, v), (dq, dv))[1]
-                for function in (type(marker).kinematics, differentiated)
+                jax.jvp(functools.partial(function, MARKER), (at, v), (dq, dv))[1]
+                for function in (SpatialMarker.kinematics, differentiated)
             )
             jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
 
-    def test_turned_by_its_own_twist(self, name, rng):
+    @pytest.mark.parametrize("marker", [PLANAR_MARKER, MARKER], ids=["planar", "spatial"])
+    def test_turned_by_its_own_twist(self, marker, rng):
         # Along the motion with v held constant, far from any formula: a short way by retraction.
-        marker = MARKERS[name]
-        q, v = self.state(marker, rng)
+        q, v = state_of(marker, rng)
         q, h = marker.coordinates.retract(q, 0 * v), 1e-4
         ahead, behind = (marker.frame(marker.coordinates.retract(q, s * h * v)) for s in (1, -1))
         found = marker.kinematics(q, v)
