@@ -426,7 +426,14 @@ def system():
     return jm.MultibodySystem([ROD.body(), sledge], [*pins, edge], gravity=(0.0, -G))
 
 
-def stepped(system, end, steps, solver=FIFTH, stabilisation=None, times=None):
+def stepped(
+    system,
+    end,
+    steps,
+    solver: diffrax.AbstractSolver = FIFTH,
+    stabilisation=None,
+    times=None,
+):
     """By steps of one length; the start and the end, or these times."""
     return jm.simulate(
         system,
@@ -517,9 +524,16 @@ def test_an_event_within_a_step(system):
         del system, v, t
         return q[2] - angle
 
-    q, v, events = system.reference_q, system.initial_v, [jm.StopWhen(reached)]
-    tolerances = {"rtol": 1e-10, "atol": 1e-12}
-    found = jm.simulate(system, q, v, 2.0, **tolerances, events=events, solver=diffrax.Dopri8())
+    found = jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        2.0,
+        rtol=1e-10,
+        atol=1e-12,
+        events=[jm.StopWhen(reached)],
+        solver=diffrax.Dopri8(),
+    )
     assert bool(found.stopped)
     assert abs(float(found.times[-1]) - time) < 1e-10
 
