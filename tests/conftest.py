@@ -88,6 +88,7 @@ _LONG = (
     "test_states",
     "test_formulation_derivatives",
     "test_closed_forms",
+    "test_convergence",
     "test_design_studies",
     "test_whole_motions",
     "test_steady_motions",
