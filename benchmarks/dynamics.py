@@ -55,7 +55,7 @@ SCALING = (40, 160, 400, 1000)
 TOLERANCES = (3e-7, 2e-8, 3e-9)
 PARALLELOGRAM_TOLERANCES = (3e-7, 1e-7, 3e-8)
 
-# Of the command line, whose method is Tsit5.
+# Of the command line.
 DEFAULT_TOLERANCE = 1e-8
 
 # States are saved this often (s): as often as the peers' for the error, and for the time both
@@ -171,7 +171,7 @@ def own_rows(case: Case, small: bool) -> list[Row]:
     """Dopri8 at three tolerances, and the command line's defaults; on `small` mechanisms also
     without the monitor, which no peer has."""
     rows = [measure(case, dfx.Dopri8(), rtol) for rtol in case.tolerances]
-    rows.append(measure(case, dfx.Tsit5(), DEFAULT_TOLERANCE))
+    rows.append(measure(case, dfx.Dopri8(), DEFAULT_TOLERANCE))
     if small:
         rows.append(measure(case, dfx.Dopri8(), case.tolerances[1], monitor=False))
     for row in rows:

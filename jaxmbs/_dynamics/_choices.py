@@ -11,12 +11,12 @@ from ._stabilisation import AbstractStabilisation, Projection
 
 
 def chosen_solver(solver: Any) -> dfx.AbstractSolver:
-    """`Tsit5` for None.
+    """`Dopri8` for None.
 
     **Raises:** as all of these, `TypeError` for an object of another class, or the class itself.
     """
-    given = dfx.Tsit5() if solver is None else solver
-    such_as = "a Diffrax solver such as diffrax.Tsit5()"
+    given = dfx.Dopri8() if solver is None else solver
+    such_as = "a Diffrax solver such as diffrax.Dopri8()"
     return _settings.instance(given, dfx.AbstractSolver, "solver", such_as)
 
 

@@ -14,6 +14,9 @@ which leaves the null space (the redundancy) out. There are several, since value
 that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
 the others no iteration would ever turn to it, but for what is mixed in at random. The factor is
 that of the look which a step takes at its end (`_runge_kutta.py`).
+
+When a value vanished within a step is a zero of that value with its sign: first by the values at
+ends of steps, then, where the method knows states within its steps, by values there.
 """
 
 from typing import Any
@@ -54,6 +57,10 @@ _NULL = 1e-8
 # singular value is left to it.
 _BESIDE = 0.03
 
+# The same vectors have at least this overlap. Where a value is so small that it is lost in the
+# regularisation, what is found there has not.
+_SAME = 0.5
+
 # Passages whose times are kept; later ones are counted.
 CAPACITY = 64
 
@@ -63,7 +70,9 @@ class SingularCrossings(eqx.Module):
 
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
     and their vectors; `time`, and of the step before the time and the `earlier_values` (k,) of the
-    same vectors. `times` (CAPACITY,) of passages, `count` of them.
+    same vectors. `times` (CAPACITY,) of passages, `count` of them. `passage`: the last one, of the
+    value `passing`, by `samples` (3, 2) of it, times and values with their sign, of which the last
+    two lie on either side.
     """
 
     left: Float[Array, "rows k"]
@@ -74,6 +83,9 @@ class SingularCrossings(eqx.Module):
     earlier_time: Scalar
     times: Float[Array, " capacity"]
     count: IntScalar
+    passage: Scalar
+    passing: IntScalar
+    samples: Float[Array, "3 2"]
 
     def near(self, t1: RealScalarLike) -> BoolScalar:
         """Does a step from here to t1 lead across a singular configuration, or close to one?"""
@@ -108,7 +120,10 @@ class SingularValueMonitor(eqx.Module):
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        return SingularCrossings(left, right, values, now, values, now, times, jnp.asarray(0))
+        none, samples = jnp.asarray(0), jnp.zeros((3, 2), y.dtype)
+        return SingularCrossings(
+            left, right, values, now, values, now, times, none, now, none, samples
+        )
 
     def step(
         self,
@@ -142,42 +157,66 @@ def update_crossings(
 ) -> tuple[SingularCrossings, BoolScalar]:
     """What is carried on from a state, and whether a singular configuration lies behind. At the
     `start` there is nothing behind."""
-    return _carried(factored.descriptor, _smallest(factored, last, start), now, last, start)
+    after, passed, _ = update_or_locate(factored, now, last, start, jnp.asarray(False))
+    return after, passed
 
 
-def _carried(
-    descriptor: AbstractKKTMatrices,
-    found: tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]],
+def update_or_locate(
+    factored: KKTSystem,
     now: Scalar,
     last: SingularCrossings,
     start: BoolScalar,
-) -> tuple[SingularCrossings, BoolScalar]:
-    left, right, values = found
-    moved = _by_column(descriptor.mass)(right)
+    locating: BoolScalar,
+) -> tuple[SingularCrossings, BoolScalar, BoolScalar]:
+    """`update_crossings`, or, with `locating`, what is carried after a look at the last passage,
+    within the step that ended last; and whether another such look would tell more."""
+    left, right, values = _smallest(factored, last, start)
+    moved = _by_column(factored.descriptor.mass)(right)
     overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
     turned = (jnp.sum(overlaps, axis=0) < _TURNED) & ~start
     same = jnp.argmax(jnp.abs(overlaps), axis=0)
     before = last.values[same]
     # The least of those that turned.
-    which = jnp.argmax(turned)
-    when = _zero(
-        (last.earlier_time, last.time, now),
-        (last.earlier_values[same[which]], before[which], -values[which]),
-    )
-    passed = jnp.any(turned)
+    which, passed = jnp.argmax(turned), jnp.any(turned)
+    # Within the step: what passed, which the vectors at its end belong to.
+    overlap = overlaps[last.passing]
+    mode = jnp.argmax(jnp.abs(overlap))
+    known = jnp.abs(overlap[mode]) > _SAME
+    inside = jnp.stack([now, -jnp.sign(overlap[mode]) * values[mode]])
+    across = [
+        jnp.stack([last.earlier_time, last.earlier_values[same[which]]]),
+        jnp.stack([last.time, before[which]]),
+        jnp.stack([now, -values[which]]),
+    ]
+    samples = jnp.where(locating, _narrowed(last.samples, inside), jnp.stack(across))
+    passage = jnp.where(locating & ~known, last.passage, _zero(samples))
+    times = last.times.at[last.count - locating].set(passage, mode="drop")
     # On the way out the earlier value belongs to the other sign.
-    earlier = jnp.where(turned, -before, before)
-    after = SingularCrossings(
-        left,
-        right,
-        values,
-        now,
-        jnp.where(start, values, earlier),
-        last.time,
-        jnp.where(passed, last.times.at[last.count].set(when, mode="drop"), last.times),
-        last.count + passed,
+    earlier = jnp.where(start, values, jnp.where(turned, -before, before))
+    after = eqx.tree_at(
+        lambda s: (s.left, s.right, s.values, s.time, s.earlier_values, s.earlier_time, s.passing),
+        last,
+        (left, right, values, now, earlier, last.time, which),
     )
-    return after, passed
+    after = jax.tree.map(lambda one, other: jnp.where(locating, one, other), last, after)
+    after = eqx.tree_at(
+        lambda s: (s.times, s.count, s.passage, s.samples),
+        after,
+        (
+            jnp.where(locating | passed, times, last.times),
+            last.count + (passed & ~locating),
+            passage,
+            samples,
+        ),
+    )
+    return after, passed | locating, jnp.where(locating, known, passed)
+
+
+def _narrowed(samples: Float[Array, "3 2"], inside: Float[Array, " 2"]) -> Float[Array, "3 2"]:
+    """The samples around a zero, of which the last two lie on either side, after one between."""
+    _, one, two = samples
+    behind = inside[1] > 0
+    return jnp.where(behind, jnp.stack([one, inside, two]), jnp.stack([two, one, inside]))
 
 
 def _descriptor(
@@ -301,10 +340,10 @@ def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
     return rounds
 
 
-def _zero(times: tuple[Scalar, Scalar, Scalar], values: tuple[Scalar, Scalar, Scalar]) -> Scalar:
-    """Where a quantity is zero between the last two of three samples: inverse quadratic
-    interpolation, or the chord where that leaves the interval."""
-    (a, b, c), (fa, fb, fc) = times, values
+def _zero(samples: Float[Array, "3 2"]) -> Scalar:
+    """Where a quantity is zero between the last two of three samples (time, value): inverse
+    quadratic interpolation, or the chord where that leaves the interval."""
+    (a, fa), (b, fb), (c, fc) = samples
     chord = b + (c - b) * fb / jnp.where(fb == fc, 1.0, fb - fc)
     distinct = (fa != fb) & (fa != fc) & (fb != fc)
     ab, ac, bc = (jnp.where(distinct, x, 1.0) for x in (fa - fb, fa - fc, fb - fc))

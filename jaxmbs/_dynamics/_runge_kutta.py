@@ -7,7 +7,8 @@ S + mu I. What a look is for decides which right-hand sides are solved for:
 - at a stage: dv/dt;
 - where the end is still open: the way back, M^-1 C^T S^+ Phi, after which it is looked at again;
 - where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and
-  the part of the step's error that the constraints take away.
+  the part of the step's error that the constraints take away;
+- where the step passed a singular configuration: the singular values near it.
 
 So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
 1993, section II.4: first same as last), also of methods which are not made for that. What the
@@ -43,7 +44,7 @@ from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
-from ._monitor import SingularCrossings, update_crossings
+from ._monitor import SingularCrossings, update_or_locate
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 from ._tableau import Tableau, tableau_of
 
@@ -54,6 +55,10 @@ _PASSES = 2
 
 # A change of velocity of more than this, relative to velocities and 1, is followed by another look.
 _SETTLED = 1e-11
+
+# Looks at a passage of a singular configuration, the first where a curve through values at ends of
+# steps is zero. After the second the time changes by less than what the states there are off.
+_LOCATING = 2
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
@@ -107,15 +112,15 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 class _Turn(NamedTuple):
     """What the loop carries. `status`: whether to go on, the stage, the count of its looks, the gap
     at the last one, whether the end is there and only rounding is measured, whether the end can be
-    used, whether a singular configuration was passed; in one array, as in a small system each
-    operation of its own costs as much as a solve.
+    used, whether a singular configuration was passed, the count of looks at that; in one array, as
+    in a small system each operation of its own costs as much as a solve.
 
     `state`: to be looked at next; `begun`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
     state): `slopes`, `places` and `before` of `Step`.
     """
 
-    status: Float[Array, " 7"]
+    status: Float[Array, " 8"]
     state: Float[Array, " state"]
     begun: Float[Array, " state"]
     embedded: Float[Array, "2 nv"]
@@ -126,19 +131,26 @@ class _Turn(NamedTuple):
 
 class _Purpose(NamedTuple):
     """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
-    `measuring`: of both where nothing is left of it, which is rounding; `starting`: the first
-    vectors of a monitor; `arriving`: at the end of the step."""
+    `measuring`: of both where nothing is left of it, which is rounding; `locating`: a singular
+    configuration within the step; `starting`: the first vectors of a monitor; `arriving`: at the
+    end of the step."""
 
     opening: BoolScalar
     closing: BoolScalar
     measuring: BoolScalar
+    locating: BoolScalar
     starting: BoolScalar
     arriving: BoolScalar
 
     @property
+    def behind(self) -> BoolScalar:
+        """Is the step at its end already?"""
+        return self.measuring | self.locating
+
+    @property
     def still(self) -> BoolScalar:
         """Is nothing to be moved?"""
-        return ~(self.opening | self.closing | self.measuring)
+        return ~(self.opening | self.closing | self.behind)
 
 
 class _Solved(NamedTuple):
@@ -243,7 +255,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     first = jnp.where(start.known, 1, 0)
     state = start.y + step.h * _combined(step.weights[first], rows)
     begun = _Turn(
-        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0])]),
+        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0, 0])]),
         state,
         state,
         step.h * step.of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
@@ -271,7 +283,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     """One look, and what follows from it."""
     usable, passed = now.status[5], now.status[6] > 0
     look = _look(step, now)
-    stage, purpose, measuring = look.stage, look.purpose, look.purpose.measuring
+    stage, purpose = look.stage, look.purpose
     last_slope = step.h * step.of_error[step.last]
     found = _solved(step.given, look, now, last_slope)
     moved = _moved(step, look, found)
@@ -287,20 +299,27 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     following = _following(step, stage)
     begun, so_far = _next_stage(step, rows, following)
     begun = jnp.where(advancing, begun, now.begun)
-    watched = now.watched
+    following_state = jnp.where(advancing, begun, moved.place)
+    measuring = arrived & step.measures
+    going = ~moved.bad & (~(arrived | purpose.behind) | measuring)
+    watched, located = now.watched, now.status[7]
     if watched is not None and found.factored is not None:
         update = functools.partial(
-            update_crossings, found.factored, look.t, watched, purpose.starting
+            update_or_locate, found.factored, look.t, watched, purpose.starting, purpose.locating
         )
-        watched, passed = _once(arrived | purpose.starting, update, (watched, passed))
-    going = ~moved.bad & ~measuring & (~arrived | step.measures)
+        looking = arrived | purpose.starting | purpose.locating
+        watched, passed, more = _once(looking, update, (watched, passed, passed))
+        locating = ~moved.bad & ~going & more & (located < _LOCATING)
+        located = located + locating
+        following_state = jnp.where(locating, _within(step, rows, watched.passage), following_state)
+        going = going | locating
     gap = jnp.where(purpose.opening, look.closure, jnp.inf)
     count = jnp.where(advancing, 0, look.looks + 1)
     following = jnp.where(advancing, following, stage)
-    status = going, following, count, gap, arrived & step.measures, usable, passed
+    status = going, following, count, gap, measuring, usable, passed, located
     return _Turn(
         jnp.stack([x.astype(rows.dtype) for x in status]),
-        jnp.where(advancing, begun, moved.place),
+        following_state,
         begun,
         jnp.where(advancing, so_far, now.embedded),
         error,
@@ -313,8 +332,11 @@ def _look(step: _Constants, now: _Turn) -> _Look:
     given, start, system = step.given, step.start, step.given.system
     stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
     stage, measuring = stage.astype(int), measuring > 0
+    locating = (now.status[7] > 0) & ~measuring
     arriving = stage == step.last
     t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
+    if now.watched is not None:
+        t = jnp.where(locating, now.watched.passage, t)
     finite = jnp.all(jnp.isfinite(now.state))
     # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
     q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
@@ -322,10 +344,12 @@ def _look(step: _Constants, now: _Turn) -> _Look:
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
     moving = step.projecting & (arriving | step.onto)
     closed = closed_enough(closure, earlier)
+    behind = measuring | locating
     purpose = _Purpose(
-        moving & ~closed & ~measuring,
-        moving & closed & ~measuring,
+        moving & ~closed & ~behind,
+        moving & closed & ~behind,
         measuring,
+        locating,
         (stage == 0) & step.fresh,
         arriving,
     )
@@ -345,7 +369,7 @@ def _moved(step: _Constants, look: _Look, found: _Solved) -> _Moved:
     settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
     settled = settled & (linear | (look.rest <= SMALL * speed))
     more = look.looks < MOST_STEPS
-    there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.measuring)
+    there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.behind)
     infinite = ~jnp.isfinite(look.closure + look.rest)
     bad = ~look.finite | found.failed | infinite | (purpose.opening & ~more)
     arrived = purpose.arriving & there
@@ -383,6 +407,17 @@ def _error(
     rounding = jnp.abs(jnp.concatenate([system.rate(look.q, found.move), found.change]))
     error = jnp.where(moved.arrived, apart, now.error)
     return jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
+
+
+def _within(
+    step: _Constants, rows: Float[Array, "stages 3 state"], t: Scalar
+) -> Float[Array, " state"]:
+    """The state between the ends of the step, by them and their slopes."""
+    start, (k0, k1) = step.start, step.h * rows[jnp.array([0, step.last]), 0]
+    curve = dfx.ThirdOrderHermitePolynomialInterpolation(
+        t0=start.t0, t1=start.t1, y0=start.y, y1=rows[step.last, 1], k0=k0, k1=k1
+    )
+    return curve.evaluate(t)
 
 
 def _following(step: _Constants, stage: IntScalar) -> IntScalar:

@@ -120,10 +120,9 @@ def simulate(
       `times` (s), from `start` to `end`; default start and end. Whether traced times are in
       order, the `result` tells.
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
-    - `solver`: any Diffrax solver, default `Tsit5`. (`diffrax.Dopri8` takes a third of its steps
-      and is 1.2 to 3.6 times as fast at an error of 1e-8, `benchmarks/work_precision.py`, with
-      times of passages up to 0.005 s off. A step within which states are saved, and each step of a
-      run with `StopWhen`, takes three evaluations more for its interpolation.)
+    - `solver`: any Diffrax solver, default `Dopri8`. (At an error of 1e-8 it is faster than
+      `diffrax.Tsit5`, `benchmarks/work_precision.py`; a step within which states are saved, and
+      each step of a run with `StopWhen`, takes three evaluations more for its interpolation.)
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
       2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
