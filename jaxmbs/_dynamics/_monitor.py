@@ -108,21 +108,41 @@ class SingularCrossings(eqx.Module):
         return jnp.abs(value) < _BESIDE * jnp.abs(value - before)
 
 
+class PackedCrossings(eqx.Module):
+    """`SingularCrossings` as one array: in a small system each array that is carried costs as much
+    as a solve."""
+
+    numbers: Float[Array, " numbers"]
+    shapes: tuple[jax.ShapeDtypeStruct, ...] = eqx.field(static=True)
+
+    def __init__(self, crossings: SingularCrossings):
+        parts = jax.tree.leaves(crossings)
+        self.shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in parts)
+        self.numbers = jnp.concatenate([x.ravel().astype(parts[0].dtype) for x in parts])
+
+    def opened(self) -> SingularCrossings:
+        ends = np.cumsum([x.size for x in self.shapes])
+        parts = zip(jnp.split(self.numbers, ends[:-1]), self.shapes, strict=True)
+        return SingularCrossings(*(x.reshape(s.shape).astype(s.dtype) for x, s in parts))
+
+
 class SingularValueMonitor(eqx.Module):
     """Follows the smallest singular values of C from step to step. Nothing it does has a
     derivative."""
 
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
-    ) -> SingularCrossings:
+    ) -> PackedCrossings:
         """What it carries at first: nothing is known yet. y: q, v and the number of passages."""
         rows, nv = len(system.structure.rows), system.structure.nv
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
         none, samples = jnp.asarray(0), jnp.zeros((3, 2), y.dtype)
-        return SingularCrossings(
-            left, right, values, now, values, now, times, none, now, none, samples
+        return PackedCrossings(
+            SingularCrossings(
+                left, right, values, now, values, now, times, none, now, none, samples
+            )
         )
 
     def step(
@@ -131,45 +151,38 @@ class SingularValueMonitor(eqx.Module):
         y0: Float[Array, " state"],
         y1: Float[Array, " state"],
         t1: RealScalarLike,
-        carried: SingularCrossings,
-    ) -> tuple[SingularCrossings, BoolScalar]:
+        carried: PackedCrossings,
+    ) -> tuple[PackedCrossings, BoolScalar]:
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        first = ~jnp.any(carried.left)
+        first, begun = carried.opened().fresh, carried.opened().time
 
         def look(
-            k: IntScalar, state: tuple[SingularCrossings, BoolScalar]
-        ) -> tuple[SingularCrossings, BoolScalar]:
+            k: IntScalar, state: tuple[PackedCrossings, BoolScalar]
+        ) -> tuple[PackedCrossings, BoolScalar]:
             last, _ = state
             start = first & (k == 0)
-            t = jnp.where(start, last.time, now)
+            t = jnp.where(start, begun, now)
             descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
             factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
-            return update_crossings(factored, t, last, start)
+            return update_or_locate(factored, t, last, start, jnp.asarray(False))[:2]
 
         # The first step looks at its start as well: in a loop, which is compiled once.
         return lax.fori_loop(0, jnp.where(first, 2, 1), look, (carried, jnp.asarray(False)))
 
 
-def update_crossings(
-    factored: KKTSystem, now: Scalar, last: SingularCrossings, start: BoolScalar
-) -> tuple[SingularCrossings, BoolScalar]:
-    """What is carried on from a state, and whether a singular configuration lies behind. At the
-    `start` there is nothing behind."""
-    after, passed, _ = update_or_locate(factored, now, last, start, jnp.asarray(False))
-    return after, passed
-
-
 def update_or_locate(
     factored: KKTSystem,
     now: Scalar,
-    last: SingularCrossings,
+    carried: PackedCrossings,
     start: BoolScalar,
     locating: BoolScalar,
-) -> tuple[SingularCrossings, BoolScalar, BoolScalar]:
-    """`update_crossings`, or, with `locating`, what is carried after a look at the last passage,
-    within the step that ended last; and whether another such look would tell more."""
+) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
+    """What is carried on from a state, and whether a singular configuration lies behind; at the
+    `start` there is nothing behind. With `locating`, what is carried after a look at the last
+    passage, within the step that ended last; and whether another such look would tell more."""
+    last = carried.opened()
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)
     overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
@@ -191,24 +204,18 @@ def update_or_locate(
     samples = jnp.where(locating, _narrowed(last.samples, inside), jnp.stack(across))
     passage = jnp.where(locating & ~known, last.passage, _zero(samples))
     times = last.times.at[last.count - locating].set(passage, mode="drop")
+    times = jnp.where(locating | passed, times, last.times)
     # On the way out the earlier value belongs to the other sign.
     earlier = jnp.where(start, values, jnp.where(turned, -before, before))
-    after = eqx.tree_at(
-        lambda s: (s.left, s.right, s.values, s.time, s.earlier_values, s.earlier_time, s.passing),
-        last,
-        (left, right, values, now, earlier, last.time, which),
+    count = last.count + passed
+    after = SingularCrossings(
+        left, right, values, now, earlier, last.time, times, count, passage, which, samples
     )
-    after = jax.tree.map(lambda one, other: jnp.where(locating, one, other), last, after)
-    after = eqx.tree_at(
-        lambda s: (s.times, s.count, s.passage, s.samples),
-        after,
-        (
-            jnp.where(locating | passed, times, last.times),
-            last.count + (passed & ~locating),
-            passage,
-            samples,
-        ),
+    located = eqx.tree_at(
+        lambda s: (s.times, s.passage, s.samples), last, (times, passage, samples)
     )
+    numbers = (PackedCrossings(x).numbers for x in (located, after))
+    after = eqx.tree_at(lambda c: c.numbers, carried, jnp.where(locating, *numbers))
     return after, passed | locating, jnp.where(locating, known, passed)
 
 
@@ -237,7 +244,7 @@ def _smallest(
     )
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        twice = solve(solve(x))
+        twice = lax.fori_loop(0, 2, lambda _, x: solve(x), x)
         # The product leaves the null space out, of which rounding finds its way into the solves.
         return _orthonormal(apply_C(inverse_mass(apply_CT(twice / scale))) / scale)
 

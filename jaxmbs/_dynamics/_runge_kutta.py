@@ -44,7 +44,7 @@ from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
-from ._monitor import SingularCrossings, update_or_locate
+from ._monitor import PackedCrossings, update_or_locate
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 from ._tableau import Tableau, tableau_of
 
@@ -80,7 +80,7 @@ class Step(eqx.Module):
     usable: BoolScalar
     before: Float[Array, "stages state"]
     places: Float[Array, "stages state"]
-    watched: SingularCrossings | None
+    watched: PackedCrossings | None
     passed: BoolScalar
 
 
@@ -96,7 +96,7 @@ class Start(eqx.Module):
     known: BoolScalar
     near: BoolScalar
     inside: BoolScalar | None
-    watched: SingularCrossings | None
+    watched: PackedCrossings | None
 
 
 def _tableau(solver: Any, start: Start) -> Tableau:
@@ -126,7 +126,7 @@ class _Turn(NamedTuple):
     embedded: Float[Array, "2 nv"]
     error: Float[Array, " state"]
     rows: Float[Array, "stages 3 state"]
-    watched: SingularCrossings | None
+    watched: PackedCrossings | None
 
 
 class _Purpose(NamedTuple):
@@ -238,7 +238,7 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
     scale = jnp.where(structure.length_rows, given.system.characteristic_length(), 1.0)
     onto = given.moves(start.near)
-    fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
+    fresh = jnp.asarray(False) if start.watched is None else start.watched.opened().fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
     return _Constants(
         given, start, tableau, weights, nodes, of_error, h, scale, onto, fresh, measures
@@ -311,7 +311,9 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
         watched, passed, more = _once(looking, update, (watched, passed, passed))
         locating = ~moved.bad & ~going & more & (located < _LOCATING)
         located = located + locating
-        following_state = jnp.where(locating, _within(step, rows, watched.passage), following_state)
+        following_state = jnp.where(
+            locating, _within(step, rows, watched.opened().passage), following_state
+        )
         going = going | locating
     gap = jnp.where(purpose.opening, look.closure, jnp.inf)
     count = jnp.where(advancing, 0, look.looks + 1)
@@ -336,7 +338,7 @@ def _look(step: _Constants, now: _Turn) -> _Look:
     arriving = stage == step.last
     t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
     if now.watched is not None:
-        t = jnp.where(locating, now.watched.passage, t)
+        t = jnp.where(locating, now.watched.opened().passage, t)
     finite = jnp.all(jnp.isfinite(now.state))
     # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
     q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))

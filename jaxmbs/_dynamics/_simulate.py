@@ -336,7 +336,9 @@ def _assembled(
         solution.stats["num_accepted_steps"],
         solution.stats["num_rejected_steps"],
     )
-    none = watched is None
+    passages, passed = jnp.zeros((0,), times.dtype), jnp.asarray(0)
+    if watched is not None:
+        passages, passed = watched.opened().times, watched.opened().count
     return Trajectory(
         times,
         saved.q,
@@ -346,8 +348,8 @@ def _assembled(
         saved.position_error,
         saved.velocity_error,
         reached,
-        jnp.zeros((0,), times.dtype) if none else watched.times,
-        jnp.asarray(0) if none else watched.count,
+        passages,
+        passed,
         stopped,
         statistics,
         result,

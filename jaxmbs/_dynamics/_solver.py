@@ -14,7 +14,7 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._arguments import Packed, split
 from ._interpolation import Inside, inside_stages, StepInterpolation
-from ._monitor import SingularCrossings, SingularValueMonitor
+from ._monitor import PackedCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
 from ._runge_kutta import advance, ROUNDINGS, Start, Step
 from ._tableau import tableau_of
@@ -30,7 +30,7 @@ class StepOutcome(NamedTuple):
     error: Any
     dense: PyTree
     inner: PyTree
-    watched: SingularCrossings | None
+    watched: PackedCrossings | None
     passed: BoolScalar
     usable: BoolScalar
     result: dfx.RESULTS
@@ -57,7 +57,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: SingularCrossings | None,
+        watched: PackedCrossings | None,
         made_jump: Any,
     ) -> StepOutcome:
         """The step."""
@@ -114,7 +114,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             # Steps lead across a singular configuration, not to it, unless they must end there.
             given = args.opened()
             forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.beside)
+            usable = usable & (forced | ~watched.opened().beside)
         if error is not None:
             error = jnp.where(usable, error, jnp.inf)
         return y1, error, taken.dense, (taken.inner, watched), taken.result
@@ -150,12 +150,12 @@ class ProjectedSolver(AbstractProjectedSolver):
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: SingularCrossings | None,
+        watched: PackedCrossings | None,
         made_jump: Any,
     ) -> StepOutcome:
         given, passed = args.opened(), jnp.asarray(False)
         jump = jnp.asarray(True) if self.projecting else made_jump
-        near = None if watched is None else watched.near(t1)
+        near = None if watched is None else watched.opened().near(t1)
         if near is not None and given.onto is not None:
             given = eqx.tree_at(lambda a: a.onto, given, given.onto | near)
             args = Packed(given)
@@ -207,12 +207,12 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         y0: PyTree,
         args: Packed,
         inner: PyTree,
-        watched: SingularCrossings | None,
+        watched: PackedCrossings | None,
         made_jump: Any,
     ) -> StepOutcome:
         del terms
         slope, known = inner
-        near = jnp.asarray(False) if watched is None else watched.near(t1)
+        near = jnp.asarray(False) if watched is None else watched.opened().near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
         known = known & ~jnp.asarray(made_jump)
         more = inside_stages(self.solver)

@@ -8,6 +8,7 @@ matrices are served as well as positive definite ones (Vanderbei 1995, SIAM J. O
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,16 +16,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._custom_types import IntScalar
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
 from ._gathering import gather
 from ._sums import sum_along, sum_of_products
 
 
-# Column steps are written out up to this many own unknowns, and looped over beyond. (Looped over
-# from nine on, the factor of the parallelogram takes 8 % longer, and compiles in two thirds of the
-# time.)
-_UNROLLED = 16
+# Pairs of columns are written out up to this many own unknowns, and looped over beyond: with 12 of
+# them that takes 9 kernels in place of 21, and no more time for one state.
+_UNROLLED = 8
 
 # Parts of the graph with at most this many unknowns are not split: fewer levels for a few
 # more operations.
@@ -165,43 +166,56 @@ def _unrolled(
     """D L^T and what the same row operations make of the columns beside; the pivots D."""
     if not rows.shape[0]:
         return rows, rows[:, 0]
-    done, pivots = [], []
-    while rows.shape[0] > 1:
-        # Two at a time: a small matrix costs the starts of its operations. The second row is
-        # multiplied by the first pivot, so that nothing is divided on the way.
-        own, k = rows.shape[0], len(pivots)
-        first, pivot = rows[0], rows[0, k]
-        second = pivot[None] * rows[1] - first[k + 1][None] * first
-        scale = 1 / jnp.stack([pivot, pivot * second[k + 1]])
-        done += [first, second * scale[0][None]]
-        pivots += [pivot, second[k + 1] * scale[0]]
+    done, scales = [], []
+    for k in range(0, rows.shape[0] - 1, 2):
+        pair, scale = _pair(rows[:2], k)
+        done.append(pair)
+        scales += [jnp.ones_like(scale[0]), scale[0]]
         # The matrix is symmetric: what stands right of a pivot stands below it too.
-        below = slice(k + 2, k + own)
-        one, two = first[below] * scale[0][None], second[below] * scale[1][None]
-        rows = rows[2:] - one[:, None] * first[None] - two[:, None] * second[None]
+        one, two = pair[:, k + 2 : k + rows.shape[0]] * scale[:, None]
+        rows = rows[2:] - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
+        rows = lax.optimization_barrier(rows)
     if rows.shape[0]:
-        done.append(rows[0])
-        pivots.append(rows[0, len(pivots)])
-    return jnp.stack(done), jnp.stack(pivots)
+        done.append(rows)
+        scales.append(jnp.ones_like(rows[0, 0]))
+    return _with_pivots(jnp.concatenate(done) * jnp.stack(scales)[:, None])
 
 
 def _looped(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
-    own, _, lanes = rows.shape
-    index = np.arange(own)
+    index = np.arange(rows.shape[0])
 
-    # The next pivot's inverse is carried along: else each entry would divide by it.
-    def column(k, carry):
-        rows, inverse = carry
-        first = rows[k]
-        ratios = jnp.where((index > k)[:, None], first[:own] * inverse[None], 0.0)
-        rows = rows - ratios[:, None] * first[None]
-        pivot = lax.dynamic_slice(rows, (k + 1, k + 1, 0), (1, 1, lanes))[0, 0]
-        return rows, 1 / pivot
+    def two_columns(half: IntScalar, rows: Float[Array, "own width n"]) -> Any:
+        k = 2 * half
+        pair, scale = _pair(lax.dynamic_slice_in_dim(rows, k, 2), k)
+        behind = jnp.stack([index > k, index > k + 1])[:, :, None]
+        one, two = jnp.where(behind, pair[:, : len(index)] * scale[:, None], 0.0)
+        return rows - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
 
-    rows, _ = lax.fori_loop(0, own - 1, column, (rows, 1 / rows[0, 0]))
-    return rows, jnp.stack([rows[k, k] for k in range(own)])
+    return _with_pivots(lax.fori_loop(0, len(index) // 2, two_columns, rows))
+
+
+def _pair(
+    rows: Float[Array, "2 width n"], k: int | IntScalar
+) -> tuple[Float[Array, "2 width n"], Float[Array, "2 n"]]:
+    """Two rows whose pivots stand in columns k and k + 1, the second without the first and times
+    its pivot, and with what both are scaled where they are taken from others. (A small matrix costs
+    the starts of its operations. What is kept apart is not computed again by each that uses it.)"""
+    first, second = rows
+    pivot, beside = lax.dynamic_slice_in_dim(first, k, 2)
+    pair = jnp.stack([first, pivot[None] * second - beside[None] * first])
+    pair = lax.optimization_barrier(pair)
+    (pivot, _), (_, other) = lax.dynamic_slice_in_dim(pair, k, 2, axis=1)
+    return pair, lax.optimization_barrier(1 / jnp.stack([pivot, pivot * other]))
+
+
+def _with_pivots(
+    rows: Float[Array, "own width n"],
+) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
+    own = rows.shape[0]
+    diagonal = np.eye(own, dtype=bool)[:, :, None]
+    return rows, jnp.sum(jnp.where(diagonal, rows[:, :own], 0.0), axis=1)
 
 
 def plan(vertices: Sequence[Sequence[int]], graph: Graph, sources: Sources) -> Elimination:
