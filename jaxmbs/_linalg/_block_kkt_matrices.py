@@ -19,7 +19,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
 from .._indices import Indices
@@ -28,7 +28,7 @@ from ._gathering import gather
 from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
 from ._multifrontal import Elimination, LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
-from ._sums import sum_of_products
+from ._sums import sum_along, sum_of_products
 
 
 # A body with more slots than this becomes a vertex of the graph.
@@ -104,19 +104,19 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def _by_body(
         self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
-        parts = gather(_behind_zero(v), self.layout.indices["body_column"])
+        parts = _taken(v, self.layout.indices["body_column"])
         product = sum_of_products(blocks, parts[None], 1)
         return gather(product.ravel(), self.layout.indices["column_body"])
 
     def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        parts = gather(_behind_zero(v), self.layout.indices["slot_column"])
+        parts = _taken(v, self.layout.indices["slot_column"])
         blocks = self.constraint_blocks
         product = sum_of_products(blocks, parts[None], 1)
         return _sum_of(product, self.layout.indices["row_slot"])
 
     def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         indices = self.layout.indices
-        parts = gather(_behind_zero(multipliers), indices["slot_row"])
+        parts = _taken(multipliers, indices["slot_row"])
         blocks = self.constraint_blocks
         if not len(parts):
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
@@ -125,12 +125,12 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         if indices["hub_body"].size:
             own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
             sums = jnp.sum(gather(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
-            total = total + gather(_behind_zero(sums.ravel()), indices["column_hub"])
+            total = total + _taken(sums.ravel(), indices["column_hub"])
         return total
 
     def mask_rows(self, rows: RowMask) -> "BlockKKTMatrices":
         mask = jnp.asarray(rows, self.constraint_blocks.dtype)
-        kept = gather(_behind_zero(mask), self.layout.indices["slot_row"])
+        kept = _taken(mask, self.layout.indices["slot_row"])
         blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
@@ -154,7 +154,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         half, blocks = self._half(), self.constraint_blocks
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = gather(_behind_zero(1 / scale), indices["slot_row"])
+        by_slot = _taken(1 / scale, indices["slot_row"])
         left = half * by_slot[:, None]
         right = blocks * by_slot[:, None]
         first, second = gather(left, indices["first"]), gather(right, indices["second"])
@@ -175,9 +175,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         by_slot = sum_of_products(left[:, None], right[None], 2)
         blocks = _sum_of(by_slot, indices["constraint_slot"])
         identity = np.eye(blocks.shape[0])[:, :, None]
-        return (
-            blocks + identity * gather(_behind_zero(shift), indices["constraint_row"])[None]
-        ).ravel()
+        return (blocks + identity * _taken(shift, indices["constraint_row"])[None]).ravel()
 
     def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
         """Coupling blocks and -M of the hubs, whose unknowns are scaled by the roots of the
@@ -196,7 +194,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         layout = self.layout
-        by_slot = gather(_behind_zero(columns), layout.indices["slot_column"])
+        by_slot = _taken(columns, layout.indices["slot_column"])
         scaled = self.constraint_blocks * by_slot[None]
         return block_null_projector(
             scaled, layout.indices, layout.elimination, sets, regularisation
@@ -217,13 +215,25 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         return matrix[1:, 1:]
 
 
-def _behind_zero(x: Float[Array, " n"]) -> Float[Array, " n_and_1"]:
-    return lax.optimization_barrier(jnp.concatenate([jnp.zeros((1,), x.dtype), x]))
+def _taken(x: Float[Array, " n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "*shape"]:
+    """Entries at places that are counted from 1; zero for the place 0."""
+    missing = places == 0
+    if missing.all():
+        return jnp.zeros(places.shape, x.dtype)
+    # Something is taken where nothing is asked for, each time another, so that the derivative has
+    # no entry to which much more belongs than to others.
+    filler = np.arange(places.size).reshape(places.shape) % x.shape[0]
+    found = gather(x, np.where(missing, filler, places - 1))
+    return jnp.where(missing, 0.0, found) if missing.any() else found
 
 
-def _sum_of(values: Float[Array, "*given"], indices: np.ndarray) -> Float[Array, "*shape"]:
-    """Sums of the values at positions (k, *shape), counted from 1."""
-    return _multifrontal.gathered(_behind_zero(values.ravel()), indices)
+def _sum_of(values: Float[Array, "*given"], places: np.ndarray) -> Float[Array, "*shape"]:
+    """Sums of the values at places (k, *shape), counted from 1."""
+    if not len(places):
+        return jnp.zeros(places.shape[1:], values.dtype)
+    # Kept apart, as in `_multifrontal.gathered`.
+    parts = lax.optimization_barrier(_taken(values.ravel(), places))
+    return sum_along(parts, 0, apart=False)
 
 
 @functools.lru_cache(maxsize=128)

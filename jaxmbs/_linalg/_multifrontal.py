@@ -189,9 +189,12 @@ def _looped(
     def two_columns(half: IntScalar, rows: Float[Array, "own width n"]) -> Any:
         k = 2 * half
         pair, scale = _pair(lax.dynamic_slice_in_dim(rows, k, 2), k)
-        behind = jnp.stack([index > k, index > k + 1])[:, :, None]
+        behind = (index > k + 1)[:, None]
         one, two = jnp.where(behind, pair[:, : len(index)] * scale[:, None], 0.0)
-        return rows - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
+        rows = rows - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
+        # Not by its own multiple of the first row: a small pivot would not be the one by which the
+        # others were eliminated.
+        return jnp.where((index == k + 1)[:, None, None], (pair[1] * scale[0])[None], rows)
 
     return _with_pivots(lax.fori_loop(0, len(index) // 2, two_columns, rows))
 
