@@ -194,7 +194,7 @@ def _looped(
         rows = rows - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
         # Not by its own multiple of the first row: a small pivot would not be the one by which the
         # others were eliminated.
-        return jnp.where((index == k + 1)[:, None, None], (pair[1] * scale[0])[None], rows)
+        return jnp.where((index == k + 1)[:, None, None], (pair[1] * scale[0][None])[None], rows)
 
     return _with_pivots(lax.fori_loop(0, len(index) // 2, two_columns, rows))
 
