@@ -109,21 +109,20 @@ def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " ro
     with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back,
     by the same solve."""
 
-    def going(carry: Float[Array, " carried"]) -> Any:
-        (change, previous, count), x = carry[:3], carry[3:]
+    def going(carry: Any) -> Any:
+        x, change, previous, count = carry
         done = change <= _REFINED * jnp.max(jnp.abs(x), initial=0.0)
         return ~done & ~(change > 0.5 * previous) & (count <= _REFINEMENTS)
 
-    def step(carry: Float[Array, " carried"]) -> Float[Array, " carried"]:
-        (change, _, count), x = carry[:3], carry[3:]
+    def step(carry: Any) -> Any:
+        x, change, _, count = carry
         missing = system.approximate_multipliers(
             right - system.descriptor.apply_C(system.response(x))
         )
-        status = jnp.stack([jnp.max(jnp.abs(missing), initial=0.0), change, count + 1])
-        return jnp.concatenate([status, x + missing])
+        return x + missing, jnp.max(jnp.abs(missing), initial=0.0), change, count + 1
 
-    start = jnp.asarray([jnp.inf, jnp.inf, 0.0], right.dtype)
-    return lax.while_loop(going, step, jnp.concatenate([start, jnp.zeros_like(right)]))[3:]
+    infinite = jnp.asarray(jnp.inf, right.dtype)
+    return lax.while_loop(going, step, (jnp.zeros_like(right), infinite, infinite, 0))[0]
 
 
 @_least.def_jvp

@@ -64,22 +64,20 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         mu = self.regularisation
         right = vector / state.scale
         first = 0 if self.clean else _CLEANING
-        size = len(right)
         # One loop holds the one copy of the solve, for all that it is needed for: programs stay
-        # small. It carries one array, with whether to go on, what was missing, the count and the
-        # stage before the vectors: in a small system each operation of its own costs as much as a
-        # solve's, and in a batch each array of its own is chosen by one.
+        # small. Whether to go on, what was missing, the count and the stage stand in one array: in
+        # a small system each operation of its own costs as much as a solve's.
 
-        def step(carry: Float[Array, " carried"]) -> Float[Array, " carried"]:
-            _, previous, count, stage = carry[:4]
-            x, right, part = carry[4:].reshape(3, size)
+        def step(carry: Any) -> Any:
+            x, right, part, status = carry
+            _, previous, count, stage = status
             solving = stage == _CLEANING
             solved = state.solve(jnp.where(solving, right + mu * x, part))
             # mu (new - x) is what is still missing of the right-hand side.
             left = mu * jnp.max(jnp.abs(solved - x), initial=0.0)
-            whole = jnp.max(jnp.abs(right), initial=0.0)
+            size = jnp.max(jnp.abs(right), initial=0.0)
             count = count + solving
-            met = (left <= self.rtol * whole) | (left > 0.5 * previous) | ~jnp.isfinite(left)
+            met = (left <= self.rtol * size) | (left > 0.5 * previous) | ~jnp.isfinite(left)
             done = solving & (met | (count >= self.max_steps))
             part = mu * solved
             cleaned = stage == _CLEANING - 1
@@ -92,13 +90,13 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
             stage = jnp.where(solving & ~done, stage, stage + 1)
             left = jnp.where(solving, left, jnp.inf)
             status = jnp.stack([(~end).astype(x.dtype), left, count, stage])
-            return jnp.concatenate([status, x, right, part])
+            return x, right, part, status
 
         start = jnp.asarray([1.0, jnp.inf, 0.0, first], right.dtype)
-        start = jnp.concatenate([start, jnp.zeros_like(right), right, right])
-        end = lax.while_loop(lambda carry: carry[0] > 0, step, start)
-        x = end[4 : 4 + size]
-        return x / state.scale, lx.RESULTS.successful, {"num_steps": end[2].astype(int)}
+        x, _, _, status = lax.while_loop(
+            lambda carry: carry[3][0] > 0, step, (jnp.zeros_like(right), right, right, start)
+        )
+        return x / state.scale, lx.RESULTS.successful, {"num_steps": status[2].astype(int)}
 
     def transpose(
         self, state: AbstractFactor, options: dict[str, Any]
