@@ -124,6 +124,7 @@ def _is_writable(place: Path, filelock: Any) -> bool:
         # Others write.
         return True
     except (OSError, NotImplementedError):
+        # It cannot be written, or its file system knows no locks.
         return False
     return True
 

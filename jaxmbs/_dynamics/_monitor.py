@@ -110,7 +110,8 @@ class SingularCrossings(eqx.Module):
 
 class PackedCrossings(eqx.Module):
     """`SingularCrossings` as one array: in a small system each array that is carried costs as much
-    as a solve."""
+    as a solve. `numbers`: the leaves of a `SingularCrossings` in their order, counts as
+    floating-point numbers; `shapes` of these leaves, with their types."""
 
     numbers: Float[Array, " numbers"]
     shapes: tuple[jax.ShapeDtypeStruct, ...] = eqx.field(static=True)
@@ -156,14 +157,14 @@ class SingularValueMonitor(eqx.Module):
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        first, begun = carried.opened().fresh, carried.opened().time
+        first, beginning = carried.opened().fresh, carried.opened().time
 
         def look(
             k: IntScalar, state: tuple[PackedCrossings, BoolScalar]
         ) -> tuple[PackedCrossings, BoolScalar]:
             last, _ = state
             start = first & (k == 0)
-            t = jnp.where(start, begun, now)
+            t = jnp.where(start, beginning, now)
             descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
             factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
             return update_or_locate(factored, t, last, start, jnp.asarray(False))[:2]
@@ -191,17 +192,13 @@ def update_or_locate(
     before = last.values[same]
     # The least of those that turned.
     which, passed = jnp.argmax(turned), jnp.any(turned)
-    # Within the step: what passed, which the vectors at its end belong to.
-    overlap = overlaps[last.passing]
-    mode = jnp.argmax(jnp.abs(overlap))
-    known = jnp.abs(overlap[mode]) > _SAME
-    inside = jnp.stack([now, -jnp.sign(overlap[mode]) * values[mode]])
     across = [
         jnp.stack([last.earlier_time, last.earlier_values[same[which]]]),
         jnp.stack([last.time, before[which]]),
         jnp.stack([now, -values[which]]),
     ]
-    samples = jnp.where(locating, _narrowed(last.samples, inside), jnp.stack(across))
+    inside, known = _value_inside(last, now, values, overlaps)
+    samples = jnp.where(locating, _bracket(last.samples, inside), jnp.stack(across))
     passage = jnp.where(locating & ~known, last.passage, _zero(samples))
     times = last.times.at[last.count - locating].set(passage, mode="drop")
     times = jnp.where(locating | passed, times, last.times)
@@ -219,7 +216,21 @@ def update_or_locate(
     return after, passed | locating, jnp.where(locating, known, passed)
 
 
-def _narrowed(samples: Float[Array, "3 2"], inside: Float[Array, " 2"]) -> Float[Array, "3 2"]:
+def _value_inside(
+    last: SingularCrossings,
+    now: Scalar,
+    values: Float[Array, " k"],
+    overlaps: Float[Array, "k k"],
+) -> tuple[Float[Array, " 2"], BoolScalar]:
+    """Time and value, with its sign, of what passed in the step that ended last, in a state within
+    that step, and whether it is known there by its vectors."""
+    overlap = overlaps[last.passing]
+    mode = jnp.argmax(jnp.abs(overlap))
+    signed = -jnp.sign(overlap[mode]) * values[mode]
+    return jnp.stack([now, signed]), jnp.abs(overlap[mode]) > _SAME
+
+
+def _bracket(samples: Float[Array, "3 2"], inside: Float[Array, " 2"]) -> Float[Array, "3 2"]:
     """The samples around a zero, of which the last two lie on either side, after one between."""
     _, one, two = samples
     behind = inside[1] > 0
@@ -237,32 +248,38 @@ def _smallest(
     factored: KKTSystem, last: SingularCrossings, start: BoolScalar
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first."""
-    descriptor, solve = factored.descriptor, _by_column(factored.factor.solve)
-    scale = factored.factor.scale[:, None]
-    apply_C, apply_CT, inverse_mass = (
-        _by_column(f) for f in (descriptor.apply_C, descriptor.apply_CT, descriptor.inverse_mass)
-    )
+    descriptor, factor = factored.descriptor, factored.factor
+    scale = factor.scale
+
+    def turned(x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        twice = lax.fori_loop(0, 2, lambda _, x: factor.solve(x), x)
+        # The product leaves the null space out, of which rounding finds its way into the solves.
+        return descriptor.apply_C(factored.response(twice / scale)) / scale
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        twice = lax.fori_loop(0, 2, lambda _, x: solve(x), x)
-        # The product leaves the null space out, of which rounding finds its way into the solves.
-        return _orthonormal(apply_C(inverse_mass(apply_CT(twice / scale))) / scale)
+        return _orthonormal(_by_column(turned)(x))
 
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
     # Rates of the rows in some motion have no part in the null space.
     motions = np.random.default_rng(0).normal(size=(descriptor.shape[1], last.left.shape[1]))
-    known = last.left + others[None] * apply_C(jnp.asarray(motions)) / scale
+    rates = _by_column(descriptor.apply_C)(jnp.asarray(motions))
+    known = last.left + others[None] * rates / scale[:, None]
     basis = lax.fori_loop(0, jnp.where(start, FIRST, EACH), iterate, known)
-    return _values(descriptor, factored.factor.scale, basis)
+    return _values(factored, basis)
 
 
 def _values(
-    descriptor: AbstractKKTMatrices, scale: Float[Array, " rows"], basis: Float[Array, "rows k"]
+    factored: KKTSystem, basis: Float[Array, "rows k"]
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values within the space of an orthonormal basis."""
-    force = _by_column(descriptor.apply_CT)(basis / scale[:, None])
-    motion = _by_column(descriptor.inverse_mass)(force)
+    descriptor, scale = factored.descriptor, factored.factor.scale
+
+    def moved(x: Float[Array, " rows"]) -> Float[Array, "2 nv"]:
+        force = descriptor.apply_CT(x / scale)
+        return jnp.stack([force, descriptor.inverse_mass(force)])
+
+    force, motion = jnp.moveaxis(lax.map(moved, basis.T), 0, 2)
     squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2
     order = _ascending(jnp.where(found, squares, jnp.inf))
@@ -287,7 +304,9 @@ def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Arra
 
 
 def _by_column(function: Any) -> Any:
-    return jax.vmap(function, in_axes=1, out_axes=1)
+    """Of one column at a time: side by side, four of a chain of 16 windows took eight times as long
+    as one (jaxlib 0.10, CPU)."""
+    return lambda columns: lax.map(function, columns.T).T
 
 
 def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
 from .._linalg import (
     AbstractKKTMatrices,
@@ -41,6 +41,9 @@ from .._system import AbstractSystem, Evaluation
 # A step squares what is left of Phi: from the second one more changes nothing but rounding, which
 # may be larger far from the origin; from the first what does not shrink is rounding.
 SMALL, _NOTHING = 1e-7, 1e-13
+
+# Residuals of this size, scaled and for a state of size one, are as small as they become.
+_ROUNDING = 1e-15
 
 MOST_STEPS = 20
 
@@ -364,21 +367,32 @@ def _projection_loop(
         closure, rest = largest(evaluation.gap), largest(evaluation.rate)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
         there = closed_enough(closure, earlier)
-        descriptor = evaluation.equations.descriptor
+        speed = jnp.maximum(1.0, jnp.max(jnp.abs(here.v), initial=0.0))
+        # Where nothing is left, nothing is solved for.
+        final = looking | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
+        descriptor, rate = evaluation.equations.descriptor, evaluation.rate
         if not linear:
-            descriptor = descriptor.mask_rows(jnp.where(there | looking, True, structure.geometric))
+            kept = there | looking | structure.geometric
+            descriptor, rate = descriptor.mask_rows(kept), jnp.where(kept, rate, 0.0)
         factored = KKTSystem(descriptor, problem.solver)
-        both = jax.vmap(factored.approximate_multipliers)
-        multipliers = both(jnp.stack([evaluation.gap, evaluation.rate]))
-        step, change = jax.vmap(factored.response)(multipliers)
-        v = jnp.where(there & ~looking, here.v - change, here.v)
-        q = system.retract(here.q, jnp.where(looking, 0.0, -step))
+        rights = jnp.stack([evaluation.gap, rate])
+
+        # One at a time: side by side both took longer than one after the other.
+        def respond(k: IntScalar, found: Float[Array, "2 nv"]) -> Float[Array, "2 nv"]:
+            right = lax.dynamic_index_in_dim(rights, k, keepdims=False)
+            response = factored.response(factored.approximate_multipliers(right))
+            return found.at[k].set(response)
+
+        none = jnp.zeros((2, structure.nv), here.v.dtype)
+        step, change = lax.fori_loop(0, jnp.where(final, 0, 2), respond, none)
+        # Nearly closed, velocities go most of their way too: less is left to the next look.
+        v = jnp.where(there | (closure <= SMALL), here.v - change, here.v)
+        q = system.retract(here.q, -step)
         # Geometric rows are linear in v: one step at the right place does.
-        speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
         done = there & (linear | (rest <= SMALL * speed))
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
         more = ~done & usable & (steps < MOST_STEPS)
-        status = jnp.stack([*(x.astype(q.dtype) for x in (~looking, ~more)), closure, steps + 1])
+        status = jnp.stack([*(x.astype(q.dtype) for x in (~final, ~more)), closure, steps + 1])
         # At the last look, when all rows are kept, the factor is that of the equations.
         factor = factored.factor if shared else None
         evaluation = eqx.tree_at(

@@ -35,23 +35,17 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._formulations import Accelerations
-from .._linalg import KKTSystem, motion_solver, REGULARISATION
 from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
+from ._look import Look, Purpose, Solved, solved
 from ._monitor import PackedCrossings, update_or_locate
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 from ._tableau import Tableau, tableau_of
 
-
-# Proximal steps for the way back onto the constraints, with the larger mu, as in
-# `_linalg.damped_solver`.
-_PASSES = 2
 
 # A change of velocity of more than this, relative to velocities and 1, is followed by another look.
 _SETTLED = 1e-11
@@ -115,55 +109,18 @@ class _Turn(NamedTuple):
     used, whether a singular configuration was passed, the count of looks at that; in one array, as
     in a small system each operation of its own costs as much as a solve.
 
-    `state`: to be looked at next; `begun`: as the method made it; `embedded` (2, nv): the error
+    `state`: to be looked at next; `predicted`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
     state): `slopes`, `places` and `before` of `Step`.
     """
 
     status: Float[Array, " 8"]
     state: Float[Array, " state"]
-    begun: Float[Array, " state"]
+    predicted: Float[Array, " state"]
     embedded: Float[Array, "2 nv"]
     error: Float[Array, " state"]
     rows: Float[Array, "stages 3 state"]
     watched: PackedCrossings | None
-
-
-class _Purpose(NamedTuple):
-    """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
-    `measuring`: of both where nothing is left of it, which is rounding; `locating`: a singular
-    configuration within the step; `starting`: the first vectors of a monitor; `arriving`: at the
-    end of the step."""
-
-    opening: BoolScalar
-    closing: BoolScalar
-    measuring: BoolScalar
-    locating: BoolScalar
-    starting: BoolScalar
-    arriving: BoolScalar
-
-    @property
-    def behind(self) -> BoolScalar:
-        """Is the step at its end already?"""
-        return self.measuring | self.locating
-
-    @property
-    def still(self) -> BoolScalar:
-        """Is nothing to be moved?"""
-        return ~(self.opening | self.closing | self.behind)
-
-
-class _Solved(NamedTuple):
-    """`move`, `change` (nv,): the ways back of the configuration and of the velocity, if they are
-    asked for; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
-    take away; `factored`: with what it was solved."""
-
-    move: Float[Array, " nv"]
-    change: Float[Array, " nv"]
-    acceleration: Float[Array, " nv"]
-    across: Float[Array, "2 nv"]
-    factored: KKTSystem | None
-    failed: BoolScalar
 
 
 class _Constants(NamedTuple):
@@ -197,24 +154,6 @@ class _Constants(NamedTuple):
     def largest(self, rows: Float[Array, " rows"]) -> Scalar:
         """The largest of residuals, lengths relative to the characteristic length."""
         return jnp.max(jnp.abs(rows / self.scale), initial=0.0)
-
-
-class _Look(NamedTuple):
-    """What is known at one state before anything is solved. `closure`, `rest`: the largest
-    residual of the configuration and of the velocity; `moving`: does it go back onto the
-    constraints? `looks`: how many there were at this stage."""
-
-    stage: IntScalar
-    looks: Scalar
-    t: Scalar
-    q: Float[Array, " nq"]
-    v: Float[Array, " nv"]
-    finite: BoolScalar
-    evaluation: Evaluation
-    closure: Scalar
-    rest: Scalar
-    moving: BoolScalar
-    purpose: _Purpose
 
 
 class _Moved(NamedTuple):
@@ -254,7 +193,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
     first = jnp.where(start.known, 1, 0)
     state = start.y + step.h * _combined(step.weights[first], rows)
-    begun = _Turn(
+    beginning = _Turn(
         jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0, 0])]),
         state,
         state,
@@ -263,7 +202,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         rows,
         start.watched,
     )
-    end = lax.while_loop(lambda now: now.status[0] > 0, functools.partial(_turn, step), begun)
+    end = lax.while_loop(lambda now: now.status[0] > 0, functools.partial(_turn, step), beginning)
     slopes, places, before = (end.rows[:, k] for k in range(3))
     # What failed must not look like a motion.
     failed = ~jnp.all(jnp.isfinite(end.error))
@@ -285,10 +224,10 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     look = _look(step, now)
     stage, purpose = look.stage, look.purpose
     last_slope = step.h * step.of_error[step.last]
-    found = _solved(step.given, look, now, last_slope)
+    found = solved(step.given, look, now.embedded, last_slope)
     moved = _moved(step, look, found)
     old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
-    row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.begun]), old)
+    row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)
     rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
 
     arrived, advancing = moved.arrived, moved.there & ~purpose.arriving
@@ -297,9 +236,9 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     error = _error(step, now, look, found, moved, last_slope)
 
     following = _following(step, stage)
-    begun, so_far = _next_stage(step, rows, following)
-    begun = jnp.where(advancing, begun, now.begun)
-    following_state = jnp.where(advancing, begun, moved.place)
+    predicted, so_far = _next_stage(step, rows, following)
+    predicted = jnp.where(advancing, predicted, now.predicted)
+    following_state = jnp.where(advancing, predicted, moved.place)
     measuring = arrived & step.measures
     going = ~moved.bad & (~(arrived | purpose.behind) | measuring)
     watched, located = now.watched, now.status[7]
@@ -322,7 +261,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     return _Turn(
         jnp.stack([x.astype(rows.dtype) for x in status]),
         following_state,
-        begun,
+        predicted,
         jnp.where(advancing, so_far, now.embedded),
         error,
         rows,
@@ -330,7 +269,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     )
 
 
-def _look(step: _Constants, now: _Turn) -> _Look:
+def _look(step: _Constants, now: _Turn) -> Look:
     given, start, system = step.given, step.start, step.given.system
     stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
     stage, measuring = stage.astype(int), measuring > 0
@@ -347,7 +286,7 @@ def _look(step: _Constants, now: _Turn) -> _Look:
     moving = step.projecting & (arriving | step.onto)
     closed = closed_enough(closure, earlier)
     behind = measuring | locating
-    purpose = _Purpose(
+    purpose = Purpose(
         moving & ~closed & ~behind,
         moving & closed & ~behind,
         measuring,
@@ -355,10 +294,10 @@ def _look(step: _Constants, now: _Turn) -> _Look:
         (stage == 0) & step.fresh,
         arriving,
     )
-    return _Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
+    return Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
 
 
-def _moved(step: _Constants, look: _Look, found: _Solved) -> _Moved:
+def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
     system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
     linear = bool(system.structure.geometric.all())
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
@@ -380,7 +319,7 @@ def _moved(step: _Constants, look: _Look, found: _Solved) -> _Moved:
     return _Moved(q1, v1, speed, there, arrived, bad, place, slope)
 
 
-def _is_met(step: _Constants, look: _Look, found: _Solved, moved: _Moved) -> BoolScalar:
+def _is_met(step: _Constants, look: Look, found: Solved, moved: _Moved) -> BoolScalar:
     """Are the constraints met, with the change of velocity?"""
     evaluation = look.evaluation
     left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
@@ -390,8 +329,8 @@ def _is_met(step: _Constants, look: _Look, found: _Solved, moved: _Moved) -> Boo
 def _error(
     step: _Constants,
     now: _Turn,
-    look: _Look,
-    found: _Solved,
+    look: Look,
+    found: Solved,
     moved: _Moved,
     last_slope: Scalar,
 ) -> Float[Array, " state"]:
@@ -404,7 +343,7 @@ def _error(
         # not have seen it: a driver that acted between its stages only. (Next to a singular
         # configuration all moves far, and means nothing; velocities do so earlier.)
         of_q = np.arange(len(moved.place)) < system.structure.nq
-        way = jnp.where(of_q, jnp.abs(moved.place - now.begun), 0.0)
+        way = jnp.where(of_q, jnp.abs(moved.place - now.predicted), 0.0)
         apart = apart + jnp.where(step.start.near, 0.0, way)
     rounding = jnp.abs(jnp.concatenate([system.rate(look.q, found.move), found.change]))
     error = jnp.where(moved.arrived, apart, now.error)
@@ -442,59 +381,6 @@ def _next_stage(
         step.of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
     )
     return state, so_far
-
-
-def _solved(given: Arguments, look: _Look, now: _Turn, last_slope: Scalar) -> _Solved:
-    """What is solved for at one state."""
-    system, geometric = given.system, given.system.structure.geometric
-    q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
-    equations = given.equations(evaluation)
-    descriptor, offset = equations.descriptor, equations.offset
-    (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
-    free = descriptor.inverse_mass(equations.force)
-    moves = purpose.opening | purpose.measuring
-    # Everything else is solved for anyway.
-    shared = given.formulation.shares_factor and not system.frictional_joints
-    if shared:
-        acceleration, failed = free, jnp.asarray(False)
-    else:
-        found = lax.cond(
-            moves,
-            lambda: Accelerations(none, jnp.zeros((rows,), v.dtype), RESULTS.successful),
-            lambda: accelerated(system, given.formulation, equations, q, v, look.t),
-        )
-        acceleration, failed = found.acceleration, found.result != RESULTS.successful
-    if not rows:
-        failed = failed | ~jnp.all(jnp.isfinite(acceleration))
-        return _Solved(none, none, acceleration, jnp.zeros((2, nv), v.dtype), None, failed)
-
-    kept = descriptor
-    if not geometric.all():
-        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, True))
-    motion = motion_solver()
-    shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
-    factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
-    rights = [
-        evaluation.gap,
-        jnp.where(purpose.opening & ~geometric, 0.0, evaluation.rate),
-        descriptor.apply_C(free) - offset,
-        # The error's part that the constraints take away, with the last slope, which follows. Of
-        # displacements velocity constraints take nothing away, and are not left out here.
-        jnp.where(
-            geometric.all(),
-            descriptor.apply_C(now.embedded[0] + last_slope * v) - last_slope * evaluation.rate,
-            0.0,
-        ),
-        descriptor.apply_C(now.embedded[1]) + last_slope * offset,
-    ]
-    # All at once: in a small system operations cost more than what they do.
-    passes = jnp.array([_PASSES, _PASSES, factored.solver.max_steps, _PASSES, _PASSES])
-    multipliers = jax.vmap(factored.approximate_multipliers)(jnp.stack(rights), passes)
-    found = jax.vmap(factored.response)(multipliers)
-    if shared:
-        acceleration = acceleration - found[2]
-    failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
-    return _Solved(found[0], found[1], acceleration, found[3:], factored, failed)
 
 
 def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> Any:

@@ -20,6 +20,13 @@ from ._runge_kutta import advance, ROUNDINGS, Start, Step
 from ._tableau import tableau_of
 
 
+# The error of a step across a singular configuration counts as so many times as large. A method
+# takes the motion for smooth, and is then a hundred times as exact as its tolerance; there it is
+# not (stages next to that configuration have lost digits), and one such step decided the error of a
+# whole run: of chains of 40 windows 2 to 130 times the tolerance, with it 14 to 24 times.
+_ACROSS = 10.0
+
+
 class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
     method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
@@ -116,7 +123,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
             usable = usable & (forced | ~watched.opened().beside)
         if error is not None:
-            error = jnp.where(usable, error, jnp.inf)
+            error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
         return y1, error, taken.dense, (taken.inner, watched), taken.result
 
 

@@ -104,19 +104,19 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def _by_body(
         self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
-        parts = _taken(v, self.layout.indices["body_column"])
+        parts = _gather_or_zero(v, self.layout.indices["body_column"])
         product = sum_of_products(blocks, parts[None], 1)
         return gather(product.ravel(), self.layout.indices["column_body"])
 
     def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        parts = _taken(v, self.layout.indices["slot_column"])
+        parts = _gather_or_zero(v, self.layout.indices["slot_column"])
         blocks = self.constraint_blocks
         product = sum_of_products(blocks, parts[None], 1)
         return _sum_of(product, self.layout.indices["row_slot"])
 
     def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         indices = self.layout.indices
-        parts = _taken(multipliers, indices["slot_row"])
+        parts = _gather_or_zero(multipliers, indices["slot_row"])
         blocks = self.constraint_blocks
         if not len(parts):
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
@@ -125,12 +125,12 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         if indices["hub_body"].size:
             own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
             sums = jnp.sum(gather(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
-            total = total + _taken(sums.ravel(), indices["column_hub"])
+            total = total + _gather_or_zero(sums.ravel(), indices["column_hub"])
         return total
 
     def mask_rows(self, rows: RowMask) -> "BlockKKTMatrices":
         mask = jnp.asarray(rows, self.constraint_blocks.dtype)
-        kept = _taken(mask, self.layout.indices["slot_row"])
+        kept = _gather_or_zero(mask, self.layout.indices["slot_row"])
         blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)
         return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
 
@@ -154,7 +154,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         half, blocks = self._half(), self.constraint_blocks
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = _taken(1 / scale, indices["slot_row"])
+        by_slot = _gather_or_zero(1 / scale, indices["slot_row"])
         left = half * by_slot[:, None]
         right = blocks * by_slot[:, None]
         first, second = gather(left, indices["first"]), gather(right, indices["second"])
@@ -175,7 +175,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         by_slot = sum_of_products(left[:, None], right[None], 2)
         blocks = _sum_of(by_slot, indices["constraint_slot"])
         identity = np.eye(blocks.shape[0])[:, :, None]
-        return (blocks + identity * _taken(shift, indices["constraint_row"])[None]).ravel()
+        return (blocks + identity * _gather_or_zero(shift, indices["constraint_row"])[None]).ravel()
 
     def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
         """Coupling blocks and -M of the hubs, whose unknowns are scaled by the roots of the
@@ -194,7 +194,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         layout = self.layout
-        by_slot = _taken(columns, layout.indices["slot_column"])
+        by_slot = _gather_or_zero(columns, layout.indices["slot_column"])
         scaled = self.constraint_blocks * by_slot[None]
         return block_null_projector(
             scaled, layout.indices, layout.elimination, sets, regularisation
@@ -215,7 +215,9 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         return matrix[1:, 1:]
 
 
-def _taken(x: Float[Array, " n"], places: Int[np.ndarray, "*shape"]) -> Float[Array, "*shape"]:
+def _gather_or_zero(
+    x: Float[Array, " n"], places: Int[np.ndarray, "*shape"]
+) -> Float[Array, "*shape"]:
     """Entries at places that are counted from 1; zero for the place 0."""
     missing = places == 0
     if missing.all():
@@ -232,7 +234,7 @@ def _sum_of(values: Float[Array, "*given"], places: np.ndarray) -> Float[Array, 
     if not len(places):
         return jnp.zeros(places.shape[1:], values.dtype)
     # Kept apart, as in `_multifrontal.gathered`.
-    parts = lax.optimization_barrier(_taken(values.ravel(), places))
+    parts = lax.optimization_barrier(_gather_or_zero(values.ravel(), places))
     return sum_along(parts, 0, apart=False)
 
 

@@ -184,9 +184,10 @@ def _unrolled(
 def _looped(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
+    """The same by a loop over pairs of columns."""
     index = np.arange(rows.shape[0])
 
-    def two_columns(half: IntScalar, rows: Float[Array, "own width n"]) -> Any:
+    def eliminate_pair(half: IntScalar, rows: Float[Array, "own width n"]) -> Any:
         k = 2 * half
         pair, scale = _pair(lax.dynamic_slice_in_dim(rows, k, 2), k)
         behind = (index > k + 1)[:, None]
@@ -196,7 +197,7 @@ def _looped(
         # others were eliminated.
         return jnp.where((index == k + 1)[:, None, None], (pair[1] * scale[0][None])[None], rows)
 
-    return _with_pivots(lax.fori_loop(0, len(index) // 2, two_columns, rows))
+    return _with_pivots(lax.fori_loop(0, len(index) // 2, eliminate_pair, rows))
 
 
 def _pair(
@@ -216,6 +217,7 @@ def _pair(
 def _with_pivots(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
+    """The rows, and the pivots from their diagonal: to read each is a kernel of its own."""
     own = rows.shape[0]
     diagonal = np.eye(own, dtype=bool)[:, :, None]
     return rows, jnp.sum(jnp.where(diagonal, rows[:, :own], 0.0), axis=1)

@@ -67,7 +67,7 @@ def selected_inverse(
         for panel in reversed(factors[k]):
             inverse = _extended(panel, inverse)
         inverses[k] = inverse.reshape(-1, values.shape[1])
-        found.append(_taken(group.wanted, inverses[k]))
+        found.append(_gather_plane(group.wanted, inverses[k]))
     return found
 
 
@@ -79,7 +79,9 @@ def in_order(
     return jnp.take(jnp.concatenate(found, axis=axis), selection.order, axis=axis, mode="clip")
 
 
-def _taken(plane: Plane, source: Float[Array, "entries states"]) -> Float[Array, "a b n states"]:
+def _gather_plane(
+    plane: Plane, source: Float[Array, "entries states"]
+) -> Float[Array, "a b n states"]:
     if np.array_equal(plane.places.ravel(), np.arange(source.shape[0])):
         return source.reshape(*plane.places.shape, source.shape[1])
     part = rows_at(source, plane.places)
@@ -93,7 +95,7 @@ def _placed(
     axis. At least one plane, though it may be empty."""
     parts = []
     for plane in planes:
-        part = _taken(plane, sources[plane.source])
+        part = _gather_plane(plane, sources[plane.source])
         a, b, n, states = part.shape
         around = ((plane.start, size - plane.start - a), (plane.start, size - plane.start - b))
         parts.append(jnp.pad(part.reshape(a, b, n * states), (*around, (0, 0))))

@@ -1,0 +1,146 @@
+"""A state of a step that is looked at, and what is solved for there: accelerations, ways back onto
+the constraints, the part of the step's error that these take away (`_runge_kutta.py`)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._formulations import Accelerations
+from .._linalg import KKTSystem, motion_solver, REGULARISATION
+from .._solution import RESULTS
+from .._system import Evaluation
+from ._arguments import Arguments
+from ._friction import accelerated
+
+
+# Proximal steps for the way back onto the constraints, with the larger mu, as in
+# `_linalg.damped_solver`.
+_PASSES = 2
+
+
+class Purpose(NamedTuple):
+    """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
+    `measuring`: of both where nothing is left of it, which is rounding; `locating`: a singular
+    configuration within the step; `starting`: the first vectors of a monitor; `arriving`: at the
+    end of the step."""
+
+    opening: BoolScalar
+    closing: BoolScalar
+    measuring: BoolScalar
+    locating: BoolScalar
+    starting: BoolScalar
+    arriving: BoolScalar
+
+    @property
+    def behind(self) -> BoolScalar:
+        """Is the step at its end already?"""
+        return self.measuring | self.locating
+
+    @property
+    def still(self) -> BoolScalar:
+        """Is nothing to be moved?"""
+        return ~(self.opening | self.closing | self.behind)
+
+
+class Look(NamedTuple):
+    """What is known at one state before anything is solved. `closure`, `rest`: the largest
+    residual of the configuration and of the velocity; `moving`: does it go back onto the
+    constraints? `looks`: how many there were at this stage."""
+
+    stage: IntScalar
+    looks: Scalar
+    t: Scalar
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    finite: BoolScalar
+    evaluation: Evaluation
+    closure: Scalar
+    rest: Scalar
+    moving: BoolScalar
+    purpose: Purpose
+
+
+class Solved(NamedTuple):
+    """`move`, `change` (nv,): the ways back of the configuration and of the velocity, if they are
+    asked for; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
+    take away; `factored`: with what it was solved."""
+
+    move: Float[Array, " nv"]
+    change: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    across: Float[Array, "2 nv"]
+    factored: KKTSystem | None
+    failed: BoolScalar
+
+
+def solved(
+    given: Arguments, look: Look, embedded: Float[Array, "2 nv"], last_slope: Scalar
+) -> Solved:
+    """What is solved for at one state. `embedded`: the error without the last slope, which has the
+    weight `last_slope` (s) in it."""
+    system, geometric = given.system, given.system.structure.geometric
+    q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
+    equations = given.equations(evaluation)
+    descriptor, offset = equations.descriptor, equations.offset
+    (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
+    free = descriptor.inverse_mass(equations.force)
+    moves = purpose.opening | purpose.measuring
+    # Where its factor serves, the acceleration is one right-hand side more.
+    shared = given.formulation.shares_factor and not system.frictional_joints
+    if shared:
+        acceleration, failed = free, jnp.asarray(False)
+    else:
+        found = lax.cond(
+            moves,
+            lambda: Accelerations(none, jnp.zeros((rows,), v.dtype), RESULTS.successful),
+            lambda: accelerated(system, given.formulation, equations, q, v, look.t),
+        )
+        acceleration, failed = found.acceleration, found.result != RESULTS.successful
+    if not rows:
+        failed = failed | ~jnp.all(jnp.isfinite(acceleration))
+        return Solved(none, none, acceleration, jnp.zeros((2, nv), v.dtype), None, failed)
+
+    kept = descriptor
+    if not geometric.all():
+        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, True))
+    motion = motion_solver()
+    shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
+    factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
+    # What is led through C, and what stands beside it, of each right-hand side. The error's part
+    # that the constraints take away comes with the last slope, which follows. Of displacements
+    # velocity constraints take nothing away, and are not left out here.
+    error_q, rate_of_error = none, jnp.zeros_like(offset)
+    if geometric.all():
+        error_q = embedded[0] + last_slope * v
+        rate_of_error = -last_slope * evaluation.rate
+    through = jnp.stack([free, none, none, error_q, embedded[1]])
+    beside = jnp.stack(
+        [
+            -offset,
+            evaluation.gap,
+            jnp.where(purpose.opening & ~geometric, 0.0, evaluation.rate),
+            rate_of_error,
+            last_slope * offset,
+        ]
+    )
+    passes = jnp.array([factored.solver.max_steps, _PASSES, _PASSES, _PASSES, _PASSES])
+
+    def answer(k: IntScalar, answers: Float[Array, "5 nv"]) -> Float[Array, "5 nv"]:
+        motion, rest = (lax.dynamic_index_in_dim(x, k, keepdims=False) for x in (through, beside))
+        right = descriptor.apply_C(motion) + rest
+        multipliers = factored.approximate_multipliers(right, passes[k])
+        return answers.at[k].set(factored.response(multipliers))
+
+    # One at a time, and those that this look is for: most are stages, which ask for one of five.
+    first = jnp.where(moves | (not shared), 1, 0)
+    end = jnp.where(purpose.arriving, 5, jnp.where(purpose.closing, 3, 1))
+    end = jnp.where(moves, 3, jnp.where(purpose.locating, first, end))
+    found = lax.fori_loop(first, end, answer, jnp.zeros_like(through))
+    if shared:
+        acceleration = acceleration - found[0]
+    failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
+    return Solved(found[1], found[2], acceleration, found[3:], factored, failed)
