@@ -1,10 +1,10 @@
 """Motions that are known in closed form: sleigh, knife edge on an incline, rolling disk, pendulum,
-oscillator."""
+oscillator; and the chain of four-bars, by an integral of its own."""
 
 import itertools
 
 import numpy as np
-from scipy.integrate import quad
+from scipy.integrate import quad, solve_ivp
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipj
 
@@ -265,3 +265,18 @@ class Oscillator:
         x = self.X * c + more * s
         rate = more * c - self.X * self.u**2 * s - self.d * x
         return self.middle + (decay * x).real, (decay * rate).real
+
+
+def angle_of_chain(windows: int, times: np.ndarray) -> np.ndarray:
+    """Of the vertical bars of `four-bar-chain`, which stay parallel (rad):
+    theta'' = g ((N+1)/2 + N) / ((N+1)/3 + N) sin theta, theta from the vertical."""
+    stiffness = 9.81 * ((windows + 1) / 2 + windows) / ((windows + 1) / 3 + windows)
+    return solve_ivp(
+        lambda _, y: [y[1], stiffness * np.sin(y[0])],
+        (0.0, times[-1]),
+        [0.0, 1.0],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        t_eval=times,
+    ).y[0]

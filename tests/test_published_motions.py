@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle_reactions as newton
 import pytest
+from exact_motions import angle_of_chain
 from helpers import configuration_of
 from reaction_park import table_of, wrenches_of
 from scipy.integrate import solve_ivp
@@ -305,20 +306,6 @@ def follow_chain(system, end, rtol):
     )
 
 
-def exact_angle(windows, times):
-    """Of the vertical bars (rad), which all stay parallel."""
-    stiffness = 9.81 * ((windows + 1) / 2 + windows) / ((windows + 1) / 3 + windows)
-    return solve_ivp(
-        lambda _, y: [y[1], stiffness * np.sin(y[0])],
-        (0.0, 10.0),
-        [0.0, 1.0],
-        method="DOP853",
-        rtol=1e-13,
-        atol=1e-14,
-        t_eval=times,
-    ).y[0]
-
-
 def angle_errors(run, windows, exact):
     """Of each vertical bar at each saved time (rad)."""
     bars = np.asarray(run.q).reshape(len(run.times), -1, run.q.shape[1] // (2 * windows + 1))
@@ -333,7 +320,7 @@ def test_the_error_of_a_chain_follows_the_tolerance():
     """Though the motion passes through singular configurations, where no method is as exact as
     elsewhere: one step across decided the error, up to 130 times the tolerance."""
     system = jm.mechanisms.get("four-bar-chain:40").system()
-    exact = exact_angle(40, np.linspace(0.0, 10.0, 21))
+    exact = angle_of_chain(40, np.linspace(0.0, 10.0, 21))
     for rtol in np.geomspace(1e-9, 1e-8, 7):
         run = follow_chain(system, 10.0, rtol)
         assert np.max(np.abs(angle_errors(run, 40, exact))) < 40 * rtol
@@ -359,7 +346,7 @@ def test_chain_stays_on_its_branch(name, windows, rtol):
     system = jm.mechanisms.get(f"{name}:{windows}").system()
     run = follow_chain(system, 10.0, rtol)
     fine = np.linspace(0.0, 10.0, 20001)
-    exact = exact_angle(windows, fine)
+    exact = angle_of_chain(windows, fine)
     np.testing.assert_allclose(angle_errors(run, windows, exact[::1000]), 0.0, atol=1e-6)
     assert float(jnp.max(run.position_error)) < 1e-12
     # Noise next to the passages does not decide the steps.

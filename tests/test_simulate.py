@@ -5,24 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from exact_motions import angle_of_chain
 from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
-
-
-def angle_of_chain(windows: int, times: np.ndarray) -> np.ndarray:
-    """theta'' = g ((N+1)/2 + N) / ((N+1)/3 + N) sin theta, theta from the vertical."""
-    stiffness = 9.81 * ((windows + 1) / 2 + windows) / ((windows + 1) / 3 + windows)
-    return solve_ivp(
-        lambda _, y: [y[1], stiffness * np.sin(y[0])],
-        (0.0, times[-1]),
-        [0.0, 1.0],
-        method="DOP853",
-        rtol=1e-13,
-        atol=1e-14,
-        t_eval=times,
-    ).y[0]
 
 
 def test_chain_stays_on_its_branch_and_reports_the_passages():

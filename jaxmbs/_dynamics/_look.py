@@ -77,7 +77,7 @@ class Solved(NamedTuple):
     failed: BoolScalar
 
 
-def solved(
+def solve_look(
     given: Arguments, look: Look, embedded: Float[Array, "2 nv"], last_slope: Scalar
 ) -> Solved:
     """What is solved for at one state. `embedded`: the error without the last slope, which has the

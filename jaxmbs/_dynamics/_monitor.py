@@ -251,13 +251,13 @@ def _smallest(
     descriptor, factor = factored.descriptor, factored.factor
     scale = factor.scale
 
-    def turned(x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+    def inverse_iteration(x: Float[Array, " rows"]) -> Float[Array, " rows"]:
         twice = lax.fori_loop(0, 2, lambda _, x: factor.solve(x), x)
         # The product leaves the null space out, of which rounding finds its way into the solves.
         return descriptor.apply_C(factored.response(twice / scale)) / scale
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        return _orthonormal(_by_column(turned)(x))
+        return _orthonormal(_by_column(inverse_iteration)(x))
 
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
@@ -275,11 +275,11 @@ def _values(
     """Left and right singular vectors and values within the space of an orthonormal basis."""
     descriptor, scale = factored.descriptor, factored.factor.scale
 
-    def moved(x: Float[Array, " rows"]) -> Float[Array, "2 nv"]:
+    def force_and_motion(x: Float[Array, " rows"]) -> Float[Array, "2 nv"]:
         force = descriptor.apply_CT(x / scale)
         return jnp.stack([force, descriptor.inverse_mass(force)])
 
-    force, motion = jnp.moveaxis(lax.map(moved, basis.T), 0, 2)
+    force, motion = jnp.moveaxis(lax.map(force_and_motion, basis.T), 0, 2)
     squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2
     order = _ascending(jnp.where(found, squares, jnp.inf))
@@ -304,8 +304,8 @@ def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Arra
 
 
 def _by_column(function: Any) -> Any:
-    """Of one column at a time: side by side, four of a chain of 16 windows took eight times as long
-    as one (jaxlib 0.10, CPU)."""
+    """Of one column after another: side by side (`jax.vmap`) the arithmetic on small blocks does
+    not run along them, and takes longer (jaxlib 0.10, CPU)."""
     return lambda columns: lax.map(function, columns.T).T
 
 

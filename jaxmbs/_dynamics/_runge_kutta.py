@@ -41,7 +41,7 @@ from .._stop_gradient import stop_gradient
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
-from ._look import Look, Purpose, Solved, solved
+from ._look import Look, Purpose, solve_look, Solved
 from ._monitor import PackedCrossings, update_or_locate
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 from ._tableau import Tableau, tableau_of
@@ -224,7 +224,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     look = _look(step, now)
     stage, purpose = look.stage, look.purpose
     last_slope = step.h * step.of_error[step.last]
-    found = solved(step.given, look, now.embedded, last_slope)
+    found = solve_look(step.given, look, now.embedded, last_slope)
     moved = _moved(step, look, found)
     old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
     row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)

@@ -21,9 +21,9 @@ from ._tableau import tableau_of
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method
-# takes the motion for smooth, and is then a hundred times as exact as its tolerance; there it is
-# not (stages next to that configuration have lost digits), and one such step decided the error of a
-# whole run: of chains of 40 windows 2 to 130 times the tolerance, with it 14 to 24 times.
+# takes the motion for smooth, and is then more exact than its tolerance; there it is not (stages
+# next to that configuration have lost digits), and one such step decided the error of a whole run:
+# of the chain of 40 windows 7 to 131 times the tolerance, with it 13 to 24 times.
 _ACROSS = 10.0
 
 
