@@ -71,6 +71,38 @@ def own(motion: Motion, count: int, width: int) -> dict[str, float]:
     return {"simulations_per_second": count / seconds, "closure_error": closure}
 
 
+def masses_row(count: int) -> dict[str, float]:
+    """`jm.sweep` over motions of the parallelogram with different masses of its platform, one
+    model and no parts put together by hand: simulations a second, the closure error, and how far
+    (m, rad) ends are from those of ten thousand times smaller tolerances."""
+    model = jm.mechanisms.parallelogram()
+    system = model.system()
+
+    def swept(rtol: float, count: int) -> Any:
+        def question(system: jm.MultibodySystem, q: Any, v: Any, t: Any) -> Any:
+            run = jm.simulate(
+                system, q, v, t + DURATION, rtol=rtol, atol=1e-2 * rtol, monitor=False, throw=False
+            )
+            return run.q[-1], jnp.max(run.position_error) * system.characteristic_length()
+
+        cases = jm.Cases({"bodies.platform.mass": np.linspace(0.5, 5.0, count)})
+        return lambda: jm.sweep(
+            question, model, cases, q=system.reference_q, assemble=False, width=WIDTH
+        ).answers()
+
+    many = swept(1e-6, count)
+    ends, closures = many()
+    exact = swept(1e-10, WIDTH)()[0]
+    # The same masses as far as the smaller number of cases has them: the first and the last.
+    apart = [np.max(np.abs(ends[k] - exact[k])) for k in (0, -1)]
+    seconds = best(many, _repeats(count))
+    return {
+        "simulations_per_second": count / seconds,
+        "closure_error": float(np.max(closures)),
+        "error": float(max(apart)),
+    }
+
+
 def mujoco_rows(motion: Motion, count: int) -> dict[str, float] | None:
     """MuJoCo's rollout, on as many threads as there are cores to this process."""
     try:

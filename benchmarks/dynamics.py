@@ -59,14 +59,15 @@ PARALLELOGRAM_TOLERANCES = (3e-7, 1e-7, 3e-8)
 DEFAULT_TOLERANCE = 1e-8
 
 # States are saved this often (s): as often as the peers' for the error, and for the time both
-# so and ten times less often. A saved state is projected, and comes with its accelerations and
-# multipliers.
+# so and ten times less often, and at the ends alone. A saved state is projected, and comes with its
+# accelerations and multipliers.
 FINE, COARSE = 0.01, 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One run of jaxmbs. Times: wall clock; `ms_per_second`: for each simulated second."""
+    """One run of jaxmbs. Times: wall clock; `ms_per_second`: for each simulated second, with states
+    saved each 0.1 s, `_fine`: each 0.01 s, `_ends`: at the start and the end alone."""
 
     name: str
     solver: str
@@ -75,6 +76,7 @@ class Row:
     compile_seconds: float
     ms_per_second: float
     ms_per_second_fine: float
+    ms_per_second_ends: float
     error: float
     unit: str
     closure: float
@@ -151,6 +153,8 @@ def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: boo
     seconds = best(lambda: run_saving(COARSE), seconds=ENOUGH_SECONDS)
     run = run_saving(FINE)
     fine = best(lambda: run_saving(FINE), seconds=ENOUGH_SECONDS)
+    run_saving(case.duration)
+    ends = best(lambda: run_saving(case.duration), seconds=ENOUGH_SECONDS)
     return Row(
         case.name,
         type(solver).__name__,
@@ -159,6 +163,7 @@ def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: boo
         max(first - seconds, 0.0),
         1e3 * seconds / case.duration,
         1e3 * fine / case.duration,
+        1e3 * ends / case.duration,
         case.error(run),
         case.unit,
         max(float(jnp.max(run.position_error)), float(jnp.max(coarse.position_error))),
@@ -167,18 +172,18 @@ def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: boo
     )
 
 
-def own_rows(case: Case, small: bool) -> list[Row]:
-    """Dopri8 at three tolerances, and the command line's defaults; on `small` mechanisms also
-    without the monitor, which no peer has."""
+def own_rows(case: Case) -> list[Row]:
+    """Dopri8 at three tolerances, and the command line's defaults with and without the monitor,
+    which no peer has."""
     rows = [measure(case, dfx.Dopri8(), rtol) for rtol in case.tolerances]
     rows.append(measure(case, dfx.Dopri8(), DEFAULT_TOLERANCE))
-    if small:
-        rows.append(measure(case, dfx.Dopri8(), case.tolerances[1], monitor=False))
+    rows.append(measure(case, dfx.Dopri8(), DEFAULT_TOLERANCE, monitor=False))
     for row in rows:
         print(
             f"{row.name:30s} jaxmbs {row.solver:7s} rtol {row.rtol:6.0e} "
             f"{'' if row.monitor else 'without monitor '}"
-            f"{row.ms_per_second:9.2f} {row.ms_per_second_fine:9.2f} {row.error:9.1e} {row.unit:4s}"
+            f"{row.ms_per_second:9.2f} {row.ms_per_second_fine:9.2f} {row.ms_per_second_ends:9.2f} "
+            f"{row.error:9.1e} {row.unit:4s}"
             f"{row.compile_seconds:8.1f}   closure {row.closure:.0e}, "
             f"{row.steps} + {row.rejected} steps",
             flush=True,
@@ -192,7 +197,7 @@ def others(case: Case, mechanism: str, windows: int) -> list[dict[str, Any]]:
     for row in found:
         print(
             f"{case.name:30s} {row['peer']:10s} {row['settings'][:22]:22s} "
-            f"{row['milliseconds_per_second']:9.2f} {'':9s} {row['error']:9.1e} {row['unit']:4s}"
+            f"{row['milliseconds_per_second']:9.2f} {'':19s} {row['error']:9.1e} {row['unit']:4s}"
             f"{row['setup_seconds']:8.1f}",
             flush=True,
         )
@@ -260,7 +265,7 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
 
 def measured(case: Case, mechanism: str, windows: int, peers: bool) -> dict[str, Any]:
     """Own and peers' rows of one mechanism."""
-    own = [dataclasses.asdict(row) for row in own_rows(case, peers and windows <= 4)]
+    own = [dataclasses.asdict(row) for row in own_rows(case)]
     found = others(case, mechanism, windows) if peers else []
     return {"xla_flags": os.environ["XLA_FLAGS"], "jaxmbs": own, "peers": found}
 
@@ -273,25 +278,32 @@ def main() -> None:
     chosen: Sequence[int] = options.windows or ()
     peers = not options.no_peers
     everything = not (chosen or options.parallelogram or options.only_scaling)
-    results: dict[str, Any] = {"motion": {}} | ({} if everything else earlier(path))
-    results["hardware"] = device
-    print("ms per simulated second: states saved each 0.1 s, each 0.01 s; error; compile s")
+    results: dict[str, Any] = {"motion": {}} | earlier(path) | {"hardware": device}
+
+    def keep() -> None:
+        """What has been measured until now."""
+        jax.clear_caches()
+        if peers:
+            path.write_text(json.dumps(results, indent=1) + "\n")
+
+    print("ms per simulated second: states each 0.1 s, each 0.01 s, at the ends; error; compile s")
     for windows in WINDOWS if everything else chosen:
         case = chain(windows, spatial=False)
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers)
-        jax.clear_caches()
+        keep()
     for windows in SPATIAL if everything else chosen:
         case = chain(windows, spatial=True)
         # Its exact law is the planar one's, and so are the peers' rows.
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers=False)
-        jax.clear_caches()
+        keep()
     if everything or options.parallelogram:
         case = parallelogram()
         results["motion"][case.name] = measured(case, "parallelogram", 0, peers)
+        keep()
     if everything or options.only_scaling:
         results["scaling"] = scaling()
+        keep()
     if peers:
-        path.write_text(json.dumps(results, indent=1) + "\n")
         print(f"wrote {path}")
 
 

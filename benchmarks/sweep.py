@@ -9,6 +9,7 @@ what the device can do is used.
     taskset -c 0 python benchmarks/sweep.py            # prints a table, writes results
     python benchmarks/sweep.py --memory                # peak memory of a large and a small sweep
     python benchmarks/sweep.py --robot                 # the robot's whole range, 100,000 cases
+    python benchmarks/sweep.py --masses                # 1,024 motions of different masses
     python benchmarks/sweep.py --batch 64 --no-simulations
 """
 
@@ -43,7 +44,7 @@ from _sweep_methods import (
 )
 from _sweep_robot import RANGES, robot_range
 from _sweep_roofline import ceilings, counted, fractions
-from _sweep_simulations import METHODS as SIMULATIONS, motions
+from _sweep_simulations import masses_row, METHODS as SIMULATIONS, motions
 from _timing import best
 from solvability import chain, parallelogram, robot
 
@@ -55,6 +56,7 @@ jax.config.update("jax_enable_x64", True)
 ON_CPU = jax.default_backend() == "cpu"
 BATCHES = (1, 64, 4096, 65536) if ON_CPU else (1, 64, 4096, 65536, 2**20)
 SIMULATED = (1, 64, 4096)
+VARIED = 1024
 
 # Methods that go through the cases one after the other are timed on this many of them at most,
 # and so are those that would take longer than that many seconds.
@@ -210,6 +212,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-simulations", action="store_true", help="verdicts alone")
     parser.add_argument("--memory", action="store_true", help="measure memory alone; keep the rest")
     parser.add_argument("--robot", action="store_true", help="the robot alone; keep the rest")
+    parser.add_argument("--masses", action="store_true", help="these alone; keep the rest")
     return parser.parse_args()
 
 
@@ -222,6 +225,11 @@ def main() -> None:
         memory = _sweep_memory.measured()
         print(f"peak memory (MB): {memory}")
         renew(path, {"hardware": found, "memory_megabytes": memory})
+        return
+    if options.masses:
+        row = masses_row(VARIED)
+        print(f"{VARIED} parallelograms of different masses: {row}")
+        renew(path, {"hardware": found, "masses": row})
         return
     if options.robot:
         robot: dict[str, Any] = {}
