@@ -23,6 +23,14 @@ def pendulum(*drivers: jm.Driver) -> jm.MultibodySystem:
     return jm.MultibodySystem([arm], [pin], drivers, gravity=(0.0, -9.81))
 
 
+def sleigh() -> jm.MultibodySystem:
+    sledge = jm.planar.Body(
+        "sledge", mass=2.0, inertia=0.1, position=(0.0, 0.0), velocity=(1.0, 0.0)
+    )
+    edge = jm.planar.KnifeEdge("edge", ("sledge",), (-0.3, 0.0), (1.0, 0.0))
+    return jm.MultibodySystem([sledge], [edge])
+
+
 FREE = pendulum()
 DRIVEN = pendulum(jm.Driver("motor", "pin", "rotation", jm.motions.Linear(rate=6.28)))
 
@@ -45,18 +53,30 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], jm.MultibodySystem]] = {
         DRIVEN,
     ),
     "simulate": (lambda s, q, v, t: jm.simulate(s, q, v, t, throw=False), FREE),
+    "simulate, redundant, in space": (
+        lambda s, q, v, t: jm.simulate(
+            s, q, v, t, times=t * jnp.linspace(0.0, 1.0, 4), throw=False
+        ),
+        jm.mechanisms.door().system(),
+    ),
+    "simulate, knife edge": (lambda s, q, v, t: jm.simulate(s, q, v, t, throw=False), sleigh()),
 }
 
 
-def primitives(jaxpr: Any) -> Iterator[str]:
+def equations(jaxpr: Any) -> Iterator[core.JaxprEqn]:
+    """Of a program and of all that is in it."""
     kinds = (core.Jaxpr, core.ClosedJaxpr)
     for equation in jaxpr.eqns:
-        yield equation.primitive.name
+        yield equation
         for inner in jax.tree.leaves(
             list(equation.params.values()), is_leaf=lambda x: isinstance(x, kinds)
         ):
             if isinstance(inner, kinds):
-                yield from primitives(getattr(inner, "jaxpr", inner))
+                yield from equations(getattr(inner, "jaxpr", inner))
+
+
+def primitives(jaxpr: Any) -> Iterator[str]:
+    return (equation.primitive.name for equation in equations(jaxpr))
 
 
 class TestCallbacks:
@@ -83,6 +103,25 @@ class TestCallbacks:
         assert {x for x in found if "callback" in x}
         with pytest.raises(ValueError, match="platform"):
             export.export(jax.jit(function), platforms=("cuda",))(1.0)
+
+
+class TestCopies:
+    """Each copy of the equations and their factor is compiled again, and takes the longest there;
+    a program holds few, whatever it asks for."""
+
+    @pytest.mark.parametrize(
+        ("name", "most"), [("assemble", 1), ("kinematics", 2), ("simulate", 3)]
+    )
+    def test_of_the_factor(self, name, most):
+        question = QUESTIONS["simulate, redundant, in space" if name == "simulate" else name][0]
+        system = jm.mechanisms.driven_slider_crank().system()
+        numbers, rest = eqx.partition((system, system.reference_q, system.initial_v), eqx.is_array)
+
+        def asked(x: Any) -> Any:
+            return eqx.filter(question(*eqx.combine(x, rest), jnp.asarray(0.1)), eqx.is_array)
+
+        found = [x.params.get("name") for x in equations(jax.make_jaxpr(asked)(numbers).jaxpr)]
+        assert 1 <= found.count("factor") <= most
 
 
 def slope(t: Any, y: Any, rate: Any) -> Any:
