@@ -229,7 +229,7 @@ class History(eqx.Module):
     closing: bool = eqx.field(static=True)
 
     def __call__(self, x):
-        system, _, q, v, _ = self.study.placed(x)
+        system, _, q, v, _ = self.study.place_parts(x)
         formulation = motion_only(jm.MinimumNorm(), system)
         start = project(system, q, v, 0.0, motion_solver())
 

@@ -9,7 +9,7 @@ from three_feet import FOOT, GRAVITY, three_feet
 
 import jaxmbs as jm
 from jaxmbs import design
-from jaxmbs._design._objective import dependence, hidden_in
+from jaxmbs._design._objective import dependence, null_space_data
 from jaxmbs._design._study import responded, states
 from jaxmbs.design import Combination, DesignError, Final, Force, Study
 
@@ -114,7 +114,7 @@ class Weighted(eqx.Module):
 @eqx.filter_jit
 def dependences(response, coefficients):
     """How each combination of multipliers (its coefficients a row) depends on them."""
-    hidden = hidden_in(response)
+    hidden = null_space_data(response)
     one = eqx.filter_vmap(lambda c: dependence(Weighted(c), response, hidden))
     return one(coefficients)
 

@@ -147,7 +147,7 @@ class Answer(eqx.Module):
     study: Study
 
     def __call__(self, x):
-        system, _, q, v, t = self.study.placed(x)
+        system, _, q, v, t = self.study.place_parts(x)
         found = jm.MinimumNorm().solve(system.equations(q, v, t))
         return jnp.concatenate([found.acceleration, found.multipliers])
 

@@ -56,7 +56,7 @@ class AbstractPrimitive(eqx.Module):
         """Residual of the velocity rows; empty for a geometric primitive."""
 
     @abc.abstractmethod
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         """Distance (m) of the joint's point beyond its marker (a rolling disk's radius)."""
 
 
@@ -71,12 +71,12 @@ class AbstractGeometricPrimitive(AbstractPrimitive):
         del twists, t
         return jnp.zeros((0,), frames[0].origin.dtype)
 
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)
 
 
 class AbstractVelocityPrimitive(AbstractPrimitive):
-    """Supplies `velocity` alone (and `reach`)."""
+    """Supplies `velocity` alone (and `lever_arm`)."""
 
     geometric: ClassVar[bool] = False
 

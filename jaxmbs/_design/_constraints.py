@@ -62,20 +62,20 @@ def scaled(at: States) -> Scaled:
 def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
     """Of C and Phi along every parameter, at every state."""
     moving, nv = study.run.moving, at.v.shape[1]
-    origin = lax.stop_gradient(study.placed(design).q)
+    origin = lax.stop_gradient(study.place_parts(design).q)
 
     def state(given: tuple[Array, Array, Array]) -> Rows:
         q, v, t = given
 
         def varied(x: Float[Array, " p"]) -> tuple[Array, Array, Array, Array]:
-            system, held, start, _, time = study.placed(x)
+            system, held, start, _, time = study.place_parts(x)
             held, time = (system, t) if moving else (held, time)
             begin = jnp.zeros(nv) if moving else system.difference(origin, start)
             matrix, residual = system.constraint_matrix(q, v, time), held.position_residual(q, time)
             return matrix, system.position_residual(q, time), residual, begin
 
         matrix, residual, held, start = jax.jacfwd(varied)(design)
-        follower = study.placed(design)
+        follower = study.place_parts(design)
         system, time = (follower.system, t) if moving else (follower.held, follower.t)
         followed = system.constraint_matrix(q, v, time)[system.structure.geometric_rows]
         return Rows(matrix, residual, followed, held, start)

@@ -109,7 +109,7 @@ def evaluate(
     an_objective(objective)
     response = study.respond(design, forward=forward)
     value = objective(response)
-    found = dependence(objective, response, hidden_in(response, value))
+    found = dependence(objective, response, null_space_data(response, value))
     result = RESULTS.where(found.regular(), RESULTS.successful, RESULTS.design_singular)
     result = RESULTS.where(found.unique(), result, RESULTS.reaction_not_unique)
     failed = response.result != RESULTS.successful
@@ -134,7 +134,7 @@ class MultiplierSensitivity(NamedTuple):
     across: Float[Array, "k n"]
 
 
-def hidden_in(response: Trajectory, after: Any = None) -> NullSpaceData:
+def null_space_data(response: Trajectory, after: Any = None) -> NullSpaceData:
     """Not differentiated. `after`: what has to be computed before, as this decomposes (see
     `AbstractCriterion.measure`) and an objective may do so as well."""
     response, after = stop_gradient((response, after))
@@ -150,7 +150,7 @@ def hidden_in(response: Trajectory, after: Any = None) -> NullSpaceData:
 
 def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData) -> Dependence:
     """See `Dependence`; not differentiated."""
-    found = _leaning(objective, response, hidden.null_space, hidden.row_scale)
+    found = _multiplier_sensitivity(objective, response, hidden.null_space, hidden.row_scale)
     largest = _largest(found.lengths)
     depends = jnp.max(found.lengths, axis=0) > _UNIQUE * largest
     # The trial that shows it most; the longest gradient where none does.
@@ -166,12 +166,15 @@ def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData
 
 def across(objectives: Sequence[Objective], response: Trajectory, after: Any) -> Float[Array, " m"]:
     """How much each objective depends on what is not unique, at the state where it does most; see
-    `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `hidden_in`."""
+    `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `null_space_data`."""
     response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
     null, scale = lax.map(lambda s: _null_space(response.system, *s), states)
-    most = [jnp.max(_leaning(f, response, null, scale).across, initial=0.0) for f in objectives]
+    most = [
+        jnp.max(_multiplier_sensitivity(f, response, null, scale).across, initial=0.0)
+        for f in objectives
+    ]
     return jnp.stack(most)
 
 
@@ -180,7 +183,7 @@ def unique(across: Float[Array, "*n m"] | np.ndarray) -> Bool[np.ndarray, "*n"]:
     return np.asarray(~np.any(np.asarray(across) > _UNIQUE, axis=-1))
 
 
-def _leaning(
+def _multiplier_sensitivity(
     objective: Objective,
     response: Trajectory,
     null: Float[Array, "n rows rows"],
@@ -256,7 +259,7 @@ def _change(
 
 
 # Apart, as the first is the same program for every objective.
-_hidden_in = eqx.filter_jit(hidden_in)
+_null_space_data = eqx.filter_jit(null_space_data)
 _dependence = eqx.filter_jit(dependence)
 
 
@@ -278,7 +281,7 @@ def require_gradient(
 def require_unique(objective: Objective, response: Trajectory) -> None:
     """`require_gradient` where the states are known."""
     succeeded(response.result, "this design")
-    found = _dependence(objective, response, _hidden_in(response))
+    found = _dependence(objective, response, _null_space_data(response))
     if not bool(found.unique()):
         raise DesignError(f"the objective has no gradient: {_not_unique(found, response)}")
     if not bool(found.regular()):
@@ -312,13 +315,13 @@ def require_unique_beside(
 
     **Raises:** `DesignError` that names the direction and the joints.
     """
-    length = float(study.placed(design).system.characteristic_length())
+    length = float(study.place_parts(design).system.characteristic_length())
     sizes = amounts(study, np.asarray(design), length)
     for direction in kept.kept.T if project else np.eye(len(study.names)):
         response = perturbed_design(study, design, direction, sizes)
         if RESULTS[response.result]:
             continue
-        found = _dependence(objective, response, _hidden_in(response))
+        found = _dependence(objective, response, _null_space_data(response))
         if not bool(found.unique()):
             raise DesignError(
                 f"the objective has no gradient along {said_of(study.names, direction)}, as it is "

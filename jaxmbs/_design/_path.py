@@ -57,7 +57,7 @@ class _Look(NamedTuple):
     margin: float
 
 
-class _Way(eqx.Module):
+class _PathState(eqx.Module):
     study: Study
     start: Float[Array, " p"]
     end: Float[Array, " p"]
@@ -108,7 +108,7 @@ def rank_changes(
     for a count that cannot be.
     """
     count = _settings.whole_number(count, "count", least=3)
-    way = _Way(study, design_vector(study, start, "start"), design_vector(study, end, "end"))
+    way = _PathState(study, design_vector(study, start, "start"), design_vector(study, end, "end"))
     fractions = np.linspace(0.0, 1.0, count)
     first = way.look(0.0)
     looks = [first, *(way.look(s, first.ranks) for s in fractions[1:])]
@@ -131,7 +131,7 @@ def rank_changes(
     return tuple(merged)
 
 
-def _bisected(way: _Way, low: float, high: float, one: _Look, other: _Look) -> RankChange:
+def _bisected(way: _PathState, low: float, high: float, one: _Look, other: _Look) -> RankChange:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if np.array_equal(way.look(middle).ranks, one.ranks):
@@ -144,7 +144,7 @@ def _bisected(way: _Way, low: float, high: float, one: _Look, other: _Look) -> R
 
 
 def _passed(
-    way: _Way, low: float, high: float, first: _Look, looks: list[_Look]
+    way: _PathState, low: float, high: float, first: _Look, looks: list[_Look]
 ) -> list[RankChange]:
     """A singular design between two that are not: where the smallest kept singular value goes
     through zero, by golden section."""
@@ -169,6 +169,6 @@ def _passed(
     return [RankChange(fraction, way.study.named(way.design(fraction)), rank, lower, rank)]
 
 
-def _rank_at_zero(way: _Way, fraction: float) -> int:
+def _rank_at_zero(way: _PathState, fraction: float) -> int:
     found = scaled(states(way.study, way.design(fraction)))
     return min(values_and_rank(m, _ZERO)[1] for m in found.matrix)

@@ -104,7 +104,7 @@ class Problem(eqx.Module):
 
         count = len(self.functions)
         values, found, bare = slopes(self.study.run, function, point, count)
-        response = _bare(bare, self.study.placed(self.design(point)).system)
+        response = _bare(bare, self.study.place_parts(self.design(point)).system)
         numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(found))
         code = _code(code_of(response.result), numbers)
         leaning = across(self.functions, response, (values, found))

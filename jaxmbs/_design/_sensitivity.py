@@ -19,7 +19,7 @@ from ._guard import amounts, Guard, guard_at, succeeded
 from ._objective import (
     an_objective,
     dependence,
-    hidden_in,
+    null_space_data,
     Objective,
     perturbed_design,
     unit_of_objective,
@@ -250,7 +250,7 @@ def _verdicts(
     functions: tuple[Objective, ...], response: Trajectory
 ) -> tuple[Bool[Array, " m"], Bool[Array, " m"]]:
     """Is each of them unique, and out of singular configurations?"""
-    hidden = hidden_in(response)
+    hidden = null_space_data(response)
 
     def one(weights: Float[Array, " m"]) -> tuple[Array, Array]:
         # One program for all of them.

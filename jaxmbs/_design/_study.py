@@ -104,7 +104,7 @@ class Study(eqx.Module):
         """A design or a gradient by names."""
         return dict(zip(self.names, np.asarray(vector).tolist(), strict=True))
 
-    def placed(self, design: Float[Array, " p"]) -> Placed:
+    def place_parts(self, design: Float[Array, " p"]) -> Placed:
         """The system and the start of a design, not assembled."""
         return self.subject.place({name: design[k] for k, name in enumerate(self.names)})
 
@@ -114,7 +114,7 @@ class Study(eqx.Module):
         """The states of a design. Works under `jit`, `vmap` and differentiation; what fails is
         told by the `result`. `forward`: through a motion in forward mode, not in reverse mode."""
         forward = _settings.flag(forward, "forward")
-        system, held, q, v, t = self.placed(self.values(design))
+        system, held, q, v, t = self.place_parts(self.values(design))
         assembly = assemble(held, q, t, throw=False)
         # What did not close is run from where it is, and told by the result.
         response = self.run(system, assembly.q, v, t, forward=forward)
@@ -185,7 +185,7 @@ def states(study: Study, design: Float[Array, " p"], response: Trajectory | None
 
 @eqx.filter_jit
 def _assembled(study: Study, design: Float[Array, " p"]) -> States:
-    system, held, q, v, t = study.placed(lax.stop_gradient(design))
+    system, held, q, v, t = study.place_parts(lax.stop_gradient(design))
     assembly = assemble(held, q, t, throw=False)
     # Any closed configuration will do, and next to a singular one the nearest is hard to find.
     near = assembly.result == RESULTS.assembly_not_nearest

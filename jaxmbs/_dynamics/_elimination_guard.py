@@ -33,7 +33,7 @@ class Guarded(NamedTuple):
     `inner`: state of the controller; `dependence`: of the elimination, where the step starts;
     `beyond`: the end of the last step that went across (infinite: there is none, or the motion
     got there in smaller ones); `least`: a step across that is smaller ends the run; `singular`:
-    was the other side seen, or is it just that a step ended in what is no number?
+    was the other side seen, or is it just that a step became NaN or infinite?
     """
 
     inner: PyTree
@@ -118,7 +118,7 @@ class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
 
 
 def _failed(y: Float[Array, " state"], error: Any, pending: BoolScalar) -> BoolScalar:
-    """Did a step end in what is no number? Its error is infinite for other reasons too, but
+    """Did a step become NaN or infinite? Its error is infinite for other reasons too, but
     hardly where a singular configuration is `pending`."""
     numbers = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(error)]
     return ~jnp.all(jnp.isfinite(y)) | (pending & ~jnp.all(jnp.array(numbers, dtype=bool)))

@@ -66,15 +66,15 @@ def _state(
 
 
 def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
-    """On which bodies the force is no number."""
+    """On which bodies the force is NaN or infinite."""
     columns = set(np.flatnonzero(~np.isfinite(np.asarray(force))).tolist())
     bodies = [b.name for b in system.structure.bodies if columns & {*b.force, *b.torque}]
     return ", ".join(bodies) or "the system"
 
 
 def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
-    """What cannot be followed: a force that is no number, joints or drivers that open, or the body
-    that accelerates most; there or, where steps went to zero, a little later."""
+    """What cannot be followed: a force that is NaN or infinite, joints or drivers that open,
+    or the body that accelerates most; there or, where steps went to zero, a little later."""
     t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
     opened = open_constraints(system, system.scaled_residual(q, t))
     if opened:

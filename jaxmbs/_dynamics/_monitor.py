@@ -102,7 +102,7 @@ class SingularCrossings(eqx.Module):
         return ~jnp.any(self.left)
 
     @property
-    def beside(self) -> BoolScalar:
+    def ends_next_to_one(self) -> BoolScalar:
         """Did the last step end next to a singular configuration, rather than across it?"""
         value, before = self.values[0], self.earlier_values[0]
         return jnp.abs(value) < _BESIDE * jnp.abs(value - before)
@@ -248,16 +248,10 @@ def _smallest(
     factored: KKTSystem, last: SingularCrossings, start: BoolScalar
 ) -> tuple[Float[Array, "rows k"], Float[Array, "nv k"], Float[Array, " k"]]:
     """Left and right singular vectors and values, the smallest nonzero ones first."""
-    descriptor, factor = factored.descriptor, factored.factor
-    scale = factor.scale
-
-    def inverse_iteration(x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        twice = lax.fori_loop(0, 2, lambda _, x: factor.solve(x), x)
-        # The product leaves the null space out, of which rounding finds its way into the solves.
-        return descriptor.apply_C(factored.response(twice / scale)) / scale
+    descriptor, scale = factored.descriptor, factored.factor.scale
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        return _orthonormal(_by_column(inverse_iteration)(x))
+        return _orthonormal(_by_column(factored.inverse_iteration)(x))
 
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)

@@ -291,16 +291,16 @@ def _moved(
     problem: _Problem,
     end: State,
     tangents: Any,
-    taken: Callable[[Float[Array, " rows"]], Float[Array, " nv"]],
+    correction_of: Callable[[Float[Array, " rows"]], Float[Array, " nv"]],
 ) -> Float[Array, " nq"]:
-    """How the end of q changes, by what is `taken` for a gap."""
+    """How the end of q changes, by the correction of a gap."""
     system, (q, v) = problem.system, end
 
     def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
         return position_residual(problem.system, q, problem.t)
 
     met, opened = eqx.filter_jvp(gap, (problem, q), tangents[:2])
-    move = taken(jnp.zeros_like(met) if opened is None else opened)
+    move = correction_of(jnp.zeros_like(met) if opened is None else opened)
     change = jnp.zeros_like(q) if tangents[1] is None else tangents[1]
     return jax.jvp(system.retract, (q, jnp.zeros_like(v)), (change, -move))[1]
 
@@ -337,11 +337,11 @@ def _velocity_step_jvp(
     """How the end changes, with C the way on which v went from far away."""
     system = problem.system
 
-    def taken(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
+    def correction_of(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
         descriptor = system.descriptor(*end, problem.t)
         return correction(descriptor.mask_rows(system.structure.geometric), gap, problem.solver)
 
-    moved = _moved(problem, end, tangents, taken)
+    moved = _moved(problem, end, tangents, correction_of)
     _, change = eqx.filter_jvp(
         _velocity, (problem, end[0], v, end[1]), (tangents[0], moved, tangents[2], None)
     )

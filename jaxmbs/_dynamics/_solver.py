@@ -121,7 +121,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             # Steps lead across a singular configuration, not to it, unless they must end there.
             given = args.opened()
             forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.opened().beside)
+            usable = usable & (forced | ~watched.opened().ends_next_to_one)
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
         return y1, error, taken.dense, (taken.inner, watched), taken.result

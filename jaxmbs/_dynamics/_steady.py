@@ -103,7 +103,7 @@ def steady_motion(
 
     **Raises:** `ValueError` that names a body which leaves the motion, or says what changes.
     """
-    motion = _Motion(system, q, v, t, bases, float(system.characteristic_length()))
+    motion = _SteadyState(system, q, v, t, bases, float(system.characteristic_length()))
     candidates, start = _candidates(motion)
     _refuse_acceleration(motion, start)
     reasons = []
@@ -122,7 +122,7 @@ def refuse_changing_rest(
 ) -> None:
     """Refuse a state that stays in equilibrium while the matrix of small motions changes."""
     rest = jnp.zeros_like(found.acceleration)
-    motion = _Motion(system, q, rest, t, bases, float(system.characteristic_length()))
+    motion = _SteadyState(system, q, rest, t, bases, float(system.characteristic_length()))
     for later in _times(motion, found):
         t_later = t + later
         there = first_order(system, q, rest, t_later, *bases.arrays, motion.axes(found))
@@ -131,7 +131,7 @@ def refuse_changing_rest(
             raise ValueError(f"small motions about this equilibrium change with time; {_ELSE}.")
 
 
-class _Motion(NamedTuple):
+class _SteadyState(NamedTuple):
     """A state, its bases, and the characteristic length (m)."""
 
     system: AbstractSystem
@@ -154,7 +154,7 @@ class _Motion(NamedTuple):
         return constant_axes(found.rate, self.structure.nv)
 
 
-def _candidates(motion: _Motion) -> tuple[list[TurningAxes], FirstOrder]:
+def _candidates(motion: _SteadyState) -> tuple[list[TurningAxes], FirstOrder]:
     """Axes in which the velocities stay the same, if there are any: those that turn least first."""
     found = motion.at(constant_axes(jnp.zeros(3, motion.q.dtype), motion.structure.nv))
     normal, right = np.asarray(found.normal), np.asarray(found.right)
@@ -169,7 +169,7 @@ def _candidates(motion: _Motion) -> tuple[list[TurningAxes], FirstOrder]:
     return given, motion.at(given[0])
 
 
-def _spin_selectors(motion: _Motion, free: np.ndarray) -> list[np.ndarray]:
+def _spin_selectors(motion: _SteadyState, free: np.ndarray) -> list[np.ndarray]:
     """What takes B v to angular velocities that differ along the `free` directions: zero, and
     those of bodies, from slow to fast."""
     system, structure = motion.system, motion.structure
@@ -190,7 +190,7 @@ def _spin_selectors(motion: _Motion, free: np.ndarray) -> list[np.ndarray]:
     return [spins[k] for k in order]
 
 
-def _largest_variation(motion: _Motion, found: FirstOrder) -> tuple[float, str]:
+def _largest_variation(motion: _SteadyState, found: FirstOrder) -> tuple[float, str]:
     """The largest change of A seen, or why the motion does not go on as it is."""
     system, largest, limit = motion.system, 0.0, _tolerance(motion, found)
     for later in _times(motion, found):
@@ -217,7 +217,7 @@ def _largest_variation(motion: _Motion, found: FirstOrder) -> tuple[float, str]:
     return largest, ""
 
 
-def _fastest(motion: _Motion, found: FirstOrder) -> float:
+def _fastest(motion: _SteadyState, found: FirstOrder) -> float:
     """Of velocities (rad/s, characteristic lengths a second), or else of small motions (1/s)."""
     speeds = np.abs(motion.v) / np.where(motion.structure.length_columns, motion.length, 1.0)
     fastest = max(np.max(speeds, initial=0.0), float(jnp.linalg.norm(found.rate)))
@@ -225,27 +225,27 @@ def _fastest(motion: _Motion, found: FirstOrder) -> float:
     return fastest if fastest > 0 else 1.0
 
 
-def _times(motion: _Motion, found: FirstOrder) -> list[float]:
+def _times(motion: _SteadyState, found: FirstOrder) -> list[float]:
     return [angle / _fastest(motion, found) for angle in _LATER]
 
 
-def _balanced(motion: _Motion, state: Float[Array, "n n"], speed: float) -> np.ndarray:
+def _balanced(motion: _SteadyState, state: Float[Array, "n n"], speed: float) -> np.ndarray:
     """A with displacements times a typical frequency beside velocities: all 1/s."""
     scale = np.ones(state.shape[0])
     scale[: motion.bases.position.shape[1]] = speed
     return scale[:, None] * np.asarray(state) / scale
 
 
-def _frequency(motion: _Motion, found: FirstOrder) -> float:
+def _frequency(motion: _SteadyState, found: FirstOrder) -> float:
     return frequency_scale(np.asarray(found.state), motion.bases.position.shape[1])
 
 
-def _tolerance(motion: _Motion, found: FirstOrder) -> float:
+def _tolerance(motion: _SteadyState, found: FirstOrder) -> float:
     """Of constancy (1/s); rounding is a part of velocities too."""
     return max(_CONSTANT * _frequency(motion, found), _ROUNDING * _fastest(motion, found))
 
 
-def _matrix_change(motion: _Motion, one: FirstOrder, other: FirstOrder) -> float:
+def _matrix_change(motion: _SteadyState, one: FirstOrder, other: FirstOrder) -> float:
     """Of two matrices A (1/s)."""
     speed = _frequency(motion, one)
     change = _balanced(motion, other.state - one.state, speed if speed > 0 else 1.0)
@@ -254,7 +254,7 @@ def _matrix_change(motion: _Motion, one: FirstOrder, other: FirstOrder) -> float
     return float(np.linalg.norm(change, 2)) if change.size else 0.0
 
 
-def _is_accelerating(motion: _Motion, found: FirstOrder) -> bool:
+def _is_accelerating(motion: _SteadyState, found: FirstOrder) -> bool:
     """Do velocities change along the axes?"""
     mass = np.asarray(motion.system.mass_matrix(motion.q))
 
@@ -265,14 +265,14 @@ def _is_accelerating(motion: _Motion, found: FirstOrder) -> bool:
     return not size(found.unsteady) <= _CONSTANT * around
 
 
-def _mover(motion: _Motion, found: FirstOrder) -> str:
+def _mover(motion: _SteadyState, found: FirstOrder) -> str:
     unsteady = np.asarray(found.unsteady)
     if not np.all(np.isfinite(unsteady)):
         return "a body"
     return movers(unsteady[:, None], motion.structure, motion.length)[0]
 
 
-def _refuse_acceleration(motion: _Motion, found: FirstOrder) -> None:
+def _refuse_acceleration(motion: _SteadyState, found: FirstOrder) -> None:
     if _is_accelerating(motion, found):
         raise ValueError(
             f"the motion is not steady: {_mover(motion, found)} accelerates, in any axes that turn "
@@ -281,7 +281,7 @@ def _refuse_acceleration(motion: _Motion, found: FirstOrder) -> None:
 
 
 def _broken_constraint(
-    motion: _Motion, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    motion: _SteadyState, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
     """The constraint that a state breaks, if there is one."""
     structure = motion.structure
@@ -296,7 +296,7 @@ def _broken_constraint(
 
 
 def _constraint_not_turning(
-    motion: _Motion,
+    motion: _SteadyState,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Scalar,

@@ -97,6 +97,15 @@ class DenseFactor(AbstractFactor):
         return cholesky_solve(self.lower, right)
 
 
+def dense_factor(matrix: Float[Array, "rows rows"], regularisation: RealScalarLike) -> DenseFactor:
+    """The factor of S as a matrix."""
+    diagonal = jnp.diagonal(matrix)
+    scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    scaled = matrix / scale[:, None] / scale[None, :]
+    shift = jnp.where(diagonal > 0, regularisation, 1.0)
+    return DenseFactor(scale, cholesky(scaled + jnp.diag(shift)))
+
+
 class DenseKKTMatrices(AbstractKKTMatrices):
     """M and C as they are."""
 
@@ -138,11 +147,7 @@ class DenseKKTMatrices(AbstractKKTMatrices):
         return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
 
     def factor(self, regularisation: RealScalarLike) -> DenseFactor:
-        schur, scale = self._schur(), self.row_scale()
-        diagonal = jnp.diagonal(schur)
-        scaled = schur / scale[:, None] / scale[None, :]
-        scaled = scaled + jnp.diag(jnp.where(diagonal > 0, regularisation, 1.0))
-        return DenseFactor(scale, cholesky(scaled))
+        return dense_factor(self._schur(), regularisation)
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike

@@ -246,7 +246,7 @@ def plan(vertices: Sequence[Sequence[int]], graph: Graph, sources: Sources) -> E
     return Elimination(levels, Indices(solution=order))
 
 
-Places = dict[tuple[int, ...], list[int]]
+Positions = dict[tuple[int, ...], list[int]]
 
 
 class _Layout:
@@ -278,9 +278,9 @@ class _Layout:
         own = max(len(self._own[k]) for k in members)
         boundary = max(len(self._boundary[k]) for k in members)
         size, lanes = own + boundary, len(members)
-        entries: Places = {}
-        children: Places = {}
-        updates: Places = {}
+        entries: Positions = {}
+        children: Positions = {}
+        updates: Positions = {}
         right = np.zeros((own, lanes), dtype=np.int32)
         later = np.zeros((boundary, lanes), dtype=np.int32)
         for lane, k in enumerate(members):
@@ -311,7 +311,7 @@ class _Layout:
         lane: int,
         places: dict[int, int],
         sources: Sources,
-        entries: Places,
+        entries: Positions,
     ) -> None:
         for a in range(len(self._own[k]), own):
             entries[a, a, lane] = [1]
@@ -322,7 +322,7 @@ class _Layout:
                     entries[places[i], b, lane] = many
 
     def _add_child(
-        self, child: int, lane: int, places: dict[int, int], children: Places, updates: Places
+        self, child: int, lane: int, places: dict[int, int], children: Positions, updates: Positions
     ) -> None:
         start, width, stride = self._matrix[child]
         vector, step = self._vector[child]
@@ -334,7 +334,7 @@ class _Layout:
                 children.setdefault((a, b, lane), []).append(place)
 
 
-def _dense(places: Places, shape: tuple[int, ...]) -> np.ndarray:
+def _dense(places: Positions, shape: tuple[int, ...]) -> np.ndarray:
     """Lists of positions as (longest, *shape), filled up with the position of zero."""
     longest = max((len(many) for many in places.values()), default=0)
     result = np.zeros((longest, *shape), dtype=np.int32)

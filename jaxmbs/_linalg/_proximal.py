@@ -22,8 +22,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar, RealScalarLike
-from ._cholesky import cholesky
-from ._kkt_matrices import AbstractFactor, DenseFactor
+from ._kkt_matrices import AbstractFactor, dense_factor
 from ._schur import SchurOperator
 
 
@@ -142,12 +141,7 @@ def factorise(
             "ProximalCholesky solves positive semidefinite systems only; tag the operator with "
             "lineax.positive_semidefinite_tag, or use PivotedQR."
         )
-    matrix = operator.as_matrix()
-    diagonal = jnp.diagonal(matrix)
-    scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-    scaled = matrix / scale[:, None] / scale[None, :]
-    shift = jnp.where(diagonal > 0, regularisation, 1.0)
-    return DenseFactor(scale, cholesky(scaled + jnp.diag(shift)))
+    return dense_factor(operator.as_matrix(), regularisation)
 
 
 @factorise.register

@@ -13,7 +13,7 @@ def pseudosolve(
     """x = A^+ b for b = `right`, with the derivative at constant rank (Golub & Pereyra 1973), also
     of second order. `state` is what `solver.init` made of the operator.
 
-    What fails is no number, and the question that asked tells. In programs that take a derivative
+    What fails is NaN, and the question that asked tells. In programs that take a derivative
     lineax checks the solve by a callback into Python, which nobody can ask it not to.
     """
     return lx.linear_solve(operator, right, solver, state=state, throw=False).value

@@ -55,7 +55,7 @@ def selected_inverse(
     factors: list[list[Panel]] = []
     updates: dict[int, Float[Array, "entries states"]] = {}
     for k, group in enumerate(selection.groups):
-        front = _placed(group.front, {MATRIX: values, **updates}, group.own + group.boundary)
+        front = _sum_of_planes(group.front, {MATRIX: values, **updates}, group.own + group.boundary)
         panels, rest = _eliminated(front[: group.own], front[group.own :, group.own :])
         factors.append(panels)
         updates[k] = rest.reshape(-1, values.shape[1])
@@ -63,7 +63,7 @@ def selected_inverse(
     found = []
     for k in reversed(range(len(selection.groups))):
         group = selection.groups[k]
-        inverse = _placed(group.above, inverses, group.boundary)
+        inverse = _sum_of_planes(group.above, inverses, group.boundary)
         for panel in reversed(factors[k]):
             inverse = _extended(panel, inverse)
         inverses[k] = inverse.reshape(-1, values.shape[1])
@@ -88,7 +88,7 @@ def _gather_plane(
     return part if np.all(plane.present) else jnp.where(plane.present[..., None], part, 0.0)
 
 
-def _placed(
+def _sum_of_planes(
     planes: Sequence[Plane], sources: Mapping[int, Float[Array, "entries states"]], size: int
 ) -> Float[Array, "size size n"]:
     """The sum of the planes, each in its place in a square matrix; fronts and states make one

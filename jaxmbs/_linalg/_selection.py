@@ -64,10 +64,10 @@ def select(elimination: Elimination, blocks: tuple[tuple[int, ...], ...]) -> Sel
 
     **Raises:** `ValueError` for a set of which two unknowns are not coupled in the factor.
     """
-    return _Places(elimination).selection(blocks)
+    return _Positions(elimination).selection(blocks)
 
 
-class _Places:
+class _Positions:
     """Groups of fronts, and where each front's entries stand among those of its group."""
 
     def __init__(self, elimination: Elimination):

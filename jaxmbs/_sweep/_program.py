@@ -37,14 +37,14 @@ class Campaign(eqx.Module):
     assembled: bool = eqx.field(static=True)
     width: int = eqx.field(static=True)
 
-    def placed(self, values: tuple[Any, ...]) -> Placed:
+    def place_parts(self, values: tuple[Any, ...]) -> Placed:
         """One case before it is assembled."""
         return self.subject.place(dict(zip(self.names, values, strict=True)))
 
     def one(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """One case: its answer, what it ended with, the configuration, and whether a second
         look is wanted."""
-        system, held, q, v, t = self.placed(values)
+        system, held, q, v, t = self.place_parts(values)
         result, again = RESULTS.successful, jnp.asarray(False)
         if self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
@@ -56,7 +56,7 @@ class Campaign(eqx.Module):
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
         """The second look at one case."""
-        system, _, _, v, t = self.placed(values)
+        system, _, _, v, t = self.place_parts(values)
         if self.question.second is not None:
             answer = self.question.second(Case(system, q, v, t), answer)
         return {"answer": answer, "code": _code(RESULTS.successful, answer, q)}

@@ -453,8 +453,8 @@ def _add_blocks(
 
 
 def _distances(primitives: _groups.Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
-    reach = sum((p.reach() for p in primitives), jnp.asarray(0.0))
-    return jnp.stack(arms) + reach
+    own = sum((p.lever_arm() for p in primitives), jnp.asarray(0.0))
+    return jnp.stack(arms) + own
 
 
 def _row_count(group: ConstraintGroup) -> int:

@@ -127,7 +127,7 @@ def _lever_arm(
 
 @_lever_arm.register(NoSlip)
 def _(primitive: NoSlip, frame: SpatialFrame) -> Float[Array, " dim"]:
-    """... save where a disk touches the ground (the length of this is its `reach`)."""
+    """... save where a disk touches the ground (the length of this is its `lever_arm`)."""
     return primitive.radius * _steepest_descent(frame.rotation[:, 2])
 
 

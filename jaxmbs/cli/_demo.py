@@ -10,6 +10,7 @@ from rich.text import Text
 
 from .. import mechanisms
 from .._errors import ModelError
+from .._linalg._concrete_rank import values_and_rank
 from .._system import Model
 from ._analyze import Answer, answer, make_console, Request, show
 
@@ -67,7 +68,7 @@ def _eliminations(found: Answer) -> list[str]:
     lines = []
     for dropped in ROBOT_ELIMINATIONS:
         kept = [i for i, name in enumerate(structure.row_names) if name not in dropped]
-        rank = np.linalg.matrix_rank(matrix[kept])
+        rank = values_and_rank(matrix[kept])[1]
         lines.append(f"without {' and '.join(dropped)} (an elimination of the paper): rank {rank}")
     return lines
 

@@ -46,5 +46,5 @@ class VelocityCondition(AbstractVelocityPrimitive):
         result = self.function(frames, twists, t)
         return _checks.rows_of_function(result, len(self.labels), "a constraint function")
 
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)

@@ -22,7 +22,7 @@ class NoVelocityAcross(AbstractVelocityPrimitive):
         (frame,), (twist,) = frames, twists
         return (frame.rotation[:, 1] @ twist.linear)[None]
 
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)
 
 
@@ -44,7 +44,7 @@ class ConstantCoefficients(AbstractVelocityPrimitive):
         parts = [f.components(w) for f, w in zip(frames, twists, strict=True)]
         return self.coefficients @ jnp.concatenate(parts)
 
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)
 
 
@@ -62,10 +62,10 @@ class NoSlip(AbstractVelocityPrimitive):
     ) -> Float[Array, " velocity"]:
         del t
         (frame,), (twist,) = frames, twists
-        arm = self.radius * _steepest_descent(frame.rotation[:, 2])
-        return (twist.linear + jnp.cross(twist.angular, arm))[:2]
+        lever_arm = self.radius * _steepest_descent(frame.rotation[:, 2])
+        return (twist.linear + jnp.cross(twist.angular, lever_arm))[:2]
 
-    def reach(self) -> Scalar:
+    def lever_arm(self) -> Scalar:
         return self.radius
 
 
@@ -81,8 +81,8 @@ class Touches(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         (frame,) = frames
-        arm = self.radius * _steepest_descent(frame.rotation[:, 2])
-        return (frame.origin + arm)[2:]
+        lever_arm = self.radius * _steepest_descent(frame.rotation[:, 2])
+        return (frame.origin + lever_arm)[2:]
 
 
 def _steepest_descent(axis: Vector3) -> Vector3:

@@ -16,6 +16,7 @@ from ..._linalg import (
     RankDecomposition,
     singular_values,
 )
+from ..._linalg._concrete_rank import RANK_TOLERANCE
 from .._questions import Questions
 from .base import AbstractCriterion, rank_tolerance
 
@@ -102,7 +103,9 @@ class QR(AbstractNullSpaceCriterion):
     method: AbstractQRMethod
 
     def __init__(
-        self, tolerance: Setting[Numbers] = 1e-9, method: Setting[AbstractQRMethod | None] = None
+        self,
+        tolerance: Setting[Numbers] = RANK_TOLERANCE,
+        method: Setting[AbstractQRMethod | None] = None,
     ):
         self.tolerance = rank_tolerance(tolerance)
         chosen = PlatformQR() if method is None else method
@@ -123,7 +126,7 @@ class SVD(AbstractNullSpaceCriterion):
     word: ClassVar[str] = "svd"
     tolerance: Scalar
 
-    def __init__(self, tolerance: Setting[Numbers] = 1e-9):
+    def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
         self.tolerance = rank_tolerance(tolerance)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..._custom_types import Numbers, Scalar, Setting
 from ..._linalg import rank_above, RankDecomposition, singular_values
+from ..._linalg._concrete_rank import RANK_TOLERANCE
 from .._questions import Questions
 from .base import AbstractCriterion, rank_tolerance
 
@@ -25,7 +26,7 @@ class RankComparison(AbstractCriterion):
     word: ClassVar[str] = "rank"
     tolerance: Scalar
 
-    def __init__(self, tolerance: Setting[Numbers] = 1e-9):
+    def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
         self.tolerance = rank_tolerance(tolerance)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
