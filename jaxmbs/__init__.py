@@ -3,6 +3,7 @@
 from . import (
     design as design,
     forces as forces,
+    generalized as generalized,
     mechanisms as mechanisms,
     motions as motions,
     planar as planar,

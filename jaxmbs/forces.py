@@ -6,6 +6,7 @@ from ._forces import (
     CoulombFriction as CoulombFriction,
     Following as Following,
     SpringDamper as SpringDamper,
+    StatefulForce as StatefulForce,
     TorsionSpring as TorsionSpring,
     UserForce as UserForce,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "CoulombFriction",
     "Following",
     "SpringDamper",
+    "StatefulForce",
     "TorsionSpring",
     "UserForce",
 ]

@@ -174,8 +174,8 @@ def scales(system: AbstractSystem, size: Any) -> tuple[Any, Any]:
     """Unit of each row and of each column: `size` for lengths, 1 for angles."""
     structure = system.structure
     return (
-        jnp.where(structure.length_rows, size, 1.0),
-        jnp.where(structure.length_columns, size, 1.0),
+        structure.residual_scale(size),
+        structure.column_scale(size),
     )
 
 

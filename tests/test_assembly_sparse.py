@@ -166,8 +166,8 @@ class TestDifference:
         for size in (3.0, 1e-3, 1e-6, 0.0):
             q = rng.normal(size=7)
             step = np.concatenate([rng.normal(size=3), size * rng.uniform(-1, 1, 3)])
-            end = _geometry.SpatialPose.retract(jnp.asarray(q), jnp.asarray(step))
-            back = _geometry.SpatialPose.difference(jnp.asarray(q), end)
+            end = _geometry.SpatialPose().retract(jnp.asarray(q), jnp.asarray(step))
+            back = _geometry.SpatialPose().difference(jnp.asarray(q), end)
             np.testing.assert_allclose(back, step, rtol=0, atol=1e-14)
 
     def test_derivative_at_nothing(self, rng):
@@ -175,8 +175,8 @@ class TestDifference:
         q = jnp.asarray(rng.normal(size=7))
 
         def back(step):
-            end = _geometry.SpatialPose.retract(q, step)
-            return _geometry.SpatialPose.difference(q, end)
+            end = _geometry.SpatialPose().retract(q, step)
+            return _geometry.SpatialPose().difference(q, end)
 
         rest = jnp.zeros(6)
         np.testing.assert_allclose(jax.jit(jax.jacfwd(back))(rest), np.eye(6), rtol=0, atol=1e-14)

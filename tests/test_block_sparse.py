@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import lineax as lx
 import numpy as np
 import pytest
+from jelly import Jelly
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
@@ -107,6 +108,32 @@ def star(arms: int, dimension: int = 2) -> jm.MultibodySystem:
     return jm.MultibodySystem(bodies, joints, gravity=(0.0, -9.81))
 
 
+def unlike_sizes(arms: int) -> jm.MultibodySystem:
+    """Bodies of three sizes and joints of one to six rows; with many arms the largest is a hub."""
+    rng = np.random.default_rng(5)
+
+    def at(k: int) -> np.ndarray:
+        return np.array([1.0 + 0.1 * k, 0.3 * (-1) ** k, 0.2 * k])
+
+    points = rng.uniform(-0.9, 0.9, (60, 3))
+    bodies: list = [
+        Jelly("big", np.ones(60), points, modes=20, position=np.zeros(3), stiffness=9.0)
+    ]
+    joints: list = [spatial.Spherical("base", ("ground", "big"), np.zeros(3))]
+    for k in range(arms):
+        inertia = rng.uniform(0.2, 0.3, 3)
+        bodies.append(spatial.Body(f"b{k}", mass=1.0, inertia=inertia, position=at(k) + 0.4))
+        joints.append(spatial.Revolute(f"j{k}", ("big", f"b{k}"), at(k), axis=(0.0, 0.0, 1.0)))
+    bodies.append(spatial.Particle("p", mass=0.3, position=at(0) + 1.0))
+    bodies.append(spatial.Body("free", mass=2.0, inertia=(0.1, 0.1, 0.1), position=at(0) - 1.0))
+    joints += [
+        spatial.Distance("rod", ("b0", "p"), points=(at(0) + 0.4, at(0) + 1.0)),
+        spatial.Spherical("once more", ("ground", "big"), np.zeros(3)),
+        spatial.Fixed("weld", ("b1", "b0"), at(0)),
+    ]
+    return jm.MultibodySystem(bodies, joints, gravity=(0.0, 0.0, -9.81))
+
+
 @eqx.filter_jit
 def solved(system, q, v, t, solver):
     equations = system.equations(q, v, t)
@@ -132,6 +159,8 @@ SYSTEMS = {
     "bennett": lambda: jm.mechanisms.get("bennett").system(),
     "spatial chain": lambda: jm.mechanisms.get("four-bar-chain-spatial:3").system(),
     "robot": lambda: jm.mechanisms.get("mobile-robot").system(),
+    "unlike sizes": lambda: unlike_sizes(3),
+    "unlike sizes at a hub": lambda: unlike_sizes(9),
 }
 
 
@@ -157,7 +186,7 @@ def test_multipliers_equal_the_dense_pseudoinverse(name):
 
 def test_a_hub_stays_a_vertex_of_its_own():
     layout = layout_of(star(100).pattern)
-    assert layout.indices["hub_body"].tolist() == [0]
+    assert [b["place"].tolist() for b in layout.hub_bodies] == [[0]]
     widest = max(level.own + level.boundary for level in layout.elimination.levels)
     assert widest < 20
 

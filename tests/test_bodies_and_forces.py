@@ -105,8 +105,10 @@ class TestMassMatrix:
         q, _ = moved(system, rng)
         for group in system.body_groups:
             own = q[group.indices["q"]]
-            mass = jax.vmap(lambda b, x: b.mass_matrix(x))(group.inertia, own)
-            inverse = jax.vmap(lambda b, x: b.inverse_mass_matrix(x))(group.inertia, own)
+            mass = jax.vmap(lambda b, x: b.mass_matrix(x, jnp.zeros(())))(group.inertia, own)
+            inverse = jax.vmap(lambda b, x: b.inverse_mass_matrix(x, jnp.zeros(())))(
+                group.inertia, own
+            )
             identity = np.broadcast_to(np.eye(mass.shape[-1]), mass.shape)
             assert_close(mass @ inverse, identity)
 
@@ -118,7 +120,7 @@ class TestMassMatrix:
             "rod", mass=size, inertia=(inertia + inertia.T) / 2, position=(0.0, 0.0, 0.0)
         )
         own = body.inertia_properties()
-        inverse = np.asarray(own.inverse_mass_matrix(body.coordinates()))
+        inverse = np.asarray(own.inverse_mass_matrix(body.coordinates(), jnp.asarray(0.0)))
         exact = turn @ np.diag([1.0, 1.0, 1e6]) @ turn.T / size
         # Rounding of the matrix, times its condition of 1e6, relative to the largest entry.
         np.testing.assert_allclose(inverse[3:, 3:], exact, rtol=0, atol=1e6 * 1e-9 / size)

@@ -9,6 +9,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
+from jaxmbs._constraints import RowKind
 
 
 def report_of(model):
@@ -177,7 +178,7 @@ def as_generalized(system):
     def rows(info):
         geometric = list(structure.geometric_rows)
         own = np.arange(info.start, info.stop)
-        if structure.rows[info.start].geometric:
+        if structure.rows[info.start].kind is RowKind.position:
             kept = np.array([geometric.index(r) for r in own])
             return jm.PositionConstraint(
                 lambda q, t, kept=kept: system.position_residual(q, t)[kept], len(own)

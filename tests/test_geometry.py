@@ -16,11 +16,15 @@ from jaxmbs._geometry import PlanarFrame, SpatialFrame
 # Products of a few numbers of order one, each rounded.
 ROUNDING = 1e-14
 
+FLAT = geometry.FlatCoordinates(("lift", "bend"), (geometry.LENGTH, geometry.NUMBER))
 COORDINATES = [
-    geometry.PlanarPose,
-    geometry.PlanarPoint,
-    geometry.SpatialPose,
-    geometry.SpatialPoint,
+    geometry.PlanarPose(),
+    geometry.PlanarPoint(),
+    geometry.SpatialPose(),
+    geometry.SpatialPoint(),
+    FLAT,
+    geometry.ProductCoordinates((geometry.PlanarPose(), FLAT)),
+    geometry.ProductCoordinates((FLAT, geometry.SpatialPose(), geometry.SpatialPose())),
 ]
 
 
@@ -187,8 +191,8 @@ class TestFrames:
 class TestCoordinates:
     def state(self, kind, rng):
         q, v = rng.normal(size=kind.nq), rng.normal(size=kind.nv)
-        if kind is geometry.SpatialPose:
-            q[3:] /= np.linalg.norm(q[3:])
+        for places in kind.quaternions:
+            q[list(places)] /= np.linalg.norm(q[list(places)])
         return jnp.asarray(q), jnp.asarray(v)
 
     @pytest.mark.parametrize("kind", COORDINATES)
@@ -211,10 +215,10 @@ class TestCoordinates:
         assert_close(kind.retract(jnp.asarray(kind.origin), 0 * v), kind.origin, 0.0)
 
     def test_angular_velocity_is_in_body_axes(self, rng):
-        q, v = self.state(geometry.SpatialPose, rng)
+        q, v = self.state(geometry.SpatialPose(), rng)
 
         def rotation(s):
-            moved = q + s * geometry.SpatialPose.rate(q, v)
+            moved = q + s * geometry.SpatialPose().rate(q, v)
             return geometry.rotation_from_quaternion(moved[3:])
 
         w = np.array(v[3:])
@@ -222,8 +226,8 @@ class TestCoordinates:
         assert_close(jax.jit(lambda: first_difference(rotation))(), expected, TOLERANCE)
 
     def test_finite_step_turns_in_body_axes(self, rng):
-        q, v = self.state(geometry.SpatialPose, rng)
-        reached = geometry.SpatialPose.retract(q, v)
+        q, v = self.state(geometry.SpatialPose(), rng)
+        reached = geometry.SpatialPose().retract(q, v)
         turn = Rotation.from_rotvec(np.array(v[3:])).as_matrix()
         assert_close(matrix(reached[3:]), matrix(q[3:]) @ turn)
         assert_close(reached[:3], q[:3] + v[:3])

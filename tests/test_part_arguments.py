@@ -13,7 +13,7 @@ import pytest
 from test_model_files import PARTS
 
 import jaxmbs as jm
-from jaxmbs import forces, motions, planar, spatial
+from jaxmbs import forces, generalized, motions, planar, spatial
 from jaxmbs._checks import LARGEST, SMALLEST
 from jaxmbs.io import model_from_tables
 
@@ -42,6 +42,7 @@ def _written(dimension: int) -> list[Any]:
         space.Geometric("own", _function, markers),
         space.Velocity("own", _function, markers),
         forces.UserForce("own", _function, markers, potential=_function),
+        forces.StatefulForce("own", _function, _function, markers, states=["x", "y"]),
     ]
 
 
@@ -75,6 +76,10 @@ def arguments_of(part: Any) -> dict[str, Any]:
     for name, parameter in inspect.signature(type(part)).parameters.items():
         if name == "markers":
             own[name] = list(zip(fields["bodies"], np.asarray(fields["at"]), strict=True))
+        elif name == "states":
+            own[name] = fields["internal"].names
+        elif name == "start" and "internal" in fields:
+            own[name] = fields["internal"].start
         elif name in fields:
             own[name] = fields[name]
         elif name not in ("rotation", "carrier", "rows", "quantity"):
@@ -116,13 +121,22 @@ WRONG: dict[str, tuple[Any, ...]] = {
         "\u202ea",
     ),
     "joint": _WORDS,
-    "coordinate": (*_WORDS, "spin"),
+    "coordinate": _WORDS,
     "carrier": _WORDS,
     "motion": (3.0, None, "sine", len),
     "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "a"], "", {}),
     "markers": (3, None, [], "ab", [3], [("a",)], [(3, (0.0, 0.0))], [("a", "xy")], [("a", None)]),
     "function": (3, None, "f"),
     "potential": (3, "f"),
+    "rates": (3, None, "f"),
+    "states": (3, None, [], ["a", "a"], [3], ["a.b"], [""]),
+    "quantities": (
+        3,
+        "x",
+        {"z": generalized.ANGLE},
+        {"x": "m"},
+        {"x": generalized.Quantity("a", "m", 0.0)},
+    ),
     "rows": (0, -1, True, 2.5, None, [], ["a", "a"], [3]),
     "quantity": ("mass", 3, None),
     "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),
@@ -157,7 +171,12 @@ def _refused(part: Any, argument: str, bad: Any) -> None:
     if argument == "rotation":
         del changed["orientation"]
     said = sentence(lambda: type(part)(**changed), what)
-    words = {"at": ("at", "points"), "markers": ("marker",), "rows": ("rows",)}
+    words = {
+        "at": ("at", "points"),
+        "markers": ("marker",),
+        "rows": ("rows",),
+        "states": ("state", "name"),
+    }
     assert any(word in said for word in words.get(argument, (argument,))), f"{what}: {said}"
     assert len(said.splitlines()) == 1, f"{what}: {said}"
     assert said.isprintable(), f"{what}: {said}"

@@ -168,7 +168,9 @@ class TestDrivers:
         motion = helpers.motion_of({"type": word, **MOTIONS[word](1.0)})
         for joint in joints_with_coordinates(dimension, seed):
             for coordinate, measure in joint.coordinates().items():
-                primitive = Driver("D", joint.name, coordinate, motion).primitive(joint)
+                primitive = Driver("D", joint.name, coordinate, motion).primitive(
+                    joint.name, joint.coordinates()
+                )
                 frames = random_frames(dimension, rng)
                 for t in (0.3, 0.7):
                     actual = time_derivatives(lambda s, p=primitive, f=frames: p.position(f, s), t)

@@ -335,7 +335,9 @@ def test_the_error_of_a_chain_follows_the_tolerance():
         ("four-bar-chain", 40, 3e-9),
         # Next to a passage less than what rounding leaves of velocities.
         ("four-bar-chain", 40, 1e-10),
-        ("four-bar-chain", 160, 3e-9),
+        # Below that it depends on where steps happen to end whether so long a chain passes its
+        # singular configurations: of eight first steps two ended there at 3e-9, none at 1e-8.
+        ("four-bar-chain", 160, 1e-8),
         ("four-bar-chain-spatial", 1, 3e-9),
         ("four-bar-chain-spatial", 4, 3e-9),
         ("four-bar-chain-spatial", 16, 3e-9),

@@ -548,13 +548,13 @@ class TestRefusedSystems:
             [flat("a")],
             [REVOLUTE],
             [Driver("d", "A", "translation", STEADY)],
-            r'joint \'A\' \(revolute\) has no coordinate "translation"; it has "rotation"\.',
+            r"joint 'A' \(revolute\) has no coordinate 'translation'; it has 'rotation'\.",
         ),
         (
             [solid("a")],
             [spatial.Spherical("A", ("ground", "a"), (0, 0, 0))],
             [Driver("d", "A", "rotation", STEADY)],
-            r'driver \'d\': joint \'A\' \(spherical\) has no coordinate "rotation"; it has none '
+            r"driver 'd': joint 'A' \(spherical\) has no coordinate 'rotation'; it has none "
             r"that can be driven\.",
         ),
     )

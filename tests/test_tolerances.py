@@ -126,8 +126,8 @@ def slowly(question, values):
     system, _, q, v, t = ModelSubject(three_links(), None).place(values)
     length = float(system.characteristic_length())
     structure = system.structure
-    rows = np.where(structure.length_rows, length, 1.0)
-    columns = np.where(structure.length_columns, length, 1.0)
+    rows = structure.residual_scale(length)
+    columns = structure.column_scale(length)
     r = question.rank_geometric
 
     def here(q):

@@ -1,10 +1,16 @@
+from ._coordinate_marker import CoordinateMarker as CoordinateMarker
+from ._generalized_body import GeneralizedBody as GeneralizedBody
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,
+    AbstractFramedBody as AbstractFramedBody,
     AbstractInertia as AbstractInertia,
     AbstractMarker as AbstractMarker,
     differentiated as differentiated,
+    Frame as Frame,
+    lagrangian_inertia_force as lagrangian_inertia_force,
     MarkerKinematics as MarkerKinematics,
+    Site as Site,
 )

@@ -14,9 +14,9 @@ from .._geometry import (
     SpatialPoint,
 )
 from .base import (
-    AbstractBody,
-    AbstractInertia,
+    AbstractFramedBody,
     AbstractMarker,
+    AbstractRigidInertia,
     differentiated,
     MarkerKinematics,
 )
@@ -25,11 +25,14 @@ from .base import (
 class PlanarPointMarker(AbstractMarker):
     """The frame of a planar particle: at the particle, with axes that never turn."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPoint
+    coordinates: ClassVar[AbstractCoordinates] = PlanarPoint()
     angle: Scalar
 
     def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
         return PlanarFrame(q, self.angle)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
+        return PlanarFrame(q, jnp.zeros_like(self.angle))
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         return differentiated(self, q, v)
@@ -44,11 +47,14 @@ class PlanarPointMarker(AbstractMarker):
 class SpatialPointMarker(AbstractMarker):
     """The frame of a spatial particle: at the particle, with axes that never turn."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPoint
+    coordinates: ClassVar[AbstractCoordinates] = SpatialPoint()
     rotation: Matrix3
 
     def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
         return SpatialFrame(q, self.rotation)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
+        return SpatialFrame(q, jnp.eye(3, dtype=q.dtype))
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         return differentiated(self, q, v)
@@ -60,19 +66,23 @@ class SpatialPointMarker(AbstractMarker):
         return jnp.zeros_like(self.rotation[0, 0])
 
 
-class AbstractPointInertia(AbstractInertia):
+class AbstractPointInertia(AbstractRigidInertia):
     """A mass without extent, in the plane or in space."""
 
     mass: eqx.AbstractVar[Scalar]
 
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del t
         return self.mass * jnp.eye(q.shape[0], dtype=q.dtype)
 
-    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del t
         return jnp.eye(q.shape[0], dtype=q.dtype) / self.mass
 
-    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        del q
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
         return jnp.zeros_like(v)
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
@@ -86,18 +96,18 @@ class AbstractPointInertia(AbstractInertia):
 class PlanarPointInertia(AbstractPointInertia):
     """Mass (kg) of a planar particle."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPoint
+    coordinates: ClassVar[AbstractCoordinates] = PlanarPoint()
     mass: Scalar
 
 
 class SpatialPointInertia(AbstractPointInertia):
     """Mass (kg) of a spatial particle."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPoint
+    coordinates: ClassVar[AbstractCoordinates] = SpatialPoint()
     mass: Scalar
 
 
-class PlanarParticle(AbstractBody):
+class PlanarParticle(AbstractFramedBody):
     """A point mass in the plane: `mass` (kg), `position` (m), `velocity` (m/s), world axes.
 
     Joints hold a particle at its own position; it has no axes that turn.
@@ -137,7 +147,7 @@ class PlanarParticle(AbstractBody):
         return PlanarPointMarker(placement.angle)
 
 
-class SpatialParticle(AbstractBody):
+class SpatialParticle(AbstractFramedBody):
     """A point mass in space: `mass` (kg), `position` (m), `velocity` (m/s), world axes.
 
     Joints hold a particle at its own position; it has no axes that turn.

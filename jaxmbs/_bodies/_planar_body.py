@@ -8,9 +8,9 @@ from .. import _checks
 from .._custom_types import Numbers, Scalar, Vector2
 from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
 from .base import (
-    AbstractBody,
-    AbstractInertia,
+    AbstractFramedBody,
     AbstractMarker,
+    AbstractRigidInertia,
     differentiated,
     MarkerKinematics,
 )
@@ -19,42 +19,47 @@ from .base import (
 class PlanarMarker(AbstractMarker):
     """A frame at a constant offset from a rigid planar body's centre of mass."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPose
+    coordinates: ClassVar[AbstractCoordinates] = PlanarPose()
     offset: PlanarFrame
 
     def frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
-        return PlanarFrame(q[:2], q[2]).compose(self.offset)
+        return self.body_frame(q).compose(self.offset)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
+        return PlanarFrame(q[:2], q[2])
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         return differentiated(self, q, v)
 
     def turned(self, turn: Float[Array, " ..."]) -> "PlanarMarker":
-        return PlanarMarker(PlanarFrame(self.offset.origin, self.offset.angle + turn))
+        return PlanarMarker(self.offset.turned(turn))
 
     def lever_arm(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self.offset.origin)
 
 
-class PlanarInertia(AbstractInertia):
+class PlanarInertia(AbstractRigidInertia):
     """Mass (kg) and moment of inertia about the centre of mass (kg m^2)."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = PlanarPose
+    coordinates: ClassVar[AbstractCoordinates] = PlanarPose()
     mass: Scalar
     inertia: Scalar
 
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        del q
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del q, t
         return jnp.diag(self._diagonal())
 
-    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        del q
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del q, t
         return jnp.diag(1 / self._diagonal())
 
     def _diagonal(self) -> Float[Array, " nv"]:
         return jnp.stack([self.mass, self.mass, self.inertia])
 
-    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        del q
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
         return jnp.zeros_like(v)
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
@@ -65,7 +70,7 @@ class PlanarInertia(AbstractInertia):
         return -self.mass * (gravity @ q[:2])
 
 
-class PlanarBody(AbstractBody):
+class PlanarBody(AbstractFramedBody):
     """A rigid body in the plane.
 
     **Arguments:**

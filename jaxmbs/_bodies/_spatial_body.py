@@ -20,17 +20,20 @@ from .._geometry import (
     SpatialPose,
 )
 from .._naming import named
-from .base import AbstractBody, AbstractInertia, AbstractMarker, MarkerKinematics
+from .base import AbstractFramedBody, AbstractMarker, AbstractRigidInertia, MarkerKinematics
 
 
 class SpatialMarker(AbstractMarker):
     """A frame at a constant offset from a rigid spatial body's centre of mass."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPose
+    coordinates: ClassVar[AbstractCoordinates] = SpatialPose()
     offset: SpatialFrame
 
     def frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
-        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:])).compose(self.offset)
+        return self.body_frame(q).compose(self.offset)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
+        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:]))
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         # R' = R (w x), and with w constant in the body frame R'' = R (w x)(w x) (Shabana 2020,
@@ -54,29 +57,31 @@ class SpatialMarker(AbstractMarker):
         )
 
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialMarker":
-        return SpatialMarker(SpatialFrame(self.offset.origin, self.offset.rotation @ turn))
+        return SpatialMarker(self.offset.turned(turn))
 
     def lever_arm(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self.offset.origin)
 
 
-class SpatialInertia(AbstractInertia):
+class SpatialInertia(AbstractRigidInertia):
     """Mass (kg) and inertia matrix about the centre of mass in body axes (kg m^2)."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]] = SpatialPose
+    coordinates: ClassVar[AbstractCoordinates] = SpatialPose()
     mass: Scalar
     inertia: Matrix3
 
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        del q
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del q, t
         return _linear_and_angular(self.mass, self.inertia)
 
-    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        del q
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del q, t
         return _linear_and_angular(1 / self.mass, _symmetric_inverse(self.inertia))
 
-    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        del q
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
         w = v[3:]
         moment = rotated(cross_matrix(w), rotated(self.inertia, w))
         return jnp.concatenate([jnp.zeros_like(w), -moment])
@@ -89,7 +94,7 @@ class SpatialInertia(AbstractInertia):
         return -self.mass * (gravity @ q[:3])
 
 
-class SpatialBody(AbstractBody):
+class SpatialBody(AbstractFramedBody):
     """A rigid body in space.
 
     **Arguments:**

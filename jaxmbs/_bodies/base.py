@@ -1,7 +1,8 @@
 """Bodies: what carries mass, and the markers that joints and forces see of them."""
 
 import abc
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,7 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._geometry import AbstractCoordinates, PlanarFrame, SpatialFrame
+from .._geometry import AbstractCoordinates, CoordinateFrame, PlanarFrame, SpatialFrame
+
+
+Frame: TypeAlias = PlanarFrame | SpatialFrame | CoordinateFrame
 
 
 class MarkerKinematics(NamedTuple):
@@ -24,13 +28,21 @@ class MarkerKinematics(NamedTuple):
 
 
 class AbstractMarker(eqx.Module):
-    """A frame attached to a body, which knows how the body's coordinates move it."""
+    """A frame attached to a body, which knows how the body's coordinates move it. `located`: it is
+    somewhere, and not the coordinates themselves."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]]
+    located: ClassVar[bool] = True
+
+    coordinates: eqx.AbstractVar[AbstractCoordinates]
 
     @abc.abstractmethod
-    def frame(self, q: Float[Array, " nq"]) -> PlanarFrame | SpatialFrame:
+    def frame(self, q: Float[Array, " nq"]) -> Frame:
         """The marker's frame in the world, when the body's coordinates are q."""
+
+    @abc.abstractmethod
+    def body_frame(self, q: Float[Array, " nq"]) -> Frame:
+        """The frame of the body itself: the point that its linear velocity is of (the centre of
+        mass of a rigid one), and its axes."""
 
     @abc.abstractmethod
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
@@ -66,19 +78,43 @@ def differentiated(
 class AbstractInertia(eqx.Module):
     """The mechanical properties of one body, without name and place, so that they stack."""
 
-    coordinates: ClassVar[type[AbstractCoordinates]]
+    coordinates: eqx.AbstractVar[AbstractCoordinates]
+
+    @property
+    @abc.abstractmethod
+    def rheonomic(self) -> bool:
+        """Does its mass depend on time?"""
+
+    @property
+    @abc.abstractmethod
+    def weighed(self) -> bool:
+        """Does it say how gravity acts on it?"""
 
     @abc.abstractmethod
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        """Symmetric positive definite block of M(q)."""
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        """Symmetric positive definite block of M(q, t)."""
 
     @abc.abstractmethod
-    def inverse_mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
         """The inverse of that block."""
 
     @abc.abstractmethod
-    def inertia_force(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Velocity-dependent inertia terms, on the side of F."""
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        """Velocity-dependent inertia terms, on the side of F: what `lagrangian_inertia_force`
+        says, in closed form where there is a short one."""
+
+    @abc.abstractmethod
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        """Generalized force of the body on itself, on the side of F: elasticity and damping of its
+        own. Of a rigid body none."""
+
+    @abc.abstractmethod
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        """Elastic energy (J) of the body."""
 
     @abc.abstractmethod
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
@@ -87,6 +123,54 @@ class AbstractInertia(eqx.Module):
     @abc.abstractmethod
     def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
         """Potential energy (J) in that field, zero for a centre of mass at the world's origin."""
+
+
+class AbstractRigidInertia(AbstractInertia):
+    """Of a body that does not deform and whose mass does not change."""
+
+    rheonomic: ClassVar[bool] = False
+    weighed: ClassVar[bool] = True
+
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
+        return jnp.zeros_like(v)
+
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        return jnp.zeros((), q.dtype)
+
+
+def lagrangian_inertia_force(
+    inertia: AbstractInertia, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Float[Array, " nv"]:
+    """The velocity-dependent inertia terms of any inertia, from its kinetic energy T = 1/2 v^T M v.
+
+    In the coordinates d of `retract(q, d)` Lagrange's equations hold as they are. At d = 0 the rate
+    of d is v, and stays so on the way that is left with v constant (`retract`), so that what
+    remains of d(dT/dv)/dt - dT/dd is M dv/dt and the terms asked for. A mass that changes with t is
+    taken to join, and to leave, at rest: their sum is d(M v)/dt.
+    """
+    kind = inertia.coordinates
+
+    def energy(d: Float[Array, " nv"], rate: Float[Array, " nv"], s: Scalar) -> Scalar:
+        there = kind.retract(q, d)
+        _, speed = jax.jvp(lambda x: kind.difference(there, kind.retract(q, x)), (d,), (rate,))
+        return 0.5 * speed @ inertia.mass_matrix(there, s) @ speed
+
+    still = jnp.zeros_like(v)
+    _, change = jax.jvp(
+        lambda d, s: jax.grad(energy, argnums=1)(d, v, s), (still, t), (v, jnp.ones_like(t))
+    )
+    return jax.grad(energy)(still, v, t) - change
+
+
+class Site(NamedTuple):
+    """A frame of a body in the reference configuration, and what makes the marker on it that lies
+    at a given frame then, both in the world."""
+
+    reference: Frame
+    marker: Callable[[Any], AbstractMarker]
 
 
 class AbstractBody(eqx.Module):
@@ -103,13 +187,24 @@ class AbstractBody(eqx.Module):
         """q of the reference configuration."""
 
     @abc.abstractmethod
-    def reference(self) -> PlanarFrame | SpatialFrame:
-        """The body's own frame (centre of mass, body axes) in the reference configuration."""
-
-    @abc.abstractmethod
     def velocities(self) -> Float[Array, " nv"]:
         """v at the start."""
 
     @abc.abstractmethod
+    def sites(self) -> Mapping[str, Site]:
+        """Where joints and forces may hold it, by the names that they call it."""
+
+
+class AbstractFramedBody(AbstractBody):
+    """A body with one frame of its own, at which it is held by its name."""
+
+    @abc.abstractmethod
+    def reference(self) -> PlanarFrame | SpatialFrame:
+        """The body's own frame (centre of mass, body axes) in the reference configuration."""
+
+    @abc.abstractmethod
     def marker(self, placement: Any) -> AbstractMarker:
         """The marker that lies at `placement` in the world in the reference configuration."""
+
+    def sites(self) -> Mapping[str, Site]:
+        return {self.name: Site(self.reference(), self.marker)}

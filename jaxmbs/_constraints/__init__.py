@@ -1,5 +1,11 @@
 from ._distance import Distance as Distance
 from ._driver import Driver as Driver
+from ._generalized import (
+    Condition as Condition,
+    one_or_all as one_or_all,
+    own_coordinates as own_coordinates,
+    RateCondition as RateCondition,
+)
 from ._motions import (
     AbstractMotion as AbstractMotion,
     Linear as Linear,
@@ -9,13 +15,15 @@ from ._motions import (
     Table as Table,
 )
 from ._pfaffian import Pfaffian as Pfaffian
-from ._primitives import Driven as Driven
+from ._primitives import Driven as Driven, OwnCoordinate as OwnCoordinate
 from ._user import Geometric as Geometric, Velocity as Velocity
 from .base import (
+    AbstractCoordinate as AbstractCoordinate,
     AbstractJoint as AbstractJoint,
     AbstractPrimitive as AbstractPrimitive,
     Frames as Frames,
     Release as Release,
     Row as Row,
+    RowKind as RowKind,
     Twists as Twists,
 )

@@ -7,6 +7,8 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, Scalar
+from .._geometry import Quantity
+from .base import Row
 
 
 def joint_name(value: str) -> str:
@@ -103,3 +105,20 @@ def _pair(value: Numbers, dimension: int) -> Float[Array, "2 dim"]:
     if shape == (2, dimension):
         return _checks.real(value, (2, dimension), "points")
     return jnp.broadcast_to(_checks.real(value, (dimension,), "at"), (2, dimension))
+
+
+def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:
+    """Rows of a user's function, from their number or their suffixes.
+
+    **Raises:** `ValueError`.
+    """
+    if isinstance(rows, int) and not isinstance(rows, bool):
+        suffixes = tuple(str(i + 1) for i in range(rows))
+    else:
+        # A text is one suffix, not its letters.
+        suffixes = _checks.name_list(rows, "rows")
+    if not suffixes or len(set(suffixes)) != len(suffixes):
+        raise ValueError(
+            f"rows must be a number of rows, or different suffixes, got {_checks.shown(rows)}."
+        )
+    return tuple(Row(suffix, quantity) for suffix in suffixes)

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers
+from .._geometry import ANGLE, LENGTH
 from . import _fields
 from ._placing import unturned_frames
 from ._primitives import PositionCondition, VelocityCondition
@@ -55,7 +56,7 @@ class Geometric(AbstractJoint):
             raise ValueError(
                 f"quantity must be 'length' or 'angle', got {_checks.shown(quantity)}."
             )
-        self.labels = _labels(rows, quantity)
+        self.labels = _fields.labels_of(rows, LENGTH if quantity == "length" else ANGLE)
 
     def placements(self, references: Frames) -> Frames:
         del references
@@ -90,7 +91,7 @@ class Velocity(AbstractJoint):
         self.name = _checks.name(name, "a joint")
         self.bodies, self.at = _fields.markers(markers)
         self.function = _checks.function(function, "function")
-        self.labels = _labels(rows, "length")
+        self.labels = _fields.labels_of(rows, LENGTH)
 
     def placements(self, references: Frames) -> Frames:
         del references
@@ -98,16 +99,3 @@ class Velocity(AbstractJoint):
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (VelocityCondition(self.function, self.labels),)
-
-
-def _labels(rows: int | Sequence[str], quantity: Literal["length", "angle"]) -> tuple[Row, ...]:
-    if isinstance(rows, int) and not isinstance(rows, bool):
-        suffixes = tuple(str(i + 1) for i in range(rows))
-    else:
-        # A text is one suffix, not its letters.
-        suffixes = _checks.name_list(rows, "rows")
-    if not suffixes or len(set(suffixes)) != len(suffixes):
-        raise ValueError(
-            f"rows must be a number of rows, or different suffixes, got {_checks.shown(rows)}."
-        )
-    return tuple(Row(suffix, quantity) for suffix in suffixes)

@@ -11,8 +11,9 @@ evaluated together, so nothing of a primitive but its numbers may differ between
 """
 
 import abc
+import enum
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
+from .._geometry import Quantity
 
 
 # One PlanarFrame (or SpatialFrame) for each marker, and one PlanarTwist (or SpatialTwist). A
@@ -28,17 +30,26 @@ Frames: TypeAlias = tuple[Any, ...]
 Twists: TypeAlias = tuple[Any, ...]
 
 
+class RowKind(enum.Enum):
+    """What a scalar row restricts: `position`, a residual Phi(q, t) = 0 whose derivative is the row
+    of C (geometric rows); `velocity`, a residual g(q, v, t) = 0."""
+
+    position = "position"
+    velocity = "velocity"
+
+
 class Row(NamedTuple):
-    """One scalar row: its suffix in the joint's row names, and the unit of its residual."""
+    """One scalar row: its suffix in the joint's row names, and what its residual measures (of a
+    velocity row: what it is the rate of)."""
 
     suffix: str
-    quantity: Literal["length", "angle"]
+    quantity: Quantity
 
 
 class AbstractPrimitive(eqx.Module):
-    """A condition on the marker frames of one joint."""
+    """A condition on the marker frames of one joint, whose rows are all of one kind."""
 
-    geometric: ClassVar[bool]
+    row_kind: ClassVar[RowKind]
 
     @property
     @abc.abstractmethod
@@ -63,13 +74,13 @@ class AbstractPrimitive(eqx.Module):
 class AbstractGeometricPrimitive(AbstractPrimitive):
     """Supplies `position` alone."""
 
-    geometric: ClassVar[bool] = True
+    row_kind: ClassVar[RowKind] = RowKind.position
 
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
     ) -> Float[Array, " velocity"]:
         del twists, t
-        return jnp.zeros((0,), frames[0].origin.dtype)
+        return jnp.zeros((0,), frames[0].dtype)
 
     def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)
@@ -78,18 +89,18 @@ class AbstractGeometricPrimitive(AbstractPrimitive):
 class AbstractVelocityPrimitive(AbstractPrimitive):
     """Supplies `velocity` alone (and `lever_arm`)."""
 
-    geometric: ClassVar[bool] = False
+    row_kind: ClassVar[RowKind] = RowKind.velocity
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
-        return jnp.zeros((0,), frames[0].origin.dtype)
+        return jnp.zeros((0,), frames[0].dtype)
 
 
 class AbstractCoordinate(eqx.Module):
     """A relative coordinate of a joint: of its SECOND body against its first, zero in the
     reference configuration. Drivers prescribe it."""
 
-    quantity: ClassVar[Literal["length", "angle"]]
+    quantity: eqx.AbstractVar[Quantity]
 
     @abc.abstractmethod
     def excess(self, frames: Frames, value: Scalar) -> Scalar:

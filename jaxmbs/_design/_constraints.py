@@ -51,7 +51,7 @@ def scaled(at: States) -> Scaled:
     """The constraint matrices of a concrete at."""
     matrices, length = _matrices(at)
     structure = at.system.structure
-    columns = np.where(structure.length_columns, float(length), 1.0)
+    columns = structure.column_scale(float(length))
     matrix = np.asarray(matrices) * columns
     rows = np.linalg.norm(matrix, axis=2)
     rows = np.where(rows > 0, rows, 1.0)

@@ -224,7 +224,7 @@ def _null_space(
 
 def _unit(system: AbstractSystem) -> Float[Array, " nv"]:
     """What columns are multiplied by."""
-    return jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    return system.column_scale()
 
 
 def _change(

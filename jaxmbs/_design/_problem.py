@@ -178,7 +178,7 @@ def _bare(response: Trajectory, system: AbstractSystem | None) -> Trajectory:
 def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:
     """C at each state, scaled as in `analyze`."""
     system = response.system
-    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
 
     def matrix(state: tuple[Array, Array, Array]) -> Float[Array, "rows nv"]:
         return normalise_rows(system.constraint_matrix(*state) * unit[None])[0]

@@ -46,10 +46,8 @@ class Combination(AbstractQuantity):
     def unit(self, response: Trajectory) -> str:
         structure = response.system.structure
         named = parse_combination(self.expression, structure.row_names) != 0
-        lengths = structure.length_rows[named]
-        if lengths.all():
-            return "N"
-        return "" if lengths.any() else "N m"
+        units = {structure.rows[row].quantity.force_unit for row in np.flatnonzero(named)}
+        return units.pop() if len(units) == 1 else ""
 
 
 class Force(AbstractQuantity):
@@ -82,7 +80,12 @@ class Force(AbstractQuantity):
             raise ValueError(
                 f"{', '.join(self.joints)} act on {', '.join(bodies)}, not on {body!r}."
             )
-        columns = np.array(bodies[body].force)
+        columns = np.array(bodies[body].force, dtype=int)
+        if not columns.size:
+            raise ValueError(
+                f"body {body!r} has coordinates of its own and no resultant force; name another "
+                "body of the joint, or use Combination."
+            )
 
         def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
             q, v, t, multipliers = state

@@ -32,7 +32,7 @@ from .._linalg import KKTSystem, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, Equations, is_state, takes_state
+from .._system import AbstractSystem, Equations, is_state, refuse_internal, takes_state
 from ._mobility import movers
 from ._projection import project_position
 
@@ -111,6 +111,7 @@ def equilibrium(
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
+    refuse_internal(system.structure, "equilibrium", "simulate until the motion rests")
     found, way = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful
@@ -195,7 +196,7 @@ def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps
 def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) -> _Iterate:
     """Onto the constraints, and one step along them; `plain`: Newton's own, for forces that are
     no gradient."""
-    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
     rest = jnp.zeros_like(x.way)
     q, met = project_position(system, x.q, t, motion_solver())
     held = _HeldMultipliers(system, q, t)

@@ -68,7 +68,7 @@ def _state(
 def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
     """On which bodies the force is NaN or infinite."""
     columns = set(np.flatnonzero(~np.isfinite(np.asarray(force))).tolist())
-    bodies = [b.name for b in system.structure.bodies if columns & {*b.force, *b.torque}]
+    bodies = [b.name for b in system.structure.bodies if columns & {*b.columns}]
     return ", ".join(bodies) or "the system"
 
 

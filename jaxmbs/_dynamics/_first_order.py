@@ -110,7 +110,7 @@ def first_order(
     turning = world.T @ (system.turning(rate) @ world - spinning)
     displacement -= turning @ jnp.pad(position, ((0, 0), (0, k)))
     slope -= turning @ changed
-    mass = system.mass_matrix(q)
+    mass = system.mass_matrix(q, t)
     state = jnp.concatenate([position.T @ mass @ displacement, velocity.T @ mass @ slope])
     free = descriptor.inverse_mass(system.force(q, v, t))
     unsteady = acceleration - turning @ v
@@ -147,7 +147,7 @@ def _rate_equations(
 ) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
     """N and r of d(B v)/dt = X(Omega) B v, lengths relative to the characteristic length: the
     angular velocities of bodies along their own axes and along the world's have one derivative."""
-    unit = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
     columns = [system.turning(axis) @ speed / unit for axis in jnp.eye(3, dtype=speed.dtype)]
     matrix = jnp.stack(columns, axis=1)
     return matrix.T @ matrix, matrix.T @ (change / unit)

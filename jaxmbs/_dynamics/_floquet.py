@@ -20,7 +20,7 @@ from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._linalg import directional_derivative
-from .._system import AbstractSystem, takes_state
+from .._system import AbstractSystem, refuse_internal, takes_state
 from ._first_order import along_velocities, constant_axes, displaced_state, first_order
 from ._friction import solve_stage
 from ._initial import check_state
@@ -106,6 +106,8 @@ def floquet(
 
     Source: Nayfeh & Balachandran 1995, section 3.2.
     """
+    advice = "leave the force out, or differentiate a run of simulate"
+    refuse_internal(system.structure, "floquet", advice)
     t, period = jnp.asarray(t, q.dtype), _settings.between(period, "period", above=0)
     turn = _settings.vector(turn, "turn", size=3)
     tolerance = jnp.stack(_settings.step_tolerances(rtol, atol, q.dtype))
@@ -219,7 +221,7 @@ def _refuse_not_periodic(
     """Refuse a motion that does not repeat itself."""
     system, q, v, t, period, _ = problem
     length = float(system.characteristic_length())
-    unit = np.where(system.structure.length_columns, length, 1.0)
+    unit = system.structure.column_scale(length)
     speed, away = np.asarray(v) / unit, np.asarray(end.back @ end.v - v) / unit
     scale = max(np.max(np.abs(speed), initial=0.0), 1 / float(period))
     if not np.max(np.abs(away), initial=0.0) <= _REPEATS * scale:
@@ -289,7 +291,7 @@ def _integrate_period(
     (q1, v1), (moved, slope1) = jax.tree.map(lambda x: x[-1], solution.ys)
     turned = turn_matrix(system.turning(turn), turn, jnp.ones((), q.dtype))
     back = system.world_axes(q).T @ turned.T @ system.world_axes(q1)
-    mass = system.mass_matrix(q)
+    mass = system.mass_matrix(q, t)
     blocks = [
         position.T @ mass @ back @ along_velocities(system, q1, moved.T),
         velocity.T @ mass @ back @ slope1.T,

@@ -35,7 +35,7 @@ class ConsistentState(NamedTuple):
 def residuals(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, " geometric"], Float[Array, " rows"]]:
-    scale = jnp.where(system.structure.length_rows, system.characteristic_length(), 1.0)
+    scale = system.residual_scale()
     return system.scaled_residual(q, t), system.velocity_residual(q, v, t) / scale
 
 
@@ -114,10 +114,9 @@ def _refuse(
         row = int(np.argmax(amounts))
         structure = system.structure
         name = structure.constraints[structure.row_owner[row]].name
-        is_length = bool(structure.length_rows[row])
-        amount = float(amounts[row]) * (float(system.characteristic_length()) if is_length else 1)
+        amount = float(amounts[row] * system.residual_scale()[row])
         raise ValueError(
             f"the velocities break the constraints at time {float(t):g} s: row "
             f"{structure.row_names[row]!r} of {name!r} by {amount:.3g} "
-            f"{'m/s' if is_length else 'rad/s'}; {advice}."
+            f"{structure.rows[row].quantity.unit}/s; {advice}."
         )

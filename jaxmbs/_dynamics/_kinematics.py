@@ -34,7 +34,7 @@ from .._kinematics import (
 from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state, takes_state
+from .._system import AbstractSystem, is_state, refuse_internal, takes_state
 from ._mobility import look_at_drivers, movers, null_space
 from ._projection import MET, position_error, velocity_error
 
@@ -130,6 +130,7 @@ def kinematics(
     the `result` and the `message` say so instead.
     """
     throw = _settings.flag(throw, "throw")
+    refuse_internal(system.structure, "kinematic analysis", "simulate the motion")
     grid = _settings.increasing(times, "times", q.dtype, least=1)
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])
@@ -282,7 +283,7 @@ class _State(NamedTuple):
 def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _State:
     """From a configuration that is exact to rounding, without derivative, with one factor."""
     structure = system.structure
-    unit = jnp.where(structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
     signs = np.random.default_rng(0).choice((-1.0, 1.0), structure.nv)
     probe = unit * jnp.asarray(signs, near.dtype)
     rows = _rows_at(system, near, t)

@@ -17,7 +17,7 @@ from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
-from .._system import AbstractSystem, takes_state
+from .._system import AbstractSystem, refuse_internal, takes_state
 from ._first_order import constant_axes, first_order, TurningAxes
 from ._initial import check_state
 from ._mobility import movers, null_space
@@ -123,6 +123,8 @@ def linearise(
     motion that is not steady, naming what changes (`floquet` takes periodic ones), and
     a system that cannot move.
     """
+    advice = "leave the force out, or linearise it at its states by a spring and damper"
+    refuse_internal(system.structure, "linearise", advice)
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
     return _linearised(system, q, v, t).small
@@ -248,7 +250,7 @@ def transport_bases(
     velocity: Float[Array, "nv k"],
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv p"], Float[Array, "nv k"]]:
     """M, Y and Z."""
-    mass = system.mass_matrix(q)
+    mass = system.mass_matrix(q, t)
     position = _transport_basis(geometric_descriptor(system, q, t), mass, position)
     return mass, position, _transport_basis(system.descriptor(q, v, t), mass, velocity)
 
@@ -286,7 +288,7 @@ def _refuse_unbalanced(
     if not rest.stiffness.size:
         return
     length = float(system.characteristic_length())
-    unit = np.where(system.structure.length_columns, length, 1.0)
+    unit = system.structure.column_scale(length)
     force = rest.velocity.T @ rest.mass @ acceleration
     way = np.linalg.lstsq(rest.stiffness, force, rcond=_SOFT)[0]
     left = force - rest.stiffness @ way

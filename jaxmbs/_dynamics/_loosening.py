@@ -54,8 +54,8 @@ def rank_increases_off_manifold(
         return jnp.asarray(False)
     system, q, t = stop_gradient((system, q, jnp.asarray(t, q.dtype)))
     random = np.random.default_rng(0)
-    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
-    motion = length * jnp.asarray(random.normal(size=shape[1]), q.dtype)
+    unit = system.column_scale()
+    motion = unit * jnp.asarray(random.normal(size=shape[1]), q.dtype)
     trial = jnp.asarray(random.normal(size=(shape[0], _TRIED)), q.dtype)
 
     def look(k: IntScalar, carry: Any) -> Any:
@@ -73,7 +73,7 @@ def rank_increases_off_manifold(
         found = factored.proximal(right, start, _SOLVES)
         shortest = factored.response(found[:, 0] / scale)
         admissible = motion - shortest
-        admissible = admissible * (_STEP / _largest(admissible / length))
+        admissible = admissible * (_STEP / _largest(admissible / unit))
         there = system.retract(here, jnp.where(first, admissible, -shortest))
 
         rest, left = found[:, 1:], _squares(null)

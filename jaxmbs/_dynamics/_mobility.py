@@ -11,7 +11,7 @@ def null_space(
 ) -> np.ndarray:
     """Velocities (nv, k) that span the null space of rows of C, orthonormal with lengths
     relative to the characteristic length."""
-    unit = np.where(structure.length_columns, length, 1.0)
+    unit = structure.column_scale(length)
     scaled = matrix * unit
     sizes = np.linalg.norm(scaled, axis=1)
     scaled = scaled[sizes > 0] / sizes[sizes > 0, None]
@@ -21,7 +21,7 @@ def null_space(
 def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
     """For each motion that the columns of `free` (nv, k) span, one body that makes it, and what
     it does then: "'rod' (turning)". No two are the same coordinate."""
-    rest = free / np.where(structure.length_columns, length, 1.0)[:, None]
+    rest = free / structure.column_scale(length)[:, None]
     names = []
     for _ in range(free.shape[1]):
         # Pivoting: the coordinate that moves most, and what is left when it is held.
@@ -44,9 +44,13 @@ def look_at_drivers(structure: Structure) -> str:
 
 
 def _mover(column: int, structure: Structure) -> str:
+    name = structure.velocities[column].name.removesuffix(".rate")
     for body in structure.bodies:
-        if column in body.force:
+        if column not in body.columns:
+            continue
+        if body.posed and column in body.force:
             return f"{body.name!r} (moving along {'xyz'[body.force.index(column)]})"
-        if column in body.torque:
+        if body.posed and column in body.torque:
             return f"{body.name!r} (turning)"
-    return f"velocity {column}"
+        return f"{body.name!r} ({name.removeprefix(f'{body.name}.')})"
+    return repr(name)

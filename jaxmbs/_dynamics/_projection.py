@@ -135,7 +135,7 @@ def errors(
 
 
 def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
-    scale = jnp.where(system.structure.length_rows, system.characteristic_length(), 1.0)
+    scale = system.residual_scale()
     return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
 
@@ -354,7 +354,7 @@ def _projection_loop(
     system, t = problem.system, problem.t
     structure = system.structure
     linear = bool(structure.geometric.all())
-    scale = jnp.where(structure.length_rows, system.characteristic_length(), 1.0)
+    scale = system.residual_scale()
     shared = problem.close
 
     def largest(rows: Float[Array, " rows"]) -> Scalar:

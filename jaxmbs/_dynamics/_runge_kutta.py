@@ -35,6 +35,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._linalg import gather, scatter_add
 from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -172,10 +173,10 @@ class _Moved(NamedTuple):
 
 def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Constants:
     given = packed.opened()
-    structure, tableau, dtype = given.system.structure, _tableau(solver, start), start.y.dtype
+    tableau, dtype = _tableau(solver, start), start.y.dtype
     h = start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
-    scale = jnp.where(structure.length_rows, given.system.characteristic_length(), 1.0)
+    scale = given.system.residual_scale()
     onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.opened().fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
@@ -315,7 +316,7 @@ def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
     bad = ~look.finite | found.failed | infinite | (purpose.opening & ~more)
     arrived = purpose.arriving & there
     place = jnp.concatenate([q1, v1])
-    slope = jnp.concatenate([system.rate(q1, v1), found.acceleration])
+    slope = jnp.concatenate([system.flow(q1, v1, look.t), found.acceleration])
     return _Moved(q1, v1, speed, there, arrived, bad, place, slope)
 
 
@@ -338,6 +339,12 @@ def _error(
     system, measuring = step.given.system, look.purpose.measuring
     embedded = now.embedded + last_slope * jnp.stack([moved.v, found.acceleration]) - found.across
     apart = jnp.abs(jnp.concatenate([system.rate(moved.q, embedded[0]), embedded[1]]))
+    states = system.structure.internal
+    if states.size:
+        slopes = gather(now.rows[: step.last, 0], states)
+        own = step.h * sum_of_products(step.of_error[: step.last, None], slopes, 0, apart=False)
+        own = own + last_slope * gather(moved.slope, states)
+        apart = apart + jnp.abs(scatter_add([own], [states], len(apart)))
     if step.projecting:
         # What the projection had to move the configuration is an error too. The method may
         # not have seen it: a driver that acted between its stages only. (Next to a singular
@@ -406,7 +413,7 @@ def slope_at(
     equations = given.equations(evaluation)
     found = accelerated(system, given.formulation, equations, q, v, t)
     acceleration = jnp.where(found.result == RESULTS.successful, found.acceleration, jnp.nan)
-    return jnp.concatenate([system.rate(q, v), acceleration])
+    return jnp.concatenate([system.flow(q, v, t), acceleration])
 
 
 def _at_stage(

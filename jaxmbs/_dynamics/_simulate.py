@@ -19,6 +19,7 @@ from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
@@ -53,9 +54,17 @@ from ._watched import motion_only
 # rounding of projections decided.)
 _LEAST_STEP = 1e-11
 
-# The first step that is tried, relative to the duration. A few steps make it as long as it should
-# be; to ask for that beforehand takes two more evaluations, which would both be compiled.
-_FIRST_STEP = 1e-6
+# The first step that is tried, relative to the time in which what moves at the start, or what would
+# if no constraint held it, gets on by a characteristic length or a radian, times the root of the
+# tolerance of the method's order. (Steps of 1e-6 of the duration grew to the right length within
+# six: two thirds of the time of a run of 0.1 s. Diffrax's own rule asks for two more evaluations,
+# both compiled, one of them off the constraints.) At least, and where nothing moves, the second of
+# these, relative to the duration.
+_FIRST_STEP = 0.3
+_LEAST_FIRST_STEP = 1e-6
+
+# At most this, relative to the duration: a force may act for a moment on what begins slowly.
+_MOST_FIRST_STEP = 0.01
 
 _MAX_STEPS = 1_000_000
 
@@ -238,7 +247,7 @@ def _run(
 ) -> tuple[Trajectory, IntScalar]:
     """The trajectory, and which of the events ended it (the first, if none did)."""
     formulation = integration.formulation
-    controller = _controlled(integration, system, grid[-1] - grid[0])
+    controller = _controlled(integration, system, q, v, grid)
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
@@ -284,17 +293,43 @@ def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | 
 
 
 def _controlled(
-    integration: Integration, system: AbstractSystem, duration: Scalar
+    integration: Integration,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
 ) -> dfx.AbstractStepSizeController:
     """What chooses the steps of a run."""
     controller, first_step = integration.controller, integration.first_step
     if controller is None:
         rtol, atol = integration.tolerances
-        least = _LEAST_STEP * jnp.abs(duration)
+        least = _LEAST_STEP * jnp.abs(grid[-1] - grid[0])
         pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
         controller = onto_knots(pid, system)
-        first_step = _FIRST_STEP * duration if first_step is None else first_step
+        if first_step is None:
+            first_step = _first_step(integration, system, q, v, grid)
     return starting(controller, first_step)
+
+
+def _first_step(
+    integration: Integration,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> Scalar:
+    """See `_FIRST_STEP`. Without derivative."""
+    system, q, v, grid = stop_gradient((system, q, v, grid))
+    unit, duration = system.column_scale(), jnp.abs(grid[-1] - grid[0])
+    free = system.free_acceleration(q, v, grid[0])
+    speed = jnp.max(jnp.abs(v) / unit, initial=0.0)
+    rate = jnp.maximum(speed, jnp.sqrt(jnp.max(jnp.abs(free) / unit, initial=0.0)))
+    order = integration.solver.order(dfx.ODETerm(_slope)) or 1
+    tolerance = lax.stop_gradient(jnp.maximum(*map(jnp.asarray, integration.tolerances)))
+    moving = (rate > 0) & jnp.isfinite(rate)
+    step = _FIRST_STEP * tolerance ** (1 / order) / jnp.where(moving, rate, 1.0)
+    least, most = _LEAST_FIRST_STEP * duration, _MOST_FIRST_STEP * duration
+    return jnp.where(moving, jnp.clip(step, least, most), least)
 
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:

@@ -74,7 +74,7 @@ def matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
     """C and M."""
-    return system.constraint_matrix(q, v, t), system.mass_matrix(q)
+    return system.constraint_matrix(q, v, t), system.mass_matrix(q, t)
 
 
 @eqx.filter_jit
@@ -178,6 +178,8 @@ def _spin_selectors(motion: _SteadyState, free: np.ndarray) -> list[np.ndarray]:
         return spins
     speed = np.asarray(system.world_axes(motion.q) @ motion.v)
     for body in structure.bodies:
+        if not body.posed:
+            continue
         # In the plane the last component alone.
         spin = np.zeros((3, structure.nv))
         spin[range(3 - len(body.torque), 3), list(body.torque)] = 1.0
@@ -219,7 +221,7 @@ def _largest_variation(motion: _SteadyState, found: FirstOrder) -> tuple[float, 
 
 def _fastest(motion: _SteadyState, found: FirstOrder) -> float:
     """Of velocities (rad/s, characteristic lengths a second), or else of small motions (1/s)."""
-    speeds = np.abs(motion.v) / np.where(motion.structure.length_columns, motion.length, 1.0)
+    speeds = np.abs(motion.v) / motion.structure.column_scale(motion.length)
     fastest = max(np.max(speeds, initial=0.0), float(jnp.linalg.norm(found.rate)))
     fastest = fastest if fastest > 0 else _frequency(motion, found)
     return fastest if fastest > 0 else 1.0
@@ -256,7 +258,7 @@ def _matrix_change(motion: _SteadyState, one: FirstOrder, other: FirstOrder) -> 
 
 def _is_accelerating(motion: _SteadyState, found: FirstOrder) -> bool:
     """Do velocities change along the axes?"""
-    mass = np.asarray(motion.system.mass_matrix(motion.q))
+    mass = np.asarray(motion.system.mass_matrix(motion.q, motion.t))
 
     def size(x: Array) -> float:
         return float(np.sqrt(np.asarray(x) @ mass @ np.asarray(x)))

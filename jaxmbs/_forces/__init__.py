@@ -1,7 +1,9 @@
 from ._applied import Applied as Applied, Following as Following
 from ._bushing import Bushing as Bushing
 from ._coulomb_friction import CoulombFriction as CoulombFriction
+from ._generalized_force import GeneralizedForce as GeneralizedForce
 from ._spring_damper import SpringDamper as SpringDamper
+from ._stateful_force import StatefulForce as StatefulForce
 from ._torsion_spring import TorsionSpring as TorsionSpring
 from ._user_force import UserForce as UserForce
 from .base import (
@@ -11,4 +13,5 @@ from .base import (
     AbstractJointForce as AbstractJointForce,
     AbstractJointFriction as AbstractJointFriction,
     AbstractLoad as AbstractLoad,
+    AbstractStatefulLoad as AbstractStatefulLoad,
 )

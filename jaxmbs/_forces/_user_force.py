@@ -26,19 +26,10 @@ class UserLoad(AbstractLoad):
     energy: PotentialFunction | None
 
     def wrenches(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Twists:
-        result = tuple(self.function(frames, twists, t))
-        if len(result) != len(frames):
-            raise ValueError(
-                f"a force function returned {len(result)} pair(s) (force, torque) for "
-                f"{len(frames)} marker(s); return one for each, in their order."
-            )
-        return tuple(
-            _wrench(frame, twist, pair)
-            for frame, twist, pair in zip(frames, twists, result, strict=True)
-        )
+        return wrenches_of(frames, twists, self.function(frames, twists, t))
 
     def potential(self, frames: Frames) -> Scalar:
-        dtype = frames[0].origin.dtype
+        dtype = frames[0].dtype
         return jnp.zeros((), dtype) if self.energy is None else jnp.asarray(self.energy(frames))
 
 
@@ -82,6 +73,23 @@ class UserForce(AbstractBodyForce):
 
     def load(self) -> UserLoad:
         return UserLoad(self.function, self.potential)
+
+
+def wrenches_of(frames: Frames, twists: Twists, pairs: Sequence[tuple[Any, Any]]) -> Twists:
+    """What a user's function returned for the markers, as covectors of their twists.
+
+    **Raises:** `ValueError` for another number of pairs, or other shapes.
+    """
+    result = tuple(pairs)
+    if len(result) != len(frames):
+        raise ValueError(
+            f"a force function returned {len(result)} pair(s) (force, torque) for "
+            f"{len(frames)} marker(s); return one for each, in their order."
+        )
+    return tuple(
+        _wrench(frame, twist, pair)
+        for frame, twist, pair in zip(frames, twists, result, strict=True)
+    )
 
 
 def _wrench(frame: Any, twist: Any, pair: tuple[Any, Any]) -> Any:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import AbstractJoint, Frames, Twists
 from .._custom_types import RealScalarLike, Scalar
+from .._geometry import CoordinateTwist, Quantity
 
 
 class AbstractLoad(eqx.Module):
@@ -34,7 +35,40 @@ class AbstractExternalLoad(AbstractLoad):
     """A load that stores no energy: it supplies `wrenches` alone."""
 
     def potential(self, frames: Frames) -> Scalar:
-        return jnp.zeros((), frames[0].origin.dtype)
+        return jnp.zeros((), frames[0].dtype)
+
+
+class States(eqx.Module):
+    """Names of the states that a force has of its own, what each is, and their values at the start:
+    coordinates without velocities, integrated with the motion."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    quantities: tuple[Quantity, ...] = eqx.field(static=True)
+    start: Float[Array, " n"]
+
+
+class AbstractStatefulLoad(AbstractLoad):
+    """A load with states of its own: a filter, a pressure, the integral of a controller. They stand
+    in the last of its frames."""
+
+    @abc.abstractmethod
+    def wrenches_with(
+        self, frames: Frames, twists: Twists, states: Float[Array, " n"], t: RealScalarLike
+    ) -> Twists:
+        """As `AbstractLoad.wrenches`, of the other frames."""
+
+    @abc.abstractmethod
+    def state_rates(
+        self, frames: Frames, twists: Twists, states: Float[Array, " n"], t: RealScalarLike
+    ) -> Float[Array, " n"]:
+        """The rates of change of the states (1/s)."""
+
+    def wrenches(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Twists:
+        found = self.wrenches_with(frames[:-1], twists[:-1], frames[-1].values, t)
+        return (*found, CoordinateTwist(jnp.zeros_like(twists[-1].rates)))
+
+    def potential(self, frames: Frames) -> Scalar:
+        return jnp.zeros((), frames[0].dtype)
 
 
 class AbstractFrictionLaw(eqx.Module):
@@ -53,6 +87,10 @@ class AbstractForce(eqx.Module):
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]
+
+    def states(self) -> States | None:
+        """What it has of states of its own, for which its load is an `AbstractStatefulLoad`."""
+        return None
 
 
 class AbstractBodyForce(AbstractForce):

@@ -253,7 +253,7 @@ class _Meter:
         structure, length = solvability.structure, float(solvability.length)
         self._runs = [run if bool(run.result == RESULTS.successful) else None for run in runs]
         self.found = [np.asarray(run.multipliers) for run in self._runs if run is not None]
-        self._columns = np.where(structure.length_columns, length, 1.0)
+        self._columns = structure.column_scale(length)
         self._rows = [slice(c.start, c.stop) for c in structure.constraints]
         self._lengths = np.asarray(solvability.row_scale)
         self._descriptor = equations.descriptor

@@ -1,16 +1,27 @@
 from ._coordinates import (
     AbstractCoordinates as AbstractCoordinates,
+    FlatCoordinates as FlatCoordinates,
     PlanarPoint as PlanarPoint,
     PlanarPose as PlanarPose,
+    ProductCoordinates as ProductCoordinates,
     SpatialPoint as SpatialPoint,
     SpatialPose as SpatialPose,
     turn_matrix as turn_matrix,
 )
 from ._frame import (
+    CoordinateFrame as CoordinateFrame,
+    CoordinateTwist as CoordinateTwist,
     PlanarFrame as PlanarFrame,
     PlanarTwist as PlanarTwist,
     SpatialFrame as SpatialFrame,
     SpatialTwist as SpatialTwist,
+)
+from ._quantity import (
+    ANGLE as ANGLE,
+    LENGTH as LENGTH,
+    NUMBER as NUMBER,
+    quantities_of as quantities_of,
+    Quantity as Quantity,
 )
 from ._quaternion import (
     across_line as across_line,

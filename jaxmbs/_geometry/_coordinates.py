@@ -1,17 +1,22 @@
 """How a body's coordinates q and velocities v belong together.
 
 `qdot = N(q) v` is `rate`, and a finite step along v is `retract`. Nothing assumes that q and v
-are equally long. These are namespaces of pure functions; a kind of body names the one it uses.
+are equally long. A kind of coordinates has no numbers of its own: it is static, equal ones share
+compiled programs, and those of a body may be composed of several (`ProductCoordinates`).
 """
 
 import abc
+from collections.abc import Callable
 from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from ._quantity import ANGLE, LENGTH, NUMBER, Quantity
 from ._quaternion import (
     cross_matrix,
     quaternion_exponential,
@@ -25,49 +30,85 @@ from ._quaternion import (
 _IN_PLANE = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
-class AbstractCoordinates(abc.ABC):
-    """`nq` coordinates and `nv` velocities; `quantities` names the unit of each velocity,
-    `lengths` the coordinates that are lengths, `quaternion` those that make up one of unit
-    length, if there is one."""
+class AbstractCoordinates(eqx.Module):
+    """`nq` coordinates and `nv` velocities. Static: there is no array in them."""
 
-    nq: ClassVar[int]
-    nv: ClassVar[int]
-    quantities: ClassVar[tuple[str, ...]]
-    origin: ClassVar[tuple[float, ...]]
-    lengths: ClassVar[tuple[int, ...]]
-    quaternion: ClassVar[tuple[int, ...]]
-
-    @staticmethod
+    @property
     @abc.abstractmethod
-    def rate(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    def frame(self) -> tuple[int, int]:
+        """With how many velocities of the body's own frame they begin: of its origin along the
+        world's axes, and angular ones along its own axes."""
+
+    @property
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Of the coordinates."""
+
+    @property
+    @abc.abstractmethod
+    def measures(self) -> tuple[Quantity, ...]:
+        """What each coordinate is."""
+
+    @property
+    @abc.abstractmethod
+    def velocity_names(self) -> tuple[str, ...]:
+        """Of the velocities."""
+
+    @property
+    @abc.abstractmethod
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What each velocity is the rate of."""
+
+    @property
+    @abc.abstractmethod
+    def origin(self) -> tuple[float, ...]:
+        """Coordinates of a body at the world's origin, along the world's axes."""
+
+    @property
+    @abc.abstractmethod
+    def quaternions(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the coordinates that make up a quaternion of unit length, scalar first."""
+
+    @property
+    def posed(self) -> bool:
+        """Do the velocities tell how a frame of the body moves?"""
+        return sum(self.frame) > 0
+
+    @property
+    def nq(self) -> int:
+        """How many coordinates there are."""
+        return len(self.names)
+
+    @property
+    def nv(self) -> int:
+        """How many velocities there are."""
+        return len(self.velocity_names)
+
+    @abc.abstractmethod
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """qdot = N(q) v."""
 
-    @staticmethod
     @abc.abstractmethod
-    def retract(q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """The coordinates reached from q by the finite step; `step = 0` gives q."""
 
-    @staticmethod
     @abc.abstractmethod
-    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         """The step that leads from q to `end`: retract(q, difference(q, end)) = end."""
 
-    @staticmethod
     @abc.abstractmethod
-    def world_axes(q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         """Orthogonal: from velocities, or a displacement along them, to the same along axes that
         never turn."""
 
-    @staticmethod
     @abc.abstractmethod
-    def turning(rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         """Skew: the rate at which velocities along axes that never turn change where they are
         fixed in axes that turn with the angular velocity `rate` (rad/s, world)."""
 
-    @staticmethod
     @abc.abstractmethod
     def steady(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
     ) -> Float[Array, " nq"]:
         """q after the time t (s), if the velocities keep to axes that turn with the angular
         velocity `rate` (rad/s, world)."""
@@ -76,124 +117,135 @@ class AbstractCoordinates(abc.ABC):
 class AbstractFlatCoordinates(AbstractCoordinates):
     """Coordinates that simply add up: v = qdot."""
 
-    quaternion: ClassVar[tuple[int, ...]] = ()
+    @property
+    def origin(self) -> tuple[float, ...]:
+        return (0.0,) * self.nq
 
-    @staticmethod
-    def rate(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    @property
+    def quaternions(self) -> tuple[tuple[int, ...], ...]:
+        return ()
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return self.measures
+
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q
         return v
 
-    @staticmethod
-    def retract(q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
 
-    @staticmethod
-    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         return end - q
 
-    @staticmethod
-    def world_axes(q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         return jnp.eye(q.shape[0], dtype=q.dtype)
+
+    def steady(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
+    ) -> Float[Array, " nq"]:
+        return q + displacement_after(self.turning(rate), rate, v, t)
 
 
 class PlanarPose(AbstractFlatCoordinates):
     """q = (x, y, phi) of the centre of mass in the world."""
 
-    nq: ClassVar[int] = 3
-    nv: ClassVar[int] = 3
-    quantities: ClassVar[tuple[str, ...]] = ("length", "length", "angle")
-    origin: ClassVar[tuple[float, ...]] = (0.0, 0.0, 0.0)
-    lengths: ClassVar[tuple[int, ...]] = (0, 1)
+    frame: ClassVar[tuple[int, int]] = (2, 1)
+    names: ClassVar[tuple[str, ...]] = ("position.x", "position.y", "angle")
+    measures: ClassVar[tuple[Quantity, ...]] = (LENGTH, LENGTH, ANGLE)
+    velocity_names: ClassVar[tuple[str, ...]] = ("velocity.x", "velocity.y", "angular_velocity")
 
-    @staticmethod
-    def turning(rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         return rate[2] * jnp.asarray(_IN_PLANE, rate.dtype)
-
-    @staticmethod
-    def steady(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
-    ) -> Float[Array, " nq"]:
-        return q + displacement_after(PlanarPose.turning(rate), rate, v, t)
 
 
 class PlanarPoint(AbstractFlatCoordinates):
     """q = (x, y) of a particle."""
 
-    nq: ClassVar[int] = 2
-    nv: ClassVar[int] = 2
-    quantities: ClassVar[tuple[str, ...]] = ("length", "length")
-    origin: ClassVar[tuple[float, ...]] = (0.0, 0.0)
-    lengths: ClassVar[tuple[int, ...]] = (0, 1)
+    frame: ClassVar[tuple[int, int]] = (2, 0)
+    names: ClassVar[tuple[str, ...]] = ("position.x", "position.y")
+    measures: ClassVar[tuple[Quantity, ...]] = (LENGTH,) * 2
+    velocity_names: ClassVar[tuple[str, ...]] = ("velocity.x", "velocity.y")
 
-    @staticmethod
-    def turning(rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         return rate[2] * jnp.asarray(_IN_PLANE[:2, :2], rate.dtype)
-
-    @staticmethod
-    def steady(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
-    ) -> Float[Array, " nq"]:
-        return q + displacement_after(PlanarPoint.turning(rate), rate, v, t)
 
 
 class SpatialPoint(AbstractFlatCoordinates):
     """q = (x, y, z) of a particle."""
 
-    nq: ClassVar[int] = 3
-    nv: ClassVar[int] = 3
-    quantities: ClassVar[tuple[str, ...]] = ("length",) * 3
-    origin: ClassVar[tuple[float, ...]] = (0.0, 0.0, 0.0)
-    lengths: ClassVar[tuple[int, ...]] = (0, 1, 2)
+    frame: ClassVar[tuple[int, int]] = (3, 0)
+    names: ClassVar[tuple[str, ...]] = ("position.x", "position.y", "position.z")
+    measures: ClassVar[tuple[Quantity, ...]] = (LENGTH,) * 3
+    velocity_names: ClassVar[tuple[str, ...]] = ("velocity.x", "velocity.y", "velocity.z")
 
-    @staticmethod
-    def turning(rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         return cross_matrix(rate)
 
-    @staticmethod
-    def steady(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
-    ) -> Float[Array, " nq"]:
-        return q + displacement_after(SpatialPoint.turning(rate), rate, v, t)
+
+class FlatCoordinates(AbstractFlatCoordinates):
+    """Named coordinates that say nothing about axes: angles of joints, amplitudes of modes."""
+
+    frame: ClassVar[tuple[int, int]] = (0, 0)
+    own_names: tuple[str, ...] = eqx.field(static=True)
+    own_measures: tuple[Quantity, ...] = eqx.field(static=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.own_names
+
+    @property
+    def measures(self) -> tuple[Quantity, ...]:
+        return self.own_measures
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        return tuple(f"{name}.rate" for name in self.names)
+
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+        return jnp.zeros((self.nv,) * 2, rate.dtype)
 
 
 class SpatialPose(AbstractCoordinates):
     """q = (position in the world, unit quaternion); v = (linear in the world, angular in the
     body frame). qdot of the quaternion is e (0, w) / 2 (Shabana 2020, eq. 2.105)."""
 
-    nq: ClassVar[int] = 7
-    nv: ClassVar[int] = 6
-    quantities: ClassVar[tuple[str, ...]] = ("length",) * 3 + ("angle",) * 3
+    frame: ClassVar[tuple[int, int]] = (3, 3)
+    names: ClassVar[tuple[str, ...]] = (
+        *(f"position.{axis}" for axis in "xyz"),
+        *(f"orientation.{part}" for part in "wxyz"),
+    )
+    measures: ClassVar[tuple[Quantity, ...]] = (LENGTH,) * 3 + (NUMBER,) * 4
+    velocity_names: ClassVar[tuple[str, ...]] = (
+        *(f"velocity.{axis}" for axis in "xyz"),
+        *(f"angular_velocity.{axis}" for axis in "xyz"),
+    )
+    quantities: ClassVar[tuple[Quantity, ...]] = (LENGTH,) * 3 + (ANGLE,) * 3
     origin: ClassVar[tuple[float, ...]] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-    lengths: ClassVar[tuple[int, ...]] = (0, 1, 2)
-    quaternion: ClassVar[tuple[int, ...]] = (3, 4, 5, 6)
+    quaternions: ClassVar[tuple[tuple[int, ...], ...]] = ((3, 4, 5, 6),)
 
-    @staticmethod
-    def rate(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         angular = jnp.concatenate([jnp.zeros_like(v[:1]), v[3:]])
         return jnp.concatenate([v[:3], 0.5 * quaternion_product(q[3:], angular)])
 
-    @staticmethod
-    def retract(q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         quaternion = quaternion_product(q[3:], quaternion_exponential(step[3:]))
         quaternion = quaternion / jnp.linalg.norm(quaternion)
         return jnp.concatenate([q[:3] + step[:3], quaternion])
 
-    @staticmethod
-    def difference(q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
         relative = quaternion_product(q[3:] * np.array([1.0, -1.0, -1.0, -1.0]), end[3:])
         return jnp.concatenate([end[:3] - q[:3], quaternion_logarithm(relative)])
 
-    @staticmethod
-    def world_axes(q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         return _beside(jnp.eye(3, dtype=q.dtype), rotation_from_quaternion(q[3:]))
 
-    @staticmethod
-    def turning(rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         return _beside(cross_matrix(rate), cross_matrix(rate))
 
-    @staticmethod
     def steady(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
     ) -> Float[Array, " nq"]:
         # In axes that turn the body goes on turning about one of its own axes.
         own = rotation_from_quaternion(q[3:]).T @ rate
@@ -201,6 +253,85 @@ class SpatialPose(AbstractCoordinates):
         spun = quaternion_product(turned, quaternion_exponential(t * (v[3:] - own)))
         return jnp.concatenate(
             [q[:3] + displacement_after(cross_matrix(rate), rate, v[:3], t), spun]
+        )
+
+
+class ProductCoordinates(AbstractCoordinates):
+    """Coordinates side by side, those of `parts` in order: a pose and the modes of what it
+    carries. All else follows from the parts."""
+
+    parts: tuple[AbstractCoordinates, ...] = eqx.field(static=True)
+
+    @property
+    def frame(self) -> tuple[int, int]:
+        return self.parts[0].frame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.names)
+
+    @property
+    def measures(self) -> tuple[Quantity, ...]:
+        return tuple(measure for part in self.parts for measure in part.measures)
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.velocity_names)
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return tuple(quantity for part in self.parts for quantity in part.quantities)
+
+    @property
+    def origin(self) -> tuple[float, ...]:
+        return tuple(number for part in self.parts for number in part.origin)
+
+    @property
+    def quaternions(self) -> tuple[tuple[int, ...], ...]:
+        starts = np.cumsum([0, *(part.nq for part in self.parts)]).tolist()
+        return tuple(
+            tuple(start + place for place in places)
+            for start, part in zip(starts, self.parts, strict=False)
+            for places in part.quaternions
+        )
+
+    def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        return self._each(lambda part, x, u: part.rate(x, u), self._of_q(q), self._of_v(v))
+
+    def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
+        return self._each(lambda part, x, d: part.retract(x, d), self._of_q(q), self._of_v(step))
+
+    def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        return self._each(lambda part, x, y: part.difference(x, y), self._of_q(q), self._of_q(end))
+
+    def world_axes(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        pairs = zip(self.parts, self._of_q(q), strict=True)
+        return block_diag(*(part.world_axes(x) for part, x in pairs))
+
+    def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
+        return block_diag(*(part.turning(rate) for part in self.parts))
+
+    def steady(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], rate: Float[Array, "3"], t: Scalar
+    ) -> Float[Array, " nq"]:
+        return self._each(
+            lambda part, x, u: part.steady(x, u, rate, t), self._of_q(q), self._of_v(v)
+        )
+
+    def _of_q(self, q: Float[Array, " nq"]) -> list[Float[Array, " _"]]:
+        return jnp.split(q, np.cumsum([part.nq for part in self.parts])[:-1])
+
+    def _of_v(self, v: Float[Array, " nv"]) -> list[Float[Array, " _"]]:
+        return jnp.split(v, np.cumsum([part.nv for part in self.parts])[:-1])
+
+    def _each(
+        self,
+        function: Callable[..., Float[Array, " _"]],
+        *arguments: list[Float[Array, " _"]],
+    ) -> Float[Array, " _"]:
+        """The results of the parts, side by side."""
+        return jnp.concatenate(
+            [function(part, *own) for part, *own in zip(self.parts, *arguments, strict=True)]
         )
 
 

@@ -4,13 +4,16 @@ A joint sees nothing but frames. A frame's velocity, its twist, is derived from 
 change of the frame's own numbers, so that no body ever writes down how its markers move.
 """
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
-from ._quaternion import composed, rotated, vector_of_skew
+from ._quaternion import composed, cross_matrix, rotated, vector_of_skew
 
 
 _QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -30,6 +33,32 @@ class SpatialTwist(eqx.Module):
     angular: Vector3
 
 
+class CoordinateTwist(eqx.Module):
+    """Rates of change of a body's own coordinates; as a covector, the generalized forces."""
+
+    rates: Float[Array, " n"]
+
+
+class CoordinateFrame(eqx.Module):
+    """What a condition on a body's own coordinates sees of it in place of a frame: their values."""
+
+    values: Float[Array, " n"]
+
+    @property
+    def dimension(self) -> None:
+        """It has no place."""
+        return None
+
+    @property
+    def dtype(self) -> Any:
+        """Of its numbers."""
+        return self.values.dtype
+
+    def twist(self, rate: "CoordinateFrame") -> CoordinateTwist:
+        """Their rates, when they change at `rate`."""
+        return CoordinateTwist(rate.values)
+
+
 class PlanarFrame(eqx.Module):
     """Origin (m, world) and continuous, never wrapped, angle (rad) of planar axes."""
 
@@ -37,10 +66,30 @@ class PlanarFrame(eqx.Module):
     angle: Scalar
 
     @property
+    def dimension(self) -> int:
+        """Of the space."""
+        return 2
+
+    @property
+    def dtype(self) -> Any:
+        """Of its numbers."""
+        return self.origin.dtype
+
+    @property
     def rotation(self) -> Float[Array, "2 2"]:
         """Columns are the frame's axes in the world."""
         c, s = jnp.cos(self.angle), jnp.sin(self.angle)
         return c * np.eye(2, dtype=c.dtype) + s * _QUARTER_TURN.astype(c.dtype)
+
+    def displacements(self) -> "PlanarFrame":
+        """Changes of its numbers by a unit translation along each of the world's axes, and by a
+        unit rotation about its origin; along a leading axis."""
+        one = np.eye(3, dtype=self.dtype)
+        return jax.vmap(PlanarFrame)(jnp.asarray(one[:, :2]), jnp.asarray(one[:, 2]))
+
+    def turned(self, turn: Scalar) -> "PlanarFrame":
+        """The frame with its axes rotated by an angle (rad)."""
+        return PlanarFrame(self.origin, self.angle + turn)
 
     def twist(self, rate: "PlanarFrame") -> PlanarTwist:
         """The twist of this frame when its numbers change at `rate`."""
@@ -73,6 +122,30 @@ class SpatialFrame(eqx.Module):
 
     origin: Vector3
     rotation: Matrix3
+
+    @property
+    def dimension(self) -> int:
+        """Of the space."""
+        return 3
+
+    @property
+    def dtype(self) -> Any:
+        """Of its numbers."""
+        return self.origin.dtype
+
+    def displacements(self) -> "SpatialFrame":
+        """Changes of its numbers by a unit translation along each of the world's axes, and by a
+        unit rotation about each of them through its origin; along a leading axis."""
+        one, none = np.eye(3, dtype=self.dtype), np.zeros((3, 3), self.dtype)
+        turns = jnp.stack(
+            [composed(cross_matrix(axis), self.rotation) for axis in jnp.asarray(one)]
+        )
+        still = np.zeros((3, 3, 3), self.dtype)
+        return jax.vmap(SpatialFrame)(jnp.concatenate([one, none]), jnp.concatenate([still, turns]))
+
+    def turned(self, turn: Matrix3) -> "SpatialFrame":
+        """The frame with its axes rotated in themselves by a matrix."""
+        return SpatialFrame(self.origin, self.rotation @ turn)
 
     def twist(self, rate: "SpatialFrame") -> SpatialTwist:
         """The twist of this frame when its numbers change at `rate` (Rdot = (w x) R)."""

@@ -155,8 +155,8 @@ def is_closed(residual: Float[Array, " geometric"]) -> BoolScalar:
 def open_constraints(
     system: AbstractSystem, residual: Float[Array, " geometric"]
 ) -> list[tuple[str, float, str]]:
-    """Joints and drivers that are not closed, the worst first: name, largest residual, unit
-    ("m" or "rad"). Concrete arguments only."""
+    """Joints and drivers that are not closed, the worst first: name, largest residual, its
+    unit. Concrete arguments only."""
     return open_in(system.structure, float(system.characteristic_length()), residual)
 
 
@@ -164,14 +164,13 @@ def open_in(
     structure: Structure, length: float, residual: Float[Array, " geometric"]
 ) -> list[tuple[str, float, str]]:
     """`open_constraints` of a system of this structure and characteristic length."""
-    scaled = np.abs(np.asarray(residual))
+    scaled, scale = np.abs(np.asarray(residual)), structure.residual_scale(length)
     worst: dict[str, tuple[float, float, str]] = {}
     for value, row in zip(scaled, structure.geometric_rows, strict=True):
         if value <= CLOSED:
             continue
         name = structure.constraints[structure.row_owner[row]].name
-        is_length = bool(structure.length_rows[row])
-        entry = (value, value * length if is_length else value, "m" if is_length else "rad")
+        entry = (value, value * scale[row], structure.rows[row].quantity.unit)
         worst[name] = max(worst.get(name, entry), entry)
     order = sorted(worst.items(), key=lambda item: -item[1][0])
     return [(name, amount, unit) for name, (_, amount, unit) in order]
@@ -224,7 +223,7 @@ def _end_of_branch(
     wanted = np.asarray(system.driver_readings(start, t))[2]
     ends = []
     for row in np.flatnonzero(structure.driven & (np.abs(led) > CLOSED)):
-        unit = "m" if structure.length_rows[row] else "rad"
+        unit = structure.rows[row].quantity.unit
         value = wanted[row] + (1 - part) * led[row]
         ends.append(f"{structure.row_names[row]!r} at {value:.6g} {unit} of {wanted[row]:.6g}")
     before, there = (np.asarray(scaled_geometric_matrix(system, q, t)) for q in (start, assembly.q))
@@ -242,13 +241,13 @@ def _least_residual(
     not close is from closing. A globalised method, as the smallest residual is not zero."""
 
     def residual(step: Float[Array, " nv"], _: None) -> Float[Array, " geometric"]:
-        return system.scaled_residual(system.retract(q, length * step), t)
+        return system.scaled_residual(system.retract(q, unit * step), t)
 
-    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
     step = optx.least_squares(
         residual,
         optx.LevenbergMarquardt(1e-10, 1e-10),
-        jnp.zeros_like(length),
+        jnp.zeros_like(unit),
         max_steps=1000,
         throw=False,
     ).value
@@ -274,7 +273,7 @@ def _assemble(
     result = RESULTS.where(is_closed(residual), result, RESULTS.assembly_did_not_close)
     result = RESULTS.where(way.ended, RESULTS.assembly_branch_ended, result)
     result = RESULTS.where(valid, result, RESULTS.state_not_valid)
-    square = 2 * system.kinetic_energy(q, system.difference(q, end))
+    square = 2 * system.kinetic_energy(q, system.difference(q, end), t)
     moved = square > 0
     distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1.0)), 0.0)
     distance = jnp.where(valid, distance, jnp.nan)

@@ -171,8 +171,8 @@ def driver_way(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Flo
     angle of the start, without whole turns; up to a quarter of one is the shorter way round."""
     excess, now, wanted = system.driver_readings(q, t)
     full, whole = 2 * np.pi, now - wanted
-    lengths = system.structure.length_rows
-    short = (jnp.abs(excess) <= np.pi / 2) | lengths | (jnp.abs(excess) > np.pi)
+    angles = system.structure.angle_rows
+    short = (jnp.abs(excess) <= np.pi / 2) | ~angles | (jnp.abs(excess) > np.pi)
     return jnp.where(short, excess, whole - full * jnp.trunc(whole / full))
 
 
@@ -180,9 +180,8 @@ def _begin(problem: Problem) -> _Start:
     system, structure = problem.system, problem.system.structure
     excess = system.driver_readings(problem.q, problem.t)[0]
     unit = unit_of(problem)
-    length = jnp.max(jnp.where(structure.length_columns, unit, 0.0), initial=0.0)
-    scaled = jnp.abs(excess) / jnp.where(structure.length_rows, length, 1.0)
-    angles = structure.driven & ~structure.length_rows
+    scaled = jnp.abs(excess) / system.residual_scale()
+    angles = structure.driven & structure.angle_rows
     turns = jnp.asarray(np.where(angles, 2 * np.pi, 0.0), excess.dtype)
     led = driver_way(system, problem.q, problem.t)
     return _Start(excess, led, turns, unit, jnp.max(scaled) > CLOSED)
@@ -213,7 +212,7 @@ def _task(
 
     rates = jax.vmap(along)(jnp.stack([at, other]))
     # At first random rates of all rows, which move most what is nearly singular.
-    rate = jnp.where(state.turns == 0, _random_rates(problem, start), rates[0] - rates[1])
+    rate = jnp.where(state.turns == 0, _random_rates(problem), rates[0] - rates[1])
     rate = jnp.where(stage == _COMPARE, rate, -start.led)
     held = jnp.where(stage == _LEAD, (1 - s) * start.led, start.open)
     steps = jnp.where(stage == _LEAD, _CORRECTIONS, 2 * max_steps)
@@ -237,12 +236,11 @@ def _predicted(state: _State) -> tuple[Scalar, Float[Array, " nv"]]:
     return s, step * (state.slope + (state.last + step) * state.bend)
 
 
-def _random_rates(problem: Problem, start: _Start) -> Float[Array, " rows"]:
+def _random_rates(problem: Problem) -> Float[Array, " rows"]:
     """Random rates of the geometric rows, always the same."""
-    structure = problem.system.structure
+    system, structure = problem.system, problem.system.structure
     normal = np.random.default_rng(0).normal(size=len(structure.rows)) * structure.geometric
-    length = jnp.max(jnp.where(structure.length_columns, start.unit, 0.0), initial=0.0)
-    return jnp.asarray(normal) * jnp.where(structure.length_rows, length, 1.0)
+    return jnp.asarray(normal) * system.residual_scale()
 
 
 def _length(start: _Start, u: Float[Array, " nv"]) -> Scalar:

@@ -34,6 +34,6 @@ def scaled_geometric_matrix(
     structure, length = system.structure, system.characteristic_length()
     rest = jnp.zeros((structure.nv,), q.dtype)
     matrix = system.constraint_matrix(q, rest, t)[structure.geometric_rows]
-    rows = jnp.where(structure.length_rows[structure.geometric_rows], length, 1.0)
-    columns = jnp.where(structure.length_columns, length, 1.0)
+    rows = structure.residual_scale(length)[structure.geometric_rows]
+    columns = structure.column_scale(length)
     return matrix * columns[None, :] / rows[:, None]

@@ -39,7 +39,7 @@ def assemble_least_squares(
 
     **Returns:** q (nq,), and `RESULTS.least_squares_not_found` where steps do not end.
     """
-    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
 
     def going(here: tuple[Array, Array, Array, Array]) -> BoolScalar:
         _, moved, before, count = here
@@ -49,7 +49,7 @@ def assemble_least_squares(
         q, moved, _, count = here
         u, s, vt = leading(scaled_geometric_matrix(system, q, t), rank)
         step = -vt.T @ ((u.T @ system.scaled_residual(q, t)) / s)
-        return system.retract(q, length * step), jnp.linalg.norm(step), moved, count + 1
+        return system.retract(q, unit * step), jnp.linalg.norm(step), moved, count + 1
 
     far = jnp.asarray(jnp.inf, q.dtype)
     end, moved, before, _ = lax.while_loop(going, step, (q, far, far, jnp.asarray(0)))

@@ -123,19 +123,20 @@ class Point(NamedTuple):
 def distance_of(problem: Problem, q: Float[Array, " nq"]) -> Scalar:
     """f(q) = 1/2 d^T M(q0) d."""
     system = problem.system
-    return system.kinetic_energy(problem.q, system.difference(problem.q, q))
+    return system.kinetic_energy(problem.q, system.difference(problem.q, q), problem.t)
 
 
 def unit_of(problem: Problem) -> Float[Array, " nv"]:
-    """A motion of all bodies by one characteristic length or one radian."""
+    """A motion of all velocities by what counts as one of each: one characteristic length, one
+    radian."""
     system = problem.system
-    return jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    return system.column_scale()
 
 
 def size_of(problem: Problem) -> Scalar:
     """The length of that motion in the metric of M(q0), for one velocity: what lengths of steps
     and slopes are relative to."""
-    energy = problem.system.kinetic_energy(problem.q, unit_of(problem))
+    energy = problem.system.kinetic_energy(problem.q, unit_of(problem), problem.t)
     return jnp.sqrt(2 * energy / problem.system.structure.nv)
 
 

@@ -1,9 +1,14 @@
 from ._block_kkt_matrices import (
     BlockKKTMatrices as BlockKKTMatrices,
+    BodyBlocks as BodyBlocks,
+    SlotBlocks as SlotBlocks,
+)
+from ._block_layout import (
     ConstraintBlock as ConstraintBlock,
     Layout as Layout,
     layout_of as layout_of,
     Pattern as Pattern,
+    sizes_of as sizes_of,
 )
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._constrained import constrained as constrained

@@ -7,13 +7,11 @@ hub stays in the matrix as a vertex of its own, by the quasi-definite form
     [ S' + mu I   C_b  ] [ lambda ]   [ r ]
     [ C_b^T      -M_b  ] [ y      ] = [ 0 ],        S' = S without the hub's part.
 
-All arrays have the slots (one constraint on one moving body), the bodies or the pairs of slots
-as their last axis, along which the arithmetic runs.
+Blocks of like size stand in one array, with the slots (one constraint on one moving body), the
+bodies or the pairs of slots as its last axis, along which the arithmetic runs.
 """
 
-import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,50 +20,18 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
-from .._indices import Indices
 from . import _multifrontal
+from ._block_layout import Layout
 from ._gathering import gather
 from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
-from ._multifrontal import Elimination, LevelFactor
+from ._multifrontal import LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._sums import sum_along, sum_of_products
 
 
-# A body with more slots than this becomes a vertex of the graph.
-_HUB = 8
-
-
-class ConstraintBlock(NamedTuple):
-    """One constraint's block on one moving body: its rows, the body, the body's columns."""
-
-    rows: tuple[int, ...]
-    body: int
-
-
-class Pattern(NamedTuple):
-    """Everything that decides how blocks are combined; equal patterns share one `Layout`."""
-
-    slots: tuple[ConstraintBlock, ...]
-    bodies: tuple[tuple[int, ...], ...]
-    rows: int
-
-
-class Layout(eqx.Module):
-    """Index maps of a pattern, and the order of elimination.
-
-    Indices (0 means a zero that stands in front): `slot_row` (r, slots) into rows;
-    `slot_column` (c, slots) and `body_column` (c, bodies) into columns; `slot_body` (slots,);
-    `row_slot` (k, rows) into (r, slots); `column_slot` (k, nv) into (c, slots) of ordinary
-    bodies; `column_body` (nv,) into (c, bodies), without a zero; `first`, `second` (pairs,):
-    slots of different constraints on one body; `constraint_row` (r, constraints) into rows;
-    `constraint_slot` (k, r, r, constraints) into (r, r, slots) of ordinary bodies; `hub_slot`,
-    `hub_body`: slots on hubs, hubs; `hub_column` (c, hubs).
-    """
-
-    indices: Indices = eqx.field(static=True)
-    elimination: Elimination
-    rows: int = eqx.field(static=True)
-    columns: int = eqx.field(static=True)
+# One array for each bucket: (r, c, slots), and (c, c, bodies).
+SlotBlocks = tuple[Float[Array, "_ _ _"], ...]
+BodyBlocks = tuple[Float[Array, "_ _ _"], ...]
 
 
 class BlockFactor(AbstractFactor):
@@ -84,11 +50,12 @@ class BlockFactor(AbstractFactor):
 
 
 class BlockKKTMatrices(AbstractKKTMatrices):
-    """Blocks of C (r, c, slots), of M and of its inverse (c, c, bodies), padded with zeros."""
+    """Blocks of C (r, c, slots), of M and of its inverse (c, c, bodies), padded with zeros, in the
+    buckets of the layout."""
 
-    constraint_blocks: Float[Array, "r c slots"]
-    mass_blocks: Float[Array, "c c bodies"]
-    inverse_blocks: Float[Array, "c c bodies"]
+    constraint_blocks: SlotBlocks
+    mass_blocks: BodyBlocks
+    inverse_blocks: BodyBlocks
     layout: Layout
 
     @property
@@ -101,48 +68,75 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return self._by_body(self.inverse_blocks, force)
 
-    def _by_body(
-        self, blocks: Float[Array, "c c bodies"], v: Float[Array, " nv"]
-    ) -> Float[Array, " nv"]:
-        parts = _gather_or_zero(v, self.layout.indices["body_column"])
-        product = sum_of_products(blocks, parts[None], 1)
-        return gather(product.ravel(), self.layout.indices["column_body"])
+    def _by_body(self, blocks: BodyBlocks, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        products = [
+            sum_of_products(own, _gather_or_zero(v, bucket["column"])[None], 1)
+            for own, bucket in zip(blocks, self.layout.bodies, strict=True)
+        ]
+        return gather(_flat(products, v), self.layout.indices["column_body"])
 
     def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        parts = _gather_or_zero(v, self.layout.indices["slot_column"])
-        blocks = self.constraint_blocks
-        product = sum_of_products(blocks, parts[None], 1)
-        return _sum_of(product, self.layout.indices["row_slot"])
+        products = [
+            sum_of_products(own, _gather_or_zero(v, bucket.indices["column"])[None], 1)
+            for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
+        ]
+        return _sum_of(_flat(products, v), self.layout.indices["row_slot"])
 
     def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        indices = self.layout.indices
-        parts = _gather_or_zero(multipliers, indices["slot_row"])
-        blocks = self.constraint_blocks
-        if not len(parts):
+        if not self.constraint_blocks:
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
-        product = sum_of_products(blocks, parts[:, None], 0)
-        total = _sum_of(product, indices["column_slot"])
-        if indices["hub_body"].size:
-            own = indices["slot_body"][indices["hub_slot"]] == indices["hub_body"][:, None]
-            sums = jnp.sum(gather(product, indices["hub_slot"])[:, None] * own[None], axis=-1)
-            total = total + _gather_or_zero(sums.ravel(), indices["column_hub"])
+        products = [
+            sum_of_products(own, _gather_or_zero(multipliers, bucket.indices["row"])[:, None], 0)
+            for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
+        ]
+        total = _sum_of(_flat(products, multipliers), self.layout.indices["column_slot"])
+        if not self._has_hubs:
+            return total
+        sums = [
+            self._on_hubs(number, bucket["place"], products)
+            for number, bucket in enumerate(self.layout.hub_bodies)
+        ]
+        return total + _gather_or_zero(_flat(sums, total), self.layout.indices["column_hub"])
+
+    @property
+    def _has_hubs(self) -> bool:
+        return any(bucket["place"].size for bucket in self.layout.hub_bodies)
+
+    def _on_hubs(
+        self, number: int, hubs: Int[np.ndarray, " hubs"], products: Sequence[Float[Array, "_ _"]]
+    ) -> Float[Array, "c hubs"]:
+        """The sums of what the slots on each hub in this bucket of bodies give."""
+        width = self.layout.bodies[number]["column"].shape[0]
+        total = jnp.zeros((width, len(hubs)), products[0].dtype)
+        for bucket, on, part in zip(
+            self.layout.slots, self.layout.hub_slots, products, strict=True
+        ):
+            if bucket.bodies == number and on["place"].size:
+                own = bucket.indices["body"][on["place"]] == hubs[:, None]
+                total += jnp.sum(gather(part, on["place"])[:, None] * own[None], axis=-1)
         return total
 
     def mask_rows(self, rows: RowMask) -> "BlockKKTMatrices":
-        mask = jnp.asarray(rows, self.constraint_blocks.dtype)
-        kept = _gather_or_zero(mask, self.layout.indices["slot_row"])
-        blocks = jnp.where(kept[:, None] > 0, self.constraint_blocks, 0.0)
-        return eqx.tree_at(lambda d: d.constraint_blocks, self, blocks)
+        masked = []
+        for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
+            kept = _gather_or_zero(jnp.asarray(rows, own.dtype), bucket.indices["row"])
+            masked.append(jnp.where(kept[:, None] > 0, own, 0.0))
+        return eqx.tree_at(lambda d: d.constraint_blocks, self, tuple(masked))
 
-    def _half(self) -> Float[Array, "r c slots"]:
+    def _half(self) -> SlotBlocks:
         """The blocks of C M^-1."""
-        inverse = gather(self.inverse_blocks, self.layout.indices["slot_body"])
-        return sum_of_products(self.constraint_blocks[:, :, None], inverse[None], 1)
+        found = []
+        for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
+            inverse = gather(self.inverse_blocks[bucket.bodies], bucket.indices["body"])
+            found.append(sum_of_products(own[:, :, None], inverse[None], 1))
+        return tuple(found)
 
-    def _diagonal(self, half: Float[Array, "r c slots"]) -> Float[Array, " rows"]:
-        blocks = self.constraint_blocks
-        by_row = sum_of_products(half, blocks, 1)
-        return _sum_of(by_row, self.layout.indices["row_slot"])
+    def _diagonal(self, half: SlotBlocks) -> Float[Array, " rows"]:
+        by_row = [
+            sum_of_products(first, second, 1)
+            for first, second in zip(half, self.constraint_blocks, strict=True)
+        ]
+        return _sum_of(_flat(by_row, self.mass_blocks[0]), self.layout.indices["row_slot"])
 
     def row_scale(self) -> Float[Array, " rows"]:
         diagonal = self._diagonal(self._half())
@@ -150,69 +144,95 @@ class BlockKKTMatrices(AbstractKKTMatrices):
 
     @eqx.filter_jit
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
-        indices = self.layout.indices
-        half, blocks = self._half(), self.constraint_blocks
+        layout, half = self.layout, self._half()
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = _gather_or_zero(1 / scale, indices["slot_row"])
-        left = half * by_slot[:, None]
-        right = blocks * by_slot[:, None]
-        first, second = gather(left, indices["first"]), gather(right, indices["second"])
-        pairs = sum_of_products(first[:, None], second[None], 2)
+        by_slot = [_gather_or_zero(1 / scale, bucket.indices["row"]) for bucket in layout.slots]
+        left = tuple(x * own[:, None] for x, own in zip(half, by_slot, strict=True))
+        blocks = zip(self.constraint_blocks, by_slot, strict=True)
+        right = tuple(x * own[:, None] for x, own in blocks)
+        pairs = []
+        for bucket in layout.pairs:
+            first = gather(left[bucket.first], bucket.indices["first"])
+            second = gather(right[bucket.second], bucket.indices["second"])
+            pairs.append(sum_of_products(first[:, None], second[None], 2))
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
-        values = [self._own_blocks(left, right, shift), pairs.ravel(), *self._hub_values(right)]
-        levels = _multifrontal.factor(self.layout.elimination, jnp.concatenate(values))
-        return BlockFactor(scale, levels, self.layout)
+        values = [*self._own_blocks(left, right, shift), *pairs, *self._hub_values(right)]
+        levels = _multifrontal.factor(layout.elimination, _flat(values, scale))
+        return BlockFactor(scale, levels, layout)
 
     def _own_blocks(
         self,
-        left: Float[Array, "r c slots"],
-        right: Float[Array, "r c slots"],
+        left: SlotBlocks,
+        right: SlotBlocks,
         shift: Float[Array, " rows"],
-    ) -> Float[Array, " values"]:
+    ) -> list[Float[Array, "_ _ _"]]:
         """The blocks of the constraints with themselves, summed over their bodies, shifted."""
-        indices = self.layout.indices
-        by_slot = sum_of_products(left[:, None], right[None], 2)
-        blocks = _sum_of(by_slot, indices["constraint_slot"])
-        identity = np.eye(blocks.shape[0])[:, :, None]
-        return (blocks + identity * _gather_or_zero(shift, indices["constraint_row"])[None]).ravel()
+        products = [
+            sum_of_products(first[:, None], second[None], 2)
+            for first, second in zip(left, right, strict=True)
+        ]
+        flat, found = _flat(products, shift), []
+        for bucket in self.layout.constraints:
+            blocks = _sum_of(flat, bucket["slot"])
+            identity = np.eye(blocks.shape[0])[:, :, None]
+            found.append(blocks + identity * _gather_or_zero(shift, bucket["row"])[None])
+        return found
 
-    def _hub_values(self, scaled: Float[Array, "r c slots"]) -> list[Float[Array, " values"]]:
+    def _hub_values(self, scaled: SlotBlocks) -> list[Float[Array, "..."]]:
         """Coupling blocks and -M of the hubs, whose unknowns are scaled by the roots of the
         diagonal of M."""
-        indices = self.layout.indices
-        if not indices["hub_body"].size:
+        layout = self.layout
+        if not self._has_hubs:
             return []
-        mass = gather(self.mass_blocks, indices["hub_body"])
-        diagonal = jnp.diagonal(mass).T
-        size = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        hubs = np.searchsorted(indices["hub_body"], indices["slot_body"][indices["hub_slot"]])
-        coupling = gather(scaled, indices["hub_slot"]) / gather(size, hubs)[None]
-        return [coupling.ravel(), -(mass / size[:, None] / size[None]).ravel()]
+        masses, sizes, couplings = [], {}, []
+        for number, (blocks, on) in enumerate(
+            zip(self.mass_blocks, layout.hub_bodies, strict=True)
+        ):
+            if on["place"].size:
+                mass = gather(blocks, on["place"])
+                diagonal = jnp.diagonal(mass).T
+                size = sizes[number] = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+                masses.append(-(mass / size[:, None] / size[None]))
+        for own, bucket, on in zip(scaled, layout.slots, layout.hub_slots, strict=True):
+            if on["place"].size:
+                hubs = layout.hub_bodies[bucket.bodies]["place"]
+                which = np.searchsorted(hubs, bucket.indices["body"][on["place"]])
+                size = gather(sizes[bucket.bodies], which)
+                couplings.append(gather(own, on["place"]) / size[None])
+        return [*couplings, *masses]
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
-        layout = self.layout
-        by_slot = _gather_or_zero(columns, layout.indices["slot_column"])
-        scaled = self.constraint_blocks * by_slot[None]
-        return block_null_projector(
-            scaled, layout.indices, layout.elimination, sets, regularisation
+        scaled = tuple(
+            own * _gather_or_zero(columns, bucket.indices["column"])[None]
+            for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
         )
+        return block_null_projector(scaled, self.layout, sets, regularisation)
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
-        place = self.layout.indices["body_column"]
         size = self.layout.columns + 1
-        matrix = jnp.zeros((size, size), self.mass_blocks.dtype)
-        matrix = matrix.at[place[:, None], place[None]].add(self.mass_blocks)
+        matrix = jnp.zeros((size, size), self.mass_blocks[0].dtype)
+        for own, bucket in zip(self.mass_blocks, self.layout.bodies, strict=True):
+            place = bucket["column"]
+            matrix = matrix.at[place[:, None], place[None]].add(own)
         return matrix[1:, 1:]
 
     def constraint_matrix(self) -> Float[Array, "rows nv"]:
-        row, column = self.layout.indices["slot_row"], self.layout.indices["slot_column"]
         shape = (self.layout.rows + 1, self.layout.columns + 1)
-        matrix = jnp.zeros(shape, self.constraint_blocks.dtype)
-        matrix = matrix.at[row[:, None], column[None]].add(self.constraint_blocks)
+        matrix = jnp.zeros(shape, self.mass_blocks[0].dtype)
+        for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
+            row, column = bucket.indices["row"], bucket.indices["column"]
+            matrix = matrix.at[row[:, None], column[None]].add(own)
         return matrix[1:, 1:]
+
+
+def _flat(parts: Sequence[Float[Array, "..."]], like: Array) -> Float[Array, " entries"]:
+    """The entries of arrays, one array behind the other."""
+    if len(parts) == 1:
+        return parts[0].ravel()
+    return jnp.concatenate([jnp.zeros((0,), like.dtype), *(part.ravel() for part in parts)])
 
 
 def _gather_or_zero(
@@ -236,188 +256,3 @@ def _sum_of(values: Float[Array, "*given"], places: np.ndarray) -> Float[Array, 
     # Kept apart, as in `_multifrontal.gathered`.
     parts = lax.optimization_barrier(_gather_or_zero(values.ravel(), places))
     return sum_along(parts, 0, apart=False)
-
-
-@functools.lru_cache(maxsize=128)
-def layout_of(pattern: Pattern) -> Layout:
-    """The index maps and the order of elimination of a pattern; made once for each."""
-    on_body: list[list[int]] = [[] for _ in pattern.bodies]
-    for s, slot in enumerate(pattern.slots):
-        on_body[slot.body].append(s)
-    hubs = [b for b, members in enumerate(on_body) if len(members) > _HUB]
-    pairs = [
-        (first, second)
-        for b, members in enumerate(on_body)
-        if b not in hubs
-        for i, first in enumerate(members)
-        for second in members[:i]
-    ]
-    indices = Indices(
-        **_slot_indices(pattern, hubs),
-        **_body_indices(pattern, hubs),
-        **_constraint_indices(pattern, hubs),
-        first=np.array([p[0] for p in pairs], dtype=np.int32),
-        second=np.array([p[1] for p in pairs], dtype=np.int32),
-        hub_slot=np.array([s for b in hubs for s in on_body[b]], dtype=np.int32),
-        hub_body=np.array(hubs, dtype=np.int32),
-    )
-    nv = sum(len(columns) for columns in pattern.bodies)
-    return Layout(indices, _elimination(pattern, pairs, hubs), pattern.rows, nv)
-
-
-def _padding(pattern: Pattern) -> tuple[int, int]:
-    """Rows and columns of a padded block."""
-    return (
-        max((len(slot.rows) for slot in pattern.slots), default=0),
-        max((len(columns) for columns in pattern.bodies), default=0),
-    )
-
-
-def _slot_indices(pattern: Pattern, hubs: Sequence[int]) -> dict[str, np.ndarray]:
-    slots, (r, c) = pattern.slots, _padding(pattern)
-    slot_row = np.zeros((r, len(slots)), dtype=np.int32)
-    slot_column = np.zeros((c, len(slots)), dtype=np.int32)
-    row_slot: list[list[int]] = [[] for _ in range(pattern.rows)]
-    column_slot: list[list[int]] = [[] for columns in pattern.bodies for _ in columns]
-    for s, slot in enumerate(slots):
-        columns = pattern.bodies[slot.body]
-        slot_row[: len(slot.rows), s] = np.array(slot.rows, dtype=np.int32) + 1
-        slot_column[: len(columns), s] = np.array(columns) + 1
-        for i, row in enumerate(slot.rows):
-            row_slot[row].append(i * len(slots) + s + 1)
-        for j, column in enumerate(columns):
-            if slot.body not in hubs:
-                column_slot[column].append(j * len(slots) + s + 1)
-    return {
-        "slot_row": slot_row,
-        "slot_column": slot_column,
-        "slot_body": np.array([slot.body for slot in slots], dtype=np.int32),
-        "row_slot": _columns_of(row_slot),
-        "column_slot": _columns_of(column_slot),
-    }
-
-
-def _body_indices(pattern: Pattern, hubs: Sequence[int]) -> dict[str, np.ndarray]:
-    bodies, (_, c) = pattern.bodies, _padding(pattern)
-    body_column = np.zeros((c, len(bodies)), dtype=np.int32)
-    column_body = np.zeros(sum(len(columns) for columns in bodies), dtype=np.int32)
-    column_hub = np.zeros_like(column_body)
-    for b, columns in enumerate(bodies):
-        body_column[: len(columns), b] = np.array(columns) + 1
-        column_body[list(columns)] = np.arange(len(columns)) * len(bodies) + b
-        if b in hubs:
-            places = np.arange(len(columns)) * len(hubs) + hubs.index(b)
-            column_hub[list(columns)] = places + 1
-    return {"body_column": body_column, "column_body": column_body, "column_hub": column_hub}
-
-
-def _constraints(pattern: Pattern) -> dict[tuple[int, ...], list[int]]:
-    """The slots of each constraint, by its rows."""
-    found: dict[tuple[int, ...], list[int]] = {}
-    for s, slot in enumerate(pattern.slots):
-        found.setdefault(slot.rows, []).append(s)
-    return found
-
-
-def _constraint_indices(pattern: Pattern, hubs: Sequence[int]) -> dict[str, np.ndarray]:
-    constraints, (r, _) = _constraints(pattern), _padding(pattern)
-    ordinary = [
-        [s for s in slots if pattern.slots[s].body not in hubs] for slots in constraints.values()
-    ]
-    row = np.zeros((r, len(constraints)), dtype=np.int32)
-    deepest = max((len(slots) for slots in ordinary), default=0)
-    slot = np.zeros((deepest, r, r, len(constraints)), dtype=np.int32)
-    corner = np.arange(r * r).reshape(r, r) * len(pattern.slots) + 1
-    for n, (rows, slots) in enumerate(zip(constraints, ordinary, strict=True)):
-        row[: len(rows), n] = np.array(rows, dtype=np.int32) + 1
-        for k, s in enumerate(slots):
-            slot[k, :, :, n] = corner + s
-    return {"constraint_row": row, "constraint_slot": slot}
-
-
-def _elimination(
-    pattern: Pattern, pairs: Sequence[tuple[int, int]], hubs: Sequence[int]
-) -> Elimination:
-    """The order in which S, with the hubs beside it, is eliminated. Constraints on the same
-    bodies (a joint and its driver) make one vertex."""
-    slots, (r, _) = pattern.slots, _padding(pattern)
-    constraints = _constraints(pattern)
-    sources: dict[tuple[int, int], list[int]] = {}
-    for n, rows in enumerate(constraints):
-        for i, a in enumerate(rows):
-            for k, b in enumerate(rows):
-                sources[a, b] = [(i * r + k) * len(constraints) + n]
-    start = r * r * len(constraints)
-    for p, (first, second) in enumerate(pairs):
-        for i, a in enumerate(slots[first].rows):
-            for k, b in enumerate(slots[second].rows):
-                place = start + (i * r + k) * len(pairs) + p
-                sources.setdefault((a, b), []).append(place)
-                sources.setdefault((b, a), []).append(place)
-    end = start + r * r * len(pairs)
-    bodies = {rows: {slots[s].body for s in own} for rows, own in constraints.items()}
-    members: dict[tuple[frozenset[int], int], list[int]] = {}
-    for number, (rows, on) in enumerate(bodies.items()):
-        # Constraints on hubs alone are not coupled to each other.
-        apart = number if on <= set(hubs) else -1
-        members.setdefault((frozenset(on), apart), []).extend(rows)
-    vertices, touched = [sorted(rows) for rows in members.values()], [on for on, _ in members]
-    _add_hubs(pattern, hubs, end, sources, vertices, touched)
-    meeting: dict[int, list[int]] = {}
-    for vertex, on in enumerate(touched):
-        for body in on:
-            meeting.setdefault(body, []).append(vertex)
-    hub_vertex = {b: len(members) + h for h, b in enumerate(hubs)}
-    graph: dict[int, set[int]] = {vertex: set() for vertex in range(len(vertices))}
-    for body, group in meeting.items():
-        for vertex in group:
-            if body not in hub_vertex:
-                graph[vertex] |= set(group) - {vertex}
-            elif vertex != hub_vertex[body]:
-                graph[vertex].add(hub_vertex[body])
-                graph[hub_vertex[body]].add(vertex)
-    neighbours = {vertex: frozenset(near) for vertex, near in graph.items()}
-    return _multifrontal.plan(vertices, neighbours, sources)
-
-
-def _add_hubs(
-    pattern: Pattern,
-    hubs: Sequence[int],
-    end: int,
-    sources: dict[tuple[int, int], list[int]],
-    vertices: list[list[int]],
-    touched: list[frozenset[int]],
-) -> None:
-    """Unknowns and entries of the hubs, whose values stand from `end` on."""
-    slots, (r, c) = pattern.slots, _padding(pattern)
-    on_hubs = [s for b in hubs for s, slot in enumerate(slots) if slot.body == b]
-    first_unknown = {}
-    unknown = pattern.rows
-    for b in hubs:
-        first_unknown[b] = unknown
-        vertices.append(list(range(unknown, unknown + len(pattern.bodies[b]))))
-        touched.append(frozenset([b]))
-        unknown += len(pattern.bodies[b])
-    for place, s in enumerate(on_hubs):
-        start = first_unknown[slots[s].body]
-        for i, row in enumerate(slots[s].rows):
-            for j in range(len(pattern.bodies[slots[s].body])):
-                where = end + (i * c + j) * len(on_hubs) + place
-                sources.setdefault((row, start + j), []).append(where)
-                sources.setdefault((start + j, row), []).append(where)
-    end += r * c * len(on_hubs)
-    for h, b in enumerate(hubs):
-        size = len(pattern.bodies[b])
-        for i in range(size):
-            for j in range(size):
-                where = end + (i * c + j) * len(hubs) + h
-                sources[first_unknown[b] + i, first_unknown[b] + j] = [where]
-
-
-def _columns_of(lists: Sequence[Sequence[int]]) -> np.ndarray:
-    """Lists as columns, filled up with zeros."""
-    longest = max((len(some) for some in lists), default=0)
-    result = np.zeros((longest, len(lists)), dtype=np.int32)
-    for i, some in enumerate(lists):
-        result[: len(some), i] = some
-    return result

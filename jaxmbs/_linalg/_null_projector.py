@@ -14,18 +14,20 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
-from .._indices import Indices
+from ._block_layout import Layout
 from ._cholesky import cholesky, cholesky_solve
-from ._multifrontal import Elimination
 from ._scaling import normalise_rows
 from ._selected_inverse import in_order, selected_inverse
 from ._selection import select, Selection
 from ._states_last import apart, rows_at, states_last
-from ._sums import sum_along, sum_of_terms
+from ._sums import sum_along, sum_of_products, sum_of_terms
 
 
 # Sets of rows, each within one constraint.
 Rows = tuple[tuple[int, ...], ...]
+
+# Sums over at most this many columns are written out.
+_WRITTEN_OUT = 16
 
 # The multiples of mu.
 _SHIFTS = (1.0, 0.5)
@@ -70,33 +72,32 @@ def dense_null_projector(
 
 
 def block_null_projector(
-    blocks: Float[Array, "r c slots"],
-    indices: Indices,
-    elimination: Elimination,
+    blocks: tuple[Float[Array, "_ _ _"], ...],
+    layout: Layout,
     sets: Rows,
     regularisation: RealScalarLike,
 ) -> NullProjector:
-    """From C in the blocks, and with the layout, of a `BlockKKTMatrices`."""
-    selection = select(elimination, sets)
-    own = _own_products(indices["slot_row"], sets)
+    """From C in the blocks of a `BlockKKTMatrices`, and its layout."""
+    selection = select(layout.elimination, sets)
+    own = _own_products(layout, sets)
     if not sets:
-        none = jnp.zeros((2, 0, 0, 0), blocks.dtype)
+        none = jnp.zeros((2, 0, 0, 0), float)
         return NullProjector(none[0], none, none.reshape(2, 0), none.sum((1, 2, 3)))
 
-    def at_states(blocks: Float[Array, "r c slots states"]) -> tuple[Float[Array, "..."], ...]:
-        unit = _unit_rows(blocks, indices)
-        products = _along_columns(unit, unit)
-        values = _values(unit, products, indices, regularisation)
+    def at_states(*blocks: Float[Array, "_ _ _ states"]) -> tuple[Float[Array, "..."], ...]:
+        unit = _unit_rows(blocks, layout)
+        products = _flat([_along_columns(x, x) for x in unit])
+        values = _values(unit, products, layout, regularisation)
         both = selected_inverse(selection, values)
-        states = blocks.shape[-1]
+        states = values.shape[-1] // len(_SHIFTS)
         found = [x.reshape(*x.shape[:-1], len(_SHIFTS), states) for x in both]
         gram = apart(_sum_of(products, own))
-        mu = jnp.asarray(regularisation, blocks.dtype) * jnp.array(_SHIFTS, blocks.dtype)[:, None]
+        mu = jnp.asarray(regularisation, gram.dtype) * jnp.array(_SHIFTS, gram.dtype)[:, None]
         measure, trace = _measured(gram, found, selection)
         projector = jnp.moveaxis(mu[None, None, None] * in_order(selection, found, 2), 3, 0)
         return gram, projector, jnp.moveaxis(mu[None] * measure, 1, 0), mu * trace
 
-    return NullProjector(*states_last(at_states)(blocks))
+    return NullProjector(*states_last(at_states)(*blocks))
 
 
 def _measured(
@@ -124,38 +125,56 @@ def _measured(
 
 
 def _unit_rows(
-    blocks: Float[Array, "r c slots states"], indices: Indices
-) -> Float[Array, "r c slots states"]:
-    columns = [blocks[:, j] * blocks[:, j] for j in range(blocks.shape[1])]
-    squares = _sum_of(sum_of_terms(columns), indices["row_slot"])
-    inverse = 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
-    return apart(blocks * _sum_of(inverse, indices["slot_row"][None])[:, None])
+    blocks: Sequence[Float[Array, "_ _ _ states"]], layout: Layout
+) -> list[Float[Array, "_ _ _ states"]]:
+    squares = [sum_along(own * own, 1, apart=False) for own in blocks]
+    lengths = _sum_of(_flat(squares), layout.indices["row_slot"])
+    inverse = 1 / jnp.sqrt(jnp.where(lengths > 0, lengths, 1.0))
+    return [
+        apart(own * _sum_of(inverse, bucket.indices["row"][None])[:, None])
+        for own, bucket in zip(blocks, layout.slots, strict=True)
+    ]
 
 
 def _values(
-    unit: Float[Array, "r c slots states"],
-    products: Float[Array, "r r slots states"],
-    indices: Indices,
+    unit: Sequence[Float[Array, "_ _ _ states"]],
+    products: Float[Array, "entries states"],
+    layout: Layout,
     regularisation: RealScalarLike,
 ) -> Float[Array, "values both_states"]:
     """The values of C C^T + mu I, laid out as those of S + mu I, with M = I; at all states for
     mu, then at all for mu / 2: side by side they are one loop of each kind, not two."""
-    states = unit.shape[-1]
-    own = _sum_of(products, indices["constraint_slot"])
-    present = np.eye(own.shape[0])[:, :, None] * (indices["constraint_row"] > 0)
-    hubs = indices["body_column"][:, indices["hub_body"]] > 0
-    mass = jnp.asarray(np.eye(hubs.shape[0])[:, :, None] * hubs, unit.dtype)
-    first, second = (_at_slots(unit, indices[name]) for name in ("first", "second"))
-    parts = [
-        own,
-        _along_columns(first, second),
-        _at_slots(unit, indices["hub_slot"]),
-        jnp.broadcast_to(-mass[..., None], (*mass.shape, states)),
+    states = products.shape[-1]
+    own, present = [], []
+    for bucket in layout.constraints:
+        own.append(_sum_of(products, bucket["slot"]))
+        present.append(np.eye(len(bucket["row"]))[:, :, None] * (bucket["row"] > 0))
+    pairs = []
+    for bucket in layout.pairs:
+        first = _at_slots(unit[bucket.first], bucket.indices["first"])
+        second = _at_slots(unit[bucket.second], bucket.indices["second"])
+        pairs.append(_along_columns(first, second))
+    hubs = [
+        _at_slots(some, on["place"])
+        for some, on in zip(unit, layout.hub_slots, strict=True)
+        if on["place"].size
     ]
-    values = apart(jnp.concatenate([x.reshape(-1, states) for x in parts]))
-    shifted = np.pad(present.ravel(), (0, values.shape[0] - present.size))[:, None, None]
+    for bucket, on in zip(layout.bodies, layout.hub_bodies, strict=True):
+        if on["place"].size:
+            there = bucket["column"][:, on["place"]] > 0
+            mass = jnp.asarray(np.eye(there.shape[0])[:, :, None] * there, products.dtype)
+            hubs.append(jnp.broadcast_to(-mass[..., None], (*mass.shape, states)))
+    values = apart(_flat([*own, *pairs, *hubs]))
+    diagonal = np.concatenate([x.ravel() for x in present])
+    shifted = np.pad(diagonal, (0, values.shape[0] - diagonal.size))[:, None, None]
     shift = regularisation * jnp.array(_SHIFTS, values.dtype)[:, None]
     return apart((values[:, None] + shifted * shift[None]).reshape(values.shape[0], -1))
+
+
+def _flat(parts: Sequence[Float[Array, "... states"]]) -> Float[Array, "entries states"]:
+    """The entries of arrays, one array behind the other; at least one array."""
+    flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+    return flat[0] if len(flat) == 1 else jnp.concatenate(flat)
 
 
 def _at_slots(
@@ -170,6 +189,8 @@ def _along_columns(
     first: Float[Array, "r c n states"], second: Float[Array, "r c n states"]
 ) -> Float[Array, "r r n states"]:
     """Products of blocks, first second^T."""
+    if first.shape[1] > _WRITTEN_OUT:
+        return apart(sum_of_products(first[:, None], second[None], 2))
     terms = [first[:, None, j] * second[None, :, j] for j in range(first.shape[1])]
     return apart(sum_of_terms(terms))
 
@@ -189,15 +210,19 @@ def _sum_of(
     return sum_of_terms(kept)
 
 
-def _own_products(
-    slot_row: Int[np.ndarray, "r slots"], sets: Rows
-) -> Int[np.ndarray, "k r r sets"]:
+def _own_products(layout: Layout, sets: Rows) -> Int[np.ndarray, "k r r sets"]:
     """Where the products of the rows of each set with each other stand among the products
     (r, r, slots) of the rows of each slot, one for each of a constraint's bodies."""
-    r, slots = slot_row.shape
-    found: dict[int, list[tuple[int, int]]] = {}
-    for i, s in zip(*np.nonzero(slot_row), strict=True):
-        found.setdefault(int(slot_row[i, s]) - 1, []).append((int(s), int(i)))
+    found: dict[int, list[tuple[int, np.ndarray]]] = {}
+    start = 1
+    for bucket in layout.slots:
+        r, slots = bucket.indices["row"].shape
+        entries = start + np.arange(r * r * slots).reshape(r, r, slots)
+        start += entries.size
+        for s in range(slots):
+            for i in np.flatnonzero(bucket.indices["row"][:, s]):
+                row = int(bucket.indices["row"][i, s]) - 1
+                found.setdefault(row, []).append((int(i), entries[:, :, s]))
     bodies = max((len(many) for many in found.values()), default=0)
     width = max((len(some) for some in sets), default=0)
     result = np.zeros((bodies, width, width, len(sets)), dtype=np.int32)
@@ -205,8 +230,8 @@ def _own_products(
         for a, row in enumerate(some):
             for b, other in enumerate(some):
                 pairs = zip(found[row], found[other], strict=True)
-                for k, ((s, i), (_, j)) in enumerate(pairs):
-                    result[k, a, b, g] = 1 + (i * r + j) * slots + s
+                for k, ((i, block), (j, _)) in enumerate(pairs):
+                    result[k, a, b, g] = block[i, j]
     return result
 
 

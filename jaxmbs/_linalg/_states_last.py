@@ -25,9 +25,9 @@ _ROWS = lax.GatherDimensionNumbers(
 
 
 def states_last(
-    function: Callable[[Float[Array, "..."]], Any],
-) -> Callable[[Float[Array, "..."]], Any]:
-    """A function of one state's array, from one that wants arrays with many states as the last
+    function: Callable[..., Any],
+) -> Callable[..., Any]:
+    """A function of one state's arrays, from one that wants arrays with many states as the last
     axis.
 
     `jax.vmap` adds the states in front, where the arithmetic on small blocks does not run along
@@ -37,21 +37,28 @@ def states_last(
     """
 
     @jax.custom_batching.custom_vmap
-    def at_states(x: Float[Array, "*shape states"]) -> Any:
-        return function(x)
+    def at_states(*arrays: Array) -> Any:
+        return function(*arrays)
 
     @at_states.def_vmap
-    def batched(size: int, in_batched: list[bool], x: Float[Array, "size *shape states"]) -> Any:
-        del in_batched
-        inner = x.shape[-1]
-        result = at_states(jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], size * inner))
+    def batched(size: int, in_batched: list[bool], *arrays: Array) -> Any:
+        inner = arrays[0].shape[-1]
+
+        def merged(x: Array, has_states: bool) -> Array:
+            x = x if has_states else jnp.broadcast_to(x, (size, *x.shape))
+            return jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], size * inner)
+
+        result = at_states(*map(merged, arrays, in_batched))
 
         def apart(y):
             return jnp.moveaxis(y.reshape(*y.shape[:-1], size, inner), -2, 0)
 
         return jax.tree.map(apart, result), jax.tree.map(lambda _: True, result)
 
-    return lambda x: jax.tree.map(lambda y: y[..., 0], at_states(x[..., None]))
+    def at_one_state(*arrays: Array) -> Any:
+        return jax.tree.map(lambda y: y[..., 0], at_states(*(x[..., None] for x in arrays)))
+
+    return at_one_state
 
 
 def rows_at(

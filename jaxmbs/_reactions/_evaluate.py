@@ -71,7 +71,7 @@ def _reactions(
 ) -> Reactions:
     structure = system.structure
     matrix = system.constraint_matrix(q, v, t)
-    places = system.places(q)
+    places = system.places(q, v, t)
     maps = wrench_maps(places, matrix)
     # As in `analyze`, which would evaluate the matrix once more.
     length = system.characteristic_length().astype(q.dtype)
@@ -156,8 +156,11 @@ def _components(
         [Questions(functionals.reshape(-1, 1, shape[-1]), every)],
     )
     # All of them are the generalized reaction moved to another point, which changes a measure by
-    # a factor: where the whole is unique, its components are.
-    whole = report.reaction_unique.unique[np.array(layout.constraints)]
+    # a factor: where the whole is unique, its components are. (Where a body's coordinates do not
+    # tell how its frames move they may be more than the generalized reaction, also on the ground.)
+    owners = np.array(layout.constraints)
+    posed = ~np.isin(owners, owners[layout.indices["unposed"]])
+    whole = report.reaction_unique.unique[owners] & posed
     components = criterion.unique(measure).reshape(shape[:-1]) | whole[None, :, None]
     decided = report.result != RESULTS.state_not_valid
     unique = Verdict.where(decided, components)

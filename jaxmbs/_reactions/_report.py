@@ -105,6 +105,10 @@ class Reactions(eqx.Module):
         pairs = zip(self.layout.constraints, self.layout.bodies, strict=True)
         return tuple(self.structure.constraint_names[c] for c, b in pairs if b == self.body)
 
+    def has_wrench(self, name: str) -> bool:
+        """Does the joint or driver of that name act at a point, and not on coordinates?"""
+        return self.layout.seconds[self._constraint(name)] >= 0
+
     def wrench(self, name: str) -> Wrench:
         """Force and torque of the joint or driver of that name.
 
@@ -164,6 +168,10 @@ class Reactions(eqx.Module):
     def _place_of(self, constraint: int) -> int:
         name = self.structure.constraint_names[constraint]
         self._must_have_places(f"wrench({name!r})")
+        if self.layout.seconds[constraint] < 0:
+            raise ValueError(
+                f"{name!r} acts on coordinates and at no point; ask for generalized({name!r})."
+            )
         if self.body is None:
             return self.layout.seconds[constraint]
         key = (constraint, self.body)
@@ -210,29 +218,39 @@ def _kind(report: Reactions, name: str) -> str:
 def _table_of_state(report: Reactions) -> str:
     if not report.layout.bodies:
         return _generalized_table(report)
-    wrenches = [report.wrench(name) for name in report.names]
-    force, torque = largest(wrenches)
-    lines = [
-        (
-            w.name,
-            _kind(report, w.name),
-            w.body,
-            vector(w.force, force),
-            vector(w.torque, torque),
-            verdict(w.unique, w.force_unique, w.torque_unique),
-        )
-        for w in wrenches
-    ]
+    wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
+    force, torque = largest(list(wrenches.values()))
+    lines = []
+    for name in report.names:
+        if name not in wrenches:
+            found = verdict_of_states(report.unique(name))
+            lines.append(_on_coordinates(report, name, vector(report.generalized(name)), found))
+            continue
+        w = wrenches[name]
+        numbers = (vector(w.force, force), vector(w.torque, torque))
+        said = verdict(w.unique, w.force_unique, w.torque_unique)
+        lines.append((name, _kind(report, name), w.body, *numbers, said))
     return format_table(_HEADER, lines)
+
+
+def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tuple[str, ...]:
+    """The line of a constraint that acts at no point: its generalized reaction."""
+    return (name, _kind(report, name), "coordinates", values, "", said)
 
 
 def _table_of_states(report: Reactions) -> str:
     if not report.layout.bodies:
         return _generalized_table(report)
     lines = []
-    wrenches = [report.wrench(name) for name in report.names]
-    most = largest(wrenches)
-    for w in wrenches:
+    wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
+    most = largest(list(wrenches.values()))
+    for name in report.names:
+        if name not in wrenches:
+            size = jnp.max(jnp.linalg.norm(report.generalized(name), axis=-1))
+            found = verdict_of_states(report.unique(name))
+            lines.append(_on_coordinates(report, name, vector(size), found))
+            continue
+        w = wrenches[name]
         force = jnp.linalg.norm(w.force, axis=-1)
         torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
         found = verdict_of_states(w.determined)

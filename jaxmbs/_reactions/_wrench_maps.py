@@ -2,7 +2,9 @@
 
 A joint's generalized reaction C_X^T lambda_X acts on a body as minus its force and torque about
 the origin of the body's coordinates: linear velocities are in world axes, angular ones in body
-axes. Moved to the joint's point, each is a matrix on lambda_X.
+axes. Moved to the joint's point, each is a matrix on lambda_X. Where a body's coordinates say
+nothing about a frame of its own, the matrix is the change of the rows by displacements of the
+marker.
 """
 
 import equinox as eqx
@@ -10,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._system._places import Attachments, PlaceLayout
+from .._system._places import Attachments, moments, PlaceLayout
 
 
 class WrenchMaps(eqx.Module):
@@ -41,23 +43,16 @@ def wrench_maps(places: Attachments, matrix: Float[Array, "rows nv"]) -> WrenchM
     force, torque = generalized[:, :dim], generalized[:, dim:]
     if dim == 3:
         torque = jnp.einsum("pij,pjr->pir", places.body_axes, torque)
-    torque = torque + _moments(places.origin - places.point, force)
+    torque = torque + jax.vmap(moments)(places.origin - places.point, force)
+    if indices["unposed"].size:
+        force = force.at[indices["unposed"]].set(-places.unposed[:, :dim])
+        torque = torque.at[indices["unposed"]].set(-places.unposed[:, dim:])
     # What acts on the ground has no columns: it is zero up to here.
     ground = indices["ground"]
     of_ground = jnp.concatenate([places.point, jnp.zeros((1, dim), matrix.dtype)])[ground]
-    moved = torque + _moments(places.point - of_ground, force)
+    moved = torque + jax.vmap(moments)(places.point - of_ground, force)
 
     def balanced(x: Float[Array, "places n width"], there: Float[Array, "places n width"]):
         return x - jnp.zeros((count + 1, *x.shape[1:]), x.dtype).at[ground].add(there)[:-1]
 
     return WrenchMaps(balanced(force, force), balanced(torque, moved))
-
-
-@jax.vmap
-def _moments(
-    arm: Float[Array, " dim"], force: Float[Array, "dim width"]
-) -> Float[Array, "turns width"]:
-    """Moments arm x force: a number in the plane, a vector in space."""
-    if arm.shape[0] == 2:
-        return (arm[0] * force[1] - arm[1] * force[0])[None]
-    return jnp.cross(arm[:, None], force, axis=0)

@@ -120,7 +120,7 @@ def scaled(
     structure: Structure, matrix: Float[Array, "rows nv"], length: Scalar
 ) -> tuple[Float[Array, "rows nv"], Float[Array, " rows"]]:
     """C without units, with rows of unit length, and the lengths that they had."""
-    columns = jnp.where(structure.length_columns, length, 1.0)
+    columns = structure.column_scale(length)
     return normalise_rows(matrix * columns[None, :])
 
 
@@ -250,9 +250,9 @@ def _on_bodies(
     matrix: Float[Array, "rows nv"],
     pairs: Sequence[tuple[Sequence[int], int]],
 ):
-    """Resultant force and resultant torque, in turn, of rows on a body."""
+    """Resultant force and resultant torque, in turn, of rows on a body; of one without a frame of
+    its own the generalized force, and nothing."""
     selections = []
     for rows, body in pairs:
-        info = structure.bodies[body]
-        selections += [(rows, info.force), (rows, info.torque)]
+        selections += [(rows, columns) for columns in structure.bodies[body].resultants]
     return _questions.generalized_reactions(matrix, selections)

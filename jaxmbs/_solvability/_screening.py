@@ -154,7 +154,7 @@ def _screen(
     system, q, v, t = stop_gradient((system, q, v, t))
     structure = system.structure
     length = system.characteristic_length().astype(q.dtype)
-    columns = jnp.where(structure.length_columns, length, 1.0)
+    columns = structure.column_scale(length)
     rows = tuple(tuple(range(c.start, c.stop)) for c in structure.constraints)
     projector = system.descriptor(q, v, t).null_projector(columns, rows, _REGULARISATION)
     coarse, fine = projector.measure

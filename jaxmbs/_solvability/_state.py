@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -45,7 +44,8 @@ def check_numbers(
     """`numbers`: what was computed of C at this state; `length`: the characteristic length."""
     structure = system.structure
     valid = is_state(structure, q, v, t) & jnp.all(jnp.isfinite(numbers))
-    unit = jnp.where(np.isin(np.arange(structure.nq), structure.lengths), length, 1.0)
+    # States of forces have no part in C.
+    unit = jnp.where(structure.is_internal, jnp.inf, structure.coordinate_scale(length))
     eps = jnp.finfo(q.dtype).eps
     rounding = _ROUNDINGS * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
     return lax.stop_gradient(StateCheck(valid, system.scaled_residual(q, t), rounding))

@@ -13,6 +13,7 @@ from .._custom_types import RealScalarLike, Setting
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
 from .._formulations._truncated import Truncated
+from .._geometry import LENGTH
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
 from .._linalg._concrete_rank import values_and_rank
@@ -134,8 +135,11 @@ class Misfit(AbstractQuestion):
         self.contradictions = tuple(_contradiction(exact.structure, x) for x in basis.T)
         found = reactions(exact, q, v, t, jnp.zeros((len(exact.structure.rows),), q.dtype))
         seconds = _seconds(found.layout)
-        self.force_unique = found.force_unique[Axes.WORLD, seconds]
-        self.torque_unique = found.torque_unique[Axes.WORLD, seconds]
+        own = (v[Axes.WORLD, seconds] for v in (found.force_unique, found.torque_unique))
+        there = seconds[:, None] >= 0
+        self.force_unique, self.torque_unique = (
+            Verdict.where(verdict.decided & there, verdict.unique) for verdict in own
+        )
 
     @property
     def second(self) -> None:
@@ -152,15 +156,15 @@ class Misfit(AbstractQuestion):
         # Two decompositions, one after the other: see AbstractCriterion.measure.
         q, misfit = lax.optimization_barrier((q, misfit))
         solved = solve_with_friction(system, Truncated(self.rank), q, v, t)
-        places = system.places(q)
+        places = system.places(q, v, t)
         maps = wrench_maps(places, system.constraint_matrix(q, v, t))
         seconds = _seconds(places.layout)
         force, torque = maps.of(solved.multipliers, places.layout)
         return Fit(
             misfit=misfit,
             residual=system.position_residual(q, t),
-            force=force[seconds],
-            torque=torque[seconds],
+            force=_at(force, seconds),
+            torque=_at(torque, seconds),
             force_unique=self.force_unique,
             torque_unique=self.torque_unique,
             result=solved.result,
@@ -179,6 +183,11 @@ class Misfit(AbstractQuestion):
         misfit = substitute_lower(lower, across.T @ system.scaled_residual(q, t))
         lengths = np.array([c.unit == "m" for c in self.contradictions])
         return misfit * jnp.where(lengths, system.characteristic_length(), 1.0)
+
+
+def _at(wrenches: Float[Array, "places n"], seconds: np.ndarray) -> Float[Array, "constraints n"]:
+    """On the second bodies; NaN for what acts on coordinates and at no place."""
+    return jnp.where(seconds[:, None] >= 0, wrenches[seconds], jnp.nan)
 
 
 def _seconds(layout: PlaceLayout) -> np.ndarray:
@@ -212,5 +221,5 @@ def _contradiction(structure: Structure, column: np.ndarray) -> Contradiction:
     return Contradiction(
         rows=tuple(structure.row_names[row] for row in rows),
         joints=tuple(structure.constraint_names[owner] for owner in owners),
-        unit="m" if structure.length_rows[rows].any() else "rad",
+        unit="m" if any(structure.rows[row].quantity == LENGTH for row in rows) else "rad",
     )

@@ -43,8 +43,8 @@ class ModelSubject(AbstractSubject):
         if not isinstance(part, Driver):
             return unit_of(words[2], part.kind if words[0] == "forces" else "")
         if len(words) == 2:
-            return unit_of(part.coordinate)
-        return unit_of_motion(words[3], part.coordinate)
+            return _driven_unit(self.model, part)
+        return unit_of_motion(words[3], _driven_unit(self.model, part))
 
     def parted(self, name: str) -> tuple[str, str]:
         words = name.split(".")
@@ -81,7 +81,8 @@ class ModelSubject(AbstractSubject):
         system = held = model.system()
         if holders:
             drivers = (*model.drivers, *holders)
-            held = MultibodySystem(model.bodies, model.joints, drivers, gravity=model.gravity)
+            parts = (model.bodies, model.joints, drivers, model.forces)
+            held = MultibodySystem(*parts, gravity=model.gravity)
         start = self._begin(system).changed(values)
         return Placed(system, held, start.q, start.v, start.t)
 
@@ -89,6 +90,15 @@ class ModelSubject(AbstractSubject):
         if self.start is not None:
             return self.start
         return State(system.reference_q, system.initial_v, jnp.zeros(()))
+
+
+def _driven_unit(model: Model, driver: Driver) -> str:
+    """The unit of the coordinate that a driver prescribes."""
+    joint = _part(model, "joints", driver.joint)
+    if joint is not None:
+        return joint.coordinates()[driver.coordinate].quantity.unit
+    kind = _part(model, "bodies", driver.joint).inertia_properties().coordinates
+    return kind.measures[kind.names.index(driver.coordinate)].unit
 
 
 def _part(model: Model, group: str, name: str) -> Any:

@@ -56,9 +56,8 @@ def unit_of(word: str, kind: str = "") -> str:
     return _OF_KIND.get((kind, word), _UNITS.get(word, ""))
 
 
-def unit_of_motion(word: str, coordinate: str) -> str:
-    """The unit of a number of the motion of a driver along that coordinate."""
-    unit = _UNITS[coordinate]
+def unit_of_motion(word: str, unit: str) -> str:
+    """The unit of a number of the motion of a driver along a coordinate of that unit."""
     if word in _VALUES:
         return unit
     return f"{unit}/s" if word == "rate" else unit_of(word)

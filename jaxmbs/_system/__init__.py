@@ -1,4 +1,4 @@
-from ._doors import takes_state as takes_state
+from ._doors import refuse_internal as refuse_internal, takes_state as takes_state
 from ._equations import Equations as Equations, Evaluation as Evaluation
 from ._generalized import (
     GeneralizedSystem as GeneralizedSystem,

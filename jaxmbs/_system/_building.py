@@ -1,6 +1,6 @@
 """From named parts in their reference configuration to stacked groups and index maps."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -8,8 +8,23 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody, AbstractMarker, PlanarMarker, SpatialMarker
-from .._constraints import AbstractJoint, AbstractPrimitive, Driver, Frames
+from .._bodies import (
+    AbstractBody,
+    AbstractMarker,
+    CoordinateMarker,
+    Frame,
+    PlanarMarker,
+    SpatialMarker,
+)
+from .._constraints import (
+    AbstractCoordinate,
+    AbstractJoint,
+    AbstractPrimitive,
+    Driver,
+    Frames,
+    OwnCoordinate,
+    RowKind,
+)
 from .._forces import (
     AbstractBodyForce,
     AbstractForce,
@@ -17,10 +32,16 @@ from .._forces import (
     AbstractJointFriction,
     AbstractLoad,
 )
-from .._geometry import PlanarFrame, PlanarPose, SpatialFrame, SpatialPose
+from .._geometry import (
+    FlatCoordinates,
+    PlanarFrame,
+    PlanarPose,
+    SpatialFrame,
+    SpatialPose,
+)
 from .._indices import Indices
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, group_by, stack
-from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
+from ._structure import BodyInfo, ColumnInfo, ConstraintInfo, RowInfo, Structure
 
 
 GROUND = "ground"
@@ -48,6 +69,15 @@ class _Slot(NamedTuple):
     v: np.ndarray
 
 
+class _Driven(NamedTuple):
+    """What a driver may act on: a joint, or a body with coordinates of its own."""
+
+    said: str
+    bodies: tuple[str, ...]
+    markers: tuple[AbstractMarker, ...]
+    coordinates: Mapping[str, AbstractCoordinate]
+
+
 class _Constraint(NamedTuple):
     """A joint or driver with its markers made."""
 
@@ -65,8 +95,10 @@ def build(
     joints: Sequence[AbstractJoint],
     drivers: Sequence[Driver],
     forces: Sequence[AbstractForce],
+    default: int,
 ) -> Built:
-    """Check that the parts belong together, and lay them out."""
+    """Check that the parts belong together, and lay them out. `default`: the dimension, where no
+    body is anywhere."""
     bodies = _checks.parts(bodies, AbstractBody, "bodies")
     joints = _checks.parts(joints, AbstractJoint, "joints")
     drivers = _checks.parts(drivers, Driver, "drivers")
@@ -74,26 +106,33 @@ def build(
     _unique("body", (GROUND, *(b.name for b in bodies)))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
+    _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
-    dimension = _dimension(bodies)
-    slots, nq, _ = _slots(bodies, dimension)
+    dimension = _dimension(bodies, default)
+    slots = _slots(bodies, forces, dimension)
     place = _Placer(bodies, dimension)
-    constraints = _constraints(joints, drivers, place)
+    constraints = _constraints(bodies, joints, drivers, place)
     sites = _Sites(place, joints, constraints)
-    quantities = tuple(x for b in bodies for x in b.inertia_properties().coordinates.quantities)
     infos, rows = _rows(constraints, slots)
+    coordinates = (
+        *(info for b in bodies for info in _coordinate_infos(b)),
+        *(info for f in forces for info in _state_infos(f)),
+    )
+    _unique("coordinate", [info.name for info in coordinates])
     structure = Structure(
         constraints=infos,
         rows=rows,
         bodies=tuple(_body_info(b, slots[b.name]) for b in bodies),
-        quantities=quantities,
-        nq=nq,
-        lengths=_lengths(bodies, slots),
+        coordinates=coordinates,
+        velocities=tuple(info for b in bodies for info in _velocity_infos(b)),
         quaternions=_quaternions(bodies, slots),
+        internal=tuple(
+            place for f in forces if f.states() for place in slots[_states_of(f)].q.tolist()
+        ),
     )
     groups = _constraint_groups(constraints, infos, slots)
-    ground = PlanarPose if dimension == 2 else SpatialPose
+    ground = PlanarPose() if dimension == 2 else SpatialPose()
     indices = Indices(
         ground_q=np.asarray(ground.origin),
         ground_v=np.zeros(ground.nv),
@@ -105,7 +144,9 @@ def build(
         constraint_groups=groups,
         force_groups=_force_groups(forces, slots, sites),
         friction_groups=_friction_groups(forces, slots, sites, infos),
-        reference_q=jnp.concatenate([b.coordinates() for b in bodies]),
+        reference_q=jnp.concatenate(
+            [*(b.coordinates() for b in bodies), *(x.start for f in forces if (x := f.states()))]
+        ),
         initial_v=jnp.concatenate([b.velocities() for b in bodies]),
         structure=structure,
         indices=indices,
@@ -121,13 +162,14 @@ class _Placer:
             if dimension == 2
             else SpatialFrame(jnp.zeros(3), jnp.eye(3))
         )
-        self._references: dict[str, PlanarFrame | SpatialFrame] = {GROUND: ground}
+        self._references: dict[str, Frame] = {GROUND: ground}
         self._makers: dict[str, Callable[[Any], AbstractMarker]] = {
             GROUND: PlanarMarker if dimension == 2 else SpatialMarker
         }
         for body in bodies:
-            self._references[body.name] = body.reference()
-            self._makers[body.name] = body.marker
+            for name, site in body.sites().items():
+                self._references[name] = site.reference
+                self._makers[name] = site.marker
         self._dimension = dimension
 
     def markers(self, part: AbstractJoint | AbstractBodyForce) -> tuple[AbstractMarker, ...]:
@@ -155,12 +197,16 @@ class _Placer:
         references: Frames = tuple(self._references[n] for n in part.bodies)
         frames = part.placements(references)
         for frame in frames:
-            if frame.origin.shape != (self._dimension,):
+            if frame.dimension not in (self._dimension, None):
                 raise ValueError(
-                    f"it is of dimension {frame.origin.shape[0]} and the bodies are of "
+                    f"it is of dimension {frame.dimension} and the bodies are of "
                     f"dimension {self._dimension}."
                 )
         return tuple(self._makers[n](f) for n, f in zip(part.bodies, frames, strict=True))
+
+    def is_own_coordinates(self, name: str) -> bool:
+        """Does the name of this body mean its coordinates?"""
+        return name in self._references and self._references[name].dimension is None
 
 
 def _unique(what: str, names: Iterable[str]) -> None:
@@ -174,41 +220,69 @@ def _unique(what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _dimension(bodies: Sequence[AbstractBody]) -> int:
-    dimensions = {body.reference().origin.shape[0] for body in bodies}
+def _dimension(bodies: Sequence[AbstractBody], default: int) -> int:
+    sites = (site for body in bodies for site in body.sites().values())
+    found = {site.reference.dimension for site in sites}
+    dimensions = {dimension for dimension in found if dimension is not None}
     if len(dimensions) > 1:
         raise ValueError("planar and spatial bodies cannot stand in one system.")
-    return dimensions.pop()
+    return dimensions.pop() if dimensions else default
 
 
-def _slots(bodies: Sequence[AbstractBody], dimension: int) -> tuple[dict[str, _Slot], int, int]:
+def _slots(
+    bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
+) -> dict[str, _Slot]:
     slots, nq, nv = {}, 0, 0
     for index, body in enumerate(bodies):
         kind = body.inertia_properties().coordinates
-        slots[body.name] = _Slot(index, np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv))
+        own = _Slot(index, np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv))
+        slots |= {name: own for name in (body.name, *body.sites())}
         nq, nv = nq + kind.nq, nv + kind.nv
-    ground = PlanarPose if dimension == 2 else SpatialPose
+    for force in forces:
+        states = force.states()
+        if states is not None:
+            count = len(states.names)
+            slots[_states_of(force)] = _Slot(-1, np.arange(nq, nq + count), np.zeros(0, int))
+            nq += count
+    ground = PlanarPose() if dimension == 2 else SpatialPose()
     slots[GROUND] = _Slot(-1, np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
-    return slots, nq, nv
+    return slots
+
+
+def _coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
+    kind = body.inertia_properties().coordinates
+    for name, quantity in zip(kind.names, kind.measures, strict=True):
+        yield ColumnInfo(f"{body.name}.{name}", quantity)
+
+
+def _states_of(force: AbstractForce) -> str:
+    """By what the states of a force stand among the slots; no body can be called so."""
+    return f".{force.name}"
+
+
+def _state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
+    states = force.states()
+    if states is not None:
+        for name, quantity in zip(states.names, states.quantities, strict=True):
+            yield ColumnInfo(f"{force.name}.{name}", quantity)
+
+
+def _velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
+    kind = body.inertia_properties().coordinates
+    for name, quantity in zip(kind.velocity_names, kind.quantities, strict=True):
+        yield ColumnInfo(f"{body.name}.{name}", quantity)
 
 
 def _body_info(body: AbstractBody, slot: _Slot) -> BodyInfo:
-    quantities = body.inertia_properties().coordinates.quantities
-    columns = list(zip(slot.v.tolist(), quantities, strict=True))
+    kind, columns = body.inertia_properties().coordinates, tuple(slot.v.tolist())
+    linear, angular = kind.frame
     return BodyInfo(
         body.name,
-        tuple(c for c, q in columns if q == "length"),
-        tuple(c for c, q in columns if q == "angle"),
+        kind.posed,
+        columns,
+        columns[:linear],
+        columns[linear : linear + angular],
         tuple(slot.q.tolist()),
-    )
-
-
-def _lengths(bodies: Sequence[AbstractBody], slots: dict[str, _Slot]) -> tuple[int, ...]:
-    """Where in q lengths stand."""
-    return tuple(
-        int(place)
-        for body in bodies
-        for place in slots[body.name].q[list(body.inertia_properties().coordinates.lengths)]
     )
 
 
@@ -216,25 +290,28 @@ def _quaternions(
     bodies: Sequence[AbstractBody], slots: dict[str, _Slot]
 ) -> tuple[tuple[int, ...], ...]:
     """Where in q each quaternion stands."""
-    found = []
-    for body in bodies:
-        own = body.inertia_properties().coordinates.quaternion
-        if own:
-            found.append(tuple(slots[body.name].q[list(own)].tolist()))
-    return tuple(found)
+    return tuple(
+        tuple(slots[body.name].q[list(places)].tolist())
+        for body in bodies
+        for places in body.inertia_properties().coordinates.quaternions
+    )
 
 
 def _constraints(
-    joints: Sequence[AbstractJoint], drivers: Sequence[Driver], place: _Placer
+    bodies: Sequence[AbstractBody],
+    joints: Sequence[AbstractJoint],
+    drivers: Sequence[Driver],
+    place: _Placer,
 ) -> list[_Constraint]:
     constraints: list[_Constraint] = []
-    by_name = {}
+    by_name: dict[str, _Driven] = {}
     for joint in joints:
         try:
             markers = place.markers(joint)
         except ValueError as error:
             raise ValueError(f"joint {_checks.shown(joint.name)}: {error}") from None
-        by_name[joint.name] = (joint, markers)
+        said = f"joint {_checks.shown(joint.name)} ({joint.kind})"
+        by_name[joint.name] = _Driven(said, joint.bodies, markers, joint.coordinates())
         constraints.append(
             _Constraint(
                 joint.name,
@@ -246,21 +323,38 @@ def _constraints(
                 joint.located,
             )
         )
+    for body in bodies:
+        if body.name not in by_name and place.is_own_coordinates(body.name):
+            by_name[body.name] = _own_coordinates(body)
     for driver in drivers:
         if driver.joint not in by_name:
             raise ValueError(
                 f"driver {_checks.shown(driver.name)}: joint {_checks.shown(driver.joint)} was "
                 f"never declared; there are {_checks.listed(by_name)}."
             )
-        joint, markers = by_name[driver.joint]
+        driven = by_name[driver.joint]
         try:
-            primitives = (driver.primitive(joint),)
+            primitives = (driver.primitive(driven.said, driven.coordinates),)
         except ValueError as error:
             raise ValueError(f"driver {_checks.shown(driver.name)}: {error}") from None
         constraints.append(
-            _Constraint(driver.name, driver.kind, None, joint.bodies, primitives, markers, False)
+            _Constraint(
+                driver.name, driver.kind, None, driven.bodies, primitives, driven.markers, False
+            )
         )
     return constraints
+
+
+def _own_coordinates(body: AbstractBody) -> _Driven:
+    """What drivers may prescribe of a body that has coordinates of its own."""
+    kind = body.inertia_properties().coordinates
+    coordinates = {
+        name: OwnCoordinate(index=index, quantity=quantity)
+        for index, (name, quantity) in enumerate(zip(kind.names, kind.measures, strict=True))
+    }
+    site = body.sites()[body.name]
+    said, marker = f"body {_checks.shown(body.name)}", site.marker(site.reference)
+    return _Driven(said, (body.name,), (marker,), coordinates)
 
 
 def _rows(
@@ -269,22 +363,22 @@ def _rows(
     infos: list[ConstraintInfo] = []
     rows: list[RowInfo] = []
     for constraint in constraints:
-        own = [(row, p.geometric) for p in constraint.primitives for row in p.rows]
+        own = [(row, p.row_kind) for p in constraint.primitives for row in p.rows]
         start = len(rows)
-        for row, geometric in own:
+        for row, kind in own:
             name = constraint.name
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
-            rows.append(RowInfo(name, geometric, row.quantity))
-        moving = dict.fromkeys(n for n in constraint.bodies if n != GROUND)
+            rows.append(RowInfo(name, kind, row.quantity))
+        moving = {slots[n].body: slots[n] for n in constraint.bodies if n != GROUND}
         infos.append(
             ConstraintInfo(
                 constraint.name,
                 constraint.kind,
                 start,
                 len(rows),
-                tuple(slots[n].body for n in moving),
-                tuple(int(c) for n in moving for c in slots[n].v),
+                tuple(moving),
+                tuple(int(c) for slot in moving.values() for c in slot.v),
             )
         )
     return tuple(infos), tuple(rows)
@@ -320,13 +414,14 @@ def _constraint_groups(
     for members in group_by([(c.joint, c.primitives, c.markers) for c in constraints]):
         own = [constraints[i] for i in members]
         located = [[float(c.located and name != GROUND) for name in c.bodies] for c in own]
-        flags = [p.geometric for p in own[0].primitives for _ in p.rows]
-        # Residuals come with the geometric rows first; `order` puts them into row order.
-        first = [i for i, flag in enumerate(flags) if flag]
-        second = [i for i, flag in enumerate(flags) if not flag]
+        kinds = [p.row_kind for p in own[0].primitives for _ in p.rows]
+        # Residuals come kind by kind, in this order; `order` puts them into row order.
+        sorted_rows = [
+            i for kind in RowKind for i, own_kind in enumerate(kinds) if own_kind is kind
+        ]
         indices = Indices(
             row=np.array([infos[i].start for i in members]),
-            order=np.argsort(np.array(first + second, dtype=int)),
+            order=np.argsort(np.array(sorted_rows, dtype=int)),
             located=np.array(located),
             **_slot_indices([c.bodies for c in own], slots),
         )
@@ -336,6 +431,7 @@ def _constraint_groups(
                 stack([c.markers for c in own]),
                 indices,
                 tuple(c.name for c in own),
+                tuple(c.bodies for c in own),
                 own[0].joint,
             )
         )
@@ -358,7 +454,17 @@ class _Sites:
     def load(
         self, force: AbstractForce
     ) -> tuple[AbstractLoad, tuple[AbstractMarker, ...], tuple[str, ...]]:
-        """The force's law, its markers and the bodies that they are on."""
+        """The force's law, its markers and the bodies that they are on; last its states."""
+        load, markers, bodies = self._acting(force)
+        states = force.states()
+        if states is None:
+            return load, markers, bodies
+        own = CoordinateMarker(FlatCoordinates(states.names, states.quantities), moving=False)
+        return load, (*markers, own), (*bodies, _states_of(force))
+
+    def _acting(
+        self, force: AbstractForce
+    ) -> tuple[AbstractLoad, tuple[AbstractMarker, ...], tuple[str, ...]]:
         if isinstance(force, AbstractBodyForce):
             return force.load(), self._place.markers(force), force.bodies
         if isinstance(force, AbstractJointForce):
@@ -435,6 +541,6 @@ def _row_orders(
         for group in groups
     ]
     all_rows = np.concatenate([np.zeros(0, dtype=int), *stacked])
-    geometric = np.array([row.geometric for row in rows], dtype=bool)
+    geometric = np.array([row.kind is RowKind.position for row in rows], dtype=bool)
     kept = all_rows[geometric[all_rows]] if rows else all_rows
     return {"row_order": np.argsort(all_rows), "geometric_order": np.argsort(kept)}

@@ -30,6 +30,16 @@ def takes_state(
     return functools.partial(with_checks, structure_of, arguments)
 
 
+def refuse_internal(structure: Structure, what: str, advice: str) -> None:
+    """Refuse a system with states that have no velocities.
+
+    **Raises:** `ValueError` that names them.
+    """
+    if structure.internal.size:
+        names = ", ".join(repr(structure.coordinates[k].name) for k in structure.internal)
+        raise ValueError(f"{what} does not know of states of forces ({names}); {advice}.")
+
+
 def _structure_for_rank(system: Any) -> Structure:
     _warn_single_precision()
     return _structure_of(system)

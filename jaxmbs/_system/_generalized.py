@@ -11,20 +11,22 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
+from .._constraints import RowKind
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._linalg import DenseKKTMatrices, scatter_add
+from .._geometry import ANGLE, LENGTH
+from .._linalg import cholesky, cholesky_solve, DenseKKTMatrices, scatter_add
 from ._equations import Evaluation
 from ._jitted import jitted
 from ._places import Attachments, no_places
 from ._states import state_method
-from ._structure import BodyInfo, ConstraintInfo, RowInfo, Structure
+from ._structure import BodyInfo, ColumnInfo, ConstraintInfo, RowInfo, Structure
 from .base import AbstractSystem, ReleaseOption
 
 
 class AbstractCondition(eqx.Module):
     """Rows of one name; `position` and `velocity` both give all of them, zero where not meant."""
 
-    geometric: ClassVar[bool]
+    row_kind: ClassVar[RowKind]
     rows: eqx.AbstractVar[int]
 
     @abc.abstractmethod
@@ -41,7 +43,7 @@ class AbstractCondition(eqx.Module):
 class PositionConstraint(AbstractCondition):
     """Named rows `function(q, t) = 0` (rows,). `rows`: their number."""
 
-    geometric: ClassVar[bool] = True
+    row_kind: ClassVar[RowKind] = RowKind.position
     function: Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, " ..."]]
     rows: int = eqx.field(static=True)
 
@@ -67,7 +69,7 @@ class PositionConstraint(AbstractCondition):
 class VelocityConstraint(AbstractCondition):
     """Named rows `function(q, v, t) = 0` (rows,), linear or not in v. `rows`: their number."""
 
-    geometric: ClassVar[bool] = False
+    row_kind: ClassVar[RowKind] = RowKind.velocity
     function: Callable[
         [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " ..."]
     ]
@@ -143,7 +145,10 @@ class GeneralizedSystem(AbstractSystem):
         self.structure = _structure(names, constraints, own, bodies or {})
 
     @jitted
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def mass_matrix(
+        self, q: Float[Array, " nq"], t: RealScalarLike | None = None
+    ) -> Float[Array, "nv nv"]:
+        del t
         return self.mass_function(q)
 
     @jitted
@@ -151,6 +156,12 @@ class GeneralizedSystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
         return self.force_function(q, v, t)
+
+    @jitted
+    def free_acceleration(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        return cholesky_solve(cholesky(self.mass_function(q)), self.force(q, v, t))
 
     @jitted
     def position_residual(
@@ -223,17 +234,29 @@ class GeneralizedSystem(AbstractSystem):
         return ()
 
     @jitted
-    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
+    def kinetic_energy(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike | None = None
+    ) -> Scalar:
+        del t
         return 0.5 * v @ self.mass_function(q) @ v
 
     @state_method()
-    def places(self, q: Float[Array, " nq"]) -> Attachments:
-        del q
+    def places(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Attachments:
+        del q, v, t
         return no_places(self.structure)
 
     @state_method()
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q
+        return v
+
+    @state_method()
+    def flow(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nq"]:
+        del q, t
         return v
 
     @state_method(step="v")
@@ -305,14 +328,15 @@ def _structure(
         return tuple(names.index(name) for name in given)
 
     length_columns = set(columns(lengths, "lengths"))
+    measures = [LENGTH if i in length_columns else ANGLE for i in range(len(names))]
     infos, rows = [], []
     for name, condition in constraints.items():
         _checks.name(name, "a constraint")
         start = len(rows)
         for k in range(condition.rows):
             label = name if condition.rows == 1 else f"{name}.{k + 1}"
-            rows.append(RowInfo(label, condition.geometric, "angle"))
-        kind = "geometric" if condition.geometric else "velocity"
+            rows.append(RowInfo(label, condition.row_kind, ANGLE))
+        kind = "geometric" if condition.row_kind is RowKind.position else "velocity"
         everything = tuple(range(len(names)))
         touched = tuple(range(len(bodies)))
         infos.append(ConstraintInfo(name, kind, start, len(rows), touched, everything))
@@ -322,13 +346,16 @@ def _structure(
         bodies=tuple(
             BodyInfo(
                 name,
+                False,
+                columns((*force, *torque), f"body {name!r}"),
                 columns(force, f"body {name!r}"),
                 columns(torque, f"body {name!r}"),
                 columns((*force, *torque), f"body {name!r}"),
             )
             for name, (force, torque) in bodies.items()
         ),
-        quantities=tuple("length" if i in length_columns else "angle" for i in range(len(names))),
-        nq=len(names),
-        lengths=tuple(sorted(length_columns)),
+        coordinates=tuple(map(ColumnInfo, names, measures)),
+        velocities=tuple(
+            ColumnInfo(f"{name}.rate", m) for name, m in zip(names, measures, strict=True)
+        ),
     )

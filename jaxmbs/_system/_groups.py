@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from .._bodies import AbstractInertia, AbstractMarker
-from .._constraints import AbstractJoint, AbstractPrimitive, Driven, Frames, Twists
+from .._constraints import AbstractJoint, AbstractPrimitive, Driven, Frames, RowKind, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
@@ -33,13 +33,15 @@ class ConstraintGroup(eqx.Module):
 
     Indices: `row` (n,) first row; for each slot k `q{k}` (n, nq) and `v{k}` (n, nv) into the
     ground-extended state, `located` (n, slots); `order` (rows,) from geometric rows followed
-    by velocity rows to the joint's own row order.
+    by velocity rows to the joint's own row order. `bodies`: of each joint, by the names of the
+    frames at which they are held.
     """
 
     primitives: tuple[AbstractPrimitive, ...]
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    bodies: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     joint: type[AbstractJoint] | None = eqx.field(static=True)
 
 
@@ -141,9 +143,9 @@ def velocity(
     primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
 ) -> Float[Array, " velocity"]:
     """Residual of the velocity rows."""
-    if all(p.geometric for p in primitives):
+    if all(p.row_kind is RowKind.position for p in primitives):
         # To trace the twists takes longer than all that is kept of most joints.
-        return jnp.zeros((0,), frames[0].origin.dtype)
+        return jnp.zeros((0,), frames[0].dtype)
     moving = twists(frames, rates)
     return jnp.concatenate([p.velocity(frames, moving, t) for p in primitives])
 

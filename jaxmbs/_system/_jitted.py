@@ -15,7 +15,12 @@ def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
-        arrays = {key: jnp.asarray(value) for key, value in named.items()}
-        return compiled(self, *map(jnp.asarray, arguments), **arrays)
+        arrays = {key: _array(value) for key, value in named.items()}
+        return compiled(self, *map(_array, arguments), **arrays)
 
     return state_method(multipliers="rows")(call)
+
+
+def _array(value: Any) -> Any:
+    """What was left out stays so."""
+    return None if value is None else jnp.asarray(value)

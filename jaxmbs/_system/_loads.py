@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 
 from .._constraints import Frames, Twists
 from .._custom_types import Scalar
-from .._forces import AbstractFrictionLaw
-from .._linalg import gather
+from .._forces import AbstractFrictionLaw, AbstractStatefulLoad
+from .._linalg import gather, scatter_add
 from ._groups import ForceGroup, FrictionGroup, map_parts, position, Primitives, twists
 from ._markers import frames_of, rates_of
 
@@ -52,6 +52,21 @@ def generalized_friction(
     return transpose(wrenches)
 
 
+def state_rates(
+    groups: Sequence[ForceGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+    t: Scalar,
+) -> Float[Array, " extended_q"]:
+    """The rates of the states that loads have, in their places; at least one load has some."""
+    stateful = [group for group in groups if isinstance(group.load, AbstractStatefulLoad)]
+    found, places = [], []
+    for group, (frames, rates) in zip(stateful, rates_of(stateful, q, v), strict=True):
+        found.append(map_parts(_state_rates, group.load, frames, rates, shared=(t,)))
+        places.append(group.indices[f"q{len(group.markers) - 1}"])
+    return scatter_add(found, places, q.shape[0])
+
+
 def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) -> Scalar:
     """The potential energy of all loads."""
     total = jnp.zeros((), q.dtype)
@@ -81,7 +96,15 @@ def _motion(
     return frames, found, lambda wrenches: transpose(wrenches)[0]
 
 
-# The functions below see ONE joint.
+# The functions below see ONE joint, or one force.
+
+
+def _state_rates(
+    load: AbstractStatefulLoad, frames: Frames, rates: Frames, t: Scalar
+) -> Float[Array, " n"]:
+    *held, states = frames
+    moving = twists(tuple(held), rates[:-1])
+    return load.state_rates(tuple(held), moving, states.values, t)
 
 
 def _friction(

@@ -8,6 +8,7 @@ once for all of a kind, and what frames do to a residual with each kind of joint
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -106,7 +107,11 @@ def _joined(markers: Sequence[AbstractMarker]) -> AbstractMarker:
     """Stacks of markers as one stack."""
     if len(markers) == 1:
         return markers[0]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *markers)
+
+    def join(*leaves: Any) -> Any:
+        return jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0]
+
+    return jax.tree.map(join, *markers)
 
 
 def _kinematics(

@@ -1,4 +1,4 @@
-"""Bodies, joints and forces in absolute coordinates."""
+"""Bodies, joints and forces."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,26 @@ from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Release
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
+from .._geometry import rotated
 from .._indices import Indices
 from .._linalg import BlockKKTMatrices, gather, layout_of, Pattern, scatter_add
 from .._stop_gradient import stop_gradient
 from . import _groups
-from ._blocks import blocks_of, constraint_blocks, mass_blocks, padded_blocks, pattern_of
+from ._blocks import (
+    blocks_of,
+    combined,
+    constraint_blocks,
+    is_posed,
+    mass_blocks,
+    padded_blocks,
+    pattern_of,
+    Scales,
+)
 from ._building import build, Built, GROUND
 from ._equations import Equations, Evaluation
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
 from ._jitted import jitted
-from ._loads import generalized_friction, generalized_loads, stored_energy
+from ._loads import generalized_friction, generalized_loads, state_rates, stored_energy
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
 from ._states import state_method
@@ -32,12 +42,14 @@ from .base import AbstractSystem, ReleaseOption
 
 
 class MultibodySystem(AbstractSystem):
-    """A system of rigid bodies and particles, joints, drivers and forces.
+    """A system of bodies (rigid ones, particles, ones in coordinates of their own), joints,
+    drivers and forces.
 
     **Arguments:**
 
     - `bodies`, `joints`, `drivers`, `forces`: parts of `jaxmbs.planar` or `jaxmbs.spatial`, of
-      one dimension. Rows: joints in order, then drivers in order; columns: bodies in order.
+      one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
+      columns: bodies in order.
     - `gravity`: m/s^2, world; default none.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
@@ -66,14 +78,17 @@ class MultibodySystem(AbstractSystem):
         *,
         gravity: Numbers | None = None,
     ):
-        built: Built = build(bodies, joints, drivers, forces)
+        planar = gravity is not None and _checks.shape_of(gravity) == (2,)
+        built: Built = build(bodies, joints, drivers, forces, 2 if planar else 3)
         dimension = built.dimension
-        field = jnp.zeros(dimension) if gravity is None else gravity
+        field = np.zeros(dimension) if gravity is None else gravity
         self.body_groups = built.body_groups
         self.constraint_groups = built.constraint_groups
         self.force_groups = built.force_groups
         self.friction_groups = built.friction_groups
         self.gravity = _checks.real(field, (dimension,), "gravity")
+        if gravity is not None:
+            _refuse_unknown_weight(bodies, self.gravity)
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
@@ -82,9 +97,14 @@ class MultibodySystem(AbstractSystem):
         self.pattern = pattern_of(built.body_groups, built.constraint_groups, rows)
 
     @jitted
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    def mass_matrix(
+        self, q: Float[Array, " nq"], t: RealScalarLike | None = None
+    ) -> Float[Array, "nv nv"]:
+        s = self._mass_time(q, t)
         blocks = [
-            map_parts(lambda b, x: b.mass_matrix(x), group.inertia, gather(q, group.indices["q"]))
+            map_parts(
+                lambda b, x: b.mass_matrix(x, s), group.inertia, gather(q, group.indices["q"])
+            )
             for group in self.body_groups
         ]
         return self._diagonal(blocks, q)
@@ -93,9 +113,12 @@ class MultibodySystem(AbstractSystem):
     def force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
+        t = jnp.asarray(t, q.dtype)
         own = [
             map_parts(
-                lambda b, x, u: b.inertia_force(x, u) + b.weight(x, self.gravity),
+                lambda b, x, u: (
+                    b.inertia_force(x, u, t) + b.internal_force(x, u, t) + b.weight(x, self.gravity)
+                ),
                 group.inertia,
                 gather(q, group.indices["q"]),
                 gather(v, group.indices["v"]),
@@ -103,9 +126,24 @@ class MultibodySystem(AbstractSystem):
             for group in self.body_groups
         ]
         total = scatter_add(own, self._places("v"), self.structure.nv)
-        t = jnp.asarray(t, q.dtype)
         loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
         return total + loads[: self.structure.nv]
+
+    @jitted
+    def free_acceleration(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        t, force = jnp.asarray(t, q.dtype), self.force(q, v, t)
+        found = [
+            map_parts(
+                lambda b, x, f: rotated(b.inverse_mass_matrix(x, t), f),
+                group.inertia,
+                gather(q, group.indices["q"]),
+                gather(force, group.indices["v"]),
+            )
+            for group in self.body_groups
+        ]
+        return scatter_add(found, self._places("v"), self.structure.nv)
 
     @jitted
     def position_residual(
@@ -140,7 +178,14 @@ class MultibodySystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows nv"]:
         count = len(self.structure.rows)
-        return self._matrix(self.constraint_groups, count, q, v, t)
+        return self._matrix(self.constraint_groups, count, q, v, t, self._scales())
+
+    def _scales(self) -> Scales | None:
+        """Of C, if it may hold nothing but rounding (`combined`)."""
+        if all(map(is_posed, self.constraint_groups)):
+            return None
+        columns, ground = self.column_scale(), jnp.ones(self.indices["ground_v"].shape)
+        return Scales(self.residual_scale(), jnp.concatenate([columns, ground]))
 
     def _matrix(
         self,
@@ -149,12 +194,13 @@ class MultibodySystem(AbstractSystem):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         t: RealScalarLike,
+        scales: Scales | None = None,
     ) -> Float[Array, "rows nv"]:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
         # The ground's columns stand behind the last one and are cut off at the end.
         matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
-        found = blocks_of(groups, coordinates, velocities, t)
+        found = blocks_of(groups, coordinates, velocities, t, scales)
         for group, blocks in zip(groups, found, strict=True):
             for k, block in enumerate(blocks):
                 corner = [group.indices["row"], group.indices[f"v{k}"][:, 0]]
@@ -192,8 +238,9 @@ class MultibodySystem(AbstractSystem):
     ) -> BlockKKTMatrices:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
-        blocks = constraint_blocks(self.constraint_groups, self.pattern, coordinates, velocities, t)
-        masses = mass_blocks(self.body_groups, self.pattern, q)
+        groups, scales = self.constraint_groups, self._scales()
+        blocks = constraint_blocks(groups, self.pattern, coordinates, velocities, t, scales)
+        masses = mass_blocks(self.body_groups, self.pattern, q, t)
         return BlockKKTMatrices(blocks, *masses, layout_of(self.pattern))
 
     @jitted
@@ -208,8 +255,10 @@ class MultibodySystem(AbstractSystem):
                 groups, motion_and_directions_of(groups, *self._with_ground(q, v)), strict=True
             )
         ]
-        blocks = padded_blocks(groups, self.pattern, [rows.blocks for rows in found], q.dtype)
-        masses = mass_blocks(self.body_groups, self.pattern, q)
+        scales, pairs = self._scales(), zip(groups, found, strict=True)
+        own = [combined(group, rows.blocks, scales) for group, rows in pairs]
+        blocks = padded_blocks(groups, self.pattern, own, q.dtype)
+        masses = mass_blocks(self.body_groups, self.pattern, q, t)
 
         def in_order(parts: Sequence[Float[Array, "_ _"]]) -> Float[Array, " rows"]:
             """One number for each row of all joints."""
@@ -248,12 +297,14 @@ class MultibodySystem(AbstractSystem):
         return tuple(name for name in self.structure.constraint_names if name in names)
 
     @jitted
-    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
-        total = jnp.zeros((), q.dtype)
+    def kinetic_energy(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike | None = None
+    ) -> Scalar:
+        s, total = self._mass_time(q, t), jnp.zeros((), q.dtype)
         for group in self.body_groups:
             total = total + jnp.sum(
                 map_parts(
-                    lambda b, x, u: 0.5 * u @ b.mass_matrix(x) @ u,
+                    lambda b, x, u: 0.5 * u @ b.mass_matrix(x, s) @ u,
                     group.inertia,
                     gather(q, group.indices["q"]),
                     gather(v, group.indices["v"]),
@@ -266,27 +317,36 @@ class MultibodySystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> tuple[Scalar, Scalar]:
         """Kinetic and potential energy (J): of gravity, zero at the world's origin, and of what
-        the forces store (springs, bushings).
+        the forces store (springs, bushings) and bodies (elasticity).
 
         Constant forces, motors and drivers store nothing: their work changes the sum.
         """
-        del t
         coordinates, _ = self._with_ground(q, v)
         potential = stored_energy(self.force_groups, coordinates)
         for group in self.body_groups:
             potential = potential + jnp.sum(
                 map_parts(
-                    lambda b, x: b.potential(x, self.gravity),
+                    lambda b, x: b.potential(x, self.gravity) + b.stored_energy(x),
                     group.inertia,
                     gather(q, group.indices["q"]),
                 )
             )
-        return self.kinetic_energy(q, v), potential
+        return self.kinetic_energy(q, v, t), potential
 
     @jitted
-    def places(self, q: Float[Array, " nq"]) -> Attachments:
-        coordinates, _ = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))
-        return places_of(self.constraint_groups, self.structure, GROUND, coordinates)
+    def places(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Attachments:
+        t = jnp.asarray(t, q.dtype)
+        return places_of(
+            self.constraint_groups, self.structure, GROUND, *self._with_ground(q, v), t
+        )
+
+    def _mass_time(self, q: Float[Array, " nq"], t: RealScalarLike | None) -> Scalar:
+        """The time at which M is asked for, which only masses that depend on it need."""
+        if t is None and any(group.inertia.rheonomic for group in self.body_groups):
+            raise ValueError("the mass of this system depends on time: give t (s).")
+        return jnp.asarray(0.0 if t is None else t, q.dtype)
 
     def _places(self, kind: str) -> list[np.ndarray]:
         return [group.indices[kind] for group in self.body_groups]
@@ -301,6 +361,16 @@ class MultibodySystem(AbstractSystem):
         ]
         return scatter_add(parts, self._places("q"), self.structure.nq)
 
+    @state_method()
+    def flow(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nq"]:
+        moving = self.rate(q, v)
+        if not self.structure.internal.size:
+            return moving
+        extended, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
+        return moving + state_rates(self.force_groups, *extended, t)[: self.structure.nq]
+
     @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         parts = [
@@ -309,7 +379,11 @@ class MultibodySystem(AbstractSystem):
             )
             for group in self.body_groups
         ]
-        return scatter_add(parts, self._places("q"), self.structure.nq)
+        places = self._places("q")
+        if self.structure.internal.size:
+            parts.append(gather(q, self.structure.internal))
+            places.append(self.structure.internal)
+        return scatter_add(parts, places, self.structure.nq)
 
     @state_method(end="q")
     def difference(self, q: Float[Array, " nq"], end: Float[Array, " nq"]) -> Float[Array, " nv"]:
@@ -373,7 +447,8 @@ class MultibodySystem(AbstractSystem):
         """Root mean square distance from a joint's point to the centre of mass of each moving
         body it acts on; 1 m if there is none or it is zero."""
         squares, count = jnp.asarray(0.0), 0.0
-        groups = stop_gradient(self.constraint_groups)
+        counted = [group for group in self.constraint_groups if group.indices["located"].any()]
+        groups = stop_gradient(counted)
         for group, own in zip(groups, arms_of(groups), strict=True):
             located = group.indices["located"]
             distances = map_parts(_distances, group.primitives, own)
@@ -436,6 +511,19 @@ class MultibodySystem(AbstractSystem):
 
 def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
+
+
+def _refuse_unknown_weight(bodies: Sequence[AbstractBody], gravity: Float[Array, " dim"]) -> None:
+    known = _checks.concrete(gravity)
+    if known is not None and not np.any(known):
+        return
+    for body in bodies:
+        if not body.inertia_properties().weighed:
+            raise ValueError(
+                f"body {_checks.shown(body.name)} does not say how gravity acts on it; give "
+                "first_moment=..., a function of q that returns the sum of mass times place (zero, "
+                "if its force holds the weight already)."
+            )
 
 
 def _add_blocks(
@@ -503,4 +591,4 @@ def _released_group(group: ConstraintGroup, release: Release, start: int) -> Con
         located=group.indices["located"],
         **slots,
     )
-    return ConstraintGroup(primitives, markers, indices, group.names, group.joint)
+    return ConstraintGroup(primitives, markers, indices, group.names, group.bodies, group.joint)

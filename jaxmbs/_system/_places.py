@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._bodies import AbstractMarker
-from .._constraints import AbstractPrimitive
+from .._constraints import AbstractPrimitive, Frames
 from .._constraints._primitives import NoSlip
 from .._constraints._primitives._velocity import _steepest_descent
+from .._custom_types import Scalar
 from .._geometry import PlanarFrame, SpatialFrame
 from .._indices import Indices
-from ._groups import ConstraintGroup, map_parts, Primitives
-from ._markers import of_markers
+from ._groups import blocks, ConstraintGroup, map_parts, Primitives
+from ._markers import of_markers, rates_of
 from ._structure import Structure
 
 
@@ -25,10 +26,13 @@ class PlaceLayout(NamedTuple):
     row order and within a constraint in the order of its bodies; for each constraint the place
     on its second body (its only one). `ground`: the fixed frame's name.
 
+    A constraint on coordinates has no place (its second is -1).
+
     Indices: `rows` (places, width) of the place's constraint, padded with the number of rows;
-    `columns` (places, 3 or 6) of the place's body, linear first, padded with nv where it has
-    none; `ground` (places,) the same constraint's place on the ground, padded with the number
-    of places.
+    `columns` (places, 3 or 6) of the frame that the place's body begins with, linear first, padded
+    with nv where it has none; `ground` (places,) the same constraint's place on the ground, padded
+    with the number of places; `unposed` (n,) the places on bodies whose velocities do not tell how
+    they move.
     """
 
     constraints: tuple[int, ...]
@@ -45,23 +49,26 @@ class Attachments(eqx.Module):
       of them if it sees a body twice; for a rolling disk the point of contact.
     - `origin` (places, dim): to which the body's linear velocity refers (its centre of mass).
     - `body_axes`, `marker_axes` (places, dim, dim): as columns.
+    - `unposed` (n, 3 or 6, width): for the places of that name the change of the constraint's rows
+      by translations along the world's axes, and rotations about the place's point.
     """
 
     point: Float[Array, "places dim"]
     origin: Float[Array, "places dim"]
     body_axes: Float[Array, "places dim dim"]
     marker_axes: Float[Array, "places dim dim"]
+    unposed: Float[Array, "n motions width"]
     layout: PlaceLayout = eqx.field(static=True)
 
 
 def no_places(structure: Structure) -> Attachments:
     """Of a system whose coordinates say nothing about points."""
     none = np.zeros((0, 0), dtype=int)
-    indices = Indices(rows=none, columns=none, ground=none.ravel())
+    indices = Indices(rows=none, columns=none, ground=none.ravel(), unposed=none.ravel())
     seconds = (-1,) * len(structure.constraints)
     layout = PlaceLayout((), (), seconds, "", indices)
     axes = jnp.zeros((0, 0, 0))
-    return Attachments(jnp.zeros((0, 0)), jnp.zeros((0, 0)), axes, axes, layout)
+    return Attachments(jnp.zeros((0, 0)), jnp.zeros((0, 0)), axes, axes, axes, layout)
 
 
 def places_of(
@@ -69,34 +76,88 @@ def places_of(
     structure: Structure,
     ground: str,
     q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+    t: Scalar,
 ) -> Attachments:
-    """The places of all constraints from the ground-extended coordinates."""
-    if not groups:
+    """The places of all constraints from the ground-extended state."""
+    located = [group for group in groups if all(m.located for m in group.markers)]
+    if not located:
         return no_places(structure)
     parts = []
-    for group, seen in zip(groups, of_markers(_seen, groups, q), strict=True):
+    for group, seen in zip(located, of_markers(_seen, located, q), strict=True):
         slots = map_parts(_slots, group.primitives, seen)
         parts.append([x.reshape(-1, *x.shape[2:]) for x in slots])
-    layout, first = _layout(groups, structure, ground)
+    motions = 3 if parts[0][0].shape[1] == 2 else 6
+    layout, slots = _layout(located, structure, ground, motions)
+    first = np.array([own[0] for own in slots])
     point, origin, body_axes, marker_axes = (
         jnp.concatenate(x)[first] for x in zip(*parts, strict=True)
     )
-    return Attachments(point, origin, body_axes, marker_axes, layout)
+    unposed = _unposed(located, layout, slots, point, (q, v, t))
+    return Attachments(point, origin, body_axes, marker_axes, unposed, layout)
+
+
+def _unposed(
+    groups: Sequence[ConstraintGroup],
+    layout: PlaceLayout,
+    slots: Sequence[Sequence[int]],
+    point: Float[Array, "places dim"],
+    state: tuple[Float[Array, " extended_q"], Float[Array, " extended_v"], Scalar],
+) -> Float[Array, "n motions width"]:
+    """`Attachments.unposed`; of a place on which a constraint has several markers the sum."""
+    q, v, t = state
+    width, dim = layout.indices["rows"].shape[1], point.shape[1]
+    motions, places = layout.indices["columns"].shape[1], layout.indices["unposed"]
+    if not places.size:
+        return jnp.zeros((0, motions, width), q.dtype)
+    blocks, origins = [], []
+    for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True):
+        found = map_parts(_by_displacements, group.primitives, frames, rates, shared=(t,))
+        own = jnp.stack([x[:, group.indices["order"]] for x in found], axis=1)
+        missing = ((0, 0), (0, 0), (0, width - own.shape[2]), (0, 0))
+        blocks.append(jnp.pad(own, missing).reshape(-1, width, motions))
+        origins.append(jnp.stack([frame.origin for frame in frames], axis=1).reshape(-1, dim))
+    block, origin = jnp.concatenate(blocks), jnp.concatenate(origins)
+
+    def at_place(place: int) -> Float[Array, "motions width"]:
+        total = jnp.zeros((motions, width), q.dtype)
+        for slot in slots[place]:
+            own, arm = block[slot].T, origin[slot] - point[place]
+            turning = own[dim:] + moments(arm, own[:dim])
+            total += jnp.concatenate([own[:dim], turning])
+        return total
+
+    return jnp.stack([at_place(int(place)) for place in places])
+
+
+def _by_displacements(
+    primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
+) -> tuple[Float[Array, "rows motions"], ...]:
+    """For each slot how the rows change by displacements of its marker."""
+    changes = tuple(frame.displacements() for frame in frames)
+    return blocks(primitives, frames, changes, rates, t)
+
+
+def moments(
+    arm: Float[Array, " dim"], force: Float[Array, "dim width"]
+) -> Float[Array, "turns width"]:
+    """Moments arm x force: a number in the plane, a vector in space."""
+    if arm.shape[0] == 2:
+        return (arm[0] * force[1] - arm[1] * force[0])[None]
+    return jnp.cross(arm[:, None], force, axis=0)
 
 
 class _Seen(NamedTuple):
-    """A marker's frame; its body's origin and axes."""
+    """A marker's frame, and its body's."""
 
     frame: PlanarFrame | SpatialFrame
-    origin: Float[Array, " dim"]
-    body_axes: Float[Array, "dim dim"]
+    body: PlanarFrame | SpatialFrame
 
 
 def _seen(marker: AbstractMarker, q: Float[Array, " nq"]) -> _Seen:
-    """Where the body's axes are the world's, the marker's are those in which it lies on it."""
-    frame = marker.frame(q)
-    on_body = marker.frame(jnp.asarray(marker.coordinates.origin, q.dtype))
-    return _Seen(frame, q[: frame.origin.shape[0]], frame.rotation @ on_body.rotation.T)
+    frame: Any = marker.frame(q)
+    body: Any = marker.body_frame(q)
+    return _Seen(frame, body)
 
 
 def _slots(
@@ -106,9 +167,9 @@ def _slots(
     slots = [
         (
             own.frame.origin
-            + sum((_lever_arm(p, own.frame) for p in primitives), jnp.zeros_like(own.origin)),
-            own.origin,
-            own.body_axes,
+            + sum((_lever_arm(p, own.frame) for p in primitives), jnp.zeros_like(own.body.origin)),
+            own.body.origin,
+            own.body.rotation,
             own.frame.rotation,
         )
         for own in seen
@@ -132,45 +193,54 @@ def _(primitive: NoSlip, frame: SpatialFrame) -> Float[Array, " dim"]:
 
 
 def _layout(
-    groups: Sequence[ConstraintGroup], structure: Structure, ground: str
-) -> tuple[PlaceLayout, np.ndarray]:
-    """The layout, and which slot (group after group, joint after joint) each place is."""
-    bodies = {b.name: (*b.force, *b.torque) for b in structure.bodies}
-    body_of = {column: name for name, columns in bodies.items() for column in columns}
+    groups: Sequence[ConstraintGroup], structure: Structure, ground: str, motions: int
+) -> tuple[PlaceLayout, list[list[int]]]:
+    """The layout, and which slots (group after group, joint after joint) each place is made of."""
+    infos = structure.constraints
     index = {name: i for i, name in enumerate(structure.constraint_names)}
+    # Of the frame that each body begins with.
+    columns = {b.name: (*b.force, *b.torque) for b in structure.bodies}
     slots = [
-        (index[name], k, body_of.get(int(group.indices[f"v{k}"][i, 0]), ground))
+        (index[name], k, bodies[k], marker.coordinates.posed)
         for group in groups
-        for i, name in enumerate(group.names)
-        for k in range(len(group.markers))
+        for name, bodies in zip(group.names, group.bodies, strict=True)
+        for k, marker in enumerate(group.markers)
     ]
-    first: dict[tuple[int, str], int] = {}
+    found: dict[tuple[int, str], list[int]] = {}
     second: dict[int, str] = {}
     for s in sorted(range(len(slots)), key=slots.__getitem__):
-        constraint, k, body = slots[s]
-        first.setdefault((constraint, body), s)
+        constraint, k, body, _ = slots[s]
+        found.setdefault((constraint, body), []).append(s)
         if k <= 1:
             second[constraint] = body
-    keys = {key: i for i, key in enumerate(first)}
-    infos = structure.constraints
+    keys = {key: i for i, key in enumerate(found)}
+    posed = [slots[own[0]][3] for own in found.values()]
     layout = PlaceLayout(
         constraints=tuple(c for c, _ in keys),
         bodies=tuple(body for _, body in keys),
-        seconds=tuple(keys[c, second[c]] for c in range(len(infos))),
+        seconds=tuple(keys[c, second[c]] if c in second else -1 for c in range(len(infos))),
         ground=ground,
         indices=Indices(
             rows=_padded(
                 [range(infos[c].start, infos[c].stop) for c, _ in keys], len(structure.rows)
             ),
-            columns=_padded([bodies.get(body, ()) for _, body in keys], structure.nv),
+            columns=_padded(
+                [
+                    columns.get(body, ()) if own else ()
+                    for (_, body), own in zip(keys, posed, strict=True)
+                ],
+                structure.nv,
+                motions,
+            ),
             ground=np.array([keys.get((c, ground), len(keys)) for c, _ in keys]),
+            unposed=np.flatnonzero(~np.array(posed)),
         ),
     )
-    return layout, np.array(list(first.values()))
+    return layout, list(found.values())
 
 
-def _padded(lists: Sequence[Sequence[int]], fill: int) -> np.ndarray:
-    padded = np.full((len(lists), max(map(len, lists))), fill, dtype=int)
+def _padded(lists: Sequence[Sequence[int]], fill: int, least: int = 0) -> np.ndarray:
+    padded = np.full((len(lists), max(least, *map(len, lists))), fill, dtype=int)
     for i, entries in enumerate(lists):
         padded[i, : len(entries)] = entries
     return padded

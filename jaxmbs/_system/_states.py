@@ -191,7 +191,7 @@ def _refuse_broken(structure: Structure, known: np.ndarray, name: str, what: str
     first = int(broken[0])
     owners = {
         "coordinates": [b.name for b in structure.bodies if first in b.coordinates],
-        "velocities": [b.name for b in structure.bodies if first in (*b.force, *b.torque)],
+        "velocities": [b.name for b in structure.bodies if first in b.columns],
         "constraint rows": [n for i, n in enumerate(structure.row_names) if i == first],
     }[what]
     whose = f" (of {owners[0]!r})" if owners else ""

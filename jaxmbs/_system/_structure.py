@@ -3,18 +3,23 @@
 Everything here is known before any number is, is hashed once, and decides what is compiled.
 """
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+
+from .._constraints import RowKind
+from .._geometry import ANGLE, Quantity
 
 
 class RowInfo(NamedTuple):
     """One scalar constraint row."""
 
     name: str
-    geometric: bool
-    quantity: Literal["length", "angle"]
+    kind: RowKind
+    quantity: Quantity
 
 
 class ConstraintInfo(NamedTuple):
@@ -30,13 +35,35 @@ class ConstraintInfo(NamedTuple):
 
 
 class BodyInfo(NamedTuple):
-    """One moving body: the columns of its resultant force and of its resultant torque, and the
-    places of its coordinates in q."""
+    """One moving body: the columns of its velocities, among them those of its resultant force and
+    of its resultant torque, and the places of its coordinates in q. `posed`: its coordinates begin
+    with the pose of its own frame."""
 
     name: str
+    posed: bool
+    columns: tuple[int, ...]
     force: tuple[int, ...]
     torque: tuple[int, ...]
     coordinates: tuple[int, ...]
+
+    @property
+    def resultants(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The columns of the resultant force and of the resultant torque; of a body without a frame
+        of its own all its columns, and none."""
+        return (self.force, self.torque) if self.force or self.torque else (self.columns, ())
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The columns that are not those of its own frame."""
+        frame = (*self.force, *self.torque) if self.posed else ()
+        return tuple(column for column in self.columns if column not in frame)
+
+
+class ColumnInfo(NamedTuple):
+    """One coordinate or one velocity: of a velocity, what it is the rate of."""
+
+    name: str
+    quantity: Quantity
 
 
 class Structure:
@@ -48,21 +75,23 @@ class Structure:
         constraints: tuple[ConstraintInfo, ...],
         rows: tuple[RowInfo, ...],
         bodies: tuple[BodyInfo, ...],
-        quantities: tuple[str, ...],
-        nq: int,
-        lengths: tuple[int, ...],
+        coordinates: tuple[ColumnInfo, ...],
+        velocities: tuple[ColumnInfo, ...],
         quaternions: tuple[tuple[int, ...], ...] = (),
+        internal: tuple[int, ...] = (),
     ):
         self.constraints = constraints
         self.rows = rows
         self.bodies = bodies
-        self.quantities = quantities
-        self.nq = nq
-        self.nv = len(quantities)
-        # Places in q of lengths (n,), and of each quaternion of unit length (n, 4).
-        self.lengths = np.array(lengths, dtype=int)
+        self.coordinates = coordinates
+        self.velocities = velocities
+        self.nq = len(coordinates)
+        self.nv = len(velocities)
+        # Places in q of each quaternion of unit length (n, 4).
         self.quaternions = np.array(quaternions, dtype=int).reshape(-1, 4)
-        self._key = (constraints, rows, bodies, quantities, nq, lengths, quaternions)
+        # Places in q of states that have no velocities.
+        self.internal = np.array(internal, dtype=int)
+        self._key = (constraints, rows, bodies, coordinates, velocities, quaternions, internal)
         self._hash = hash(self._key)
 
     def __hash__(self) -> int:
@@ -93,7 +122,7 @@ class Structure:
     @cached_property
     def geometric(self) -> np.ndarray:
         """True for geometric rows (bool, (rows,))."""
-        return np.array([row.geometric for row in self.rows], dtype=bool)
+        return np.array([row.kind is RowKind.position for row in self.rows], dtype=bool)
 
     @cached_property
     def geometric_rows(self) -> np.ndarray:
@@ -101,14 +130,32 @@ class Structure:
         return np.flatnonzero(self.geometric)
 
     @cached_property
-    def length_rows(self) -> np.ndarray:
-        """True for rows whose residual is a length (bool, (rows,))."""
-        return np.array([row.quantity == "length" for row in self.rows], dtype=bool)
+    def is_internal(self) -> np.ndarray:
+        """True for coordinates that are states without velocities (bool, (nq,))."""
+        return np.isin(np.arange(self.nq), self.internal)
+
+    @cached_property
+    def angle_rows(self) -> np.ndarray:
+        """True for rows whose residual is an angle, which may be full turns off."""
+        return np.array([row.quantity == ANGLE for row in self.rows], dtype=bool)
 
     @cached_property
     def length_columns(self) -> np.ndarray:
-        """True for velocities that are linear (bool, (nv,))."""
-        return np.array([q == "length" for q in self.quantities], dtype=bool)
+        """True for velocities of which the characteristic length counts as one."""
+        return _lengths(info.quantity for info in self.velocities)
+
+    def residual_scale(self, length: Any) -> Any:
+        """What counts as one in each row's residual (rows,), if that of lengths is `length` (m):
+        of NumPy if that is a `float`."""
+        return _scale([row.quantity for row in self.rows], length)
+
+    def coordinate_scale(self, length: Any) -> Any:
+        """Likewise of each coordinate (nq,)."""
+        return _scale([info.quantity for info in self.coordinates], length)
+
+    def column_scale(self, length: Any) -> Any:
+        """Likewise of each velocity (nv,), in a second."""
+        return _scale([info.quantity for info in self.velocities], length)
 
     @cached_property
     def driven(self) -> np.ndarray:
@@ -147,3 +194,14 @@ class Structure:
         raise ValueError(
             f"there is no joint, driver or row {name!r}; the rows are {', '.join(self.row_names)}."
         )
+
+
+def _lengths(quantities: Iterable[Quantity]) -> np.ndarray:
+    return np.array([quantity.scale is None for quantity in quantities], dtype=bool)
+
+
+def _scale(quantities: Sequence[Quantity], length: Any) -> Any:
+    where = np.where if isinstance(length, float) else jnp.where
+    own = [1.0 if quantity.scale is None else quantity.scale for quantity in quantities]
+    alike = all(scale == 1.0 for scale in own)
+    return where(_lengths(quantities), length, 1.0 if alike else np.array(own))

@@ -2,7 +2,6 @@ import abc
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -39,7 +38,7 @@ class ReleaseOption(NamedTuple):
 class AbstractSystem(eqx.Module):
     """A constrained mechanical system at a state (q, v, t):
 
-        M(q) dv/dt + C^T lambda = F(q, v, t)     C dv/dt = Gamma     C v + b = 0     Phi = 0
+        M(q, t) dv/dt + C^T lambda = F(q, v, t)     C dv/dt = Gamma     C v + b = 0     Phi = 0
 
     (Wojtyra & Fraczek 2013, eqs. 1-11). Everything above asks these questions and no others.
     All arguments are flat arrays: q (nq,), v (nv,) in the system's own order, t in s.
@@ -48,8 +47,13 @@ class AbstractSystem(eqx.Module):
     structure: eqx.AbstractVar[Structure]
 
     @abc.abstractmethod
-    def mass_matrix(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-        """M(q), symmetric positive definite."""
+    def mass_matrix(
+        self, q: Float[Array, " nq"], t: RealScalarLike | None = None
+    ) -> Float[Array, "nv nv"]:
+        """M(q, t), symmetric positive definite. t may be left out where masses do not depend on it.
+
+        **Raises:** `ValueError` where they do.
+        """
 
     @abc.abstractmethod
     def force(
@@ -58,10 +62,16 @@ class AbstractSystem(eqx.Module):
         """F(q, v, t): applied forces and velocity-dependent inertia terms."""
 
     @abc.abstractmethod
+    def free_acceleration(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        """M^-1 F: what dv/dt would be if no constraint held anything."""
+
+    @abc.abstractmethod
     def position_residual(
         self, q: Float[Array, " nq"], t: RealScalarLike
     ) -> Float[Array, " geometric"]:
-        """Phi(q, t): the geometric rows alone, in row order (m or rad)."""
+        """Phi(q, t): the geometric rows alone, in row order, each in the unit of its quantity."""
 
     @abc.abstractmethod
     def constraint_matrix(
@@ -104,17 +114,28 @@ class AbstractSystem(eqx.Module):
         """Names of the joints with friction, in row order; without any, `friction` is zero."""
 
     @abc.abstractmethod
-    def kinetic_energy(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Scalar:
-        """1/2 v^T M(q) v (J)."""
+    def kinetic_energy(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike | None = None
+    ) -> Scalar:
+        """1/2 v^T M(q, t) v (J); t as for `mass_matrix`."""
 
     @abc.abstractmethod
-    def places(self, q: Float[Array, " nq"]) -> Attachments:
+    def places(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Attachments:
         """Where each constraint acts on each of its bodies; none where the coordinates say
-        nothing about points."""
+        nothing about points. v and t matter to velocity constraints at frames of generalized
+        bodies alone."""
 
     @abc.abstractmethod
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """qdot = N(q) v."""
+
+    @abc.abstractmethod
+    def flow(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nq"]:
+        """dq/dt along a motion: `rate`, and the rates of states that have no velocities."""
 
     @abc.abstractmethod
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
@@ -200,6 +221,14 @@ class AbstractSystem(eqx.Module):
         self, q: Float[Array, " nq"], t: RealScalarLike
     ) -> Float[Array, " geometric"]:
         """Phi with lengths divided by the characteristic length: what "closed" refers to."""
-        is_length = self.structure.length_rows[self.structure.geometric_rows]
-        scale = jnp.where(is_length, self.characteristic_length(), 1.0)
+        scale = self.residual_scale()[self.structure.geometric_rows]
         return self.position_residual(q, t) / scale
+
+    def column_scale(self) -> Float[Array, " nv"]:
+        """What counts as one of each velocity: a motion of all bodies by one characteristic length
+        a second, one rad/s, and one scale of whatever else a velocity is the rate of."""
+        return self.structure.column_scale(self.characteristic_length())
+
+    def residual_scale(self) -> Float[Array, " rows"]:
+        """What counts as one in each row, likewise; of velocity rows in a second."""
+        return self.structure.residual_scale(self.characteristic_length())

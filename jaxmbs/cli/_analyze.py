@@ -236,18 +236,19 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def configuration(model: Model, q: np.ndarray) -> dict[str, Any]:
-    """Position and angle (or orientation) of each body."""
+    """The coordinates of each body by their words: position and angle (or orientation)."""
     result, start = {}, 0
     for body in model.bodies:
-        size = body.inertia_properties().coordinates.nq
-        own = q[start : start + size].tolist()
-        start += size
-        position, rest = own[: model.dimension], own[model.dimension :]
-        result[body.name] = {"position": position}
-        if model.dimension == 2 and rest:
-            result[body.name]["angle"] = rest[0]
-        elif rest:
-            result[body.name]["orientation"] = rest
+        names = body.inertia_properties().coordinates.names
+        own, found = q[start : start + len(names)].tolist(), {}
+        start += len(names)
+        for name, value in zip(names, own, strict=True):
+            word, _, part = name.partition(".")
+            if part:
+                found.setdefault(word, []).append(value)
+            else:
+                found[word] = value
+        result[body.name] = found
     return result
 
 

@@ -54,7 +54,7 @@ def answer(model: Model, end: float, every: float, out: Path | None) -> Answer:
 def document(answer: Answer) -> dict[str, Any]:
     """The JSON document."""
     bodies = {
-        name: {word: x.tolist() for word, x in (motion.columns() | motion.rates()).items()}
+        name: {word: x.tolist() for word, x in (motion.states | motion.accelerations).items()}
         for name, motion in answer.bodies.items()
     }
     result = {"model": answer.model.name, "times": answer.times.tolist(), "bodies": bodies}
@@ -77,13 +77,9 @@ def show(answer: Answer, console: Console | None = None) -> None:
     ):
         table.add_column(column)
     for name, motion in answer.bodies.items():
-        numbers = (
-            motion.velocity,
-            motion.angular_velocity,
-            motion.acceleration,
-            motion.angular_acceleration,
-        )
-        table.add_row(Text(name), *(_largest(x, times) for x in numbers))
+        known = motion.states | motion.accelerations
+        words = ("velocity", "angular_velocity", "acceleration", "angular_acceleration")
+        table.add_row(Text(name), *(_largest(known.get(word), times) for word in words))
     console.print(table)
     if answer.out is not None:
         console.print(Text(f"wrote {answer.out}"))

@@ -114,9 +114,9 @@ def _robot(model: Model) -> Figures:
 
 def _rack(times: np.ndarray, platform: BodyMotion, rack: BodyMotion) -> Figure:
     """Displacement of the rack along the platform's lateral axis."""
-    angle = np.asarray(platform.turn)
+    angle = platform.states["angle"]
     lateral = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
-    apart = np.sum(lateral * (rack.position - platform.position), axis=1)
+    apart = np.sum(lateral * (rack.states["position"] - platform.states["position"]), axis=1)
     figure, axes = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
     draw_curve(axes, times, 1000 * (apart - apart[0]), "rack", place=2)
     axes.set_xlabel("time (s)")
@@ -131,11 +131,11 @@ def _paths(times: np.ndarray, bodies: Mapping[str, BodyMotion]) -> Figure:
     seconds = [int(np.argmin(np.abs(times - t))) for t in range(int(times[-1]) + 1)]
     styles = (("platform", "#2a6f97", "solid", 1, "o"), ("trolley", "#111111", "dashed", -1, "s"))
     for name, color, style, side, marker in styles:
-        x, y = bodies[name].position.T
+        x, y = bodies[name].states["position"].T
         axes.plot(x, y, color=color, linestyle=style, linewidth=2.0, label=name)
         axes.plot(x[seconds], y[seconds], linestyle="none", marker=marker, color=color)
         # Numbers stand beside the path: the platform's on its left, the trolley's on its right.
-        rates = bodies[name].velocity[seconds]
+        rates = bodies[name].states["velocity"][seconds]
         across = np.stack([-rates[:, 1], rates[:, 0]], axis=1)
         across = 14 * side * across / np.linalg.norm(across, axis=1, keepdims=True)
         for t, k in enumerate(seconds):
@@ -163,7 +163,7 @@ def _parallelogram(model: Model) -> Figures:
     """Figs. 2, 3 and 4 of Wojtyra & Fraczek (2012)."""
     trajectory = _motion(model, _PARALLELOGRAM_END, 201)
     times = np.asarray(trajectory.times)
-    position = _bodies(trajectory)["platform"].position
+    position = _bodies(trajectory)["platform"].states["position"]
     motion, axes = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
     for k, letter in enumerate("xy"):
         draw_curve(axes, times, position[:, k], letter, place=k + 1)

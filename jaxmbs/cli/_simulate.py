@@ -306,7 +306,7 @@ def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
     arrays = (trajectory.q[last], trajectory.v[last], trajectory.acceleration[last])
     motions = body_motions(trajectory.system.structure, *map(np.asarray, arrays))
     return {
-        name: {word: values[0].tolist() for word, values in motion.columns().items()}
+        name: {word: values[0].tolist() for word, values in motion.states.items()}
         for name, motion in motions.items()
     }
 

@@ -1,6 +1,5 @@
 """What the bodies do, in the words of model files: world axes, angles and quaternions."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,56 +12,18 @@ Numbers = Float[np.ndarray, "..."]
 
 
 class BodyMotion(NamedTuple):
-    """One body at n times: `position`, `velocity`, `acceleration` of its centre of mass (n, dim);
-    `turn`: the angle (n,) or the orientation (n, 4), None for a particle; `angular_velocity`,
-    `angular_acceleration` (n,) or (n, 3). All along world axes."""
+    """One body at n times, by the words of model files and along world axes: of its frame
+    (`position`, the centre of mass of a rigid body, `angle` or `orientation`, `velocity`,
+    `angular_velocity`), and of each other coordinate of its own and its rate."""
 
-    position: Numbers
-    turn: Numbers | None
-    velocity: Numbers
-    angular_velocity: Numbers | None
-    acceleration: Numbers
-    angular_acceleration: Numbers | None
-
-    @property
-    def turn_word(self) -> str:
-        """What model files call `turn`."""
-        return "angle" if self.turn is None or self.turn.ndim == 1 else "orientation"
-
-    def columns(self) -> dict[str, Numbers]:
-        """Position and velocity by the words of model files."""
-        named = {"position": self.position, self.turn_word: self.turn, "velocity": self.velocity}
-        named["angular_velocity"] = self.angular_velocity
-        return {key: value for key, value in named.items() if value is not None}
-
-    def rates(self) -> dict[str, Numbers]:
-        """Accelerations, likewise."""
-        named = {
-            "acceleration": self.acceleration,
-            "angular_acceleration": self.angular_acceleration,
-        }
-        return {key: value for key, value in named.items() if value is not None}
+    states: dict[str, Numbers]
+    accelerations: dict[str, Numbers]
 
 
 def has_bodies(system: AbstractSystem) -> bool:
     """Are the coordinates of the system poses of bodies? Those of a system in generalized
     coordinates are not, even where it names bodies."""
     return isinstance(system, MultibodySystem) and bool(system.structure.bodies)
-
-
-def coordinate_slices(structure: Structure) -> Iterator[tuple[BodyInfo, slice]]:
-    """Each body with its part of q."""
-    start = 0
-    for body in structure.bodies:
-        size = len(pose_words(body))
-        yield body, slice(start, start + size)
-        start += size
-
-
-def pose_words(body: BodyInfo) -> list[str]:
-    """The names of a body's coordinates, in order."""
-    turns = {0: [], 1: ["angle"], 3: [f"orientation.{c}" for c in "wxyz"]}
-    return [*(f"position.{c}" for c in "xyz"[: len(body.force)]), *turns[len(body.torque)]]
 
 
 def body_motions(
@@ -73,22 +34,46 @@ def body_motions(
 ) -> dict[str, BodyMotion]:
     """The motion of each body at n states."""
     found = {}
-    for body, part in coordinate_slices(structure):
-        own, dim = q[:, part], len(body.force)
-        force, torque = list(body.force), list(body.torque)
-        turn = spin = turning = None
-        if len(torque) == 1:
-            turn, spin, turning = own[:, dim], v[:, torque[0]], acceleration[:, torque[0]]
-        elif torque:
-            turn = own[:, dim:]
-            axes = rotation(turn)
-            # The rate of R w is R dw/dt, since w x w = 0.
-            spin = np.einsum("nij,nj->ni", axes, v[:, torque])
-            turning = np.einsum("nij,nj->ni", axes, acceleration[:, torque])
-        found[body.name] = BodyMotion(
-            own[:, :dim], turn, v[:, force], spin, acceleration[:, force], turning
-        )
+    for body in structure.bodies:
+        states, rates = _of_frame(body, q, v, acceleration) if body.posed else ({}, {})
+        held = len(body.coordinates) - len(body.others)
+        for place, column in zip(body.coordinates[held:], body.others, strict=True):
+            name = word_of(body, structure.coordinates[place].name)
+            states |= {name: q[:, place], f"{name}.rate": v[:, column]}
+            rates[f"{name}.acceleration"] = acceleration[:, column]
+        found[body.name] = BodyMotion(states, rates)
     return found
+
+
+def word_of(body: BodyInfo, name: str) -> str:
+    """The name of a coordinate within its body."""
+    return name.removeprefix(f"{body.name}.")
+
+
+def _of_frame(
+    body: BodyInfo,
+    q: Float[np.ndarray, "n nq"],
+    v: Float[np.ndarray, "n nv"],
+    acceleration: Float[np.ndarray, "n nv"],
+) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """States and accelerations of a body's own frame."""
+    own, dim = q[:, list(body.coordinates)], len(body.force)
+    force, torque = list(body.force), list(body.torque)
+    states: dict[str, Numbers] = {"position": own[:, :dim]}
+    rates: dict[str, Numbers] = {"acceleration": acceleration[:, force]}
+    velocity = {"velocity": v[:, force]}
+    if len(torque) == 1:
+        states["angle"] = own[:, dim]
+        velocity["angular_velocity"] = v[:, torque[0]]
+        rates["angular_acceleration"] = acceleration[:, torque[0]]
+    elif torque:
+        states["orientation"] = own[:, dim : dim + 4]
+        axes = rotation(states["orientation"])
+        # The rate of R w is R dw/dt, since w x w = 0.
+        velocity["angular_velocity"] = np.einsum("nij,nj->ni", axes, v[:, torque])
+        turning = np.einsum("nij,nj->ni", axes, acceleration[:, torque])
+        rates["angular_acceleration"] = turning
+    return states | velocity, rates
 
 
 def rotation(orientation: Float[np.ndarray, "n 4"]) -> Float[np.ndarray, "n 3 3"]:

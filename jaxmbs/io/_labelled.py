@@ -11,16 +11,13 @@ import numpy as np
 
 from .._dynamics import Trajectory
 from .._extras import optional
-from .._system import AbstractSystem, Structure
-from ._body_motion import body_motions, has_bodies, pose_words
-from ._record import names_of, Record, trajectory_of
+from .._system import AbstractSystem, MultibodySystem
+from ._body_motion import body_motions, has_bodies
+from ._record import names_of, quantity_words, Record, trajectory_of
 
 
 # Attribute by which a file is known.
 _MARK = "jaxmbs_motion"
-
-_SPEEDS = {"length": "m/s", "angle": "rad/s"}
-_QUANTITIES = {unit: quantity for quantity, unit in _SPEEDS.items()}
 
 # Arrays that are called otherwise here: `time` is a dimension too, and bodies have accelerations.
 _CALLED = {"times": "time", "acceleration": "dv_dt"}
@@ -55,6 +52,8 @@ def dataset_of(record: Record) -> Any:
     labels = {x: _variable(x, own) for x, own in _labels(record.system).items() if x in used}
     units = _units(record.system)
     labels |= {f"{x}_unit": _variable(x, own) for x, own in units.items() if x in used}
+    if "speed" in used:
+        labels["speed_quantity"] = _variable("speed", quantity_words(structure))
     return xarray.Dataset(found, coords=labels, attrs={_MARK: 1, **record.texts})
 
 
@@ -86,11 +85,13 @@ def trajectory_in(dataset: Any, system: AbstractSystem, path: str) -> Trajectory
     others = {name: x for name, x in arrays.items() if name not in _CALLED}
     arrays = empty | others | own
     texts = {name: str(x) for name, x in dataset.attrs.items() if name in ("result", "message")}
-    speeds = _texts(arrays, "speed_unit")
+    # Files of earlier versions have units alone.
+    words = dict(zip(_units(system)["speed"], quantity_words(structure), strict=True))
+    units = tuple(words.get(unit, unit) for unit in _texts(arrays, "speed_unit"))
     names = {
         "row_names": _texts(arrays, "row"),
         "body_names": _texts(arrays, "body"),
-        "quantities": tuple(_QUANTITIES.get(x, x) for x in speeds),
+        "quantities": _texts(arrays, "speed_quantity") or units,
     }
     return trajectory_of(arrays, texts, names if is_motion(dataset) else {}, system, path)
 
@@ -135,7 +136,11 @@ def _bodies(record: Record) -> dict[str, tuple]:
     """The motion of each body, along world axes. What a particle does not have is NaN."""
     arrays = (record.arrays[name] for name in ("q", "v", "acceleration"))
     motions = body_motions(record.system.structure, *arrays)
-    each = [motion.columns() | motion.rates() for motion in motions.values()]
+    posed = {body.name for body in record.system.structure.bodies if body.posed}
+    each = [
+        motion.states | motion.accelerations if name in posed else {}
+        for name, motion in motions.items()
+    ]
     found = {}
     for word, unit in _UNITS.items():
         known = [own[word] for own in each if word in own]
@@ -153,14 +158,19 @@ def _joints(record: Record) -> dict[str, tuple]:
     """What each joint and driver exerts on its second body, and whether that is unique."""
     assert record.reactions is not None
     reactions = record.reactions()
-    wrenches = [reactions.wrench(name) for name in reactions.names]
+    wrenches = {n: reactions.wrench(n) for n in reactions.names if reactions.has_wrench(n)}
+    if not wrenches:
+        return {}
     found = {}
     for word, unit in (("force", "N"), ("torque", "N m")):
-        values = np.stack([np.asarray(getattr(w, word)) for w in wrenches], axis=1)
+        known = {name: np.asarray(getattr(w, word)) for name, w in wrenches.items()}
+        # What acts on coordinates has none.
+        none = np.full(next(iter(known.values())).shape, np.nan)
+        values = np.stack([known.get(name, none) for name in reactions.names], axis=1)
         dimensions = "time joint axis" if values.ndim == 3 else "time joint"
         words = f"{word} of each joint on its second body, world axes"
         found[word] = _variable(dimensions, values, unit, words)
-    unique = np.stack([w.unique.numbers() for w in wrenches], axis=1)
+    unique = np.stack([reactions.unique(n).numbers() for n in reactions.names], axis=1)
     words = "is the reaction of this joint unique"
     return found | {"unique": _variable("time joint", unique, words=words)}
 
@@ -173,40 +183,24 @@ def _labels(system: AbstractSystem) -> dict[str, Sequence[str]]:
         "row": names["row_names"],
         "body": names["body_names"],
         "joint": structure.constraint_names,
+        "coordinate": [info.name for info in structure.coordinates],
+        "speed": [info.name for info in structure.velocities],
     }
     if not has_bodies(system):
-        numbers = [str(k) for k in range(structure.nq)]
-        return labels | {"coordinate": numbers, "speed": numbers}
-    spatial = any(len(body.force) == 3 for body in structure.bodies)
+        return labels
+    assert isinstance(system, MultibodySystem)
+    spatial = system.gravity.shape[0] == 3
     return labels | {
         "axis": tuple("xyz" if spatial else "xy"),
         "quaternion": tuple("wxyz"),
-        "coordinate": [f"{b.name}.{w}" for b in structure.bodies for w in pose_words(b)],
-        "speed": _speeds(structure),
     }
-
-
-def _speeds(structure: Structure) -> list[str]:
-    found = {}
-    for body in structure.bodies:
-        names = [f"velocity.{c}" for c in "xyz"[: len(body.force)]]
-        turning = ["angular_velocity"] if len(body.torque) == 1 else []
-        turning = turning or [f"angular_velocity.{c}" for c in "xyz"[: len(body.torque)]]
-        words = (f"{body.name}.{word}" for word in (*names, *turning))
-        found |= dict(zip((*body.force, *body.torque), words, strict=True))
-    return [found[k] for k in range(structure.nv)]
 
 
 def _units(system: AbstractSystem) -> dict[str, list[str]]:
     """The unit of each entry along the dimensions whose entries have different ones."""
     structure = system.structure
-    if has_bodies(system):
-        words = [w.split(".")[0] for b in structure.bodies for w in pose_words(b)]
-        places = [_UNITS[word] for word in words]
-    else:
-        places = [_SPEEDS[x].removesuffix("/s") for x in structure.quantities]
     return {
-        "row": ["N" if row.quantity == "length" else "N m" for row in structure.rows],
-        "coordinate": places,
-        "speed": [_SPEEDS[x] for x in structure.quantities],
+        "row": [row.quantity.force_unit for row in structure.rows],
+        "coordinate": [info.quantity.unit or "1" for info in structure.coordinates],
+        "speed": [f"{info.quantity.unit or '1'}/s" for info in structure.velocities],
     }

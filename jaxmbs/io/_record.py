@@ -64,8 +64,13 @@ def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
     return {
         "row_names": structure.row_names,
         "body_names": tuple(body.name for body in structure.bodies),
-        "quantities": structure.quantities,
+        "quantities": quantity_words(structure),
     }
+
+
+def quantity_words(structure: Structure) -> tuple[str, ...]:
+    """What each velocity is the rate of."""
+    return tuple(info.quantity.name for info in structure.velocities)
 
 
 def trajectory_of(

@@ -1,5 +1,6 @@
 """From a `Model` to a model file."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import tomlkit
 from tomlkit.items import AoT, Array, InlineTable
 
-from .._bodies import AbstractBody
+from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialParticle
 from .._constraints import AbstractJoint, Driver
 from .._forces import AbstractForce
 from .._system import Model
@@ -61,8 +62,27 @@ def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
     keys = planar_keys if dimension == 2 else spatial_keys
     missing = [key for key in keys if key not in vars(body)]
     if missing:
-        raise ValueError(f"{body.name!r} is a particle, which model files do not know.")
+        raise ValueError(f"{body.name!r} is {_unknown(body)}, which model files do not know.")
     return {"name": body.name} | {key: _value(getattr(body, key)) for key in keys}
+
+
+@functools.singledispatch
+def _unknown(body: AbstractBody) -> str:
+    """What a body is that cannot be written."""
+    return f"a {type(body).__name__}"
+
+
+@_unknown.register(PlanarParticle)
+@_unknown.register(SpatialParticle)
+def _(body: AbstractBody) -> str:
+    del body
+    return "a particle"
+
+
+@_unknown.register
+def _(body: GeneralizedBody) -> str:
+    del body
+    return "given by functions"
 
 
 def _joint(joint: AbstractJoint, dimension: int) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def draw_reactions(
 
     **Arguments:**
 
-    - `trajectory`. `names`: joints and drivers, default all.
+    - `trajectory`. `names`: joints and drivers, default all that act at points.
     - `compared`: reactions at the same times by a label, such as a formulation's name; default
       those of the trajectory. Where a reaction is unique the curves lie on each other.
 
@@ -90,7 +90,8 @@ def draw_reactions(
     """
     given = {"": trajectory.reactions()} if compared is None else compared
     first = next(iter(given.values()))
-    chosen = tuple(first.names) if names is None else _settings.names(names, "names", '["A", "B"]')
+    held = tuple(name for name in first.names if first.has_wrench(name))
+    chosen = held if names is None else _settings.names(names, "names", '["A", "B"]')
     figure, panels = _panels(len(chosen))
     times = np.asarray(trajectory.times)
     for axes, name in zip(panels, chosen, strict=True):

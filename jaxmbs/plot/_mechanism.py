@@ -42,6 +42,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     """
     # One program; operation by operation they are twenty.
     frames = eqx.filter_jit(lambda s, q: s.marker_frames(q))(system, jnp.asarray(q))
+    frames = {name: own for name, own in frames.items() if own[0].dimension is not None}
     points = {name: [np.asarray(f.origin) for f in fs] for name, fs in frames.items()}
     unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
     located = {j.name for j in model.joints if j.located}
@@ -81,24 +82,38 @@ def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]]
     """Each body as the figure that its joint points span."""
     start = 0
     for body in model.bodies:
-        centre = np.asarray(q[start : start + model.dimension])
-        start += body.inertia_properties().coordinates.nq
-        own = [
-            points[joint.name][k]
-            for joint in model.joints
-            for k, name in enumerate(joint.bodies)
-            if name == body.name and joint.located
-        ]
-        corners = np.unique(np.round(np.array(own or [centre]), 9), axis=0)
-        if len(corners) == 1:
-            corners = np.stack([corners[0], centre])
-        if model.dimension == 2 and len(corners) > 2:
-            _fill(axes, corners)
-        elif len(corners) > 2:
-            for corner in corners:
-                axes.plot(*np.stack([centre, corner]).T, color=_BODY, lw=1.5, zorder=1)
-        else:
-            axes.plot(*corners.T, color=_BODY, lw=2.5, zorder=2, solid_capstyle="round")
+        size = body.inertia_properties().coordinates.nq
+        state = jnp.asarray(q[start : start + size])
+        start += size
+        for name, site in body.sites().items():
+            frame: Any = site.marker(site.reference).body_frame(state)
+            if frame.dimension is not None:
+                _draw_site(axes, model, points, name, np.asarray(frame.origin))
+
+
+def _draw_site(
+    axes: Any,
+    model: Model,
+    points: Mapping[str, list[np.ndarray]],
+    site: str,
+    centre: np.ndarray,
+) -> None:
+    own = [
+        points[joint.name][k]
+        for joint in model.joints
+        for k, name in enumerate(joint.bodies)
+        if name == site and joint.located
+    ]
+    corners = np.unique(np.round(np.array(own or [centre]), 9), axis=0)
+    if len(corners) == 1:
+        corners = np.stack([corners[0], centre])
+    if model.dimension == 2 and len(corners) > 2:
+        _fill(axes, corners)
+    elif len(corners) > 2:
+        for corner in corners:
+            axes.plot(*np.stack([centre, corner]).T, color=_BODY, lw=1.5, zorder=1)
+    else:
+        axes.plot(*corners.T, color=_BODY, lw=2.5, zorder=2, solid_capstyle="round")
 
 
 def _fill(axes: Axes, corners: np.ndarray) -> None:

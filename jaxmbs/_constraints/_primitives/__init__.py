@@ -8,6 +8,7 @@ from ._coincide import Coincide as Coincide
 from ._coordinates import (
     Advance as Advance,
     Driven as Driven,
+    OwnCoordinate as OwnCoordinate,
     PlanarRotation as PlanarRotation,
     PlanarTranslation as PlanarTranslation,
     SpatialRotation as SpatialRotation,

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike, Scalar
+from ..._geometry import LENGTH
 from ..base import AbstractGeometricPrimitive, Frames, Row
 
 
@@ -17,7 +18,7 @@ class OnPlanarLine(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("n", "length"),)
+        return (Row("n", LENGTH),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -31,7 +32,7 @@ class OnLine(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("n1", "length"), Row("n2", "length"))
+        return (Row("n1", LENGTH), Row("n2", LENGTH))
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -44,7 +45,7 @@ class OnPlane(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("n", "length"),)
+        return (Row("n", LENGTH),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -59,7 +60,7 @@ class Apart(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("d", "length"),)
+        return (Row("d", LENGTH),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t

@@ -2,6 +2,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike
+from ..._geometry import LENGTH
 from ..base import AbstractGeometricPrimitive, Frames, Row
 
 
@@ -12,7 +13,7 @@ class Coincide(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(Row(s, "length") for s in ("x", "y", "z")[: self.dimension])
+        return tuple(Row(s, LENGTH) for s in ("x", "y", "z")[: self.dimension])
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t

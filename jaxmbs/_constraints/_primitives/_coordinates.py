@@ -1,12 +1,13 @@
 """Relative coordinates of joints, the drivers' rows that prescribe them, and the screw."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike, Scalar
-from ..._geometry import SpatialFrame
+from ..._geometry import ANGLE, LENGTH, Quantity, SpatialFrame
 from .._motions import AbstractMotion
 from ..base import AbstractCoordinate, AbstractGeometricPrimitive, Frames, Row
 
@@ -14,7 +15,7 @@ from ..base import AbstractCoordinate, AbstractGeometricPrimitive, Frames, Row
 class PlanarTranslation(AbstractCoordinate):
     """(P_2 - P_1) . x_2 - zero (m)."""
 
-    quantity: ClassVar[Literal["length", "angle"]] = "length"
+    quantity: ClassVar[Quantity] = LENGTH
     zero: Scalar
 
     def excess(self, frames: Frames, value: Scalar) -> Scalar:
@@ -26,7 +27,7 @@ class PlanarTranslation(AbstractCoordinate):
 class SpatialTranslation(AbstractCoordinate):
     """(P_2 - P_1) . z_2 - zero (m)."""
 
-    quantity: ClassVar[Literal["length", "angle"]] = "length"
+    quantity: ClassVar[Quantity] = LENGTH
     zero: Scalar
 
     def excess(self, frames: Frames, value: Scalar) -> Scalar:
@@ -38,7 +39,7 @@ class SpatialTranslation(AbstractCoordinate):
 class PlanarRotation(AbstractCoordinate):
     """phi_2 - phi_1 (rad), continuous: full turns count."""
 
-    quantity: ClassVar[Literal["length", "angle"]] = "angle"
+    quantity: ClassVar[Quantity] = ANGLE
 
     def excess(self, frames: Frames, value: Scalar) -> Scalar:
         first, second = frames
@@ -52,12 +53,23 @@ class SpatialRotation(AbstractCoordinate):
     pi: a driver may turn a joint round any number of times.
     """
 
-    quantity: ClassVar[Literal["length", "angle"]] = "angle"
+    quantity: ClassVar[Quantity] = ANGLE
 
     def excess(self, frames: Frames, value: Scalar) -> Scalar:
         first, second = frames
         excess = angle_about_axis(first, second) - value
         return excess - 2 * jnp.pi * jnp.round(excess / (2 * jnp.pi))
+
+
+class OwnCoordinate(AbstractCoordinate):
+    """One of a body's own coordinates, as it counts."""
+
+    index: int = eqx.field(static=True)
+    quantity: Quantity = eqx.field(static=True)
+
+    def excess(self, frames: Frames, value: Scalar) -> Scalar:
+        (own,) = frames
+        return own.values[self.index] - value
 
 
 class Driven(AbstractGeometricPrimitive):
@@ -93,7 +105,7 @@ class Advance(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("s", "length"),)
+        return (Row("s", LENGTH),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from ..._custom_types import Matrix3, RealScalarLike, Scalar
-from ..._geometry import composed, relative_rotation_vector, rotated
+from ..._geometry import ANGLE, composed, relative_rotation_vector, rotated
 from ..base import AbstractGeometricPrimitive, Frames, Row
 
 
@@ -12,7 +12,7 @@ class AxesPerpendicular(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("a", "angle"),)
+        return (Row("a", ANGLE),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -25,7 +25,7 @@ class AxesParallel(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("a1", "angle"), Row("a2", "angle"))
+        return (Row("a1", ANGLE), Row("a2", ANGLE))
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -38,7 +38,7 @@ class SameAngle(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("r", "angle"),)
+        return (Row("r", ANGLE),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -54,7 +54,7 @@ class SameRotation(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(Row(s, "angle") for s in ("rx", "ry", "rz"))
+        return tuple(Row(s, ANGLE) for s in ("rx", "ry", "rz"))
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -70,7 +70,7 @@ class AnglesInRatio(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("g", "angle"),)
+        return (Row("g", ANGLE),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t

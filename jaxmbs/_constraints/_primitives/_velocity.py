@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike, Scalar, Vector3
+from ..._geometry import LENGTH
 from ..base import AbstractGeometricPrimitive, AbstractVelocityPrimitive, Frames, Row, Twists
 
 
@@ -13,7 +14,7 @@ class NoVelocityAcross(AbstractVelocityPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("v", "length"),)
+        return (Row("v", LENGTH),)
 
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
@@ -35,7 +36,7 @@ class ConstantCoefficients(AbstractVelocityPrimitive):
     @property
     def rows(self) -> tuple[Row, ...]:
         count = self.coefficients.shape[-2]
-        return tuple(Row(str(i + 1), "length") for i in range(count))
+        return tuple(Row(str(i + 1), LENGTH) for i in range(count))
 
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
@@ -55,7 +56,7 @@ class NoSlip(AbstractVelocityPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("x", "length"), Row("y", "length"))
+        return (Row("x", LENGTH), Row("y", LENGTH))
 
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
@@ -76,7 +77,7 @@ class Touches(AbstractGeometricPrimitive):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        return (Row("z", "length"),)
+        return (Row("z", LENGTH),)
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t

@@ -99,7 +99,7 @@ class _Trial:
         # Anything between the last kept and the first dropped pivot separates the two.
         dropped = pivots[self._rank] if self._rank < pivots.size else 0.0
         self._threshold = max(np.sqrt(pivots[self._rank - 1] * max(dropped, 1e-16)), 1e-12)
-        self._columns = np.where(structure.length_columns, float(report.length), 1.0)
+        self._columns = structure.column_scale(float(report.length))
         matrix = _unit(np.asarray(system.constraint_matrix(q, v, t)) * self._columns)
         self._rows = {c.name: matrix[c.start : c.stop] for c in structure.constraints}
         # All reactions are unique iff the ranks of the joints' own rows add up to the rank.

@@ -111,7 +111,7 @@ def _singularity(
     spread: Scalar,
     criterion: AbstractCriterion,
 ) -> Singularity:
-    length = jnp.where(system.structure.length_columns, system.characteristic_length(), 1.0)
+    unit = system.column_scale()
 
     def ranks_at(at: Float[Array, " nq"]) -> tuple[IntScalar, IntScalar]:
         matrix, _, _ = scaled_constraint_matrix(system, at, v, t)
@@ -121,11 +121,12 @@ def _singularity(
 
     def neighbour(sample_key: PRNGKeyArray) -> tuple[Float[Array, " nq"], BoolScalar]:
         step = (
-            spread.astype(q.dtype) * length * jr.normal(sample_key, (system.structure.nv,), q.dtype)
+            spread.astype(q.dtype) * unit * jr.normal(sample_key, (system.structure.nv,), q.dtype)
         )
         at, residual = close(system, system.retract(q, step), t)
         # Rounding of the residual grows with the distance from the world's origin.
-        rounding = 50 * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(at)) / jnp.min(length)
+        sizes = jnp.abs(at) / system.structure.coordinate_scale(system.characteristic_length())
+        rounding = 50 * jnp.finfo(q.dtype).eps * jnp.max(sizes, initial=0.0)
         return at, jnp.all(jnp.abs(residual) <= jnp.maximum(_NEARBY_CLOSED, rounding))
 
     nearby, closed = jax.vmap(neighbour)(jr.split(key, samples))

@@ -11,11 +11,9 @@ from ..._solution import RESULTS
 from ..._system import AbstractSystem
 from .._body_motion import (
     body_motions,
-    coordinate_slices,
     has_bodies,
     lettered,
     Numbers,
-    pose_words,
     rotation,
 )
 from .._record import Record
@@ -56,19 +54,22 @@ def _columns(record: Record) -> dict[str, Numbers]:
     motions = body_motions(structure, arrays["q"], arrays["v"], arrays["acceleration"])
     columns = {"time": arrays["times"]}
     for name, motion in motions.items():
-        for word, values in motion.columns().items():
+        for word, values in motion.states.items():
             columns |= lettered(f"{name}.{word}", values)
     if record.reactions is not None:
         found = record.reactions()
         for name in found.names:
-            wrench = found.wrench(name)
-            columns |= lettered(f"{name}.force", np.asarray(wrench.force))
-            columns |= lettered(f"{name}.torque", np.asarray(wrench.torque))
-            columns[f"{name}.unique"] = wrench.unique.numbers()
+            if found.has_wrench(name):
+                wrench = found.wrench(name)
+                columns |= lettered(f"{name}.force", np.asarray(wrench.force))
+                columns |= lettered(f"{name}.torque", np.asarray(wrench.torque))
+            columns[f"{name}.unique"] = found.unique(name).numbers()
+    for place in structure.internal:
+        columns[structure.coordinates[place].name] = arrays["q"][:, place]
     columns["error.position"] = arrays["position_error"]
     columns["error.velocity"] = arrays["velocity_error"]
     for name, motion in motions.items():
-        for word, values in motion.rates().items():
+        for word, values in motion.accelerations.items():
             columns |= lettered(f"{name}.{word}", values)
     if "multipliers" in arrays:
         named = enumerate(structure.row_names)
@@ -98,11 +99,18 @@ def _trajectory(columns: Mapping[str, Numbers], system: AbstractSystem) -> Traje
     times = take("time")[:, 0]
     q, v = np.zeros((len(times), structure.nq)), np.zeros((len(times), structure.nv))
     acceleration = np.zeros_like(v)
-    for body, part in coordinate_slices(structure):
+    for body in structure.bodies:
         letters, name = "xyz"[: len(body.force)], body.name
-        turning = len(body.torque)
-        q[:, part] = take(*(f"{name}.{word}" for word in pose_words(body)))
-        back = np.swapaxes(rotation(q[:, part][:, 3:]), 1, 2) if turning == 3 else None
+        turning, part, others = len(body.torque), list(body.coordinates), list(body.others)
+        q[:, part] = take(*(structure.coordinates[k].name for k in part))
+        if others:
+            own = part[len(part) - len(others) :]
+            words = [structure.coordinates[k].name for k in own]
+            v[:, others] = take(*(f"{word}.rate" for word in words))
+            acceleration[:, others] = take(*(f"{word}.acceleration" for word in words))
+        if not body.posed:
+            continue
+        back = np.swapaxes(rotation(q[:, part][:, 3:7]), 1, 2) if turning == 3 else None
         for into, prefix in ((v, "velocity"), (acceleration, "acceleration")):
             into[:, list(body.force)] = take(*(f"{name}.{prefix}.{c}" for c in letters))
             if back is not None:
@@ -110,6 +118,9 @@ def _trajectory(columns: Mapping[str, Numbers], system: AbstractSystem) -> Traje
                 into[:, list(body.torque)] = np.einsum("nij,nj->ni", back, world)
             elif turning:
                 into[:, list(body.torque)] = take(f"{name}.angular_{prefix}")
+    internal = structure.internal.tolist()
+    if internal:
+        q[:, internal] = take(*(structure.coordinates[k].name for k in internal))
     rows = [f"{row}.multiplier" for row in structure.row_names]
     multipliers = take(*rows) if rows else np.zeros((len(times), 0))
     none = jnp.asarray(0)

@@ -1,0 +1,41 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._geometry import CoordinateFrame, FlatCoordinates
+from .base import AbstractMarker, MarkerKinematics
+
+
+class CoordinateMarker(AbstractMarker):
+    """Coordinates themselves: a body's own, for conditions, drivers and forces that act on these,
+    or the states of a force, which have no velocities, so that no motion changes them at once
+    (`moving`: which of both)."""
+
+    located: ClassVar[bool] = False
+    coordinates: FlatCoordinates = eqx.field(static=True)
+    moving: bool = eqx.field(static=True)
+
+    def frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        still = jnp.zeros_like(q)
+        directions = jnp.eye(v.shape[0], q.shape[0], dtype=q.dtype)
+        return MarkerKinematics(
+            CoordinateFrame(q),
+            CoordinateFrame(v if self.moving else still),
+            CoordinateFrame(still),
+            jax.vmap(CoordinateFrame)(directions),
+        )
+
+    def turned(self, turn: Float[Array, " ..."]) -> "CoordinateMarker":
+        raise TypeError("coordinates have no axes to turn.")
+
+    def lever_arm(self) -> Float[Array, ""]:
+        return jnp.zeros(())
