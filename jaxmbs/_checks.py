@@ -290,3 +290,11 @@ def function(value: Any, what: str) -> Any:
     if not callable(value):
         raise TypeError(f"{what} must be a function, got {shown(value)}.")
     return value
+
+
+def optional_function(value: Any, what: str) -> Any:
+    """The same, or None.
+
+    **Raises:** `TypeError`.
+    """
+    return None if value is None else function(value, what)

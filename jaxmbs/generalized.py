@@ -1,6 +1,6 @@
 """Bodies in coordinates of their own, and what acts on these."""
 
-from ._bodies import GeneralizedBody as Body
+from ._bodies import Element as Element, GeneralizedBody as Body
 from ._constraints import Condition as Condition, RateCondition as RateCondition
 from ._forces import GeneralizedForce as Force
 from ._geometry import (
@@ -19,6 +19,7 @@ __all__ = [
     "NUMBER",
     "Body",
     "Condition",
+    "Element",
     "Force",
     "PlanarFrame",
     "Quantity",

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxmbs._bodies import (
+    AbstractBodyInertia,
     AbstractFramedBody,
-    AbstractInertia,
     AbstractMarker,
     differentiated,
     lagrangian_inertia_force,
@@ -72,10 +72,11 @@ class JellyMarker(AbstractMarker):
         return jnp.linalg.norm(self.offset.origin)
 
 
-class JellyInertia(AbstractInertia):
+class JellyInertia(AbstractBodyInertia):
     """Point masses at `points` of the floating frame; modes of stiffness k and damping d."""
 
     rheonomic: ClassVar[bool] = False
+    massless: ClassVar[bool] = False
     weighed: ClassVar[bool] = True
     masses: Float[Array, " points"]
     points: Float[Array, "points 3"]

@@ -1,10 +1,13 @@
 from ._coordinate_marker import CoordinateMarker as CoordinateMarker
+from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,
+    AbstractBodyInertia as AbstractBodyInertia,
+    AbstractElement as AbstractElement,
     AbstractFramedBody as AbstractFramedBody,
     AbstractInertia as AbstractInertia,
     AbstractMarker as AbstractMarker,

@@ -1,15 +1,13 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .. import _checks, _settings
+from .._custom_types import Numbers, Scalar
 from .._geometry import (
     ANGLE,
     CoordinateFrame,
@@ -21,24 +19,17 @@ from .._geometry import (
     SpatialFrame,
 )
 from ._coordinate_marker import CoordinateMarker
-from .base import (
-    AbstractBody,
-    AbstractInertia,
-    AbstractMarker,
-    differentiated,
-    lagrangian_inertia_force,
-    MarkerKinematics,
-    Site,
+from ._function_inertia import (
+    EnergyFunction,
+    ForceFunction,
+    FunctionInertia,
+    MassFunction,
+    MomentFunction,
 )
+from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Site
 
 
-# Of the coordinates q, or of q, v and t.
 FrameFunction = Callable[[Float[Array, " nq"]], PlanarFrame | SpatialFrame]
-MomentFunction = Callable[[Float[Array, " nq"]], Float[Array, " dim"]]
-MassFunction = Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, "nv nv"]]
-ForceFunction = Callable[
-    [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " nv"]
-]
 
 
 class FunctionMarker(AbstractMarker):
@@ -72,60 +63,6 @@ class FunctionMarker(AbstractMarker):
         return self.arm
 
 
-class FunctionInertia(AbstractInertia):
-    """M(q, t), force(q, v, t) and the first moment of the mass as functions of the user's."""
-
-    rheonomic: ClassVar[bool] = True
-    mass_function: MassFunction
-    force_function: ForceFunction | None
-    moment_function: MomentFunction | None
-    coordinates: FlatCoordinates = eqx.field(static=True)
-    complete: bool = eqx.field(static=True)
-
-    @property
-    def weighed(self) -> bool:
-        return self.moment_function is not None
-
-    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        return _checked(self.mass_function(q, t), (q.shape[0],) * 2, "mass_matrix")
-
-    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        factor = cho_factor(self.mass_matrix(q, t))
-        return cho_solve(factor, jnp.eye(q.shape[0], dtype=q.dtype))
-
-    def inertia_force(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Float[Array, " nv"]:
-        return jnp.zeros_like(v) if self.complete else lagrangian_inertia_force(self, q, v, t)
-
-    def internal_force(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Float[Array, " nv"]:
-        if self.force_function is None:
-            return jnp.zeros_like(v)
-        return _checked(self.force_function(q, v, t), v.shape, "force")
-
-    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
-        # What part of the user's function has a potential is not known.
-        return jnp.zeros((), q.dtype)
-
-    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
-        return -jax.grad(self.potential)(q, gravity)
-
-    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
-        if self.moment_function is None:
-            return jnp.zeros((), q.dtype)
-        return -(gravity @ _checked(self.moment_function(q), gravity.shape, "first_moment"))
-
-
-def _checked(value: Any, shape: tuple[int, ...], what: str) -> Any:
-    if jnp.shape(value) != shape:
-        raise ValueError(
-            f"{what} must return an array of shape {list(shape)}, got {list(jnp.shape(value))}."
-        )
-    return value
-
-
 class GeneralizedBody(AbstractBody):
     """A body in coordinates of its own: an arm of several links, a rope that is paid out, anything
     whose mass matrix is known.
@@ -139,9 +76,11 @@ class GeneralizedBody(AbstractBody):
 
     - `name`: unique among the bodies. `coordinates`: their names, in order.
     - `mass_matrix(q, t)`: (n, n), symmetric positive definite. A mass that grows or shrinks with t
-      does so at rest: the equations are Lagrange's, d(M v)/dt.
+      does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where all mass is that of
+      elements (`jaxmbs.generalized.Element`) which hold the body.
     - `force(q, v, t)`: (n,), default none. `complete`: it holds the velocity terms of M as well;
       by default these are found by differentiating the kinetic energy.
+    - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
     - `frames`: name -> function of q, a `PlanarFrame` (origin (2,), angle) or `SpatialFrame`
       (origin (3,), rotation), in the world.
     - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given
@@ -159,9 +98,10 @@ class GeneralizedBody(AbstractBody):
 
     name: str = eqx.field(static=True)
     kind: FlatCoordinates = eqx.field(static=True)
-    mass_matrix: MassFunction
+    mass_matrix: MassFunction | None
     force: ForceFunction | None
     complete: bool = eqx.field(static=True)
+    energy: EnergyFunction | None
     frames: Mapping[str, FrameFunction]
     first_moment: MomentFunction | None
     start: Float[Array, " n"]
@@ -173,9 +113,10 @@ class GeneralizedBody(AbstractBody):
         name: str,
         coordinates: Sequence[str],
         *,
-        mass_matrix: MassFunction,
+        mass_matrix: MassFunction | None = None,
         force: ForceFunction | None = None,
         complete: bool = False,
+        energy: EnergyFunction | None = None,
         frames: Mapping[str, FrameFunction] | None = None,
         first_moment: MomentFunction | None = None,
         start: Numbers | None = None,
@@ -187,19 +128,16 @@ class GeneralizedBody(AbstractBody):
         self.name = _checks.name(name, "a body")
         names = coordinate_names(coordinates)
         self.kind = FlatCoordinates(names, measures_of(names, lengths, quantities))
-        self.mass_matrix = _checks.function(mass_matrix, "mass_matrix")
-        self.force = None if force is None else _checks.function(force, "force")
-        if not isinstance(complete, bool):
-            raise TypeError(f"complete must be True or False, got {_checks.shown(complete)}.")
-        self.complete = complete
+        self.mass_matrix = _checks.optional_function(mass_matrix, "mass_matrix")
+        self.force = _checks.optional_function(force, "force")
+        self.complete = _settings.flag(complete, "complete")
+        self.energy = _checks.optional_function(energy, "energy")
         count = len(names)
         self.frames = {
             _checks.name(own, "a frame"): _checks.function(function, f"frame {_checks.shown(own)}")
             for own, function in (frames or {}).items()
         }
-        self.first_moment = (
-            None if first_moment is None else _checks.function(first_moment, "first_moment")
-        )
+        self.first_moment = _checks.optional_function(first_moment, "first_moment")
         self.start = _checks.real(np.zeros(count) if start is None else start, (count,), "start")
         self.size = None if size is None else _checks.positive(size, "size")
         rest = np.zeros(count) if velocity is None else velocity
@@ -209,6 +147,7 @@ class GeneralizedBody(AbstractBody):
         return FunctionInertia(
             mass_function=self.mass_matrix,
             force_function=self.force,
+            energy_function=self.energy,
             moment_function=self.first_moment,
             coordinates=self.kind,
             complete=self.complete,

@@ -1,7 +1,7 @@
 """Bodies: what carries mass, and the markers that joints and forces see of them."""
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -76,7 +76,8 @@ def differentiated(
 
 
 class AbstractInertia(eqx.Module):
-    """The mechanical properties of one body, without name and place, so that they stack."""
+    """The mechanical properties of one body, or of what lies between several, without name and
+    place, so that they stack. Of several bodies coordinates and velocities are side by side."""
 
     coordinates: eqx.AbstractVar[AbstractCoordinates]
 
@@ -87,16 +88,17 @@ class AbstractInertia(eqx.Module):
 
     @property
     @abc.abstractmethod
+    def massless(self) -> bool:
+        """Is its part of M zero? That of a body is positive definite if not."""
+
+    @property
+    @abc.abstractmethod
     def weighed(self) -> bool:
         """Does it say how gravity acts on it?"""
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        """Symmetric positive definite block of M(q, t)."""
-
-    @abc.abstractmethod
-    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        """The inverse of that block."""
+        """Its part of M(q, t), symmetric."""
 
     @abc.abstractmethod
     def inertia_force(
@@ -125,9 +127,18 @@ class AbstractInertia(eqx.Module):
         """Potential energy (J) in that field, zero for a centre of mass at the world's origin."""
 
 
-class AbstractRigidInertia(AbstractInertia):
+class AbstractBodyInertia(AbstractInertia):
+    """Of one body."""
+
+    @abc.abstractmethod
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        """The inverse of its block of M; not asked for where an element adds mass to it."""
+
+
+class AbstractRigidInertia(AbstractBodyInertia):
     """Of a body that does not deform and whose mass does not change."""
 
+    massless: ClassVar[bool] = False
     rheonomic: ClassVar[bool] = False
     weighed: ClassVar[bool] = True
 
@@ -179,7 +190,7 @@ class AbstractBody(eqx.Module):
     name: eqx.AbstractVar[str]
 
     @abc.abstractmethod
-    def inertia_properties(self) -> AbstractInertia:
+    def inertia_properties(self) -> AbstractBodyInertia:
         """What the system groups and evaluates."""
 
     @abc.abstractmethod
@@ -208,3 +219,15 @@ class AbstractFramedBody(AbstractBody):
 
     def sites(self) -> Mapping[str, Site]:
         return {self.name: Site(self.reference(), self.marker)}
+
+
+class AbstractElement(eqx.Module):
+    """A named element: mass and elasticity between several bodies, its nodes."""
+
+    name: eqx.AbstractVar[str]
+    bodies: eqx.AbstractVar[tuple[str, ...]]
+
+    @abc.abstractmethod
+    def inertia_properties(self, nodes: Sequence[AbstractBody]) -> AbstractInertia:
+        """What the system groups and evaluates, in the coordinates of the nodes side by side
+        (`ProductCoordinates`)."""

@@ -1,6 +1,5 @@
 from ._block_kkt_matrices import (
     BlockKKTMatrices as BlockKKTMatrices,
-    BodyBlocks as BodyBlocks,
     SlotBlocks as SlotBlocks,
 )
 from ._block_layout import (
@@ -10,6 +9,7 @@ from ._block_layout import (
     Pattern as Pattern,
     sizes_of as sizes_of,
 )
+from ._block_mass import BlockMass as BlockMass, BodyBlocks as BodyBlocks
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._constrained import constrained as constrained
 from ._directional import directional_derivative as directional_derivative

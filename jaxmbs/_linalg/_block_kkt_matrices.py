@@ -1,11 +1,13 @@
-"""M block-diagonal by body, C in blocks of one constraint and one body.
+"""M in blocks of one body and of two, C in blocks of one constraint and one body.
 
 S = C M^-1 C^T has a block only where two constraints share a moving body, so its factor follows
 the graph of the mechanism. A body that carries many constraints would couple all of them: such a
 hub stays in the matrix as a vertex of its own, by the quasi-definite form
 
     [ S' + mu I   C_b  ] [ lambda ]   [ r ]
-    [ C_b^T      -M_b  ] [ y      ] = [ 0 ],        S' = S without the hub's part.
+    [ C_b^T      -M_b  ] [ y      ] = [ 0 ],        S' = S without the hub's part,
+
+and bodies whose masses are coupled stay in it too, with what M has between them.
 
 Blocks of like size stand in one array, with the slots (one constraint on one moving body), the
 bodies or the pairs of slots as its last axis, along which the arithmetic runs.
@@ -16,22 +18,22 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
 from . import _multifrontal
 from ._block_layout import Layout
+from ._block_mass import BlockMass
+from ._entries import flat, gather_or_zero, sum_of
 from ._gathering import gather
 from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
 from ._multifrontal import LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
-from ._sums import sum_along, sum_of_products
+from ._sums import sum_of_products
 
 
-# One array for each bucket: (r, c, slots), and (c, c, bodies).
+# One array (r, c, slots) for each bucket.
 SlotBlocks = tuple[Float[Array, "_ _ _"], ...]
-BodyBlocks = tuple[Float[Array, "_ _ _"], ...]
 
 
 class BlockFactor(AbstractFactor):
@@ -50,12 +52,10 @@ class BlockFactor(AbstractFactor):
 
 
 class BlockKKTMatrices(AbstractKKTMatrices):
-    """Blocks of C (r, c, slots), of M and of its inverse (c, c, bodies), padded with zeros, in the
-    buckets of the layout."""
+    """Blocks of C (r, c, slots), padded with zeros, in the buckets of the layout, and M."""
 
     constraint_blocks: SlotBlocks
-    mass_blocks: BodyBlocks
-    inverse_blocks: BodyBlocks
+    block_mass: BlockMass
     layout: Layout
 
     @property
@@ -63,40 +63,33 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         return self.layout.rows, self.layout.columns
 
     def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return self._by_body(self.mass_blocks, v)
+        return self.block_mass.apply(v)
 
     def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return self._by_body(self.inverse_blocks, force)
-
-    def _by_body(self, blocks: BodyBlocks, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        products = [
-            sum_of_products(own, _gather_or_zero(v, bucket["column"])[None], 1)
-            for own, bucket in zip(blocks, self.layout.bodies, strict=True)
-        ]
-        return gather(_flat(products, v), self.layout.indices["column_body"])
+        return self.block_mass.solve(force)
 
     def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
         products = [
-            sum_of_products(own, _gather_or_zero(v, bucket.indices["column"])[None], 1)
+            sum_of_products(own, gather_or_zero(v, bucket.indices["column"])[None], 1)
             for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
         ]
-        return _sum_of(_flat(products, v), self.layout.indices["row_slot"])
+        return sum_of(flat(products, v), self.layout.indices["row_slot"])
 
     def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
         if not self.constraint_blocks:
             return jnp.zeros((self.layout.columns,), multipliers.dtype)
         products = [
-            sum_of_products(own, _gather_or_zero(multipliers, bucket.indices["row"])[:, None], 0)
+            sum_of_products(own, gather_or_zero(multipliers, bucket.indices["row"])[:, None], 0)
             for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
         ]
-        total = _sum_of(_flat(products, multipliers), self.layout.indices["column_slot"])
+        total = sum_of(flat(products, multipliers), self.layout.indices["column_slot"])
         if not self._has_hubs:
             return total
         sums = [
             self._on_hubs(number, bucket["place"], products)
             for number, bucket in enumerate(self.layout.hub_bodies)
         ]
-        return total + _gather_or_zero(_flat(sums, total), self.layout.indices["column_hub"])
+        return total + gather_or_zero(flat(sums, total), self.layout.indices["column_hub"])
 
     @property
     def _has_hubs(self) -> bool:
@@ -119,15 +112,15 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def mask_rows(self, rows: RowMask) -> "BlockKKTMatrices":
         masked = []
         for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
-            kept = _gather_or_zero(jnp.asarray(rows, own.dtype), bucket.indices["row"])
+            kept = gather_or_zero(jnp.asarray(rows, own.dtype), bucket.indices["row"])
             masked.append(jnp.where(kept[:, None] > 0, own, 0.0))
         return eqx.tree_at(lambda d: d.constraint_blocks, self, tuple(masked))
 
     def _half(self) -> SlotBlocks:
-        """The blocks of C M^-1."""
+        """The blocks of C M^-1; zero for bodies whose masses are coupled."""
         found = []
         for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
-            inverse = gather(self.inverse_blocks[bucket.bodies], bucket.indices["body"])
+            inverse = gather(self.block_mass.inverse_blocks[bucket.bodies], bucket.indices["body"])
             found.append(sum_of_products(own[:, :, None], inverse[None], 1))
         return tuple(found)
 
@@ -136,7 +129,14 @@ class BlockKKTMatrices(AbstractKKTMatrices):
             sum_of_products(first, second, 1)
             for first, second in zip(half, self.constraint_blocks, strict=True)
         ]
-        return _sum_of(_flat(by_row, self.mass_blocks[0]), self.layout.indices["row_slot"])
+        known = sum_of(flat(by_row, self._like), self.layout.indices["row_slot"])
+        if self.layout.couplings is None:
+            return known
+        return known + self.block_mass.schur_diagonal(self.constraint_blocks)
+
+    @property
+    def _like(self) -> Array:
+        return self.block_mass.blocks[0]
 
     def row_scale(self) -> Float[Array, " rows"]:
         diagonal = self._diagonal(self._half())
@@ -147,7 +147,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         layout, half = self.layout, self._half()
         diagonal = self._diagonal(half)
         scale = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-        by_slot = [_gather_or_zero(1 / scale, bucket.indices["row"]) for bucket in layout.slots]
+        by_slot = [gather_or_zero(1 / scale, bucket.indices["row"]) for bucket in layout.slots]
         left = tuple(x * own[:, None] for x, own in zip(half, by_slot, strict=True))
         blocks = zip(self.constraint_blocks, by_slot, strict=True)
         right = tuple(x * own[:, None] for x, own in blocks)
@@ -158,7 +158,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
             pairs.append(sum_of_products(first[:, None], second[None], 2))
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
         values = [*self._own_blocks(left, right, shift), *pairs, *self._hub_values(right)]
-        levels = _multifrontal.factor(layout.elimination, _flat(values, scale))
+        levels = _multifrontal.factor(layout.elimination, flat(values, scale))
         return BlockFactor(scale, levels, layout)
 
     def _own_blocks(
@@ -172,11 +172,11 @@ class BlockKKTMatrices(AbstractKKTMatrices):
             sum_of_products(first[:, None], second[None], 2)
             for first, second in zip(left, right, strict=True)
         ]
-        flat, found = _flat(products, shift), []
+        entries, found = flat(products, shift), []
         for bucket in self.layout.constraints:
-            blocks = _sum_of(flat, bucket["slot"])
+            blocks = sum_of(entries, bucket["slot"])
             identity = np.eye(blocks.shape[0])[:, :, None]
-            found.append(blocks + identity * _gather_or_zero(shift, bucket["row"])[None])
+            found.append(blocks + identity * gather_or_zero(shift, bucket["row"])[None])
         return found
 
     def _hub_values(self, scaled: SlotBlocks) -> list[Float[Array, "..."]]:
@@ -185,74 +185,31 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         layout = self.layout
         if not self._has_hubs:
             return []
-        masses, sizes, couplings = [], {}, []
-        for number, (blocks, on) in enumerate(
-            zip(self.mass_blocks, layout.hub_bodies, strict=True)
-        ):
-            if on["place"].size:
-                mass = gather(blocks, on["place"])
-                diagonal = jnp.diagonal(mass).T
-                size = sizes[number] = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-                masses.append(-(mass / size[:, None] / size[None]))
+        sizes, couplings = self.block_mass.hub_sizes(), []
         for own, bucket, on in zip(scaled, layout.slots, layout.hub_slots, strict=True):
             if on["place"].size:
                 hubs = layout.hub_bodies[bucket.bodies]["place"]
                 which = np.searchsorted(hubs, bucket.indices["body"][on["place"]])
                 size = gather(sizes[bucket.bodies], which)
                 couplings.append(gather(own, on["place"]) / size[None])
-        return [*couplings, *masses]
+        return [*couplings, *(-own for own in self.block_mass.of_hubs(sizes))]
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
         scaled = tuple(
-            own * _gather_or_zero(columns, bucket.indices["column"])[None]
+            own * gather_or_zero(columns, bucket.indices["column"])[None]
             for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
         )
         return block_null_projector(scaled, self.layout, sets, regularisation)
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
-        size = self.layout.columns + 1
-        matrix = jnp.zeros((size, size), self.mass_blocks[0].dtype)
-        for own, bucket in zip(self.mass_blocks, self.layout.bodies, strict=True):
-            place = bucket["column"]
-            matrix = matrix.at[place[:, None], place[None]].add(own)
-        return matrix[1:, 1:]
+        return self.block_mass.dense()
 
     def constraint_matrix(self) -> Float[Array, "rows nv"]:
         shape = (self.layout.rows + 1, self.layout.columns + 1)
-        matrix = jnp.zeros(shape, self.mass_blocks[0].dtype)
+        matrix = jnp.zeros(shape, self._like.dtype)
         for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True):
             row, column = bucket.indices["row"], bucket.indices["column"]
             matrix = matrix.at[row[:, None], column[None]].add(own)
         return matrix[1:, 1:]
-
-
-def _flat(parts: Sequence[Float[Array, "..."]], like: Array) -> Float[Array, " entries"]:
-    """The entries of arrays, one array behind the other."""
-    if len(parts) == 1:
-        return parts[0].ravel()
-    return jnp.concatenate([jnp.zeros((0,), like.dtype), *(part.ravel() for part in parts)])
-
-
-def _gather_or_zero(
-    x: Float[Array, " n"], places: Int[np.ndarray, "*shape"]
-) -> Float[Array, "*shape"]:
-    """Entries at places that are counted from 1; zero for the place 0."""
-    missing = places == 0
-    if missing.all():
-        return jnp.zeros(places.shape, x.dtype)
-    # Something is taken where nothing is asked for, each time another, so that the derivative has
-    # no entry to which much more belongs than to others.
-    filler = np.arange(places.size).reshape(places.shape) % x.shape[0]
-    found = gather(x, np.where(missing, filler, places - 1))
-    return jnp.where(missing, 0.0, found) if missing.any() else found
-
-
-def _sum_of(values: Float[Array, "*given"], places: np.ndarray) -> Float[Array, "*shape"]:
-    """Sums of the values at places (k, *shape), counted from 1."""
-    if not len(places):
-        return jnp.zeros(places.shape[1:], values.dtype)
-    # Kept apart, as in `_multifrontal.gathered`.
-    parts = lax.optimization_barrier(_gather_or_zero(values.ravel(), places))
-    return sum_along(parts, 0, apart=False)

@@ -16,7 +16,8 @@ from . import _multifrontal
 from ._multifrontal import Elimination
 
 
-# A body with more slots than this becomes a vertex of the graph.
+# A body with more slots than this becomes a vertex of the graph, as do bodies whose masses are
+# coupled: the inverse of their M would couple all that stands on any of them.
 _HUB = 8
 
 # Blocks of at most as many rows or columns are of one size: those of rigid bodies.
@@ -34,11 +35,13 @@ class ConstraintBlock(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Everything that decides how blocks are combined; equal patterns share one `Layout`."""
+    """Everything that decides how blocks are combined; equal patterns share one `Layout`.
+    `couplings`: which two bodies have a block of M between them, one for each such block."""
 
     slots: tuple[ConstraintBlock, ...]
     bodies: tuple[tuple[int, ...], ...]
     rows: int
+    couplings: tuple[tuple[int, int], ...] = ()
 
 
 class SlotBucket(NamedTuple):
@@ -59,6 +62,33 @@ class PairBucket(NamedTuple):
     indices: Indices
 
 
+class CouplingBucket(NamedTuple):
+    """Blocks of M between two bodies: the buckets of the first and of the second of each, and their
+    places there, `first` and `second` (n,)."""
+
+    first: int
+    second: int
+    indices: Indices
+
+
+class Couplings(eqx.Module):
+    """M of the bodies whose masses are coupled, the unknowns of which are their columns.
+
+    `elimination`: of M; its values are the blocks of the hubs, bucket by bucket, and those between
+    bodies. `sets`: for each constraint on such bodies the unknowns of these. Indices: `column`
+    (unknowns,) of each; `unknown` (nv,) of each column, from 1; `hub` (unknowns,) into the columns
+    of all hubs; `product` (k, nv) into the products of the blocks between bodies with what stands
+    at the second and at the first body of each, from 1; `entries` (r, w, sets) into the blocks of
+    C of all slots, and `set_hub` (w, sets) into the columns of all hubs, from 1; `row` (rows,) into
+    (r, sets), from 1.
+    """
+
+    buckets: tuple[CouplingBucket, ...] = eqx.field(static=True)
+    elimination: Elimination
+    sets: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    indices: Indices = eqx.field(static=True)
+
+
 class Layout(eqx.Module):
     """Index maps of a pattern, and the order of elimination.
 
@@ -66,10 +96,11 @@ class Layout(eqx.Module):
     `constraints`: of each bucket of constraints `row` (r, constraints) into rows, and `slot`
     (k, r, r, constraints) into the blocks (r, r) of all slots of ordinary bodies, both from 1.
     `hub_slots`: for each bucket of slots the places of those on hubs, `place` (n,); `hub_bodies`:
-    for each bucket of bodies those of the hubs. Indices: `row_slot` (k, rows) into the rows of all
-    slots, from 1; `column_slot` (k, nv) into the columns of all slots of ordinary bodies, from 1;
-    `column_hub` (nv,) into the columns of all hubs, from 1; `column_body` (nv,) into the columns of
-    all bodies.
+    for each bucket of bodies those of the hubs. `couplings`: of masses, if there are any.
+
+    Indices: `row_slot` (k, rows) into the rows of all slots, from 1; `column_slot` (k, nv) into the
+    columns of all slots of ordinary bodies, from 1; `column_hub` (nv,) into the columns of all
+    hubs, from 1; `column_body` (nv,) into the columns of all bodies.
     """
 
     bodies: tuple[Indices, ...] = eqx.field(static=True)
@@ -80,6 +111,7 @@ class Layout(eqx.Module):
     hub_bodies: tuple[Indices, ...] = eqx.field(static=True)
     indices: Indices = eqx.field(static=True)
     elimination: Elimination
+    couplings: Couplings | None
     rows: int = eqx.field(static=True)
     columns: int = eqx.field(static=True)
 
@@ -164,6 +196,7 @@ def layout_of(pattern: Pattern) -> Layout:
         hub_bodies=tuple(Indices(place=np.array(x, np.int32)) for x in blocks.hub_bodies()),
         indices=blocks.sums(),
         elimination=blocks.elimination(),
+        couplings=blocks.couplings() if pattern.couplings else None,
         rows=pattern.rows,
         columns=sum(len(columns) for columns in pattern.bodies),
     )
@@ -173,7 +206,7 @@ class _Blocks:
     """The slots, bodies, constraints and pairs of slots of a pattern, in buckets.
 
     Values of the matrix that is eliminated stand in this order: blocks of the constraints with
-    themselves, of pairs, of slots on hubs, of hubs.
+    themselves, of pairs, of slots on hubs, of hubs, of M between hubs.
     """
 
     def __init__(self, pattern: Pattern):
@@ -182,7 +215,9 @@ class _Blocks:
         on_body: list[list[int]] = [[] for _ in pattern.bodies]
         for s, slot in enumerate(slots):
             on_body[slot.body].append(s)
-        self._hubs = [b for b, members in enumerate(on_body) if len(members) > _HUB]
+        self._coupled = sorted({b for pair in pattern.couplings for b in pair})
+        self._crowded = {b for b, members in enumerate(on_body) if len(members) > _HUB}
+        self._hubs = sorted(self._crowded | {*self._coupled})
         self._hub_slots = [s for b in self._hubs for s in on_body[b]]
         self._pairs = [
             (first, second)
@@ -204,6 +239,8 @@ class _Blocks:
         self._in_constraints = _Buckets([sizes.rows[len(x)] for x in self._rows], widths)
         buckets = [tuple(self._in_slots.place[s][0] for s in pair) for pair in self._pairs]
         self._in_pairs = _Buckets(buckets, sorted({*buckets}))
+        between = [tuple(self._in_bodies.place[b][0] for b in two) for two in pattern.couplings]
+        self._in_couplings = _Buckets(between, sorted({*between}))
 
     def body_indices(self) -> tuple[Indices, ...]:
         bodies = self._pattern.bodies
@@ -300,27 +337,41 @@ class _Blocks:
         sources, first_unknown = self._sources()
         bodies = {rows: {pattern.slots[s].body for s in x} for rows, x in self._constraints.items()}
         members: dict[tuple[frozenset[int], int], list[int]] = {}
+        behind: dict[int, list[tuple[int, ...]]] = {b: [] for b in self._hubs}
         for number, (rows, on) in enumerate(bodies.items()):
+            homes = sorted(on & {*self._coupled} - self._crowded) if on <= {*self._hubs} else []
+            if homes:
+                # Their block of S' is mu I alone: they are eliminated behind one of the bodies.
+                behind[homes[0]].append(rows)
+                continue
             # Constraints on hubs alone are not coupled to each other.
             apart = number if on <= {*self._hubs} else -1
             members.setdefault((frozenset(on), apart), []).extend(rows)
         vertices, touched = [sorted(rows) for rows in members.values()], [on for on, _ in members]
         for b, start in first_unknown.items():
-            vertices.append(list(range(start, start + len(pattern.bodies[b]))))
-            touched.append(frozenset([b]))
+            own = range(start, start + len(pattern.bodies[b]))
+            vertices.append([*own, *(row for rows in behind[b] for row in rows)])
+            touched.append(frozenset([b]).union(*(bodies[rows] for rows in behind[b])))
         meeting: dict[int, list[int]] = {}
         for vertex, on in enumerate(touched):
             for body in on:
                 meeting.setdefault(body, []).append(vertex)
         hub_vertex = {b: len(members) + h for h, b in enumerate(self._hubs)}
         graph: dict[int, set[int]] = {vertex: set() for vertex in range(len(vertices))}
+
+        def couple(first: int, second: int) -> None:
+            if first != second:
+                graph[first].add(second)
+                graph[second].add(first)
+
         for body, group in meeting.items():
             for vertex in group:
-                if body not in hub_vertex:
+                if body in hub_vertex:
+                    couple(vertex, hub_vertex[body])
+                else:
                     graph[vertex] |= {*group} - {vertex}
-                elif vertex != hub_vertex[body]:
-                    graph[vertex].add(hub_vertex[body])
-                    graph[hub_vertex[body]].add(vertex)
+        for first, second in pattern.couplings:
+            couple(hub_vertex[first], hub_vertex[second])
         neighbours = {vertex: frozenset(near) for vertex, near in graph.items()}
         return _multifrontal.plan(vertices, neighbours, sources)
 
@@ -355,14 +406,138 @@ class _Blocks:
                 for j in range(len(pattern.bodies[slots[s].body])):
                     sources.setdefault((row, start + j), []).append(int(block[i, j]))
                     sources.setdefault((start + j, row), []).append(int(block[i, j]))
-        squares = [(c, c) for c in self._in_bodies.keys]
-        masses = _Entries(self._among_hubs(), squares, coupling.end)
-        for b, start in first_unknown.items():
-            block = masses.of(b)
-            for i in range(len(pattern.bodies[b])):
-                for j in range(len(pattern.bodies[b])):
-                    sources[start + i, start + j] = [int(block[i, j])]
+        self._add_masses(first_unknown, coupling.end, sources)
         return sources, first_unknown
+
+    def _add_masses(
+        self,
+        first_unknown: Mapping[int, int],
+        start: int,
+        sources: dict[tuple[int, int], list[int]],
+    ) -> None:
+        """The values of M of hubs, and between them, which stand from `start` on."""
+        columns, sizes = self._pattern.bodies, self._in_bodies.keys
+        masses = _Entries(self._among_hubs(), [(c, c) for c in sizes], start)
+        for b, first in first_unknown.items():
+            block = masses.of(b)
+            for i in range(len(columns[b])):
+                for j in range(len(columns[b])):
+                    sources[first + i, first + j] = [int(block[i, j])]
+        shapes = [(sizes[a], sizes[b]) for a, b in self._in_couplings.keys]
+        between = _Entries(self._in_couplings, shapes, masses.end)
+        for n, (a, b) in enumerate(self._pattern.couplings):
+            block = between.of(n)
+            for i in range(len(columns[a])):
+                for j in range(len(columns[b])):
+                    row, column = first_unknown[a] + i, first_unknown[b] + j
+                    sources.setdefault((row, column), []).append(int(block[i, j]))
+                    sources.setdefault((column, row), []).append(int(block[i, j]))
+
+    def couplings(self) -> Couplings:
+        """M of the bodies whose masses are coupled."""
+        pattern, sizes = self._pattern, self._in_bodies.keys
+        first_unknown, count = {}, 0
+        for b in self._coupled:
+            first_unknown[b] = count
+            count += len(pattern.bodies[b])
+        column = np.concatenate([pattern.bodies[b] for b in self._coupled])
+        unknown = np.zeros(sum(map(len, pattern.bodies)), np.int32)
+        unknown[column] = np.arange(count) + 1
+        of_hubs = _Entries(self._among_hubs(), [(c,) for c in sizes])
+        hub = np.concatenate([of_hubs.of(b)[: len(pattern.bodies[b])] for b in self._coupled])
+        own = self._coupled_constraints()
+        sets = tuple(
+            tuple(int(unknown[c]) - 1 for b in on for c in pattern.bodies[b]) for _, on in own
+        )
+        buckets = []
+        for members, (first, second) in zip(
+            self._in_couplings.members, self._in_couplings.keys, strict=True
+        ):
+            two = np.array(
+                [[self._in_bodies.place[b][1] for b in pattern.couplings[n]] for n in members]
+            )
+            indices = Indices(first=two[:, 0], second=two[:, 1])
+            buckets.append(CouplingBucket(first, second, indices))
+        return Couplings(
+            buckets=tuple(buckets),
+            elimination=self._mass_elimination(first_unknown, [on for _, on in own]),
+            sets=sets,
+            indices=Indices(
+                column=column,
+                unknown=unknown,
+                hub=hub,
+                product=self._coupling_products(),
+                **self._rows_on_coupled(own, sets, hub),
+            ),
+        )
+
+    def _coupled_constraints(self) -> list[tuple[int, list[int]]]:
+        """The numbers of the constraints on bodies whose masses are coupled, and these bodies."""
+        found = []
+        for n, rows in enumerate(self._rows):
+            on = {self._pattern.slots[s].body for s in self._constraints[rows]}
+            if on & {*self._coupled}:
+                found.append((n, sorted(on & {*self._coupled})))
+        return found
+
+    def _mass_elimination(
+        self, first_unknown: Mapping[int, int], together: Sequence[Sequence[int]]
+    ) -> Elimination:
+        """Of M. Bodies of one constraint are taken as coupled, so that the inverse is found where
+        both meet."""
+        vertex = {b: k for k, b in enumerate(self._coupled)}
+        near: list[set[int]] = [set() for _ in vertex]
+        for some in (*self._pattern.couplings, *together):
+            for b in some:
+                near[vertex[b]] |= {vertex[other] for other in some if other != b}
+        unknowns = [
+            list(range(first, first + len(self._pattern.bodies[b])))
+            for b, first in first_unknown.items()
+        ]
+        sources: dict[tuple[int, int], list[int]] = {}
+        self._add_masses(first_unknown, 0, sources)
+        graph = {k: frozenset(others) for k, others in enumerate(near)}
+        return _multifrontal.plan(unknowns, graph, sources)
+
+    def _coupling_products(self) -> np.ndarray:
+        """For each column what the blocks of M between bodies add to its entry of M v."""
+        pattern, sizes = self._pattern, self._in_bodies.keys
+        sums: list[list[int]] = [[] for _ in range(sum(map(len, pattern.bodies)))]
+        of_first = _Entries(self._in_couplings, [(sizes[a],) for a, _ in self._in_couplings.keys])
+        widths = [(sizes[b],) for _, b in self._in_couplings.keys]
+        of_second = _Entries(self._in_couplings, widths, of_first.end)
+        for n, pair in enumerate(pattern.couplings):
+            for b, entries in zip(pair, (of_first.of(n), of_second.of(n)), strict=True):
+                for column, entry in zip(pattern.bodies[b], entries + 1, strict=False):
+                    sums[column].append(int(entry))
+        return _columns_of(sums)
+
+    def _rows_on_coupled(
+        self,
+        own: Sequence[tuple[int, list[int]]],
+        sets: Sequence[tuple[int, ...]],
+        hub: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """`entries`, `set_hub` and `row` (see `Couplings`)."""
+        pattern, blocks = self._pattern, _Entries(self._in_slots, self._in_slots.keys)
+        r = max((len(self._rows[n]) for n, _ in own), default=0)
+        w = max(map(len, sets), default=0)
+        entries = np.zeros((r, w, len(own)), np.int32)
+        row = np.zeros(pattern.rows, np.int32)
+        for k, (n, on) in enumerate(own):
+            rows = self._rows[n]
+            start = dict(
+                zip(on, np.cumsum([0, *(len(pattern.bodies[b]) for b in on)]), strict=False)
+            )
+            for s in self._constraints[rows]:
+                b = pattern.slots[s].body
+                if b in start:
+                    size = len(pattern.bodies[b])
+                    block = blocks.of(s)[: len(rows), :size] + 1
+                    entries[: len(rows), start[b] : start[b] + size, k] = block
+            row[list(rows)] = np.arange(len(rows)) * len(own) + k + 1
+        set_hub = _columns_of([hub[list(some)] + 1 for some in sets], w)
+        return {"entries": entries, "set_hub": set_hub, "row": row}
 
     def _on_hub(self, slot: int) -> bool:
         return self._pattern.slots[slot].body in self._hubs

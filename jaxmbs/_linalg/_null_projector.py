@@ -164,6 +164,10 @@ def _values(
             there = bucket["column"][:, on["place"]] > 0
             mass = jnp.asarray(np.eye(there.shape[0])[:, :, None] * there, products.dtype)
             hubs.append(jnp.broadcast_to(-mass[..., None], (*mass.shape, states)))
+    for bucket in layout.couplings.buckets if layout.couplings else ():
+        size = [len(layout.bodies[which]["column"]) for which in (bucket.first, bucket.second)]
+        count = len(bucket.indices["first"])
+        hubs.append(jnp.zeros((*size, count, states), products.dtype))
     values = apart(_flat([*own, *pairs, *hubs]))
     diagonal = np.concatenate([x.ravel() for x in present])
     shifted = np.pad(diagonal, (0, values.shape[0] - diagonal.size))[:, None, None]

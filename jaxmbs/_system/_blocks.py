@@ -1,5 +1,6 @@
 """Blocks of C and M as the block descriptor wants them: padded, parts along the last axis."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,11 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._bodies import AbstractBodyInertia
 from .._custom_types import Scalar
-from .._linalg import BodyBlocks, ConstraintBlock, gather, Pattern, sizes_of, SlotBlocks
+from .._linalg import (
+    BlockMass,
+    BodyBlocks,
+    ConstraintBlock,
+    gather,
+    layout_of,
+    Pattern,
+    scatter_add,
+    sizes_of,
+    SlotBlocks,
+)
 from .._stop_gradient import stop_gradient
 from . import _groups
-from ._groups import BodyGroup, ConstraintGroup, map_parts
+from ._groups import BodyGroup, ConstraintGroup, ElementGroup, map_parts
 from ._markers import directions_of
 
 
@@ -20,9 +32,13 @@ _ROUNDING = 1e-14
 
 
 def pattern_of(
-    body_groups: Sequence[BodyGroup], constraint_groups: Sequence[ConstraintGroup], rows: int
+    body_groups: Sequence[BodyGroup],
+    element_groups: Sequence[ElementGroup],
+    constraint_groups: Sequence[ConstraintGroup],
+    rows: int,
 ) -> Pattern:
-    """Which rows stand on which body, in the order in which `constraint_blocks` returns them."""
+    """Which rows stand on which body, in the order in which `constraint_blocks` returns them, and
+    which bodies elements couple, in that of `block_mass`."""
     columns = sorted(tuple(own.tolist()) for group in body_groups for own in group.indices["v"])
     number = {own[0]: b for b, own in enumerate(columns)}
     slots = []
@@ -33,7 +49,17 @@ def pattern_of(
             for i in _moving(group, k, number):
                 start = int(group.indices["row"][i])
                 slots.append(ConstraintBlock(tuple(range(start, start + size)), number[first[i]]))
-    return Pattern(tuple(slots), tuple(columns), rows)
+    couplings = [
+        (number[first], number[second])
+        for group in _massive(element_groups)
+        for j, k in _pairs_of_nodes(group)
+        for first, second in zip(
+            group.indices[f"v{j}"][:, 0].tolist(),
+            group.indices[f"v{k}"][:, 0].tolist(),
+            strict=True,
+        )
+    ]
+    return Pattern(tuple(slots), tuple(columns), rows, tuple(couplings))
 
 
 class Scales(NamedTuple):
@@ -148,31 +174,127 @@ def padded_blocks(
     return tuple(jnp.concatenate(own, axis=-1) for own in parts)
 
 
-def mass_blocks(
-    groups: Sequence[BodyGroup], pattern: Pattern, q: Float[Array, " nq"], t: Scalar
-) -> tuple[BodyBlocks, BodyBlocks]:
-    """M of each body, and its inverse."""
+def block_mass(
+    body_groups: Sequence[BodyGroup],
+    element_groups: Sequence[ElementGroup],
+    pattern: Pattern,
+    q: Float[Array, " nq"],
+    t: Scalar,
+) -> BlockMass:
+    """M of all bodies, and its inverse."""
     sizes = sizes_of(pattern)
+    number = {own[0]: b for b, own in enumerate(pattern.bodies)}
+    coupled = {b for pair in pattern.couplings for b in pair}
     parts: list[list[Float[Array, "2 c c _"]]] = [[] for _ in sizes.bodies]
     firsts: list[list[np.ndarray]] = [[] for _ in sizes.bodies]
-    for group in groups:
-        pair = map_parts(
-            lambda b, x: jnp.stack([b.mass_matrix(x, t), b.inverse_mass_matrix(x, t)]),
-            group.inertia,
-            gather(q, group.indices["q"]),
-        )
+    for group in body_groups:
+        first = group.indices["v"][:, 0]
+        pair = _mass_and_inverse(group, number[first[0]] in coupled, q, t)
         size = sizes.columns[pair.shape[-1]]
         missing = (0, size - pair.shape[-1])
         padded = jnp.pad(jnp.moveaxis(pair, 0, -1), ((0, 0), missing, missing, (0, 0)))
         bucket = sizes.bodies.index(size)
         parts[bucket].append(padded)
-        firsts[bucket].append(group.indices["v"][:, 0])
+        firsts[bucket].append(first)
     both = []
     for own, first in zip(parts, firsts, strict=True):
         order = np.argsort(np.concatenate(first))
         blocks = jnp.concatenate(own, axis=-1)
         both.append(blocks if np.all(np.diff(order) > 0) else gather(blocks, order))
-    return tuple(mass for mass, _ in both), tuple(inverse for _, inverse in both)
+    masses, inverses = tuple(mass for mass, _ in both), tuple(inverse for _, inverse in both)
+    between: BodyBlocks = ()
+    if pattern.couplings:
+        own = _of_elements(_massive(element_groups), q, t)
+        masses = _with_elements(masses, own, pattern)
+        between = _between_nodes(own, pattern, q.dtype)
+    return BlockMass(masses, inverses, between, layout_of(pattern))
+
+
+def _mass_and_inverse(
+    group: BodyGroup, coupled: bool, q: Float[Array, " nq"], t: Scalar
+) -> Float[Array, "n 2 c c"]:
+    """M of each body of a group, and its inverse, or zero where elements couple it to others."""
+
+    def blocks(inertia: AbstractBodyInertia, x: Float[Array, " nq"]) -> Float[Array, "2 c c"]:
+        mass = inertia.mass_matrix(x, t)
+        inverse = jnp.zeros_like(mass) if coupled else inertia.inverse_mass_matrix(x, t)
+        return jnp.stack([mass, inverse])
+
+    return map_parts(blocks, group.inertia, gather(q, group.indices["q"]))
+
+
+class _OfElements(NamedTuple):
+    """One block of M of all elements of a group: between their j-th and k-th nodes, whose first
+    columns are `first` and `second`."""
+
+    block: Float[Array, "n r c"]
+    nodes: tuple[int, int]
+    first: np.ndarray
+    second: np.ndarray
+
+
+def _massive(groups: Sequence[ElementGroup]) -> list[ElementGroup]:
+    return [group for group in groups if not group.inertia.massless]
+
+
+def _pairs_of_nodes(group: ElementGroup) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(group.nodes), 2))
+
+
+def _of_elements(
+    groups: Sequence[ElementGroup], q: Float[Array, " nq"], t: Scalar
+) -> list[_OfElements]:
+    found = []
+    for group in groups:
+        mass = map_parts(
+            lambda x, own: x.mass_matrix(own, t), group.inertia, gather(q, group.indices["q"])
+        )
+        columns = [group.indices[f"v{k}"] for k in range(group.nodes)]
+        starts = np.cumsum([0, *(own.shape[1] for own in columns)])
+        for j, k in [*((k, k) for k in range(group.nodes)), *_pairs_of_nodes(group)]:
+            block = mass[:, starts[j] : starts[j + 1], starts[k] : starts[k + 1]]
+            found.append(_OfElements(block, (j, k), columns[j][:, 0], columns[k][:, 0]))
+    return found
+
+
+def _with_elements(
+    masses: BodyBlocks, elements: Sequence[_OfElements], pattern: Pattern
+) -> BodyBlocks:
+    """M of each body with what elements give to their nodes."""
+    sizes = sizes_of(pattern)
+    place: dict[int, tuple[int, int]] = {}
+    counts = [0] * len(sizes.bodies)
+    for own in pattern.bodies:
+        bucket = sizes.bodies.index(sizes.columns[len(own)])
+        place[own[0]] = (bucket, counts[bucket])
+        counts[bucket] += 1
+    found = []
+    for bucket, mass in enumerate(masses):
+        entries = np.arange(mass.size).reshape(mass.shape)
+        parts, places = [mass], [entries]
+        for part in elements:
+            there = [place[column] for column in part.first.tolist()]
+            if part.nodes[0] == part.nodes[1] and there[0][0] == bucket:
+                own = part.block.shape[1]
+                parts.append(part.block)
+                places.append(np.moveaxis(entries[:own, :own, [n for _, n in there]], -1, 0))
+        total = scatter_add(parts, places, mass.size).reshape(mass.shape)
+        found.append(total if len(parts) > 1 else mass)
+    return tuple(found)
+
+
+def _between_nodes(elements: Sequence[_OfElements], pattern: Pattern, dtype: Any) -> BodyBlocks:
+    """The blocks of M between two bodies, side by side in their buckets."""
+    sizes = sizes_of(pattern).columns
+    parts: dict[tuple[int, int], list[Float[Array, "_ _ _"]]] = {}
+    for part in elements:
+        if part.nodes[0] != part.nodes[1]:
+            _, rows, columns = part.block.shape
+            r, c = sizes[rows], sizes[columns]
+            missing = ((0, r - rows), (0, c - columns), (0, 0))
+            padded = jnp.pad(jnp.moveaxis(part.block, 0, -1), missing)
+            parts.setdefault((r, c), []).append(padded)
+    return tuple(jnp.concatenate(parts[key], axis=-1).astype(dtype) for key in sorted(parts))
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:

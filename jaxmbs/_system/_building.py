@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._bodies import (
     AbstractBody,
+    AbstractElement,
     AbstractMarker,
     CoordinateMarker,
     Frame,
@@ -40,7 +41,15 @@ from .._geometry import (
     SpatialPose,
 )
 from .._indices import Indices
-from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, group_by, stack
+from ._groups import (
+    BodyGroup,
+    ConstraintGroup,
+    ElementGroup,
+    ForceGroup,
+    FrictionGroup,
+    group_by,
+    stack,
+)
 from ._structure import BodyInfo, ColumnInfo, ConstraintInfo, RowInfo, Structure
 
 
@@ -52,6 +61,7 @@ class Built(NamedTuple):
 
     dimension: int
     body_groups: tuple[BodyGroup, ...]
+    element_groups: tuple[ElementGroup, ...]
     constraint_groups: tuple[ConstraintGroup, ...]
     force_groups: tuple[ForceGroup, ...]
     friction_groups: tuple[FrictionGroup, ...]
@@ -95,6 +105,7 @@ def build(
     joints: Sequence[AbstractJoint],
     drivers: Sequence[Driver],
     forces: Sequence[AbstractForce],
+    elements: Sequence[AbstractElement],
     default: int,
 ) -> Built:
     """Check that the parts belong together, and lay them out. `default`: the dimension, where no
@@ -103,14 +114,17 @@ def build(
     joints = _checks.parts(joints, AbstractJoint, "joints")
     drivers = _checks.parts(drivers, Driver, "drivers")
     forces = _checks.parts(forces, AbstractForce, "forces")
+    elements = _checks.parts(elements, AbstractElement, "elements")
     _unique("body", (GROUND, *(b.name for b in bodies)))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
+    _unique("element", [e.name for e in elements])
     _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
     dimension = _dimension(bodies, default)
     slots = _slots(bodies, forces, dimension)
+    between = _element_groups(bodies, elements, slots)
     place = _Placer(bodies, dimension)
     constraints = _constraints(bodies, joints, drivers, place)
     sites = _Sites(place, joints, constraints)
@@ -140,7 +154,8 @@ def build(
     )
     return Built(
         dimension=dimension,
-        body_groups=_body_groups(bodies, slots),
+        body_groups=_body_groups(bodies, between, slots),
+        element_groups=between,
         constraint_groups=groups,
         force_groups=_force_groups(forces, slots, sites),
         friction_groups=_friction_groups(forces, slots, sites, infos),
@@ -395,13 +410,47 @@ def _slot_indices(
     return indices
 
 
-def _body_groups(bodies: Sequence[AbstractBody], slots: dict[str, _Slot]) -> tuple[BodyGroup, ...]:
+def _body_groups(
+    bodies: Sequence[AbstractBody], elements: Sequence[ElementGroup], slots: dict[str, _Slot]
+) -> tuple[BodyGroup, ...]:
+    coupled = {int(c) for e in elements if not e.inertia.massless for c in e.indices["v"].flat}
     inertias = [body.inertia_properties() for body in bodies]
+    keys = []
+    for body, inertia in zip(bodies, inertias, strict=True):
+        is_coupled = int(slots[body.name].v[0]) in coupled
+        keys.append((inertia, is_coupled))
+        if inertia.massless and not is_coupled:
+            raise ValueError(
+                f"body {_checks.shown(body.name)} has no mass: give it mass_matrix=..., or name it "
+                "in an element that has mass."
+            )
     groups = []
-    for members in group_by(inertias):
+    for members in group_by(keys):
         own = [slots[bodies[i].name] for i in members]
         indices = Indices(q=np.stack([s.q for s in own]), v=np.stack([s.v for s in own]))
         groups.append(BodyGroup(stack([inertias[i] for i in members]), indices))
+    return tuple(groups)
+
+
+def _element_groups(
+    bodies: Sequence[AbstractBody], elements: Sequence[AbstractElement], slots: dict[str, _Slot]
+) -> tuple[ElementGroup, ...]:
+    by_name = {body.name: body for body in bodies}
+    for element in elements:
+        for name in element.bodies:
+            if name not in by_name:
+                raise ValueError(
+                    f"element {_checks.shown(element.name)}: body {_checks.shown(name)} was never "
+                    f"declared; there are {_checks.listed(by_name)}."
+                )
+    inertias = [e.inertia_properties([by_name[name] for name in e.bodies]) for e in elements]
+    groups = []
+    for members in group_by(inertias):
+        own = _slot_indices([elements[i].bodies for i in members], slots)
+        count = len(elements[members[0]].bodies)
+        both = {x: np.concatenate([own[f"{x}{k}"] for k in range(count)], axis=1) for x in "qv"}
+        inertia = stack([inertias[i] for i in members])
+        groups.append(ElementGroup(inertia, Indices(**own, **both), count))
     return tuple(groups)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
-from .._bodies import AbstractInertia, AbstractMarker
+from .._bodies import AbstractBodyInertia, AbstractInertia, AbstractMarker
 from .._constraints import AbstractJoint, AbstractPrimitive, Driven, Frames, RowKind, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
@@ -24,8 +24,17 @@ from .._indices import Indices
 class BodyGroup(eqx.Module):
     """Bodies of one kind. Indices: `q` (n, nq), `v` (n, nv)."""
 
+    inertia: AbstractBodyInertia
+    indices: Indices = eqx.field(static=True)
+
+
+class ElementGroup(eqx.Module):
+    """Elements of one kind, of so many nodes. Indices: of the k-th node `q{k}` (n, nq) and `v{k}`
+    (n, nv), and `q` and `v` of all nodes side by side."""
+
     inertia: AbstractInertia
     indices: Indices = eqx.field(static=True)
+    nodes: int = eqx.field(static=True)
 
 
 class ConstraintGroup(eqx.Module):

@@ -4,7 +4,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody
+from .._bodies import AbstractBody, AbstractElement
 from .._constraints import AbstractJoint, Driver
 from .._custom_types import Numbers
 from .._forces import AbstractForce
@@ -15,8 +15,9 @@ class Model(eqx.Module):
     """A named mechanism as it is written down: what a model file holds (MODEL.md).
 
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
-    parts of `jaxmbs.planar` or `jaxmbs.spatial`; `gravity`: m/s^2; `remark`: which of its
-    numbers were chosen rather than given by its source, shown wherever the model is.
+    parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `gravity`: m/s^2;
+    `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
+    model is.
     """
 
     name: str = eqx.field(static=True)
@@ -25,6 +26,7 @@ class Model(eqx.Module):
     joints: tuple[AbstractJoint, ...]
     drivers: tuple[Driver, ...]
     forces: tuple[AbstractForce, ...]
+    elements: tuple[AbstractElement, ...]
     gravity: Float[Array, " dim"] | None
     remark: str = eqx.field(static=True)
 
@@ -37,6 +39,7 @@ class Model(eqx.Module):
         joints: Sequence[AbstractJoint] = (),
         drivers: Sequence[Driver] = (),
         forces: Sequence[AbstractForce] = (),
+        elements: Sequence[AbstractElement] = (),
         gravity: Numbers | None = None,
         remark: str = "",
     ):
@@ -50,6 +53,7 @@ class Model(eqx.Module):
         self.joints = _checks.parts(joints, AbstractJoint, "joints")
         self.drivers = _checks.parts(drivers, Driver, "drivers")
         self.forces = _checks.parts(forces, AbstractForce, "forces")
+        self.elements = _checks.parts(elements, AbstractElement, "elements")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.remark = remark
 
@@ -59,5 +63,10 @@ class Model(eqx.Module):
         **Raises:** `ValueError` that names the part, if the parts do not belong together.
         """
         return MultibodySystem(
-            self.bodies, self.joints, self.drivers, self.forces, gravity=self.gravity
+            self.bodies,
+            self.joints,
+            self.drivers,
+            self.forces,
+            elements=self.elements,
+            gravity=self.gravity,
         )

@@ -10,32 +10,39 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody
-from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames, Release
+from .._bodies import AbstractBody, AbstractElement
+from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._forces import AbstractForce
-from .._geometry import rotated
 from .._indices import Indices
-from .._linalg import BlockKKTMatrices, gather, layout_of, Pattern, scatter_add
+from .._linalg import BlockKKTMatrices, BlockMass, gather, layout_of, Pattern, scatter_add
 from .._stop_gradient import stop_gradient
 from . import _groups
 from ._blocks import (
+    block_mass,
     blocks_of,
     combined,
     constraint_blocks,
     is_posed,
-    mass_blocks,
     padded_blocks,
     pattern_of,
     Scales,
 )
 from ._building import build, Built, GROUND
 from ._equations import Equations, Evaluation
-from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
+from ._groups import (
+    BodyGroup,
+    ConstraintGroup,
+    ElementGroup,
+    ForceGroup,
+    FrictionGroup,
+    map_parts,
+)
 from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, state_rates, stored_energy
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
+from ._released import released_group, row_count
 from ._states import state_method
 from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
@@ -50,6 +57,7 @@ class MultibodySystem(AbstractSystem):
     - `bodies`, `joints`, `drivers`, `forces`: parts of `jaxmbs.planar` or `jaxmbs.spatial`, of
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
+    - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
     - `gravity`: m/s^2, world; default none.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
@@ -59,6 +67,7 @@ class MultibodySystem(AbstractSystem):
     """
 
     body_groups: tuple[BodyGroup, ...]
+    element_groups: tuple[ElementGroup, ...]
     constraint_groups: tuple[ConstraintGroup, ...]
     force_groups: tuple[ForceGroup, ...]
     friction_groups: tuple[FrictionGroup, ...]
@@ -76,38 +85,42 @@ class MultibodySystem(AbstractSystem):
         drivers: Sequence[Driver] = (),
         forces: Sequence[AbstractForce] = (),
         *,
+        elements: Sequence[AbstractElement] = (),
         gravity: Numbers | None = None,
     ):
         planar = gravity is not None and _checks.shape_of(gravity) == (2,)
-        built: Built = build(bodies, joints, drivers, forces, 2 if planar else 3)
+        built: Built = build(bodies, joints, drivers, forces, elements, 2 if planar else 3)
         dimension = built.dimension
         field = np.zeros(dimension) if gravity is None else gravity
         self.body_groups = built.body_groups
+        self.element_groups = built.element_groups
         self.constraint_groups = built.constraint_groups
         self.force_groups = built.force_groups
         self.friction_groups = built.friction_groups
         self.gravity = _checks.real(field, (dimension,), "gravity")
         if gravity is not None:
-            _refuse_unknown_weight(bodies, self.gravity)
+            _refuse_unknown_weight(bodies, elements, self.gravity)
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
         self.indices = built.indices
         rows = len(built.structure.rows)
-        self.pattern = pattern_of(built.body_groups, built.constraint_groups, rows)
+        self.pattern = pattern_of(
+            built.body_groups, built.element_groups, built.constraint_groups, rows
+        )
+
+    @property
+    def _inertia_groups(self) -> tuple[BodyGroup | ElementGroup, ...]:
+        return (*self.body_groups, *self.element_groups)
 
     @jitted
     def mass_matrix(
         self, q: Float[Array, " nq"], t: RealScalarLike | None = None
     ) -> Float[Array, "nv nv"]:
-        s = self._mass_time(q, t)
-        blocks = [
-            map_parts(
-                lambda b, x: b.mass_matrix(x, s), group.inertia, gather(q, group.indices["q"])
-            )
-            for group in self.body_groups
-        ]
-        return self._diagonal(blocks, q)
+        return self._mass(q, self._mass_time(q, t)).dense()
+
+    def _mass(self, q: Float[Array, " nq"], t: Scalar) -> BlockMass:
+        return block_mass(self.body_groups, self.element_groups, self.pattern, q, t)
 
     @jitted
     def force(
@@ -123,9 +136,10 @@ class MultibodySystem(AbstractSystem):
                 gather(q, group.indices["q"]),
                 gather(v, group.indices["v"]),
             )
-            for group in self.body_groups
+            for group in self._inertia_groups
         ]
-        total = scatter_add(own, self._places("v"), self.structure.nv)
+        places = [group.indices["v"] for group in self._inertia_groups]
+        total = scatter_add(own, places, self.structure.nv)
         loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
         return total + loads[: self.structure.nv]
 
@@ -133,17 +147,7 @@ class MultibodySystem(AbstractSystem):
     def free_acceleration(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
-        t, force = jnp.asarray(t, q.dtype), self.force(q, v, t)
-        found = [
-            map_parts(
-                lambda b, x, f: rotated(b.inverse_mass_matrix(x, t), f),
-                group.inertia,
-                gather(q, group.indices["q"]),
-                gather(force, group.indices["v"]),
-            )
-            for group in self.body_groups
-        ]
-        return scatter_add(found, self._places("v"), self.structure.nv)
+        return self._mass(q, jnp.asarray(t, q.dtype)).solve(self.force(q, v, t))
 
     @jitted
     def position_residual(
@@ -240,8 +244,7 @@ class MultibodySystem(AbstractSystem):
         coordinates, velocities = self._with_ground(q, v)
         groups, scales = self.constraint_groups, self._scales()
         blocks = constraint_blocks(groups, self.pattern, coordinates, velocities, t, scales)
-        masses = mass_blocks(self.body_groups, self.pattern, q, t)
-        return BlockKKTMatrices(blocks, *masses, layout_of(self.pattern))
+        return BlockKKTMatrices(blocks, self._mass(q, t), layout_of(self.pattern))
 
     @jitted
     def evaluation(
@@ -258,7 +261,6 @@ class MultibodySystem(AbstractSystem):
         scales, pairs = self._scales(), zip(groups, found, strict=True)
         own = [combined(group, rows.blocks, scales) for group, rows in pairs]
         blocks = padded_blocks(groups, self.pattern, own, q.dtype)
-        masses = mass_blocks(self.body_groups, self.pattern, q, t)
 
         def in_order(parts: Sequence[Float[Array, "_ _"]]) -> Float[Array, " rows"]:
             """One number for each row of all joints."""
@@ -270,7 +272,7 @@ class MultibodySystem(AbstractSystem):
             return gather(together, self.indices["row_order"])
 
         equations = Equations(
-            BlockKKTMatrices(blocks, *masses, layout_of(self.pattern)),
+            BlockKKTMatrices(blocks, self._mass(q, t), layout_of(self.pattern)),
             self.force(q, v, t),
             in_order([rows.offset for rows in found]),
             self.structure,
@@ -301,7 +303,7 @@ class MultibodySystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike | None = None
     ) -> Scalar:
         s, total = self._mass_time(q, t), jnp.zeros((), q.dtype)
-        for group in self.body_groups:
+        for group in self._inertia_groups:
             total = total + jnp.sum(
                 map_parts(
                     lambda b, x, u: 0.5 * u @ b.mass_matrix(x, s) @ u,
@@ -323,7 +325,7 @@ class MultibodySystem(AbstractSystem):
         """
         coordinates, _ = self._with_ground(q, v)
         potential = stored_energy(self.force_groups, coordinates)
-        for group in self.body_groups:
+        for group in self._inertia_groups:
             potential = potential + jnp.sum(
                 map_parts(
                     lambda b, x: b.potential(x, self.gravity) + b.stored_energy(x),
@@ -344,7 +346,7 @@ class MultibodySystem(AbstractSystem):
 
     def _mass_time(self, q: Float[Array, " nq"], t: RealScalarLike | None) -> Scalar:
         """The time at which M is asked for, which only masses that depend on it need."""
-        if t is None and any(group.inertia.rheonomic for group in self.body_groups):
+        if t is None and any(group.inertia.rheonomic for group in self._inertia_groups):
             raise ValueError("the mass of this system depends on time: give t (s).")
         return jnp.asarray(0.0 if t is None else t, q.dtype)
 
@@ -479,11 +481,11 @@ class MultibodySystem(AbstractSystem):
         ]
         released = []
         for group in self.constraint_groups:
-            start = sum(_row_count(r) for r, _, _ in released)
+            start = sum(row_count(r) for r, _, _ in released)
             for release in group.joint.releases() if group.joint else ():
-                changed = _released_group(group, release, start)
+                changed = released_group(group, release, start)
                 released.append((changed, group.joint, release))
-                start += _row_count(changed)
+                start += row_count(changed)
         groups = tuple(group for group, _, _ in released)
         matrix, frames = eqx.filter_jit(_released_rows)(self, groups, q, v, t)
         for (group, joint, release), rotations in zip(released, frames, strict=True):
@@ -513,14 +515,23 @@ def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
 
 
-def _refuse_unknown_weight(bodies: Sequence[AbstractBody], gravity: Float[Array, " dim"]) -> None:
+def _refuse_unknown_weight(
+    bodies: Sequence[AbstractBody],
+    elements: Sequence[AbstractElement],
+    gravity: Float[Array, " dim"],
+) -> None:
     known = _checks.concrete(gravity)
     if known is not None and not np.any(known):
         return
-    for body in bodies:
-        if not body.inertia_properties().weighed:
+    by_name = {body.name: body for body in bodies}
+    inertias = [("body", body.name, body.inertia_properties()) for body in bodies] + [
+        ("element", e.name, e.inertia_properties([by_name[name] for name in e.bodies]))
+        for e in elements
+    ]
+    for what, name, inertia in inertias:
+        if not inertia.weighed:
             raise ValueError(
-                f"body {_checks.shown(body.name)} does not say how gravity acts on it; give "
+                f"{what} {_checks.shown(name)} does not say how gravity acts on it; give "
                 "first_moment=..., a function of q that returns the sum of mass times place (zero, "
                 "if its force holds the weight already)."
             )
@@ -545,10 +556,6 @@ def _distances(primitives: _groups.Primitives, arms: tuple[Scalar, ...]) -> Floa
     return jnp.stack(arms) + own
 
 
-def _row_count(group: ConstraintGroup) -> int:
-    return len(group.names) * group.indices["order"].shape[0]
-
-
 def _released_rows(
     system: MultibodySystem,
     groups: tuple[ConstraintGroup, ...],
@@ -557,38 +564,10 @@ def _released_rows(
     t: RealScalarLike,
 ) -> tuple[Float[Array, "rows nv"], list[Float[Array, "n dim dim"]]]:
     """Rows of C of released joints, and the axes of each one's last marker."""
-    matrix = system._matrix(groups, sum(map(_row_count, groups)), q, v, t)
+    matrix = system._matrix(groups, sum(map(row_count, groups)), q, v, t)
     coordinates = system._with_ground(q, v)[0]
     axes = [
         jax.vmap(lambda frame: frame.rotation)(frames[-1])
         for frames in frames_of(groups, coordinates)
     ]
     return matrix, axes
-
-
-def _released_group(group: ConstraintGroup, release: Release, start: int) -> ConstraintGroup:
-    """The group with the release's joints in the places of its own, rows from `start` on."""
-    count = len(group.names)
-    size = sum(len(p.rows) for p in release.primitives)
-    markers = group.markers
-    if release.turns is not None:
-        markers = tuple(
-            map_parts(lambda m, turn=turn: m.turned(jnp.asarray(turn)), marker)
-            for marker, turn in zip(markers, release.turns, strict=True)
-        )
-    primitives = jax.tree.map(
-        lambda x: jnp.broadcast_to(x, (count, *x.shape)) if eqx.is_array(x) else x,
-        release.primitives,
-    )
-    slots = {
-        f"{letter}{k}": group.indices[f"{letter}{k}"]
-        for letter in "qv"
-        for k in range(len(markers))
-    }
-    indices = Indices(
-        row=start + np.arange(count) * size,
-        order=np.arange(size),
-        located=group.indices["located"],
-        **slots,
-    )
-    return ConstraintGroup(primitives, markers, indices, group.names, group.bodies, group.joint)

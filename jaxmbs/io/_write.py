@@ -21,6 +21,8 @@ def write_model(model: Model) -> str:
     **Raises:** `ValueError` for parts that model files do not know (particles, constraints,
     forces and motions that are Python functions).
     """
+    for element in model.elements:
+        raise ValueError(f"{element.name!r} is an element, which model files do not know.")
     document = tomlkit.document()
     if model.remark:
         for line in _wrapped(model.remark):

@@ -1,0 +1,100 @@
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Scalar
+from .._geometry import AbstractCoordinates
+from .base import AbstractBodyInertia, lagrangian_inertia_force
+
+
+# Of the coordinates q, or of q, v and t.
+EnergyFunction = Callable[[Any], RealScalarLike]
+MomentFunction = Callable[[Any], Float[Array, " dim"]]
+MassFunction = Callable[[Any, RealScalarLike], Float[Array, "nv nv"]]
+ForceFunction = Callable[[Any, Any, RealScalarLike], Float[Array, " nv"]]
+
+
+class FunctionInertia(AbstractBodyInertia):
+    """M(q, t), force(q, v, t), the stored energy and the first moment of the mass as functions of
+    the user's."""
+
+    mass_function: MassFunction | None
+    force_function: ForceFunction | None
+    energy_function: EnergyFunction | None
+    moment_function: MomentFunction | None
+    coordinates: AbstractCoordinates = eqx.field(static=True)
+    complete: bool = eqx.field(static=True)
+
+    @property
+    def rheonomic(self) -> bool:
+        return not self.massless
+
+    @property
+    def massless(self) -> bool:
+        return self.mass_function is None
+
+    @property
+    def weighed(self) -> bool:
+        return self.massless or self.moment_function is not None
+
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        shape = (self.coordinates.nv,) * 2
+        if self.mass_function is None:
+            return jnp.zeros(shape, q.dtype)
+        return _checked(self.mass_function(q, t), shape, "mass_matrix")
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        factor = cho_factor(self.mass_matrix(q, t))
+        return cho_solve(factor, jnp.eye(self.coordinates.nv, dtype=q.dtype))
+
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        if self.complete or self.massless:
+            return jnp.zeros_like(v)
+        return lagrangian_inertia_force(self, q, v, t)
+
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        total = jnp.zeros_like(v)
+        if self.force_function is not None:
+            total = total + _checked(self.force_function(q, v, t), v.shape, "force")
+        if self.energy_function is not None:
+            total = total - self._gradient(self.stored_energy, q)
+        return total
+
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        # What part of the user's force has a potential is not known.
+        if self.energy_function is None:
+            return jnp.zeros((), q.dtype)
+        return _checked(self.energy_function(q), (), "energy")
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        return -self._gradient(lambda x: self.potential(x, gravity), q)
+
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        if self.moment_function is None:
+            return jnp.zeros((), q.dtype)
+        return -(gravity @ _checked(self.moment_function(q), gravity.shape, "first_moment"))
+
+    def _gradient(
+        self, function: Callable[[Float[Array, " nq"]], Scalar], q: Float[Array, " nq"]
+    ) -> Float[Array, " nv"]:
+        """Along the velocities."""
+        kind = self.coordinates
+        still = jnp.zeros((kind.nv,), q.dtype)
+        return jax.grad(lambda step: function(kind.retract(q, step)))(still)
+
+
+def _checked(value: Any, shape: tuple[int, ...], what: str) -> Any:
+    if jnp.shape(value) != shape:
+        raise ValueError(
+            f"{what} must return an array of shape {list(shape)}, got {list(jnp.shape(value))}."
+        )
+    return value
