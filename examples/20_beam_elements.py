@@ -65,13 +65,14 @@ def end(q):
     return generalized.PlanarFrame(q[:2], q[2])
 
 
-def supports(bodies, heights):
-    """The middle one stands lower by what its point on the beam is higher."""
-    pins = [planar.Revolute("left", ("ground", bodies[0]), (0.0, 0.0))]
-    for name, body, x, low in zip(("middle", "right"), bodies[1:], (span, 2 * span), heights):
-        points = ((x, -low), (x, 0.0))
-        pins.append(planar.PointOnLine(name, ("ground", body), points, axis=(1.0, 0.0)))
-    return pins
+def supports(bodies, low):
+    """The middle one stands lower by so much (m)."""
+    points = ((span, -low), (span, 0.0))
+    return [
+        planar.Revolute("left", ("ground", bodies[0]), (0.0, 0.0)),
+        planar.PointOnLine("middle", ("ground", bodies[1]), points, axis=(1.0, 0.0)),
+        planar.PointOnLine("right", ("ground", bodies[2]), (2 * span, 0.0), axis=(1.0, 0.0)),
+    ]
 
 
 def elastic(low):
@@ -97,13 +98,13 @@ def elastic(low):
         )
         for k in range(2)
     ]
-    held = supports([f"node {k}.end" for k in range(3)], (low, 0.0))
+    held = supports([f"node {k}.end" for k in range(3)], low)
     return jm.MultibodySystem(nodes, held, elements=elements, gravity=(0.0, -9.81))
 
 
 inertia = mass * (2 * span) ** 3 / 12
 body = planar.Body("beam", mass=2 * span * mass, inertia=inertia, position=(span, 0.0))
-rigid = jm.MultibodySystem([body], supports(["beam"] * 3, (0.0, 0.0)), gravity=(0.0, -9.81))
+rigid = jm.MultibodySystem([body], supports(["beam"] * 3, 0.0), gravity=(0.0, -9.81))
 print("rigid:", jm.analyze(rigid, rigid.reference_q), sep="\n")
 system = elastic(0.0)
 report = jm.analyze(system, system.reference_q)
