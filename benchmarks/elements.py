@@ -100,7 +100,9 @@ def main() -> None:
         start = time.process_time()
         jax.block_until_ready(many(system, system.reference_q, system.initial_v))
         compiling[count] = time.process_time() - start
-        calls[str(count)] = lambda s=system: jax.block_until_ready(many(s, s.reference_q, s.initial_v))
+        calls[str(count)] = lambda s=system: jax.block_until_ready(
+            many(s, s.reference_q, s.initial_v)
+        )
     times = {count: 1e6 * x / CALLS for count, x in best_in_turn(calls).items()}
     rows = {}
     for count in COUNTS:

@@ -61,12 +61,12 @@ TIP = np.asarray(LENGTH[0] * down(ANGLES[0]) + LENGTH[1] * down(ANGLES[1]))
 ELBOW = np.asarray(LENGTH[0] * down(ANGLES[0]))
 
 
-def link(k, name, top):
+def link(k, name, top, mass=None):
     return planar.Body(
         name,
-        mass=MASS[k],
+        mass=MASS[k] if mass is None else mass,
         inertia=INERTIA[k],
-        position=top + CENTRE[k] * np.asarray(down(ANGLES[k])),
+        position=top + CENTRE[k] * np.array([np.sin(ANGLES[k]), -np.cos(ANGLES[k])]),
         angle=ANGLES[k],
     )
 
@@ -84,10 +84,10 @@ def last_parts(joint, coordinate, arm):
     return (ROD,), joints, drivers, friction
 
 
-def absolute():
+def absolute(mass=None):
     bodies, joints, drivers, friction = last_parts("O", "rotation", "b")
     return jm.MultibodySystem(
-        (link(0, "a", np.zeros(2)), link(1, "b", ELBOW), *bodies),
+        (link(0, "a", np.zeros(2)), link(1, "b", ELBOW, mass), *bodies),
         (
             planar.Revolute("O", ("ground", "a"), (0.0, 0.0)),
             planar.Revolute("E", ("a", "b"), ELBOW),
@@ -178,20 +178,31 @@ class TestDoublePendulum:
         )
 
     def test_derivatives_by_a_mass(self):
-        """Of the accelerations, by the mass of a link that is an array of the user's function."""
-        _, own = states(*STATES[1])
+        """Of the accelerations and of the reaction at the hinge, by the mass of the second link,
+        which is an array of the user's function."""
+        whole, own = states(*STATES[1])
 
-        @jax.jit
-        def acceleration(mass):
-            links = eqx.tree_at(lambda x: x.mass, LINKS, jnp.stack([jnp.asarray(MASS[0]), mass]))
-            return jm.solve_with_friction(mixed(links), jm.MinimumNorm(), *own, 0.4).acceleration
+        @eqx.filter_jit
+        def derivative(system_of, state, columns, by):
+            def answers(mass):
+                system = system_of(mass)
+                found = jm.solve_with_friction(system, jm.MinimumNorm(), *state, 0.4)
+                hinge = found.multipliers[np.array(system.structure.rows_of("T"))]
+                return jnp.concatenate([found.acceleration[columns], hinge])
 
-        mass = jnp.asarray(MASS[1])
-        forward = jax.jacfwd(acceleration)(mass)
-        step = 1e-5
-        expected = (acceleration(mass + step) - acceleration(mass - step)) / (2 * step)
-        np.testing.assert_allclose(forward, expected, atol=1e-7 * np.max(np.abs(expected)))
-        np.testing.assert_allclose(jax.jacrev(acceleration)(mass), forward, rtol=1e-9, atol=1e-12)
+            return by(answers)(jnp.asarray(MASS[1]))
+
+        def of_arm(mass):
+            return mixed(
+                eqx.tree_at(lambda x: x.mass, LINKS, jnp.stack([jnp.asarray(MASS[0]), mass]))
+            )
+
+        expected = derivative(absolute, whole, np.array([2, 5, 6, 7, 8]), jax.jacfwd)
+        forward = derivative(of_arm, own, np.arange(5), jax.jacfwd)
+        assert np.max(np.abs(expected)) > 0.1
+        np.testing.assert_allclose(forward, expected, rtol=1e-9, atol=1e-9)
+        reverse = derivative(of_arm, own, np.arange(5), jax.jacrev)
+        np.testing.assert_allclose(reverse, expected, rtol=1e-9, atol=1e-9)
 
     def test_motion(self):
         """Against three links in their angles, the first one driven (SciPy)."""
