@@ -7,6 +7,7 @@ from .. import _checks
 from .._bodies import AbstractBody
 from .._constraints import AbstractJoint, Driver
 from .._custom_types import Numbers
+from .._fields import GRAVITY, optional
 from .._forces import AbstractForce
 from ._multibody import MultibodySystem
 
@@ -25,7 +26,7 @@ class Model(eqx.Module):
     joints: tuple[AbstractJoint, ...]
     drivers: tuple[Driver, ...]
     forces: tuple[AbstractForce, ...]
-    gravity: Float[Array, " dim"] | None
+    gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     remark: str = eqx.field(static=True)
 
     def __init__(
