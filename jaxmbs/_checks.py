@@ -180,6 +180,16 @@ def direction(value: Numbers, dimension: int, what: str) -> Float[Array, " dim"]
     return array
 
 
+def two_points(value: Numbers, dimension: int, what: str) -> Float[Array, "2 dim"]:
+    """One world point for each of two bodies."""
+    if shape_of(value) != (2, dimension):
+        raise ValueError(
+            f"{what} must hold one world point of {dimension} numbers for each of the two bodies, "
+            f"got {shown(value)}."
+        )
+    return real(value, (2, dimension), what)
+
+
 def nonzero(known: np.ndarray, what: str, fix: str) -> None:
     """Refuse a vector of which products leave no direction."""
     if not np.any(known):

@@ -388,6 +388,14 @@ def test_refusals(case):
         build()
 
 
+def test_no_model_file_holds_elements():
+    nodes, elements = beam.beam_of(1)
+    model = jm.Model("beam", 2, bodies=nodes, elements=elements)
+    assert model.system().structure.nv == 6
+    with pytest.raises(ValueError, match="'e0' is an element, which model files do not know"):
+        jm.io.write_model(model)
+
+
 def test_a_matrix_of_a_wrong_shape_is_refused():
     nodes, elements = beam.beam_of(1)
     wrong = generalized.Element("e", ("0", "1"), mass_matrix=lambda q, t: jnp.eye(2))

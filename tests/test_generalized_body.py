@@ -184,9 +184,11 @@ class TestDoublePendulum:
 
         @eqx.filter_jit
         def derivative(system_of, state, columns, by):
+            q, v = state
+
             def answers(mass):
                 system = system_of(mass)
-                found = jm.solve_with_friction(system, jm.MinimumNorm(), *state, 0.4)
+                found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.4)
                 hinge = found.multipliers[np.array(system.structure.rows_of("T"))]
                 return jnp.concatenate([found.acceleration[columns], hinge])
 

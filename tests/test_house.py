@@ -30,7 +30,7 @@ FLOORS = (
         "_checks",
         "_indices",
         "_stop_gradient",
-        "_naming",
+        "_fields",
         "_settings",
         "_printing",
         "_programs",

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Matrix3, Numbers, Scalar
+from .._custom_types import Matrix3, Scalar
+from .._fields import part_name
 from .._geometry import (
     AbstractCoordinates,
     PlanarFrame,
@@ -13,6 +13,7 @@ from .._geometry import (
     SpatialFrame,
     SpatialPoint,
 )
+from ._fields import MASS, PLANAR_POSITION, PLANAR_VELOCITY, SPATIAL_POSITION, SPATIAL_VELOCITY
 from .base import (
     AbstractFramedBody,
     AbstractMarker,
@@ -113,23 +114,12 @@ class PlanarParticle(AbstractFramedBody):
     Joints hold a particle at its own position; it has no axes that turn.
     """
 
-    name: str = eqx.field(static=True)
-    mass: Scalar
-    position: Float[Array, "2"]
-    velocity: Float[Array, "2"]
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        mass: Numbers,
-        position: Numbers,
-        velocity: Numbers = (0.0, 0.0),
-    ):
-        self.name = _checks.name(name, "a particle")
-        self.mass = _checks.positive(mass, "mass")
-        self.position = _checks.real(position, (2,), "position")
-        self.velocity = _checks.real(velocity, (2,), "velocity")
+    name: str = eqx.field(static=True, converter=part_name("a particle"))
+    mass: Scalar = eqx.field(kw_only=True, converter=MASS)
+    position: Float[Array, "2"] = eqx.field(kw_only=True, converter=PLANAR_POSITION)
+    velocity: Float[Array, "2"] = eqx.field(
+        default=(0.0, 0.0), kw_only=True, converter=PLANAR_VELOCITY
+    )
 
     def inertia_properties(self) -> PlanarPointInertia:
         return PlanarPointInertia(self.mass)
@@ -153,23 +143,12 @@ class SpatialParticle(AbstractFramedBody):
     Joints hold a particle at its own position; it has no axes that turn.
     """
 
-    name: str = eqx.field(static=True)
-    mass: Scalar
-    position: Float[Array, "3"]
-    velocity: Float[Array, "3"]
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        mass: Numbers,
-        position: Numbers,
-        velocity: Numbers = (0.0, 0.0, 0.0),
-    ):
-        self.name = _checks.name(name, "a particle")
-        self.mass = _checks.positive(mass, "mass")
-        self.position = _checks.real(position, (3,), "position")
-        self.velocity = _checks.real(velocity, (3,), "velocity")
+    name: str = eqx.field(static=True, converter=part_name("a particle"))
+    mass: Scalar = eqx.field(kw_only=True, converter=MASS)
+    position: Float[Array, "3"] = eqx.field(kw_only=True, converter=SPATIAL_POSITION)
+    velocity: Float[Array, "3"] = eqx.field(
+        default=(0.0, 0.0, 0.0), kw_only=True, converter=SPATIAL_VELOCITY
+    )
 
     def inertia_properties(self) -> SpatialPointInertia:
         return SpatialPointInertia(self.mass)

@@ -4,9 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
-from .._custom_types import Numbers, Scalar, Vector2
+from .._custom_types import Scalar, Vector2
+from .._fields import number, part_name, positive
 from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
+from ._fields import MASS, PLANAR_POSITION, PLANAR_VELOCITY
 from .base import (
     AbstractFramedBody,
     AbstractMarker,
@@ -84,32 +85,21 @@ class PlanarBody(AbstractFramedBody):
     number that is not finite.
     """
 
-    name: str = eqx.field(static=True)
-    mass: Scalar
-    inertia: Scalar
-    position: Vector2
-    angle: Scalar
-    velocity: Vector2
-    angular_velocity: Scalar
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        mass: Numbers,
-        inertia: Numbers,
-        position: Numbers,
-        angle: Numbers = 0.0,
-        velocity: Numbers = (0.0, 0.0),
-        angular_velocity: Numbers = 0.0,
-    ):
-        self.name = _checks.name(name, "a body")
-        self.mass = _checks.positive(mass, "mass")
-        self.inertia = _checks.positive(inertia, "inertia")
-        self.position = _checks.real(position, (2,), "position")
-        self.angle = _checks.real(angle, (), "angle")
-        self.velocity = _checks.real(velocity, (2,), "velocity")
-        self.angular_velocity = _checks.real(angular_velocity, (), "angular_velocity")
+    name: str = eqx.field(static=True, converter=part_name("a body"))
+    mass: Scalar = eqx.field(kw_only=True, converter=MASS)
+    inertia: Scalar = eqx.field(
+        kw_only=True, converter=positive("inertia", "kg m2", "about the centre of mass")
+    )
+    position: Vector2 = eqx.field(kw_only=True, converter=PLANAR_POSITION)
+    angle: Scalar = eqx.field(
+        default=0.0,
+        kw_only=True,
+        converter=number("angle", "rad", "in the reference configuration"),
+    )
+    velocity: Vector2 = eqx.field(default=(0.0, 0.0), kw_only=True, converter=PLANAR_VELOCITY)
+    angular_velocity: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("angular_velocity", "rad/s", "initial")
+    )
 
     def inertia_properties(self) -> PlanarInertia:
         return PlanarInertia(self.mass, self.inertia)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Matrix3, Numbers, Quaternion, Scalar, Vector3
+from .._fields import Field, Naming, part_name, vector
 from .._geometry import (
     AbstractCoordinates,
     composed,
@@ -19,7 +20,7 @@ from .._geometry import (
     SpatialFrame,
     SpatialPose,
 )
-from .._naming import named
+from ._fields import MASS, SPATIAL_POSITION, SPATIAL_VELOCITY
 from .base import AbstractFramedBody, AbstractMarker, AbstractRigidInertia, MarkerKinematics
 
 
@@ -94,6 +95,116 @@ class SpatialInertia(AbstractRigidInertia):
         return -self.mass * (gravity @ q[:3])
 
 
+def _inertia(value: Numbers, what: str) -> Matrix3:
+    shape = _checks.shape_of(value)
+    if shape not in ((3,), (3, 3)):
+        raise ValueError(
+            f"{what} must be three principal moments or a 3 x 3 matrix about the centre of mass in "
+            f"body axes, got {_checks.shown(value)}."
+        )
+    inertia = _checks.real(value, shape, what)
+    matrix = jnp.diag(inertia) if shape == (3,) else inertia
+    known = _checks.concrete(matrix)
+    if known is None:
+        return matrix
+    size = np.max(np.abs(known))
+    if np.max(np.abs(known - known.T)) > 1e-9 * size:
+        raise ValueError(
+            f"inertia must be a symmetric matrix, got {_checks.shown(known.tolist())}; check the "
+            "products of inertia."
+        )
+    moments = np.linalg.eigvalsh(known)
+    if moments[0] <= 0:
+        raise ValueError(
+            "inertia must be positive definite; its principal moments are "
+            f"{', '.join(f'{m:.6g}' for m in moments)}."
+        )
+    # The smallest one is what the inverse of the mass matrix is made of.
+    _checks.positive(moments[0], "the smallest principal moment of inertia")
+    # A thin plate or rod has equality, which rounding must not turn into a refusal.
+    if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
+        raise ValueError(
+            "inertia breaks the triangle inequality (the largest principal moment may not "
+            "exceed the sum of the two others); its principal moments are "
+            f"{', '.join(f'{m:.6g}' for m in moments)}."
+        )
+    return matrix
+
+
+def _quaternion(value: Numbers, what: str) -> Quaternion:
+    quaternion = _checks.real(value, (4,), what)
+    known = _checks.concrete(quaternion)
+    if known is not None:
+        _checks.nonzero(known, what, "give a quaternion [w, x, y, z], such as [1, 0, 0, 0]")
+    return quaternion
+
+
+def _rotation(value: Numbers, what: str) -> Matrix3:
+    matrix = _checks.real(value, (3, 3), what)
+    known = _checks.concrete(matrix)
+    if known is not None:
+        _check_rotation(known)
+    return matrix
+
+
+def _check_rotation(known: np.ndarray) -> None:
+    defect = np.max(np.abs(known.T @ known - np.eye(3)))
+    if defect > 1e-8:
+        raise ValueError(
+            "rotation is not orthogonal (its columns must be right-handed unit body axes in the "
+            f"world; R^T R differs from 1 by {defect:.2g}, determinant "
+            f"{np.linalg.det(known):.4g})."
+        )
+    if np.linalg.det(known) < 0:
+        raise ValueError(
+            "rotation is a reflection (its determinant is -1): its columns are left-handed; turn "
+            "one of them round, or exchange two."
+        )
+
+
+_INERTIA = Field(
+    "inertia",
+    "kg m2",
+    "about the centre of mass, body axes",
+    list[float] | list[list[float]],
+    "3 principal moments, or a symmetric positive definite 3 x 3 matrix, within the triangle "
+    "inequality",
+    _inertia,
+    naming=Naming(symmetric=True),
+)
+_ROTATION = Field(
+    "rotation",
+    "1",
+    "its columns are the body axes in the world, reference configuration",
+    list[list[float]],
+    "an orthogonal, right-handed 3 x 3 matrix",
+    _rotation,
+)
+_ORIENTATION = Field(
+    "orientation",
+    "1",
+    "from body axes to the world's, reference configuration",
+    list[float],
+    "a quaternion [w, x, y, z], not zero",
+    _quaternion,
+    naming=Naming(("w", "x", "y", "z")),
+    left_out="[1, 0, 0, 0]",
+    others=(_ROTATION,),
+    exclusive=True,
+    split=lambda quaternion: {"orientation": quaternion},
+)
+_ANGULAR_VELOCITY = vector("angular_velocity", "rad/s", "initial, world axes", 3)
+
+
+def _orientation(orientation: Numbers | None, rotation: Numbers | None) -> Quaternion:
+    """The quaternion of what is given of the two."""
+    if orientation is not None and rotation is not None:
+        raise ValueError("give either orientation (a quaternion) or rotation (a matrix).")
+    if rotation is not None:
+        return quaternion_from_rotation(_ROTATION(rotation))
+    return _ORIENTATION([1.0, 0.0, 0.0, 0.0] if orientation is None else orientation)
+
+
 class SpatialBody(AbstractFramedBody):
     """A rigid body in space.
 
@@ -111,13 +222,13 @@ class SpatialBody(AbstractFramedBody):
     none, a wrong shape, or a number that is not finite.
     """
 
-    name: str = eqx.field(static=True)
-    mass: Scalar
-    inertia: Matrix3 = eqx.field(metadata=named(symmetric=True))
-    position: Vector3
-    orientation: Quaternion = eqx.field(metadata=named("w", "x", "y", "z"))
-    velocity: Vector3
-    angular_velocity: Vector3
+    name: str = eqx.field(static=True, converter=part_name("a body"))
+    mass: Scalar = eqx.field(converter=MASS)
+    inertia: Matrix3 = eqx.field(converter=_INERTIA)
+    position: Vector3 = eqx.field(converter=SPATIAL_POSITION)
+    orientation: Quaternion = eqx.field(converter=_ORIENTATION)
+    velocity: Vector3 = eqx.field(converter=SPATIAL_VELOCITY)
+    angular_velocity: Vector3 = eqx.field(converter=_ANGULAR_VELOCITY)
 
     def __init__(
         self,
@@ -131,13 +242,13 @@ class SpatialBody(AbstractFramedBody):
         velocity: Numbers = (0.0, 0.0, 0.0),
         angular_velocity: Numbers = (0.0, 0.0, 0.0),
     ):
-        self.name = _checks.name(name, "a body")
-        self.mass = _checks.positive(mass, "mass")
-        self.inertia = _inertia(inertia)
-        self.position = _checks.real(position, (3,), "position")
+        self.name = name
+        self.mass = MASS(mass)
+        self.inertia = _INERTIA(inertia)
+        self.position = SPATIAL_POSITION(position)
         self.orientation = _orientation(orientation, rotation)
-        self.velocity = _checks.real(velocity, (3,), "velocity")
-        self.angular_velocity = _checks.real(angular_velocity, (3,), "angular_velocity")
+        self.velocity = SPATIAL_VELOCITY(velocity)
+        self.angular_velocity = _ANGULAR_VELOCITY(angular_velocity)
 
     def inertia_properties(self) -> SpatialInertia:
         return SpatialInertia(self.mass, self.inertia)
@@ -169,73 +280,3 @@ def _symmetric_inverse(matrix: Matrix3) -> Matrix3:
     cofactors = tiled[1:4, 1:4] * tiled[2:5, 2:5] - tiled[1:4, 2:5] * tiled[2:5, 1:4]
     first, beside = matrix[0], cofactors[0]
     return cofactors / (first[0] * beside[0] + first[1] * beside[1] + first[2] * beside[2])
-
-
-def _inertia(value: Numbers) -> Matrix3:
-    shape = _checks.shape_of(value)
-    if shape not in ((3,), (3, 3)):
-        raise ValueError(
-            "inertia must be three principal moments or a 3 x 3 matrix about the centre of "
-            f"mass in body axes, got {_checks.shown(value)}."
-        )
-    inertia = _checks.real(value, shape, "inertia")
-    matrix = jnp.diag(inertia) if shape == (3,) else inertia
-    known = _checks.concrete(matrix)
-    if known is None:
-        return matrix
-    size = np.max(np.abs(known))
-    if np.max(np.abs(known - known.T)) > 1e-9 * size:
-        raise ValueError(
-            f"inertia must be a symmetric matrix, got {_checks.shown(known.tolist())}; check the "
-            "products of inertia."
-        )
-    moments = np.linalg.eigvalsh(known)
-    if moments[0] <= 0:
-        raise ValueError(
-            "inertia must be positive definite; its principal moments are "
-            f"{', '.join(f'{m:.6g}' for m in moments)}."
-        )
-    # The smallest one is what the inverse of the mass matrix is made of.
-    _checks.positive(moments[0], "the smallest principal moment of inertia")
-    # A thin plate or rod has equality, which rounding must not turn into a refusal.
-    if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
-        raise ValueError(
-            "inertia breaks the triangle inequality (the largest principal moment may not "
-            "exceed the sum of the two others); its principal moments are "
-            f"{', '.join(f'{m:.6g}' for m in moments)}."
-        )
-    return matrix
-
-
-def _orientation(orientation: Numbers | None, rotation: Numbers | None) -> Quaternion:
-    if orientation is not None and rotation is not None:
-        raise ValueError("give either orientation (a quaternion) or rotation (a matrix).")
-    if rotation is not None:
-        matrix = _checks.real(rotation, (3, 3), "rotation")
-        known = _checks.concrete(matrix)
-        if known is not None:
-            _check_rotation(known)
-        return quaternion_from_rotation(matrix)
-    if orientation is None:
-        return jnp.array([1.0, 0.0, 0.0, 0.0])
-    quaternion = _checks.real(orientation, (4,), "orientation")
-    known = _checks.concrete(quaternion)
-    if known is not None:
-        fix = "give a quaternion [w, x, y, z], such as [1, 0, 0, 0]"
-        _checks.nonzero(known, "orientation", fix)
-    return quaternion
-
-
-def _check_rotation(known: np.ndarray) -> None:
-    defect = np.max(np.abs(known.T @ known - np.eye(3)))
-    if defect > 1e-8:
-        raise ValueError(
-            "rotation is not orthogonal (its columns must be right-handed unit body axes in the "
-            f"world; R^T R differs from 1 by {defect:.2g}, determinant "
-            f"{np.linalg.det(known):.4g})."
-        )
-    if np.linalg.det(known) < 0:
-        raise ValueError(
-            "rotation is a reflection (its determinant is -1): its columns are left-handed; turn "
-            "one of them round, or exchange two."
-        )

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -7,8 +6,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._custom_types import Numbers, Scalar
-from .._naming import left_out
+from .._custom_types import Scalar
+from .._fields import optional, positive, two_points
+from ._fields import JOINT_NAME, TWO_BODIES
 from ._placing import unturned_frames
 from ._primitives import Apart
 from .base import AbstractJoint, AbstractPrimitive, Frames
@@ -22,30 +22,29 @@ class Distance(AbstractJoint):
     """
 
     kind: ClassVar[str] = "distance"
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    points: Float[Array, "2 dim"]
-    length: Scalar | None = eqx.field(metadata=left_out(lambda rod: rod.reference_distance()))
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    points: Float[Array, "2 dim"] = eqx.field(
+        kw_only=True, converter=two_points("points", "in the reference configuration")
+    )
+    length: Scalar | None = eqx.field(
+        default=None,
+        kw_only=True,
+        converter=optional(
+            positive("length", "m", "of the rod"),
+            "the distance of the points",
+            lambda rod: rod.reference_distance(),
+        ),
+    )
 
-    def __init__(
-        self,
-        name: str,
-        bodies: Sequence[str],
-        *,
-        points: Numbers,
-        length: Numbers | None = None,
-    ):
-        self.name = _checks.name(name, "a joint")
-        self.bodies = _checks.body_names(bodies, 2)
-        dimension = 2 if _checks.shape_of(points)[-1:] == (2,) else 3
-        self.points = _checks.real(points, (2, dimension), "points")
+    def __check_init__(self):
+        """Apart from each other."""
         known = _checks.concrete(self.points[0] - self.points[1])
         if known is not None and np.max(np.abs(known)) < _checks.SMALLEST:
             raise ValueError(
                 "the two points coincide, so the distance has no direction; use a revolute or "
                 "spherical joint to keep points together."
             )
-        self.length = None if length is None else _checks.positive(length, "length")
 
     def placements(self, references: Frames) -> Frames:
         del references

@@ -1,12 +1,27 @@
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 
 from .. import _checks
+from .._fields import Field, part_name, reference
 from ._motions import AbstractMotion
 from ._primitives import Driven
 from .base import AbstractCoordinate
+
+
+def _motion(value: AbstractMotion, what: str) -> AbstractMotion:
+    if not isinstance(value, AbstractMotion):
+        raise TypeError(
+            f"{what} must be a motion, such as jaxmbs.motions.Linear(rate=1.0), got "
+            f"{_checks.shown(value)}."
+        )
+    return value
+
+
+_MOTION: Callable[[AbstractMotion], AbstractMotion] = Field(
+    "motion", "", "of the coordinate over time", dict[str, Any], "a table", _motion
+)
 
 
 class Driver(eqx.Module):
@@ -24,21 +39,12 @@ class Driver(eqx.Module):
     """
 
     kind: ClassVar[str] = "driver"
-    name: str = eqx.field(static=True)
-    joint: str = eqx.field(static=True)
-    coordinate: str = eqx.field(static=True)
-    motion: AbstractMotion
-
-    def __init__(self, name: str, joint: str, coordinate: str, motion: AbstractMotion):
-        self.name = _checks.name(name, "a driver")
-        self.joint = _checks.reference(joint, "joint")
-        self.coordinate = _checks.reference(coordinate, "coordinate")
-        if not isinstance(motion, AbstractMotion):
-            raise TypeError(
-                "motion must be a motion, such as jaxmbs.motions.Linear(rate=1.0), got "
-                f"{_checks.shown(motion)}."
-            )
-        self.motion = motion
+    name: str = eqx.field(static=True, converter=part_name("a driver"))
+    joint: str = eqx.field(static=True, converter=reference("joint", "that it drives"))
+    coordinate: str = eqx.field(
+        static=True, converter=reference("coordinate", "translation or rotation of the joint")
+    )
+    motion: AbstractMotion = eqx.field(converter=_MOTION)
 
     def primitive(self, said: str, coordinates: Mapping[str, AbstractCoordinate]) -> Driven:
         """The row that the driver adds to what has these coordinates and is called so.

@@ -1,85 +1,47 @@
-"""What the fields of a joint accept, and how it is brought to arrays."""
+"""Declarations that joints share, and what joints that are functions are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._custom_types import Numbers, Scalar
+from .._custom_types import Numbers
+from .._fields import body_names, direction, Field, part_name, point_or_points
 from .._geometry import Quantity
 from .base import Row
 
 
-def joint_name(value: str) -> str:
-    """A joint's name."""
-    return _checks.name(value, "a joint")
+JOINT_NAME = part_name("a joint")
+ONE_BODY = body_names(1)
+TWO_BODIES = body_names(2)
+PLANAR_PAIR = point_or_points(2)
+SPATIAL_PAIR = point_or_points(3)
+_AXIS = "in the world, reference configuration"
+PLANAR_AXIS = direction("axis", _AXIS, 2)
+SPATIAL_AXIS = direction("axis", _AXIS, 3)
 
 
-def one_body(value: str | Sequence[str]) -> tuple[str, ...]:
-    """The name of the one body that a joint acts on."""
-    return _checks.body_names(value, 1)
-
-
-def two_bodies(value: Sequence[str]) -> tuple[str, ...]:
-    """The names of two different bodies."""
-    return _checks.body_names(value, 2)
-
-
-def planar_pair(value: Numbers) -> Float[Array, "2 2"]:
-    """One world point for both bodies, or one for each."""
-    return _pair(value, 2)
-
-
-def spatial_pair(value: Numbers) -> Float[Array, "2 3"]:
-    """One world point for both bodies, or one for each."""
-    return _pair(value, 3)
-
-
-def planar_point(value: Numbers) -> Float[Array, "2"]:
-    """A world point in the plane."""
-    return _checks.real(value, (2,), "at")
-
-
-def planar_direction(value: Numbers) -> Float[Array, "2"]:
-    """The world direction of an edge."""
-    return _checks.direction(value, 2, "direction")
-
-
-def planar_axis(value: Numbers) -> Float[Array, "2"]:
-    """A world direction in the plane."""
-    return _checks.direction(value, 2, "axis")
-
-
-def spatial_axis(value: Numbers) -> Float[Array, "3"]:
-    """A world direction in space."""
-    return _checks.direction(value, 3, "axis")
-
-
-def two_axes(value: Numbers) -> Float[Array, "2 3"]:
-    """One world direction on each body."""
-    pair = _checks.real(value, (2, 3), "axes")
+def _two_axes(value: Numbers, what: str) -> Float[Array, "2 3"]:
+    pair = _checks.real(value, (2, 3), what)
     for k in range(2):
-        _checks.direction(pair[k], 3, f"axes, entry {k + 1},")
+        _checks.direction(pair[k], 3, f"{what}, entry {k + 1},")
     return pair
 
 
-def number(what: str):
-    """A converter to one finite number."""
+TWO_AXES: Callable[[Numbers], Float[Array, "2 3"]] = Field(
+    "axes", "1", _AXIS, list[list[float]], "one direction of 3 numbers on each body", _two_axes
+)
 
-    def convert(value: Numbers) -> Scalar:
-        return _checks.real(value, (), what)
-
-    return convert
-
-
-def positive(what: str):
-    """A converter to one number greater than zero."""
-
-    def convert(value: Numbers) -> Scalar:
-        return _checks.positive(value, what)
-
-    return convert
+# Of joints and forces that are functions, which no file holds.
+MARKER_POINTS: Callable[[Numbers], Float[Array, "markers dim"]] = Field(
+    "at",
+    "m",
+    "in the reference configuration",
+    list[list[float]],
+    "one world point for each marker",
+    lambda value, what: _checks.real(value, _checks.shape_of(value), what),
+)
 
 
 def markers(
@@ -98,13 +60,6 @@ def markers(
     dimension = 2 if _checks.shape_of(value[0][1]) == (2,) else 3
     points = [_checks.real(point, (dimension,), "the point of a marker") for _, point in value]
     return bodies, jnp.stack(points)
-
-
-def _pair(value: Numbers, dimension: int) -> Float[Array, "2 dim"]:
-    shape = _checks.shape_of(value)
-    if shape == (2, dimension):
-        return _checks.real(value, (2, dimension), "points")
-    return jnp.broadcast_to(_checks.real(value, (dimension,), "at"), (2, dimension))
 
 
 def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:

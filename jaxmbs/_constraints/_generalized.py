@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._custom_types import RealScalarLike
 from .._geometry import ANGLE, Quantity
-from ._fields import joint_name, labels_of
+from ._fields import JOINT_NAME, labels_of
 from ._primitives import PositionCondition, VelocityCondition
 from .base import AbstractJoint, AbstractPrimitive, Frames, Row, Twists
 
@@ -112,7 +112,7 @@ def _given(
     name: str, bodies: str | Sequence[str], rows: int | Sequence[str], quantity: Quantity
 ) -> tuple[str, tuple[str, ...], tuple[Row, ...]]:
     """The name, the bodies and the rows of a condition, checked."""
-    return joint_name(name), _checks.body_names(bodies, None), labels_of(rows, quantity)
+    return JOINT_NAME(name), _checks.body_names(bodies, None), labels_of(rows, quantity)
 
 
 def one_or_all(arrays: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -7,8 +7,27 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers
+from .._fields import body_names, Field
+from ._fields import JOINT_NAME
 from ._primitives import ConstantCoefficients
 from .base import AbstractJoint, AbstractPrimitive, Frames
+
+
+def _rows(value: Numbers, what: str) -> Float[Array, "rows velocities"]:
+    shape = _checks.shape_of(value)
+    if len(shape) not in (1, 2) or 0 in shape:
+        raise ValueError(f"{what} must be one row of numbers, or several rows of equal length.")
+    return jnp.atleast_2d(_checks.real(value, shape, what))
+
+
+_COEFFICIENTS: Callable[[Numbers], Float[Array, "rows velocities"]] = Field(
+    "coefficients",
+    "",
+    "of each body's velocities: linear (m/s, world axes), then angular (rad/s, body axes)",
+    list[float] | list[list[float]],
+    "a row of 3 (in space 6) numbers for each body, or several rows",
+    _rows,
+)
 
 
 class Pfaffian(AbstractJoint):
@@ -22,18 +41,14 @@ class Pfaffian(AbstractJoint):
 
     kind: ClassVar[str] = "pfaffian"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    coefficients: Float[Array, "rows velocities"]
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=body_names(None))
+    coefficients: Float[Array, "rows velocities"] = eqx.field(kw_only=True, converter=_COEFFICIENTS)
 
-    def __init__(self, name: str, bodies: Sequence[str], *, coefficients: Numbers):
-        self.name = _checks.name(name, "a joint")
-        self.bodies = _checks.body_names(bodies, None)
+    def __check_init__(self):
+        """Bodies that have velocities."""
         if "ground" in self.bodies:
             raise ValueError("bodies names the ground, which has no velocity; leave it out.")
-        shape = _rectangle(coefficients)
-        rows = _checks.real(coefficients, shape, "coefficients")
-        self.coefficients = jnp.atleast_2d(rows)
 
     def placements(self, references: Frames) -> Frames:
         width = len(references) * (3 if references[0].origin.shape == (2,) else 6)
@@ -46,12 +61,3 @@ class Pfaffian(AbstractJoint):
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (ConstantCoefficients(self.coefficients),)
-
-
-def _rectangle(coefficients: Numbers) -> tuple[int, ...]:
-    shape = _checks.shape_of(coefficients)
-    if len(shape) not in (1, 2) or 0 in shape:
-        raise ValueError(
-            "coefficients must be one row of numbers, or several rows of equal length."
-        )
-    return shape

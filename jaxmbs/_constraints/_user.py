@@ -36,7 +36,7 @@ class Geometric(AbstractJoint):
     kind: ClassVar[str] = "geometric"
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    at: Float[Array, "markers dim"]
+    at: Float[Array, "markers dim"] = eqx.field(converter=_fields.MARKER_POINTS)
     function: PositionFunction
     labels: tuple[Row, ...] = eqx.field(static=True)
 
@@ -76,7 +76,7 @@ class Velocity(AbstractJoint):
     kind: ClassVar[str] = "velocity"
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    at: Float[Array, "markers dim"]
+    at: Float[Array, "markers dim"] = eqx.field(converter=_fields.MARKER_POINTS)
     function: VelocityFunction
     labels: tuple[Row, ...] = eqx.field(static=True)
 

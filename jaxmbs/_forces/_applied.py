@@ -9,9 +9,30 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._constraints import Frames, Twists
 from .._constraints._placing import unturned_frames
-from .._custom_types import RealScalarLike
-from ._fields import force_name, one_body, optional, torque_vector, vector
+from .._custom_types import Numbers, RealScalarLike
+from .._fields import Field, optional, vector
+from ._fields import FORCE_NAME, ONE_BODY
 from .base import AbstractBodyForce, AbstractExternalLoad
+
+
+def _torque(value: Numbers, what: str) -> Float[Array, " ..."]:
+    """A number in the plane, a vector in space."""
+    return _checks.real(value, () if _checks.shape_of(value) == () else (3,), what)
+
+
+_AT = optional(vector("at", "m", "in the world, reference configuration"), "the centre of mass")
+_FORCE = optional(vector("force", "N", "along the axes that it follows"), "zero")
+_TORQUE = optional(
+    Field(
+        "torque",
+        "N m",
+        "about `at`, in the same axes",
+        float | list[float],
+        "a number, 3 numbers in space",
+        _torque,
+    ),
+    "zero",
+)
 
 
 class WorldWrench(AbstractExternalLoad):
@@ -93,17 +114,11 @@ class Applied(AbstractAppliedWrench):
     """
 
     kind: ClassVar[str] = "applied"
-    name: str = eqx.field(static=True, converter=force_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
-    force: Float[Array, " dim"] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(vector("force"))
-    )
-    torque: Float[Array, " ..."] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(torque_vector)
-    )
-    at: Float[Array, " dim"] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(vector("at"))
-    )
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
+    at: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_AT)
+    force: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_FORCE)
+    torque: Float[Array, " ..."] | None = eqx.field(default=None, kw_only=True, converter=_TORQUE)
 
     def load(self) -> WorldWrench:
         return WorldWrench(*self.wrench())
@@ -114,17 +129,11 @@ class Following(AbstractAppliedWrench):
     the body from there on."""
 
     kind: ClassVar[str] = "applied"
-    name: str = eqx.field(static=True, converter=force_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
-    force: Float[Array, " dim"] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(vector("force"))
-    )
-    torque: Float[Array, " ..."] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(torque_vector)
-    )
-    at: Float[Array, " dim"] | None = eqx.field(
-        default=None, kw_only=True, converter=optional(vector("at"))
-    )
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
+    at: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_AT)
+    force: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_FORCE)
+    torque: Float[Array, " ..."] | None = eqx.field(default=None, kw_only=True, converter=_TORQUE)
 
     def load(self) -> FollowingWrench:
         return FollowingWrench(*self.wrench())

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -10,15 +10,11 @@ from .. import _checks
 from .._constraints import Frames
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers
+from .._fields import Field, Naming, optional, point_or_points
 from .._geometry import relative_rotation_vector
-from .._naming import named
 from ._elastic import AbstractElasticLoad
-from ._fields import one_or_two_points
+from ._fields import FORCE_NAME, TWO_BODIES
 from .base import AbstractBodyForce
-
-
-# The letters are those of a spatial bushing.
-_MATRIX = named("x", "y", "z", "rx", "ry", "rz", symmetric=True)
 
 
 class PlanarBushingLoad(AbstractElasticLoad):
@@ -50,6 +46,41 @@ class SpatialBushingLoad(AbstractElasticLoad):
         return jnp.concatenate([displacement, rotation])
 
 
+def _symmetric(value: Numbers, size: int, what: str) -> Float[Array, "n n"]:
+    """A symmetric matrix, given as such or by its diagonal."""
+    shape = _checks.shape_of(value)
+    if shape not in ((size,), (size, size)):
+        raise ValueError(
+            f"{what} must be the {size} numbers on the diagonal of a matrix, or a {size} x {size} "
+            f"matrix, got {_checks.shown(value)}."
+        )
+    array = _checks.real(value, shape, what)
+    matrix = jnp.diag(array) if len(shape) == 1 else array
+    known = _checks.concrete(matrix)
+    if known is not None and np.max(np.abs(known - known.T)) > 1e-9 * np.max(np.abs(known)):
+        raise ValueError(f"{what} must be a symmetric matrix, got {_checks.shown(known.tolist())}.")
+    return matrix
+
+
+def _matrix(key: str, units: str) -> Callable[[Numbers], Float[Array, "n n"]]:
+    """A symmetric matrix, whose letters are those of a spatial bushing."""
+    return Field(
+        key,
+        "",
+        units,
+        # A lone number is refused with the size of the matrix, which files do not know.
+        float | list[float] | list[list[float]],
+        "a symmetric matrix, 3 x 3 (in space 6 x 6), or its diagonal",
+        lambda value, what: _symmetric(value, _checks.shape_of(value)[-1], what),
+        naming=Naming(("x", "y", "z", "rx", "ry", "rz"), symmetric=True),
+    )
+
+
+_AT = point_or_points()
+_STIFFNESS = _matrix("stiffness", "against motion at the point: N/m, N/rad, N m/rad")
+_DAMPING = optional(_matrix("damping", "of motion at the point: N s/m, N s/rad, N m s/rad"), "zero")
+
+
 class Bushing(AbstractBodyForce):
     """An elastic, damped connection of two bodies at a point, against every relative motion:
 
@@ -69,11 +100,11 @@ class Bushing(AbstractBodyForce):
     """
 
     kind: ClassVar[str] = "bushing"
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    at: Float[Array, "2 dim"]
-    stiffness: Float[Array, "n n"] = eqx.field(metadata=_MATRIX)
-    damping: Float[Array, "n n"] = eqx.field(metadata=_MATRIX)
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 dim"] = eqx.field(converter=_AT)
+    stiffness: Float[Array, "n n"] = eqx.field(converter=_STIFFNESS)
+    damping: Float[Array, "n n"] = eqx.field(converter=_DAMPING)
 
     def __init__(
         self,
@@ -84,9 +115,9 @@ class Bushing(AbstractBodyForce):
         stiffness: Numbers,
         damping: Numbers | None = None,
     ):
-        self.name = _checks.name(name, "a force")
-        self.bodies = _checks.body_names(bodies, 2)
-        self.at = one_or_two_points(at)
+        self.name = name
+        self.bodies = TWO_BODIES(bodies)
+        self.at = _AT(at)
         size = 3 if self.at.shape[1] == 2 else 6
         self.stiffness = _symmetric(stiffness, size, "stiffness")
         given = jnp.zeros(size) if damping is None else damping
@@ -100,19 +131,3 @@ class Bushing(AbstractBodyForce):
         size = self.stiffness.shape[0]
         make = PlanarBushingLoad if size == 3 else SpatialBushingLoad
         return make(self.stiffness, self.damping, jnp.zeros(size))
-
-
-def _symmetric(value: Numbers, size: int, what: str) -> Float[Array, "n n"]:
-    """A symmetric matrix, given as such or by its diagonal."""
-    shape = _checks.shape_of(value)
-    if shape not in ((size,), (size, size)):
-        raise ValueError(
-            f"{what} must be the {size} numbers on the diagonal of a matrix, or a {size} x {size} "
-            f"matrix, got {_checks.shown(value)}."
-        )
-    array = _checks.real(value, shape, what)
-    matrix = jnp.diag(array) if len(shape) == 1 else array
-    known = _checks.concrete(matrix)
-    if known is not None and np.max(np.abs(known - known.T)) > 1e-9 * np.max(np.abs(known)):
-        raise ValueError(f"{what} must be a symmetric matrix, got {_checks.shown(known.tolist())}.")
-    return matrix

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._constraints import _planar, _spatial, AbstractJoint, Frames, Twists
 from .._custom_types import Scalar
-from ._fields import force_name, joint_name, not_negative, optional, positive
+from .._fields import not_negative, optional, positive
+from ._fields import FORCE_NAME, JOINT
 from .base import AbstractFrictionLaw, AbstractJointFriction
 
 
@@ -98,12 +99,18 @@ class CoulombFriction(AbstractJointFriction):
     """
 
     kind: ClassVar[str] = "coulomb_friction"
-    name: str = eqx.field(static=True, converter=force_name)
-    joint: str = eqx.field(static=True, converter=joint_name)
-    coefficient: Scalar = eqx.field(kw_only=True, converter=not_negative("coefficient"))
-    velocity: Scalar = eqx.field(kw_only=True, converter=positive("velocity"))
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    joint: str = eqx.field(static=True, converter=JOINT)
+    coefficient: Scalar = eqx.field(
+        kw_only=True, converter=not_negative("coefficient", "1", "of friction")
+    )
+    velocity: Scalar = eqx.field(
+        kw_only=True, converter=positive("velocity", "m/s", "of the regularisation")
+    )
     radius: Scalar | None = eqx.field(
-        default=None, kw_only=True, converter=optional(positive("radius"))
+        default=None,
+        kw_only=True,
+        converter=optional(positive("radius", "m", "of the bearing"), "none, of joints that slide"),
     )
 
     def law_of(self, joint: AbstractJoint) -> SlidingFriction:

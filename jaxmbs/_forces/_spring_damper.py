@@ -9,8 +9,8 @@ from .. import _checks
 from .._constraints import Frames, Twists
 from .._constraints._placing import unturned_frames
 from .._custom_types import RealScalarLike, Scalar
-from .._naming import left_out
-from ._fields import force_name, not_negative, number, optional, two_bodies, two_points
+from .._fields import not_negative, number, optional, two_points
+from ._fields import FORCE_NAME, TWO_BODIES
 from .base import AbstractBodyForce, AbstractLoad
 
 
@@ -58,16 +58,25 @@ class SpringDamper(AbstractBodyForce):
     """
 
     kind: ClassVar[str] = "spring_damper"
-    name: str = eqx.field(static=True, converter=force_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    points: Float[Array, "2 dim"] = eqx.field(kw_only=True, converter=two_points)
-    stiffness: Scalar = eqx.field(kw_only=True, converter=number("stiffness"))
-    damping: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("damping"))
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    points: Float[Array, "2 dim"] = eqx.field(
+        kw_only=True, converter=two_points("points", "in the reference configuration")
+    )
+    stiffness: Scalar = eqx.field(
+        kw_only=True, converter=number("stiffness", "N/m", "of the spring")
+    )
+    damping: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("damping", "N s/m", "of the damper")
+    )
     length: Scalar | None = eqx.field(
         default=None,
         kw_only=True,
-        converter=optional(not_negative("length")),
-        metadata=left_out(lambda spring: spring.natural_length()),
+        converter=optional(
+            not_negative("length", "m", "natural length"),
+            "the distance of the points",
+            lambda spring: spring.natural_length(),
+        ),
     )
 
     def __check_init__(self):

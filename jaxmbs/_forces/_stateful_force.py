@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._constraints import Frames, Twists
-from .._constraints._fields import markers as markers_of
+from .._constraints._fields import MARKER_POINTS, markers as markers_of
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers, RealScalarLike
 from .._geometry import NUMBER, quantities_of, Quantity
@@ -68,7 +68,7 @@ class StatefulForce(AbstractBodyForce):
     kind: ClassVar[str] = "stateful"
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    at: Float[Array, "markers dim"]
+    at: Float[Array, "markers dim"] = eqx.field(converter=MARKER_POINTS)
     function: WrenchFunction
     rates: RateFunction
     internal: States

@@ -7,8 +7,9 @@ from .. import _checks
 from .._constraints import AbstractJoint, Frames
 from .._constraints.base import AbstractCoordinate
 from .._custom_types import Scalar
+from .._fields import number
 from ._elastic import AbstractElasticLoad
-from ._fields import force_name, joint_name, number
+from ._fields import FORCE_NAME, JOINT
 from .base import AbstractJointForce
 
 
@@ -41,12 +42,20 @@ class TorsionSpring(AbstractJointForce):
     """
 
     kind: ClassVar[str] = "torsion_spring"
-    name: str = eqx.field(static=True, converter=force_name)
-    joint: str = eqx.field(static=True, converter=joint_name)
-    stiffness: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("stiffness"))
-    damping: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("damping"))
-    rest: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("rest"))
-    torque: Scalar = eqx.field(default=0.0, kw_only=True, converter=number("torque"))
+    name: str = eqx.field(static=True, converter=FORCE_NAME)
+    joint: str = eqx.field(static=True, converter=JOINT)
+    stiffness: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("stiffness", "N m/rad", "of the spring")
+    )
+    damping: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("damping", "N m s/rad", "of the damper")
+    )
+    rest: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("rest", "rad", "angle without moment")
+    )
+    torque: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("torque", "N m", "on the second body")
+    )
 
     def load_on(self, joint: AbstractJoint) -> TorsionLoad:
         coordinates = joint.coordinates()

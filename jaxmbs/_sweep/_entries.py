@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._errors import ModelError
-from .._naming import Naming
+from .._fields import Naming
 
 
 _LETTERS = ("x", "y", "z")

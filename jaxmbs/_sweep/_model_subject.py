@@ -7,20 +7,19 @@ what it means in a model file, and takes along what is derived from it.
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._constraints import AbstractJoint, Driver, Polynomial
+from .._constraints import AbstractCoordinate, AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
-from .._naming import given_or_left_out, Naming, naming_of
+from .._fields import given_or_left_out, Naming, naming_of, unit_of
 from .._system import Model, MultibodySystem
 from ._entries import entry_of, with_entry
 from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
-from ._units import unit_of, unit_of_motion
 
 
 _GROUPS = ("bodies", "joints", "drivers", "forces")
@@ -37,14 +36,19 @@ class ModelSubject(AbstractSubject):
 
     def unit(self, name: str) -> str:
         words = name.split(".")
+        if words[0] in STATE:
+            return STATE[words[0]]
         if words[0] not in _GROUPS:
-            return unit_of(words[0])
+            return unit_of(self.model, words[0])
         part = _part(self.model, words[0], words[1])
-        if not isinstance(part, Driver):
-            return unit_of(words[2], part.kind if words[0] == "forces" else "")
+        driven = _driven_unit(self.model, part) if isinstance(part, Driver) else ""
         if len(words) == 2:
-            return _driven_unit(self.model, part)
-        return unit_of_motion(words[3], _driven_unit(self.model, part))
+            return driven
+        coordinates = _coordinates(part)
+        if words[2] in coordinates:
+            return coordinates[words[2]].quantity.unit
+        owner, (word, *_) = _owner(part, words[2:])
+        return unit_of(owner, word, driven)
 
     def parted(self, name: str) -> tuple[str, str]:
         words = name.split(".")
@@ -184,16 +188,21 @@ def _nested(part: Any, words: Sequence[str]) -> int:
     return int(len(words) > 0 and _holds(part, words[0]))
 
 
+def _owner(part: Any, words: Sequence[str]) -> tuple[Any, Sequence[str]]:
+    """Whose field the words name, the part's or that of a Module that it holds, and the words from
+    there."""
+    return (getattr(part, words[0]), words[1:]) if _nested(part, words) else (part, words)
+
+
 def _naming(part: Any, words: Sequence[str]) -> Naming:
     """How the entries of the array are called to which the words lead."""
-    owner = getattr(part, words[0]) if _nested(part, words) else part
-    word = "".join(words[_nested(part, words) :][:1])
-    return naming_of(owner, word) if word in vars(owner) else Naming()
+    owner, words = _owner(part, words)
+    return naming_of(owner, words[0]) if words else Naming()
 
 
-def _coordinates(part: Any) -> tuple[str, ...]:
+def _coordinates(part: Any) -> Mapping[str, AbstractCoordinate]:
     """The relative coordinates of a part, if it is a joint."""
-    return tuple(part.coordinates()) if isinstance(part, AbstractJoint) else ()
+    return part.coordinates() if isinstance(part, AbstractJoint) else {}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,12 +217,11 @@ def _value(part: Any, words: Sequence[str], name: str) -> Array:
         return part.motion(jnp.zeros(()))
     if words[2] in _coordinates(part):
         return jnp.zeros(())
-    inner = 2 + _nested(part, words[2:])
-    owner = getattr(part, words[2]) if inner == 3 else part
-    given = given_or_left_out(owner, words[inner])
+    owner, (word, *entry) = _owner(part, words[2:])
+    given = given_or_left_out(owner, word)
     if given is None:
         raise ModelError(f"{name!r}: it is not given in the model; give it a number there first.")
-    return entry_of(given, ".".join(words[inner + 1 :]), name, _naming(part, words[2:]))
+    return entry_of(given, ".".join(entry), name, naming_of(owner, word))
 
 
 def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
@@ -238,14 +246,12 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
         else:
             # What belongs to one part is changed at once: an inertia may be that of no body
             # until its last entry has changed as well.
-            inner = 2 + _nested(part, words[2:])
-            owner = getattr(part, words[2]) if inner == 3 else part
-            key = tuple(words[:inner])
+            owner, (word, *entry) = _owner(part, words[2:])
+            key = tuple(words[: -len(entry) - 1])
             own = changes.setdefault(key, {})
             names[key] = name
-            word, entry = words[inner], ".".join(words[inner + 1 :])
             old = own.get(word, getattr(owner, word))
-            own[word] = _with_entry(old, entry, value, name, _naming(part, words[2:]))
+            own[word] = _with_entry(old, ".".join(entry), value, name, naming_of(owner, word))
     # Motions before the drivers that hold them.
     for key, changed in sorted(changes.items(), key=lambda item: -len(item[0])):
         group, part = groups[key[0]], groups[key[0]][key[1]]

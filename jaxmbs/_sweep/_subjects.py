@@ -3,6 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,14 +11,13 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._errors import ModelError
-from .._naming import Naming
+from .._fields import Naming, unit_of
 from .._system import AbstractSystem
 from ._entries import entry_of, overlap, places_of, with_entry
-from ._units import unit_of
 
 
-# Names of the state.
-STATE = ("q", "v", "time")
+# Names of the state, and their units.
+STATE: Mapping[str, str] = MappingProxyType({"q": "", "v": "", "time": "s"})
 
 Values = Mapping[str, Any]
 
@@ -108,7 +108,8 @@ class SystemSubject(AbstractSubject):
         return given
 
     def unit(self, name: str) -> str:
-        return unit_of(self.parted(name)[0].split(".")[-1])
+        *way, word = self.parted(name)[0].split(".")
+        return STATE[word] if word in STATE else unit_of(_follow(self.system, way), word)
 
     def parted(self, name: str) -> tuple[str, str]:
         words = name.split(".")

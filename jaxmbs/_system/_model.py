@@ -7,6 +7,7 @@ from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
 from .._constraints import AbstractJoint, Driver
 from .._custom_types import Numbers
+from .._fields import GRAVITY, optional
 from .._forces import AbstractForce
 from ._multibody import MultibodySystem
 
@@ -27,7 +28,7 @@ class Model(eqx.Module):
     drivers: tuple[Driver, ...]
     forces: tuple[AbstractForce, ...]
     elements: tuple[AbstractElement, ...]
-    gravity: Float[Array, " dim"] | None
+    gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     remark: str = eqx.field(static=True)
 
     def __init__(

@@ -13,6 +13,7 @@ from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
 from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames
 from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._fields import GRAVITY
 from .._forces import AbstractForce
 from .._indices import Indices
 from .._linalg import BlockKKTMatrices, BlockMass, gather, layout_of, Pattern, scatter_add
@@ -71,7 +72,7 @@ class MultibodySystem(AbstractSystem):
     constraint_groups: tuple[ConstraintGroup, ...]
     force_groups: tuple[ForceGroup, ...]
     friction_groups: tuple[FrictionGroup, ...]
-    gravity: Float[Array, " dim"]
+    gravity: Float[Array, " dim"] = eqx.field(converter=GRAVITY)
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure = eqx.field(static=True)

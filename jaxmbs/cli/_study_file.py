@@ -53,11 +53,11 @@ class RunTable(_schema.AbstractTable):
     """`[run]`: what is computed of each design."""
 
     kind: Literal["state", "driven", "motion"] = "state"
-    time: _schema.Number = 0.0
-    end: _schema.Number | None = None
+    time: float = 0.0
+    end: float | None = None
     count: int = 51
-    rtol: _schema.Number = 1e-8
-    atol: _schema.Number = 1e-10
+    rtol: float = 1e-8
+    atol: float = 1e-10
 
 
 class ObjectiveTable(_schema.AbstractTable):
@@ -67,27 +67,27 @@ class ObjectiveTable(_schema.AbstractTable):
     force: str | list[str] | None = None
     body: str | None = None
     combination: str | None = None
-    exponent: _schema.Number | None = None
+    exponent: float | None = None
 
 
 class ConstraintTable(_schema.AbstractTable):
     """`[[constraint]]`: as an objective, with what it is to be at most."""
 
     kind: Literal["peak", "final", "mean-square"]
-    at_most: _schema.Number
+    at_most: float
     force: str | list[str] | None = None
     body: str | None = None
     combination: str | None = None
-    exponent: _schema.Number | None = None
+    exponent: float | None = None
 
 
 class ParameterTable(_schema.AbstractTable):
     """`[[parameter]]`."""
 
     name: str
-    low: _schema.Number
-    high: _schema.Number
-    start: _schema.Number | None = None
+    low: float
+    high: float
+    start: float | None = None
 
 
 class OptimiserTable(_schema.AbstractTable):
@@ -95,8 +95,8 @@ class OptimiserTable(_schema.AbstractTable):
 
     method: Literal["adam", "bfgs", "slsqp", "trust-constr"]
     steps: int | None = None
-    rate: _schema.Number | None = None
-    tolerance: _schema.Number | None = None
+    rate: float | None = None
+    tolerance: float | None = None
 
 
 class StartsTable(_schema.AbstractTable):

@@ -2,5 +2,6 @@
 
 from .._errors import ModelError as ModelError
 from ._read import model_from_tables as model_from_tables, read_model as read_model
+from ._reference import reference as reference
 from ._trajectory import load_trajectory as load_trajectory, save_trajectory as save_trajectory
 from ._write import write_model as write_model

@@ -1,19 +1,20 @@
 """From a model file to a `Model`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import _settings, planar, spatial
+from .. import _settings
 from .._bodies import AbstractBody
 from .._checks import shown
-from .._constraints import AbstractJoint, AbstractMotion, Driver
+from .._constraints import AbstractJoint, Driver
 from .._custom_types import Setting
 from .._errors import ModelError
+from .._fields import keys_of
 from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
-from ._registry import Entry, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+from ._registry import BODIES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
 from ._toml import read_toml
 
 
@@ -59,11 +60,11 @@ def model_from_tables(
     if not bodies:
         raise ModelError("the file declares no body; add a [[body]] table.")
     joints = [_joint(entry, i, dimension) for i, entry in enumerate(tables["joint"])]
-    drivers = [_driver(entry, i) for i, entry in enumerate(tables["driver"])]
+    drivers = [_driver(entry, i, dimension) for i, entry in enumerate(tables["driver"])]
     forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
     gravity = content.get("gravity")
     if gravity is not None:
-        gravity = _schema.validate(_gravity_table(), {"gravity": gravity}, "the file")["gravity"]
+        gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
     try:
         model = Model(
             name,
@@ -96,13 +97,6 @@ def _head(content: Mapping[str, Any]) -> int:
     return dimension
 
 
-def _gravity_table() -> type[_schema.AbstractTable]:
-    class GravityTable(_schema.AbstractTable):
-        gravity: _schema.Vector
-
-    return GravityTable
-
-
 def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
     entries = content.get(key, [])
     if not isinstance(entries, list):
@@ -116,20 +110,42 @@ def _where(what: str, entry: Any, index: int) -> str:
     return f"{what} {shown(name, _NAME)}" if isinstance(name, str) else f"{what} number {index + 1}"
 
 
-def _made(where: str, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, Any]:
+    """What the table of a class of parts holds, by key."""
+    values = _schema.validate(_schema.table(cls, typed), entry, where)
+    values.pop("type", None)
+    return values
+
+
+def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) -> Any:
     """A part, with what is wrong about it said of its table."""
     try:
-        return make(*args, **kwargs)
+        return cls(**_arguments(cls, values, dimension))
     except ValueError as error:
         raise ModelError(f"{where}: {error}") from None
 
 
+def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dict[str, Any]:
+    """With what a part is made, of the keys of its table."""
+    keys = keys_of(cls)
+    for name, key in keys.items():
+        if key.instead is None:
+            continue
+        given = (name in values) + (key.instead in values)
+        if given == 2 or (key.needed and not given):
+            other = keys[key.instead].said.admits
+            raise ValueError(
+                f"give `{name}` ({key.said.admits}) or `{key.instead}` ({other}), one of the two."
+            )
+    for name, value in values.items():
+        if (within := keys[name].said.within) is not None:
+            within(dimension)(value)
+    return {keys[name].argument: value for name, value in values.items()}
+
+
 def _body(entry: Any, index: int, dimension: int) -> AbstractBody:
-    where = _where("body", entry, index)
-    table = _schema.PlanarBodyTable if dimension == 2 else _schema.SpatialBodyTable
-    values = _schema.validate(table, entry, where)
-    make = planar.Body if dimension == 2 else spatial.Body
-    return _made(where, make, values.pop("name"), **values)
+    where, cls = _where("body", entry, index), BODIES[dimension]
+    return _made(cls, _values(cls, entry, where, typed=False), where, dimension)
 
 
 def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
@@ -143,37 +159,34 @@ def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
             f"{where}: type {shown(word, _NAME)}{why}; the types of dimension {dimension} are "
             f"{', '.join([*known, *SYNONYMS])}."
         )
-    chosen = known[SYNONYMS.get(word, word)]
-    values = _schema.validate(_schema.joint_table(chosen), entry, where)
-    values.pop("type")
-    if chosen.paired:
-        _place(chosen, values, dimension, where)
-    return _made(where, chosen.cls, values.pop("name"), values.pop("bodies"), **values)
+    cls = known[SYNONYMS.get(word, word)]
+    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
 
 
-def _place(chosen: Entry, values: dict[str, Any], dimension: int, where: str) -> None:
-    """Check the lengths of points and forces; `points` becomes the two rows of `at` where the
-    part takes `at` for both bodies."""
-    if chosen.paired and ("at" in values) == ("points" in values):
+def _driver(entry: Any, index: int, dimension: int) -> Driver:
+    where = _where("driver", entry, index)
+    values = _values(Driver, entry, where, typed=False)
+    of_motion, motion = f"{where}, motion", values["motion"]
+    cls = _known(MOTIONS, motion, of_motion)
+    values["motion"] = _made(cls, _values(cls, motion, of_motion, typed=True), of_motion, dimension)
+    return _made(Driver, values, where, dimension)
+
+
+def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
+    where = _where("force", entry, index)
+    cls = _known(FORCES, entry, where)
+    values = _values(cls, entry, where, typed=True)
+    return _made(FOLLOWS.get(values.pop("follows", ""), cls), values, where, dimension)
+
+
+def _known(classes: Mapping[str, type[Any]], entry: Any, where: str) -> type[Any]:
+    """The class of a table's type."""
+    word = _word(entry, where)
+    if word not in classes:
         raise ModelError(
-            f"{where}: give `at` (one world point used for both bodies) or `points` (one "
-            "world point for each body), one of the two."
+            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(classes)}."
         )
-    for key in ("at", "force"):
-        if key in values and len(values[key]) != dimension:
-            raise ModelError(
-                f"{where}: {key} must be a vector of {dimension} numbers, got {shown(values[key])}."
-            )
-    if "points" not in values:
-        return
-    points = values["points"]
-    if len(points) != 2 or any(len(point) != dimension for point in points):
-        raise ModelError(
-            f"{where}: points must hold one world point of {dimension} numbers for each of the "
-            f"two bodies, got {shown(points)}."
-        )
-    if chosen.paired:
-        values["at"] = values.pop("points")
+    return classes[word]
 
 
 def _word(entry: Any, where: str) -> str:
@@ -182,39 +195,3 @@ def _word(entry: Any, where: str) -> str:
     if not isinstance(entry.get("type"), str):
         raise ModelError(f"{where}: the key 'type' is missing or no text.")
     return entry["type"]
-
-
-def _driver(entry: Any, index: int) -> Driver:
-    where = _where("driver", entry, index)
-    values = _schema.validate(_schema.DriverTable, entry, where)
-    motion = _motion(values["motion"], f"{where}, motion")
-    return _made(where, Driver, values["name"], values["joint"], values["coordinate"], motion)
-
-
-def _motion(entry: dict[str, Any], where: str) -> AbstractMotion:
-    word = _word(entry, where)
-    if word not in MOTIONS:
-        raise ModelError(
-            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(MOTIONS)}."
-        )
-    values = _schema.validate(_schema.motion_table(MOTIONS[word]), entry, where)
-    values.pop("type")
-    return _made(where, MOTIONS[word].cls, **values)
-
-
-def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
-    where = _where("force", entry, index)
-    word = _word(entry, where)
-    if word not in FORCES:
-        raise ModelError(
-            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(FORCES)}."
-        )
-    chosen = FORCES[word]
-    values = _schema.validate(_schema.force_table(chosen), entry, where)
-    values.pop("type")
-    _place(chosen, values, dimension, where)
-    make = chosen.cls
-    if "follows" in chosen.optional:
-        make = FOLLOWS[values.pop("follows", "world")]
-    bodies = [values.pop(key) for key in ("body", "bodies", "joint") if key in values]
-    return _made(where, make, values.pop("name"), *bodies, **values)

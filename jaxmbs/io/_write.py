@@ -1,18 +1,18 @@
 """From a `Model` to a model file."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tomlkit
-from tomlkit.items import AoT, Array, InlineTable
+from tomlkit.items import AoT, Item
 
 from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialParticle
-from .._constraints import AbstractJoint, Driver
-from .._forces import AbstractForce
+from .._constraints import AbstractMotion
+from .._fields import fields_of
 from .._system import Model
-from ._registry import follows, force_entry, joint_entry, motion_word, MOTIONS
+from ._registry import BODIES, followed, FORCES, JOINTS, MOTIONS, word_of
 
 
 def write_model(model: Model) -> str:
@@ -34,9 +34,9 @@ def write_model(model: Model) -> str:
         document.add("gravity", _value(model.gravity))
     for key, entries in (
         ("body", [_body(body, model.dimension) for body in model.bodies]),
-        ("joint", [_joint(joint, model.dimension) for joint in model.joints]),
-        ("driver", [_driver(driver) for driver in model.drivers]),
-        ("force", [_force(force) for force in model.forces]),
+        ("joint", [_typed(joint, "joint", JOINTS[model.dimension]) for joint in model.joints]),
+        ("driver", [_keys(driver) for driver in model.drivers]),
+        ("force", [_typed(force, "force", FORCES) for force in model.forces]),
     ):
         if entries:
             document.add(key, _tables(entries))
@@ -53,19 +53,39 @@ def _tables(entries: list[dict[str, Any]]) -> AoT:
     return tables
 
 
-def _value(array: Any) -> Array | float:
+@functools.singledispatch
+def _value(value: Any) -> Item:
+    """What stands for a field's value, of numbers, names or a motion."""
     # tolist gives Python floats, whose text is the shortest that reads back to the same number.
-    return tomlkit.item(np.asarray(array).tolist())
+    return tomlkit.item(np.asarray(value).tolist())
+
+
+@_value.register
+def _(value: AbstractMotion) -> Item:
+    word = word_of(value, MOTIONS)
+    if word is None:
+        raise ValueError(f"{type(value).__name__} is no motion of a model file.")
+    motion = tomlkit.inline_table()
+    for key, entry in ({"type": word} | _keys(value)).items():
+        motion.append(key, entry)
+    return motion
+
+
+def _keys(part: Any) -> dict[str, Any]:
+    """What the part's fields hold, by key; what was left out stays so."""
+    held = {field: getattr(part, field) for field in fields_of(part)}
+    return {
+        key: _value(value)
+        for field, said in fields_of(part).items()
+        if held[field] is not None
+        for key, value in said.written(held[field]).items()
+    }
 
 
 def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
-    planar_keys = ("mass", "inertia", "position", "angle", "velocity", "angular_velocity")
-    spatial_keys = tuple("orientation" if key == "angle" else key for key in planar_keys)
-    keys = planar_keys if dimension == 2 else spatial_keys
-    missing = [key for key in keys if key not in vars(body)]
-    if missing:
+    if type(body) is not BODIES[dimension]:
         raise ValueError(f"{body.name!r} is {_unknown(body)}, which model files do not know.")
-    return {"name": body.name} | {key: _value(getattr(body, key)) for key in keys}
+    return _keys(body)
 
 
 @functools.singledispatch
@@ -87,60 +107,15 @@ def _(body: GeneralizedBody) -> str:
     return "given by functions"
 
 
-def _joint(joint: AbstractJoint, dimension: int) -> dict[str, Any]:
-    entry = joint_entry(joint, dimension)
-    table: dict[str, Any] = {"name": joint.name, "type": joint.kind}
-    keys = [key for key in (*entry.required, *entry.optional) if key != "carrier"]
-    table["bodies"] = list(joint.bodies)
-    if "carrier" in entry.optional:
-        *geared, table["carrier"] = joint.bodies
-        table["bodies"] = geared
-    return table | _values(joint, keys)
-
-
-def _values(part: AbstractJoint | AbstractForce, keys: Sequence[str]) -> dict[str, Any]:
-    """The part's fields of these names; those that were left out stay so."""
-    table: dict[str, Any] = {}
-    for key in keys:
-        field = getattr(part, key)
-        if field is None:
-            continue
-        if isinstance(field, str):
-            table[key] = field
-        elif key == "at" and field.ndim == 2:
-            same = np.array_equal(field[0], field[1])
-            table["at" if same else "points"] = _value(field[0] if same else field)
-        else:
-            table[key] = _value(field)
-    return table
-
-
-def _driver(driver: Driver) -> dict[str, Any]:
-    word = motion_word(driver.motion)
-    motion: InlineTable = tomlkit.inline_table()
-    motion.append("type", word)
-    for key in (*MOTIONS[word].required, *MOTIONS[word].optional):
-        motion.append(key, _value(getattr(driver.motion, key)))
-    return {
-        "name": driver.name,
-        "joint": driver.joint,
-        "coordinate": driver.coordinate,
-        "motion": motion,
-    }
-
-
-def _force(force: AbstractForce) -> dict[str, Any]:
-    entry = force_entry(force)
-    table: dict[str, Any] = {"name": force.name, "type": force.kind}
-    keys = [*entry.required, *entry.optional]
-    if "body" in keys:
-        (table["body"],) = vars(force)["bodies"]
-    if "bodies" in keys:
-        table["bodies"] = list(vars(force)["bodies"])
-    table |= _values(force, [k for k in keys if k not in ("body", "bodies", "follows")])
-    if "follows" in keys:
-        table["follows"] = follows(force)
-    return table
+def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:
+    """The table of a part of which there are several classes."""
+    word = word_of(part, classes)
+    if word is None:
+        raise ValueError(
+            f"{what} {part.name!r} ({part.kind}) is made of a Python function and cannot be "
+            "written to a model file."
+        )
+    return {"name": part.name, "type": word} | _keys(part) | followed(part)
 
 
 def _wrapped(text: str, width: int = 96) -> list[str]:

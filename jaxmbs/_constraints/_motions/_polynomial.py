@@ -1,20 +1,18 @@
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ... import _checks
-from ..._custom_types import NumberList, Numbers, RealScalarLike, Scalar
+from ..._custom_types import RealScalarLike, Scalar
+from ..._fields import number, numbers
+from ._fields import OFFSET
 from .base import AbstractMotion
 
 
 class Linear(AbstractMotion):
     """offset + rate t."""
 
-    offset: Scalar
-    rate: Scalar
-
-    def __init__(self, *, offset: Numbers = 0.0, rate: Numbers):
-        self.offset = _checks.real(offset, (), "offset")
-        self.rate = _checks.real(rate, (), "rate")
+    rate: Scalar = eqx.field(kw_only=True, converter=number("rate", "{driven}/s", "of change"))
+    offset: Scalar = eqx.field(default=0.0, kw_only=True, converter=OFFSET)
 
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))
@@ -26,10 +24,10 @@ class Linear(AbstractMotion):
 class Polynomial(AbstractMotion):
     """c_0 + c_1 t + c_2 t^2 + ..."""
 
-    coefficients: Float[Array, " terms"]
-
-    def __init__(self, *, coefficients: NumberList):
-        self.coefficients = _checks.numbers(coefficients, "coefficients")
+    coefficients: Float[Array, " terms"] = eqx.field(
+        kw_only=True,
+        converter=numbers("coefficients", "", "c_k, of t^k: {driven} over s^k"),
+    )
 
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))

@@ -1,31 +1,24 @@
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ... import _checks
-from ..._custom_types import Numbers, RealScalarLike, Scalar
+from ..._custom_types import RealScalarLike, Scalar
+from ..._fields import number
+from ._fields import OFFSET
 from .base import AbstractMotion
 
 
 class Sine(AbstractMotion):
     """offset + amplitude sin(2 pi frequency t + phase); frequency in Hz, phase in rad."""
 
-    offset: Scalar
-    amplitude: Scalar
-    frequency: Scalar
-    phase: Scalar
-
-    def __init__(
-        self,
-        *,
-        offset: Numbers = 0.0,
-        amplitude: Numbers,
-        frequency: Numbers,
-        phase: Numbers = 0.0,
-    ):
-        self.offset = _checks.real(offset, (), "offset")
-        self.amplitude = _checks.real(amplitude, (), "amplitude")
-        self.frequency = _checks.real(frequency, (), "frequency")
-        self.phase = _checks.real(phase, (), "phase")
+    amplitude: Scalar = eqx.field(
+        kw_only=True, converter=number("amplitude", "{driven}", "of the sine")
+    )
+    frequency: Scalar = eqx.field(kw_only=True, converter=number("frequency", "Hz", "of the sine"))
+    offset: Scalar = eqx.field(default=0.0, kw_only=True, converter=OFFSET)
+    phase: Scalar = eqx.field(
+        default=0.0, kw_only=True, converter=number("phase", "rad", "at time 0")
+    )
 
     def knots(self) -> Float[Array, " knots"]:
         return jnp.zeros((0,))

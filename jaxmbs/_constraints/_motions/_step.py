@@ -1,7 +1,9 @@
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._custom_types import NumberList, RealScalarLike, Scalar
+from ._fields import TIMES, VALUES
 from ._table import table_of
 from .base import AbstractMotion
 
@@ -9,8 +11,8 @@ from .base import AbstractMotion
 class Step(AbstractMotion):
     """Quintic steps (C2) between neighbouring values, constant before and after."""
 
-    times: Float[Array, " knots"]
-    values: Float[Array, " knots"]
+    times: Float[Array, " knots"] = eqx.field(converter=TIMES)
+    values: Float[Array, " knots"] = eqx.field(converter=VALUES)
 
     def __init__(
         self,

@@ -1,9 +1,11 @@
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
 from ..._custom_types import NumberList, RealScalarLike, Scalar
+from ._fields import TIMES, VALUES
 from .base import AbstractMotion
 
 
@@ -14,7 +16,7 @@ def table_of(
 
     **Raises:** `ValueError` for tables that are no functions of time.
     """
-    knots, prescribed = _checks.numbers(times, "times"), _checks.numbers(values, "values")
+    knots, prescribed = TIMES(times), VALUES(values)
     if knots.shape != prescribed.shape or knots.shape[0] < 2:
         raise ValueError(
             "times and values must be equally long and hold at least two entries, got "
@@ -38,8 +40,8 @@ class Table(AbstractMotion):
     there is NaN, so that nothing closes there; the command line refuses such a time.
     """
 
-    times: Float[Array, " knots"]
-    values: Float[Array, " knots"]
+    times: Float[Array, " knots"] = eqx.field(converter=TIMES)
+    values: Float[Array, " knots"] = eqx.field(converter=VALUES)
     slope_weights: Float[Array, "knots knots"]
 
     def __init__(

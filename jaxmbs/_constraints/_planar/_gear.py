@@ -1,15 +1,27 @@
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import cast, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 
 from ... import _checks
 from ..._custom_types import Numbers, Scalar
+from ..._fields import Field, number, reference
 from ..._geometry import PlanarFrame
+from .._fields import JOINT_NAME, TWO_BODIES
 from .._placing import planar_frames
 from .._primitives import AnglesInRatio
 from ..base import AbstractJoint, AbstractPrimitive, Frames
+
+
+_RATIO = number("ratio", "1", "angle of the first body over that of the second")
+_CARRIER = cast(Field, reference("carrier", "against which both angles count"))
+# The ground may be the carrier and one of the two.
+_BODIES = cast(Field, TWO_BODIES)._replace(
+    check=lambda names, _: tuple(names),
+    others=(_CARRIER,),
+    split=lambda names: {"bodies": names[:2], "carrier": names[2]},
+)
 
 
 class Gear(AbstractJoint):
@@ -22,9 +34,9 @@ class Gear(AbstractJoint):
 
     kind: ClassVar[str] = "gear"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    ratio: Scalar
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=_BODIES)
+    ratio: Scalar = eqx.field(converter=_RATIO)
 
     def __init__(
         self,
@@ -34,19 +46,19 @@ class Gear(AbstractJoint):
         ratio: Numbers,
         carrier: str = "ground",
     ):
-        self.name = _checks.name(name, "a joint")
+        self.name = name
         three = isinstance(bodies, Sequence) and not isinstance(bodies, str) and len(bodies) == 3
         if three and carrier == "ground":
             *bodies, carrier = bodies
-        first, second = _checks.body_names(bodies, 2)
-        _checks.reference(carrier, "carrier")
+        first, second = TWO_BODIES(bodies)
+        _CARRIER(carrier)
         if carrier != "ground" and carrier in (first, second):
             raise ValueError(
                 f"carrier {_checks.shown(carrier)} is one of the two geared bodies itself; name "
                 "the body that carries both gears' axles, or leave carrier out for the ground."
             )
         self.bodies = (first, second, carrier)
-        self.ratio = _checks.real(ratio, (), "ratio")
+        self.ratio = _RATIO(ratio)
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references

@@ -3,8 +3,9 @@ from typing import ClassVar
 import equinox as eqx
 
 from ..._custom_types import Vector2
+from ..._fields import direction, vector
 from ..._geometry import PlanarFrame
-from .._fields import joint_name, one_body, planar_direction, planar_point
+from .._fields import JOINT_NAME, ONE_BODY
 from .._placing import line_angle, planar_frames
 from .._primitives import NoVelocityAcross
 from ..base import AbstractJoint, AbstractPrimitive, Frames
@@ -19,10 +20,12 @@ class KnifeEdge(AbstractJoint):
     """
 
     kind: ClassVar[str] = "knife_edge"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=one_body)
-    at: Vector2 = eqx.field(converter=planar_point)
-    direction: Vector2 = eqx.field(converter=planar_direction)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
+    at: Vector2 = eqx.field(converter=vector("at", "m", "in the world, reference configuration", 2))
+    direction: Vector2 = eqx.field(
+        converter=direction("direction", "of the edge in the world, reference configuration", 2)
+    )
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references

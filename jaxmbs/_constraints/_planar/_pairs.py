@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from ..._custom_types import Vector2
 from ..._geometry import PlanarFrame
-from .._fields import joint_name, planar_axis, planar_pair, two_bodies
+from .._fields import JOINT_NAME, PLANAR_AXIS, PLANAR_PAIR, TWO_BODIES
 from .._placing import along, line_angle, line_side, planar_frames
 from .._primitives import (
     Coincide,
@@ -43,9 +43,9 @@ class Revolute(AbstractJoint):
     """
 
     kind: ClassVar[str] = "revolute"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 2"] = eqx.field(converter=planar_pair)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 2"] = eqx.field(converter=PLANAR_PAIR)
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
@@ -70,10 +70,10 @@ class Translational(AbstractJoint):
     """
 
     kind: ClassVar[str] = "translational"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 2"] = eqx.field(converter=planar_pair)
-    axis: Vector2 = eqx.field(converter=planar_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 2"] = eqx.field(converter=PLANAR_PAIR)
+    axis: Vector2 = eqx.field(converter=PLANAR_AXIS)
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
@@ -97,9 +97,9 @@ class Fixed(AbstractJoint):
     """
 
     kind: ClassVar[str] = "fixed"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 2"] = eqx.field(converter=planar_pair)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 2"] = eqx.field(converter=PLANAR_PAIR)
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
@@ -127,10 +127,10 @@ class PointOnLine(AbstractJoint):
     """
 
     kind: ClassVar[str] = "point_on_line"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 2"] = eqx.field(converter=planar_pair)
-    axis: Vector2 = eqx.field(converter=planar_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 2"] = eqx.field(converter=PLANAR_PAIR)
+    axis: Vector2 = eqx.field(converter=PLANAR_AXIS)
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references

@@ -7,8 +7,9 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from ..._custom_types import Scalar, Vector3
+from ..._fields import number
 from ..._geometry import SpatialFrame
-from .._fields import joint_name, number, spatial_axis, spatial_pair, two_bodies
+from .._fields import JOINT_NAME, SPATIAL_AXIS, SPATIAL_PAIR, TWO_BODIES
 from .._placing import along, spatial_frames, triad
 from .._primitives import (
     Advance,
@@ -41,10 +42,10 @@ class Revolute(AbstractJoint):
     """
 
     kind: ClassVar[str] = "revolute"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -79,10 +80,10 @@ class Translational(AbstractJoint):
     """
 
     kind: ClassVar[str] = "translational"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -115,10 +116,10 @@ class Cylindrical(AbstractJoint):
     """
 
     kind: ClassVar[str] = "cylindrical"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -146,11 +147,11 @@ class Screw(AbstractJoint):
     """
 
     kind: ClassVar[str] = "screw"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
-    pitch: Scalar = eqx.field(converter=number("pitch"))
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
+    pitch: Scalar = eqx.field(converter=number("pitch", "m", "advance in a turn"))
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -174,10 +175,10 @@ class Planar(AbstractJoint):
     """
 
     kind: ClassVar[str] = "planar"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -200,10 +201,10 @@ class PointOnLine(AbstractJoint):
     """
 
     kind: ClassVar[str] = "point_on_line"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -228,10 +229,10 @@ class PointOnPlane(AbstractJoint):
     """
 
     kind: ClassVar[str] = "point_on_plane"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axis: Vector3 = eqx.field(converter=spatial_axis)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._geometry import SpatialFrame
-from .._fields import joint_name, spatial_pair, two_axes, two_bodies
+from .._fields import JOINT_NAME, SPATIAL_PAIR, TWO_AXES, TWO_BODIES
 from .._placing import triad
 from .._primitives import AxesParallel, AxesPerpendicular, Coincide
 from ..base import AbstractJoint, AbstractPrimitive, Frames, Release
@@ -24,10 +24,10 @@ class Universal(AbstractJoint):
     """
 
     kind: ClassVar[str] = "universal"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
-    axes: Float[Array, "2 3"] = eqx.field(converter=two_axes)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
+    axes: Float[Array, "2 3"] = eqx.field(converter=TWO_AXES)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -50,9 +50,9 @@ class ParallelAxes(AbstractJoint):
 
     kind: ClassVar[str] = "parallel_axes"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    axes: Float[Array, "2 3"] = eqx.field(converter=two_axes)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    axes: Float[Array, "2 3"] = eqx.field(converter=TWO_AXES)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         return _each(jnp.stack([frame.origin for frame in references]), self.axes)
@@ -76,9 +76,9 @@ class PerpendicularAxes(AbstractJoint):
 
     kind: ClassVar[str] = "perpendicular_axes"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    axes: Float[Array, "2 3"] = eqx.field(converter=two_axes)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    axes: Float[Array, "2 3"] = eqx.field(converter=TWO_AXES)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         return _each(jnp.stack([frame.origin for frame in references]), self.axes)

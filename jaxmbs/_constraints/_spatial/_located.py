@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._geometry import SpatialFrame
-from .._fields import joint_name, spatial_pair, two_bodies
+from .._fields import JOINT_NAME, SPATIAL_PAIR, TWO_BODIES
 from .._placing import spatial_frames, world_axes
 from .._primitives import AxesParallel, Coincide, OnLine, OnPlane, SameRotation
 from ..base import AbstractJoint, AbstractPrimitive, Frames, Release
@@ -22,9 +22,9 @@ class Spherical(AbstractJoint):
     """
 
     kind: ClassVar[str] = "spherical"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references
@@ -45,9 +45,9 @@ class Fixed(AbstractJoint):
     """
 
     kind: ClassVar[str] = "fixed"
-    name: str = eqx.field(static=True, converter=joint_name)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=two_bodies)
-    at: Float[Array, "2 3"] = eqx.field(converter=spatial_pair)
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references

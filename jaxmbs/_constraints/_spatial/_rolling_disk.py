@@ -1,12 +1,13 @@
-from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
 
 from ... import _checks
-from ..._custom_types import Numbers, Scalar, Vector3
+from ..._custom_types import Scalar, Vector3
+from ..._fields import positive
 from ..._geometry import SpatialFrame
+from .._fields import JOINT_NAME, ONE_BODY, SPATIAL_AXIS
 from .._placing import triad
 from .._primitives import NoSlip, Touches
 from ..base import AbstractJoint, AbstractPrimitive, Frames
@@ -21,16 +22,13 @@ class RollingDisk(AbstractJoint):
     """
 
     kind: ClassVar[str] = "rolling_disk"
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Vector3
-    radius: Scalar
+    name: str = eqx.field(static=True, converter=JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
+    axis: Vector3 = eqx.field(kw_only=True, converter=SPATIAL_AXIS)
+    radius: Scalar = eqx.field(kw_only=True, converter=positive("radius", "m", "of the disk"))
 
-    def __init__(self, name: str, bodies: Sequence[str], *, axis: Numbers, radius: Numbers):
-        self.name = _checks.name(name, "a joint")
-        self.bodies = _checks.body_names(bodies, 1)
-        self.axis = _checks.direction(axis, 3, "axis")
-        self.radius = _checks.positive(radius, "radius")
+    def __check_init__(self):
+        """The disk touches the plane in one point."""
         known = _checks.concrete(self.axis)
         if known is not None and np.linalg.norm(known[:2]) < 1e-9 * np.linalg.norm(known):
             raise ValueError(

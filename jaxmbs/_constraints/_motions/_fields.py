@@ -1,0 +1,8 @@
+"""Declarations that motions share."""
+
+from ..._fields import number, numbers
+
+
+OFFSET = number("offset", "{driven}", "added to the value at every time")
+TIMES = numbers("times", "s", "at least two, increasing")
+VALUES = numbers("values", "{driven}", "at these times")

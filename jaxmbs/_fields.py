@@ -1,0 +1,275 @@
+"""What is said of a part's field, once: its key in a model file, its unit, what it admits, what it
+means, and how its single numbers are called.
+
+A declaration stands on the field, as its converter: `eqx.field(converter=positive("mass", "kg",
+"of the body"))`. So what makes the array and refuses what cannot be is what readers, writers,
+sweeps and the reference of model files (`io/REFERENCE.md`) ask. A part without declarations works
+too; its numbers have no unit then, and no file holds it.
+
+A number of an array is called by a word for each axis: by its place, counted from 0, or by a
+letter. In an array with a row for each of two bodies, which a model file writes [[..], [..]], the
+rows are `first` and `second`.
+"""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, NamedTuple, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from . import _checks
+from ._custom_types import NumberList, Numbers, Scalar
+
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+
+class Naming(NamedTuple):
+    """What an array does not say itself: letters of the entries along its last axis, which count
+    where there are as many entries; is it a symmetric matrix?"""
+
+    letters: tuple[str, ...] = ()
+    symmetric: bool = False
+
+
+class Field(NamedTuple):
+    """A declaration. Called with what a user gives, it makes what the field holds.
+
+    - `key`: its key in a model file, and the argument's name in messages. `form`: the type of that
+      key. `unit`: empty for texts and where entries have several; `{driven}` stands for that of
+      the coordinate that a motion prescribes.
+    - `admits`: what it may be, in words. `check(value, what)` makes the array, or raises a
+      `ValueError` that names `what`. `within(dimension)`: the same declaration for a model of that
+      dimension, of arrays that have its length.
+    - `left_out`: what stands there if None is given, in words; None is refused where there are
+      none. `number_left_out(part)`: that number, where the part's others say it.
+    - `others`: further keys for the same field; `exclusive`: one, in place of `key`.
+      `split(value)`: what is written under each key.
+    """
+
+    key: str
+    unit: str
+    meaning: str
+    form: Any
+    admits: str
+    check: Callable[[Any, str], Any]
+    within: "Callable[[int], Callable[[Any], Any]] | None" = None
+    naming: Naming = Naming()
+    left_out: str | None = None
+    number_left_out: Callable[[Any], Array] | None = None
+    others: "tuple[Field, ...]" = ()
+    exclusive: bool = False
+    split: Callable[[Any], Mapping[str, Any]] | None = None
+
+    def __call__(self, value: Any) -> Any:
+        if value is None and self.left_out is not None:
+            return None
+        return self.check(value, self.key)
+
+    @property
+    def keys(self) -> "tuple[Field, ...]":
+        """Itself and the others: one for each key of a model file."""
+        return (self, *self.others)
+
+    def written(self, value: Any) -> Mapping[str, Any]:
+        """What a model file holds of it, by key."""
+        return {self.key: value} if self.split is None else self.split(value)
+
+
+def fields_of(part: Any) -> dict[str, Field]:
+    """The declarations of a part, or of a class of parts, by the names of its fields."""
+    if not dataclasses.is_dataclass(part):
+        return {}
+    converters = {f.name: f.metadata.get("converter") for f in dataclasses.fields(part)}
+    return {name: said for name, said in converters.items() if isinstance(said, Field)}
+
+
+def unit_of(part: Any, word: str, driven: str = "") -> str:
+    """The unit of one field of a part; empty where none is declared. `driven`: that of the
+    coordinate that the part drives, if it is a motion."""
+    said = fields_of(part).get(word)
+    return "" if said is None else said.unit.format(driven=driven)
+
+
+def naming_of(part: Any, word: str) -> Naming:
+    """Of one field of a part."""
+    said = fields_of(part).get(word)
+    return Naming() if said is None else said.naming
+
+
+def given_or_left_out(part: Any, word: str) -> Array | None:
+    """The number of one field of a part; None if it is left out and nothing stands for it."""
+    given, said = getattr(part, word), fields_of(part).get(word)
+    if given is not None or said is None or said.number_left_out is None:
+        return given
+    return said.number_left_out(part)
+
+
+class Key(NamedTuple):
+    """A key of a part's table in a model file: the argument of the part that it gives, its
+    declaration, the key that may stand in its place, and what does where it is not given."""
+
+    argument: str
+    said: Field
+    instead: str | None
+    default: Any
+
+    @property
+    def needed(self) -> bool:
+        """Must it, or another in its place, be given?"""
+        return self.default is inspect.Parameter.empty
+
+
+def keys_of(cls: type) -> dict[str, Key]:
+    """The keys of a class of parts, in the order of its fields."""
+    arguments = inspect.signature(cls).parameters
+    found: dict[str, Key] = {}
+    for field, declared in fields_of(cls).items():
+        for said in declared.keys:
+            argument = said.key if said.key in arguments else field
+            others = [other.key for other in declared.keys if other is not said]
+            instead = others[0] if declared.exclusive else None
+            found[said.key] = Key(argument, said, instead, arguments[argument].default)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts
+# ---------------------------------------------------------------------------------------------
+
+
+def part_name(noun: str) -> Callable[[str], str]:
+    """The name of a part, which `noun` is ("a joint")."""
+    return Field("name", "", "its own", str, "a text", lambda value, _: _checks.name(value, noun))
+
+
+def reference(key: str, meaning: str) -> Callable[[str], str]:
+    """The name of another part."""
+    return Field(key, "", meaning, str, "a name", _checks.reference)
+
+
+def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, ...]]:
+    """The names of `count` different bodies (None: any)."""
+    return Field(
+        "bodies",
+        "",
+        "on which it acts" if count == 1 else "on which it acts, in this order",
+        list[str],
+        {None: "names", 1: "one name"}.get(count, f"{count} names"),
+        lambda value, _: _checks.body_names(value, count),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Numbers
+# ---------------------------------------------------------------------------------------------
+
+
+def number(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
+    """One finite number."""
+    return Field(
+        key, unit, meaning, float, "a number", lambda value, what: _checks.real(value, (), what)
+    )
+
+
+def positive(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
+    """One number greater than zero."""
+    return Field(key, unit, meaning, float, "a number > 0", _checks.positive)
+
+
+def not_negative(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
+    """One number of at least zero."""
+    return Field(key, unit, meaning, float, "a number >= 0", _checks.not_negative)
+
+
+def numbers(key: str, unit: str, meaning: str) -> Callable[[NumberList], Float[Array, " n"]]:
+    """A vector of at least one number."""
+    return Field(key, unit, meaning, list[float], "at least one number", _checks.numbers)
+
+
+def vector(
+    key: str, unit: str, meaning: str, dimension: int | None = None
+) -> Callable[[Numbers], Float[Array, " dim"]]:
+    """Two numbers in the plane, three in space (`dimension` None: as many as come)."""
+
+    def check(value: Any, what: str) -> Float[Array, " dim"]:
+        return _checks.real(value, (dimension or dimension_of(value),), what)
+
+    within = functools.partial(vector, key, unit, meaning)
+    admits = f"{dimension} numbers" if dimension else "2 numbers, 3 in space"
+    return Field(key, unit, meaning, list[float], admits, check, within)
+
+
+def direction(key: str, meaning: str, dimension: int) -> Callable[[Numbers], Float[Array, " dim"]]:
+    """A vector that has a direction; its length is kept and means nothing."""
+    return Field(
+        key,
+        "1",
+        meaning,
+        list[float],
+        f"{dimension} numbers, not all zero",
+        lambda value, what: _checks.direction(value, dimension, what),
+    )
+
+
+def two_points(
+    key: str, meaning: str, dimension: int | None = None
+) -> Callable[[Numbers], Float[Array, "2 dim"]]:
+    """One world point for each of two bodies."""
+    return Field(
+        key,
+        "m",
+        meaning,
+        list[list[float]],
+        "one world point for each body",
+        lambda value, what: _checks.two_points(value, dimension or dimension_of(value), what),
+        functools.partial(two_points, key, meaning),
+    )
+
+
+def point_or_points(
+    dimension: int | None = None,
+) -> Callable[[Numbers], Float[Array, "2 dim"]]:
+    """`at`, one world point for both bodies, or `points`, one for each."""
+    at = cast(Field, vector("at", "m", "in the reference configuration", dimension))
+    each = cast(Field, two_points("points", "in the reference configuration", dimension))
+
+    def check(value: Any, what: str) -> Float[Array, "2 dim"]:
+        del what
+        pair = each(value) if len(_checks.shape_of(value)) == 2 else at(value)
+        return jnp.broadcast_to(pair, (2, pair.shape[-1]))
+
+    def split(pair: Any) -> Mapping[str, Any]:
+        return {"at": pair[0]} if np.array_equal(pair[0], pair[1]) else {"points": pair}
+
+    return at._replace(
+        admits="one world point used for both bodies",
+        check=check,
+        others=(each,),
+        exclusive=True,
+        split=split,
+    )
+
+
+def optional(
+    convert: Callable[[_Given], _Made],
+    left_out: str,
+    number_left_out: Callable[[Any], Array] | None = None,
+) -> Callable[[_Given | None], _Made | None]:
+    """The declaration, of what may be left out: what stands there then, in words and of the part,
+    where its other numbers say it."""
+    return cast(Field, convert)._replace(left_out=left_out, number_left_out=number_left_out)
+
+
+def dimension_of(value: Any) -> int:
+    """That of a point, or of several: 2 or else 3."""
+    return 2 if _checks.shape_of(value)[-1:] == (2,) else 3
+
+
+# Of models and systems, not of one part.
+GRAVITY = vector("gravity", "m/s2", "of the field, world axes")
