@@ -13,6 +13,7 @@ import scipy.linalg
 
 import jaxmbs as jm
 from jaxmbs import generalized, planar, spatial
+from jaxmbs.io import write_model
 
 
 def redundant() -> jm.MultibodySystem:
@@ -393,7 +394,7 @@ def test_no_model_file_holds_elements():
     model = jm.Model("beam", 2, bodies=nodes, elements=elements)
     assert model.system().structure.nv == 6
     with pytest.raises(ValueError, match="'e0' is an element, which model files do not know"):
-        jm.io.write_model(model)
+        write_model(model)
 
 
 def test_a_matrix_of_a_wrong_shape_is_refused():
