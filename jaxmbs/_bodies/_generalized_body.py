@@ -1,11 +1,11 @@
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from .. import _checks
@@ -20,6 +20,7 @@ from .._geometry import (
     Quantity,
     SpatialFrame,
 )
+from .._linalg import cholesky, cholesky_solve
 from ._coordinate_marker import CoordinateMarker
 from .base import (
     AbstractBody,
@@ -28,14 +29,18 @@ from .base import (
     differentiated,
     lagrangian_inertia_force,
     MarkerKinematics,
+    Part,
     Site,
 )
 
 
-# Of the coordinates q, or of q, v and t.
+# Of the coordinates q, or of q, v and t; a mass of q, or of q and t.
 FrameFunction = Callable[[Float[Array, " nq"]], PlanarFrame | SpatialFrame]
 MomentFunction = Callable[[Float[Array, " nq"]], Float[Array, " dim"]]
-MassFunction = Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, "nv nv"]]
+MassFunction = (
+    Callable[[Float[Array, " nq"]], Float[Array, "nv nv"]]
+    | Callable[[Float[Array, " nq"], RealScalarLike], Float[Array, "nv nv"]]
+)
 ForceFunction = Callable[
     [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, " nv"]
 ]
@@ -73,9 +78,9 @@ class FunctionMarker(AbstractMarker):
 
 
 class FunctionInertia(AbstractInertia):
-    """M(q, t), force(q, v, t) and the first moment of the mass as functions of the user's."""
+    """M(q) or M(q, t), force(q, v, t) and the first moment of the mass as functions of the
+    user's."""
 
-    rheonomic: ClassVar[bool] = True
     mass_function: MassFunction
     force_function: ForceFunction | None
     moment_function: MomentFunction | None
@@ -83,15 +88,20 @@ class FunctionInertia(AbstractInertia):
     complete: bool = eqx.field(static=True)
 
     @property
+    def rheonomic(self) -> bool:
+        return takes_time(self.mass_function)
+
+    @property
     def weighed(self) -> bool:
         return self.moment_function is not None
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        return _checked(self.mass_function(q, t), (q.shape[0],) * 2, "mass_matrix")
+        arguments = (q, t) if self.rheonomic else (q,)
+        return _checked(self.mass_function(*arguments), (q.shape[0],) * 2, "mass_matrix")
 
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        factor = cho_factor(self.mass_matrix(q, t))
-        return cho_solve(factor, jnp.eye(q.shape[0], dtype=q.dtype))
+        lower = cholesky(self.mass_matrix(q, t))
+        return cholesky_solve(lower, jnp.eye(q.shape[0], dtype=q.dtype))
 
     def inertia_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
@@ -118,6 +128,19 @@ class FunctionInertia(AbstractInertia):
         return -(gravity @ _checked(self.moment_function(q), gravity.shape, "first_moment"))
 
 
+def takes_time(mass_matrix: MassFunction) -> bool:
+    """Is it a function of q and t, and not of q alone? By its signature: a second argument is the
+    time if it has no default, or is called t. Of what has no signature both are expected."""
+    try:
+        parameters = inspect.signature(mass_matrix).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    ordered = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    # What takes any number of arguments has a second one too.
+    ordered += [p for p in ordered if p.kind is p.VAR_POSITIONAL]
+    return len(ordered) > 1 and (ordered[1].default is ordered[1].empty or ordered[1].name == "t")
+
+
 def _checked(value: Any, shape: tuple[int, ...], what: str) -> Any:
     if jnp.shape(value) != shape:
         raise ValueError(
@@ -138,8 +161,9 @@ class GeneralizedBody(AbstractBody):
     **Arguments:**
 
     - `name`: unique among the bodies. `coordinates`: their names, in order.
-    - `mass_matrix(q, t)`: (n, n), symmetric positive definite. A mass that grows or shrinks with t
-      does so at rest: the equations are Lagrange's, d(M v)/dt.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric positive definite. With t it is
+      given the time where its second argument has no default, or is called t. A mass that grows
+      or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt.
     - `force(q, v, t)`: (n,), default none. `complete`: it holds the velocity terms of M as well;
       by default these are found by differentiating the kinetic energy.
     - `frames`: name -> function of q, a `PlanarFrame` (origin (2,), angle) or `SpatialFrame`
@@ -151,6 +175,9 @@ class GeneralizedBody(AbstractBody):
       characteristic length; default the distance of each from the middle of its frames.
     - `lengths`: names of the coordinates that are lengths (m); the others are angles (rad).
       `quantities`: name -> `Quantity`, for what is neither.
+    - `parts`: name -> (force coordinates, torque coordinates), if the coordinates are those of
+      several things: verdicts of bodies are then of these, none where it is empty, and coordinates
+      are called by their own names, "shoulder" in place of "arm.shoulder".
 
     Functions may be `eqx.Module`s; their array fields are parameters of the system.
 
@@ -167,6 +194,7 @@ class GeneralizedBody(AbstractBody):
     start: Float[Array, " n"]
     velocity: Float[Array, " n"]
     size: Scalar | None
+    told_apart: tuple[Part, ...] | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -183,6 +211,7 @@ class GeneralizedBody(AbstractBody):
         size: Numbers | None = None,
         lengths: Sequence[str] = (),
         quantities: Mapping[str, Quantity] | None = None,
+        parts: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     ):
         self.name = _checks.name(name, "a body")
         names = coordinate_names(coordinates)
@@ -193,9 +222,10 @@ class GeneralizedBody(AbstractBody):
             raise TypeError(f"complete must be True or False, got {_checks.shown(complete)}.")
         self.complete = complete
         count = len(names)
+        given = {} if frames is None else frames
         self.frames = {
             _checks.name(own, "a frame"): _checks.function(function, f"frame {_checks.shown(own)}")
-            for own, function in (frames or {}).items()
+            for own, function in _checks.table(given, "frames", "functions").items()
         }
         self.first_moment = (
             None if first_moment is None else _checks.function(first_moment, "first_moment")
@@ -204,6 +234,7 @@ class GeneralizedBody(AbstractBody):
         self.size = None if size is None else _checks.positive(size, "size")
         rest = np.zeros(count) if velocity is None else velocity
         self.velocity = _checks.real(rest, (count,), "velocity")
+        self.told_apart = None if parts is None else parts_of(names, parts)
 
     def inertia_properties(self) -> FunctionInertia:
         return FunctionInertia(
@@ -226,6 +257,9 @@ class GeneralizedBody(AbstractBody):
             f"{self.name}.{frame}": Site(self._at_start(frame), self._marker_maker(function))
             for frame, function in self.frames.items()
         }
+
+    def parts(self) -> tuple[Part, ...] | None:
+        return self.told_apart
 
     def _at_start(self, name: str) -> PlanarFrame | SpatialFrame:
         found = self.frames[name](self.start)
@@ -278,12 +312,40 @@ def measures_of(
     **Raises:** `ValueError` for a name that is none of them, or is named by both.
     """
     known = quantities_of(quantities, names)
-    for name in _checks.name_list(lengths, "lengths"):
-        if name not in names:
-            raise ValueError(
-                f"lengths names the coordinate {name!r}; there are {', '.join(names)}."
-            )
-        if name in known:
-            raise ValueError(f"lengths and quantities both name the coordinate {name!r}.")
-        known[name] = LENGTH
+    for place in _places(names, lengths, "lengths"):
+        if names[place] in known:
+            raise ValueError(f"lengths and quantities both name the coordinate {names[place]!r}.")
+        known[names[place]] = LENGTH
     return tuple(known.get(name, ANGLE) for name in names)
+
+
+def parts_of(
+    names: Sequence[str], parts: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+) -> tuple[Part, ...]:
+    """The parts of a body with coordinates of these names.
+
+    **Raises:** `ValueError` for a coordinate that is none of them, and for what is no pair.
+    """
+    found = []
+    for name, pair in _checks.table(parts, "parts", "pairs of lists").items():
+        what = f"body {_checks.shown(name)}"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(
+                f"parts must hold two lists of coordinates for {what}, those of its force and "
+                f"those of its torque, got {_checks.shown(pair)}."
+            )
+        force, torque = (_places(names, own, what) for own in pair)
+        found.append(Part(_checks.name(name, "a body"), force, torque))
+    return tuple(found)
+
+
+def _places(names: Sequence[str], some: Sequence[str], what: str) -> tuple[int, ...]:
+    """Where some of the names stand among them.
+
+    **Raises:** `ValueError` for one that is none of them.
+    """
+    given = _checks.name_list(some, what)
+    for name in given:
+        if name not in names:
+            raise ValueError(f"{what} names the coordinate {name!r}; there are {', '.join(names)}.")
+    return tuple(names.index(name) for name in given)

@@ -1,13 +1,14 @@
 """What the fields of a joint accept, and how it is brought to arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers, Scalar
-from .._geometry import Quantity
+from .._geometry import is_quantity, Quantity
 from .base import Row
 
 
@@ -107,8 +108,31 @@ def _pair(value: Numbers, dimension: int) -> Float[Array, "2 dim"]:
     return jnp.broadcast_to(_checks.real(value, (dimension,), "at"), (2, dimension))
 
 
-def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:
-    """Rows of a user's function, from their number or their suffixes.
+def some_bodies(value: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of different bodies, or the name of one."""
+    return _checks.body_names(value, None)
+
+
+def function(value: Any) -> Any:
+    """A user's function."""
+    return _checks.function(value, "function")
+
+
+def quantity(value: Quantity) -> Quantity:
+    """What a residual measures.
+
+    **Raises:** `ValueError`.
+    """
+    if not is_quantity(value):
+        raise ValueError(
+            f"quantity must be a Quantity with a unit and a scale above 0, got "
+            f"{_checks.shown(value)}."
+        )
+    return value
+
+
+def suffixes_of(rows: int | Sequence[str]) -> tuple[str, ...]:
+    """Suffixes of the rows of a user's function, from these or from their number.
 
     **Raises:** `ValueError`.
     """
@@ -121,4 +145,12 @@ def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:
         raise ValueError(
             f"rows must be a number of rows, or different suffixes, got {_checks.shown(rows)}."
         )
-    return tuple(Row(suffix, quantity) for suffix in suffixes)
+    return suffixes
+
+
+def labels_of(rows: int | Sequence[str], measured: Quantity) -> tuple[Row, ...]:
+    """Rows of a user's function, from their number or their suffixes.
+
+    **Raises:** `ValueError`.
+    """
+    return tuple(Row(suffix, quantity(measured)) for suffix in suffixes_of(rows))

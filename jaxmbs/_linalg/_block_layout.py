@@ -16,7 +16,8 @@ from . import _multifrontal
 from ._multifrontal import Elimination
 
 
-# A body with more slots than this becomes a vertex of the graph.
+# A body with more slots than this becomes a vertex of the graph, if it has more rows than columns:
+# fewer rows are a smaller front by themselves than with the body beside them.
 _HUB = 8
 
 # Blocks of at most as many rows or columns are of one size: those of rigid bodies.
@@ -182,7 +183,12 @@ class _Blocks:
         on_body: list[list[int]] = [[] for _ in pattern.bodies]
         for s, slot in enumerate(slots):
             on_body[slot.body].append(s)
-        self._hubs = [b for b, members in enumerate(on_body) if len(members) > _HUB]
+        self._hubs = [
+            b
+            for b, members in enumerate(on_body)
+            if len(members) > _HUB
+            and sum(len(slots[s].rows) for s in members) > len(pattern.bodies[b])
+        ]
         self._hub_slots = [s for b in self._hubs for s in on_body[b]]
         self._pairs = [
             (first, second)

@@ -62,9 +62,10 @@ class Built(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """Where a body's numbers stand in the ground-extended state."""
+    """Where a body's numbers stand in the ground-extended state, and where it stands, or its parts
+    do, among the bodies of the structure."""
 
-    body: int
+    infos: tuple[int, ...]
     q: np.ndarray
     v: np.ndarray
 
@@ -103,7 +104,7 @@ def build(
     joints = _checks.parts(joints, AbstractJoint, "joints")
     drivers = _checks.parts(drivers, Driver, "drivers")
     forces = _checks.parts(forces, AbstractForce, "forces")
-    _unique("body", (GROUND, *(b.name for b in bodies)))
+    _unique("body", (GROUND, *(name for body in bodies for name in _names_of(body))))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
     _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
@@ -123,7 +124,7 @@ def build(
     structure = Structure(
         constraints=infos,
         rows=rows,
-        bodies=tuple(_body_info(b, slots[b.name]) for b in bodies),
+        bodies=tuple(info for b in bodies for info in _body_infos(b, slots[b.name])),
         coordinates=coordinates,
         velocities=tuple(info for b in bodies for info in _velocity_infos(b)),
         quaternions=_quaternions(bodies, slots),
@@ -151,6 +152,23 @@ def build(
         structure=structure,
         indices=indices,
     )
+
+
+def refuse_unknown_weight(bodies: Sequence[AbstractBody], gravity: Float[Array, " dim"]) -> None:
+    """Refuse bodies that do not say how gravity acts on them, where there is or may be any.
+
+    **Raises:** `ValueError`.
+    """
+    known = _checks.concrete(gravity)
+    if known is not None and not np.any(known):
+        return
+    for body in bodies:
+        if not body.inertia_properties().weighed:
+            raise ValueError(
+                f"body {_checks.shown(body.name)} does not say how gravity acts on it; give "
+                "first_moment=..., a function of q that returns the sum of mass times place (zero, "
+                "if its force holds the weight already)."
+            )
 
 
 class _Placer:
@@ -232,27 +250,40 @@ def _dimension(bodies: Sequence[AbstractBody], default: int) -> int:
 def _slots(
     bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
 ) -> dict[str, _Slot]:
-    slots, nq, nv = {}, 0, 0
-    for index, body in enumerate(bodies):
-        kind = body.inertia_properties().coordinates
-        own = _Slot(index, np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv))
+    slots, nq, nv, first = {}, 0, 0, 0
+    for body in bodies:
+        kind, parts = body.inertia_properties().coordinates, body.parts()
+        stop = first + (1 if parts is None else len(parts))
+        own = _Slot(
+            tuple(range(first, stop)), np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv)
+        )
         slots |= {name: own for name in (body.name, *body.sites())}
-        nq, nv = nq + kind.nq, nv + kind.nv
+        nq, nv, first = nq + kind.nq, nv + kind.nv, stop
     for force in forces:
         states = force.states()
         if states is not None:
             count = len(states.names)
-            slots[_states_of(force)] = _Slot(-1, np.arange(nq, nq + count), np.zeros(0, int))
+            slots[_states_of(force)] = _Slot((), np.arange(nq, nq + count), np.zeros(0, int))
             nq += count
     ground = PlanarPose() if dimension == 2 else SpatialPose()
-    slots[GROUND] = _Slot(-1, np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
+    slots[GROUND] = _Slot((), np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
     return slots
+
+
+def _names_of(body: AbstractBody) -> tuple[str, ...]:
+    """By what names it is called; a part of it may have its own."""
+    return tuple({body.name: None} | {part.name: None for part in body.parts() or ()})
+
+
+def _column_name(body: AbstractBody, name: str) -> str:
+    """Of a coordinate or velocity, as the system calls it."""
+    return f"{body.name}.{name}" if body.parts() is None else name
 
 
 def _coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.names, kind.measures, strict=True):
-        yield ColumnInfo(f"{body.name}.{name}", quantity)
+        yield ColumnInfo(_column_name(body, name), quantity)
 
 
 def _states_of(force: AbstractForce) -> str:
@@ -270,20 +301,20 @@ def _state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
 def _velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.velocity_names, kind.quantities, strict=True):
-        yield ColumnInfo(f"{body.name}.{name}", quantity)
+        yield ColumnInfo(_column_name(body, name), quantity)
 
 
-def _body_info(body: AbstractBody, slot: _Slot) -> BodyInfo:
-    kind, columns = body.inertia_properties().coordinates, tuple(slot.v.tolist())
-    linear, angular = kind.frame
-    return BodyInfo(
-        body.name,
-        kind.posed,
-        columns,
-        columns[:linear],
-        columns[linear : linear + angular],
-        tuple(slot.q.tolist()),
-    )
+def _body_infos(body: AbstractBody, slot: _Slot) -> Iterator[BodyInfo]:
+    """Of the body, or of its parts, whose coordinates stand as their velocities do."""
+    kind, parts = body.inertia_properties().coordinates, body.parts()
+    if parts is None:
+        columns, (linear, angular) = tuple(slot.v.tolist()), kind.frame
+        force, torque = columns[:linear], columns[linear : linear + angular]
+        yield BodyInfo(body.name, kind.posed, columns, force, torque, tuple(slot.q.tolist()))
+    for part in parts or ():
+        force, torque = (tuple(slot.v[[*own]].tolist()) for own in (part.force, part.torque))
+        coordinates = tuple(slot.q[[*part.force, *part.torque]].tolist())
+        yield BodyInfo(part.name, False, (*force, *torque), force, torque, coordinates)
 
 
 def _quaternions(
@@ -370,15 +401,16 @@ def _rows(
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
             rows.append(RowInfo(name, kind, row.quantity))
-        moving = {slots[n].body: slots[n] for n in constraint.bodies if n != GROUND}
+        own_slots = [slots[name] for name in constraint.bodies if name != GROUND]
+        moving = {int(slot.v[0]): slot for slot in own_slots}.values()
         infos.append(
             ConstraintInfo(
                 constraint.name,
                 constraint.kind,
                 start,
                 len(rows),
-                tuple(moving),
-                tuple(int(c) for slot in moving.values() for c in slot.v),
+                tuple(info for slot in moving for info in slot.infos),
+                tuple(int(c) for slot in moving for c in slot.v),
             )
         )
     return tuple(infos), tuple(rows)

@@ -29,7 +29,7 @@ from ._blocks import (
     pattern_of,
     Scales,
 )
-from ._building import build, Built, GROUND
+from ._building import build, Built, GROUND, refuse_unknown_weight
 from ._equations import Equations, Evaluation
 from ._groups import BodyGroup, ConstraintGroup, ForceGroup, FrictionGroup, map_parts
 from ._jitted import jitted
@@ -51,6 +51,8 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `gravity`: m/s^2, world; default none.
+    - `length`: the characteristic length (m) that makes lengths and angles comparable; default
+      that of `characteristic_length`.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
     joints, drivers and forces), stacked by kind; new values never recompile.
@@ -63,6 +65,7 @@ class MultibodySystem(AbstractSystem):
     force_groups: tuple[ForceGroup, ...]
     friction_groups: tuple[FrictionGroup, ...]
     gravity: Float[Array, " dim"]
+    length: Scalar | None
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure = eqx.field(static=True)
@@ -77,6 +80,7 @@ class MultibodySystem(AbstractSystem):
         forces: Sequence[AbstractForce] = (),
         *,
         gravity: Numbers | None = None,
+        length: Numbers | None = None,
     ):
         planar = gravity is not None and _checks.shape_of(gravity) == (2,)
         built: Built = build(bodies, joints, drivers, forces, 2 if planar else 3)
@@ -88,7 +92,8 @@ class MultibodySystem(AbstractSystem):
         self.friction_groups = built.friction_groups
         self.gravity = _checks.real(field, (dimension,), "gravity")
         if gravity is not None:
-            _refuse_unknown_weight(bodies, self.gravity)
+            refuse_unknown_weight(bodies, self.gravity)
+        self.length = None if length is None else _checks.positive(length, "length")
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
@@ -444,8 +449,10 @@ class MultibodySystem(AbstractSystem):
         return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *knots]))
 
     def characteristic_length(self) -> Scalar:
-        """Root mean square distance from a joint's point to the centre of mass of each moving
-        body it acts on; 1 m if there is none or it is zero."""
+        """The one that was given, or the root mean square distance from a joint's point to the
+        centre of mass of each moving body it acts on; 1 m if there is none or it is zero."""
+        if self.length is not None:
+            return lax.stop_gradient(self.length)
         squares, count = jnp.asarray(0.0), 0.0
         counted = [group for group in self.constraint_groups if group.indices["located"].any()]
         groups = stop_gradient(counted)
@@ -511,19 +518,6 @@ class MultibodySystem(AbstractSystem):
 
 def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
-
-
-def _refuse_unknown_weight(bodies: Sequence[AbstractBody], gravity: Float[Array, " dim"]) -> None:
-    known = _checks.concrete(gravity)
-    if known is not None and not np.any(known):
-        return
-    for body in bodies:
-        if not body.inertia_properties().weighed:
-            raise ValueError(
-                f"body {_checks.shown(body.name)} does not say how gravity acts on it; give "
-                "first_moment=..., a function of q that returns the sum of mass times place (zero, "
-                "if its force holds the weight already)."
-            )
 
 
 def _add_blocks(
