@@ -9,7 +9,11 @@ from . import (
     planar as planar,
     spatial as spatial,
 )
-from ._constraints import Driver as Driver
+from ._constraints import (
+    Driver as Driver,
+    PositionConstraint as PositionConstraint,
+    VelocityConstraint as VelocityConstraint,
+)
 from ._dynamics import (
     Baumgarte as Baumgarte,
     Certificate as Certificate,
@@ -91,8 +95,6 @@ from ._system import (
     GeneralizedSystem as GeneralizedSystem,
     Model as Model,
     MultibodySystem as MultibodySystem,
-    PositionConstraint as PositionConstraint,
-    VelocityConstraint as VelocityConstraint,
 )
 from ._verdict import Verdict as Verdict
 from ._version import __version__ as __version__

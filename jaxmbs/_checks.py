@@ -5,7 +5,7 @@ their shapes are always checked.
 """
 
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -267,6 +267,16 @@ def name_list(value: Any, what: str) -> tuple[str, ...]:
     if not isinstance(value, Iterable) or not all(isinstance(x, str) for x in names):
         raise ValueError(f"{what} must be a list of texts, got {shown(value)}.")
     return names
+
+
+def table(value: Any, what: str, entries: str) -> dict[Any, Any]:
+    """A mapping from names.
+
+    **Raises:** `ValueError` for anything else.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} must be a table of names and {entries}, got {shown(value)}.")
+    return dict(value)
 
 
 def numbers(value: Any, what: str) -> Float[Array, " n"]:

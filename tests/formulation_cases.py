@@ -11,10 +11,10 @@ import numpy as np
 import oracle
 import oracle_formulations as slow
 import random_mechanisms
+from given_matrices import kkt_matrices
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
-from jaxmbs._linalg import DenseKKTMatrices
 from jaxmbs._system import Equations
 from jaxmbs.io import model_from_tables
 
@@ -180,7 +180,7 @@ def padded(case):
 def equations_of(M, C, F, Gamma, structure=PARALLELOGRAM):
     arrays = map(jnp.asarray, (M, C, F, Gamma))
     M, C, F, Gamma = arrays
-    return Equations(DenseKKTMatrices(M, C), F, Gamma, structure)
+    return Equations(kkt_matrices(M, C), F, Gamma, structure)
 
 
 def spoiled():

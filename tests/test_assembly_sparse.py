@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from given_matrices import kkt_matrices
 from jax.extend.core import jaxprs_in_params
 from scipy.linalg import null_space
 from test_assembly import along_markers, along_masses, along_start, assert_differentiable, perturbed
 
 from jaxmbs import _geometry, assemble, mechanisms, RESULTS
-from jaxmbs._linalg import DenseKKTMatrices, KKTSystem, ProximalCholesky, saddle_point
+from jaxmbs._linalg import KKTSystem, ProximalCholesky, saddle_point
 
 
 # Newton's steps of both end at rounding, after linear solves of condition 1e2 to 1e4.
@@ -133,7 +134,7 @@ class TestSaddlePoint:
         one = mass @ free[:, 0]
         hessian = hessian + (lowest - 1) * np.outer(one, one) / (free[:, 0] @ one)
         force, gap = rng.normal(size=9), rows @ rng.normal(size=9)
-        descriptor = DenseKKTMatrices(jnp.asarray(mass), jnp.asarray(rows))
+        descriptor = kkt_matrices(jnp.asarray(mass), jnp.asarray(rows))
         solver = ProximalCholesky(regularisation=1e-9, clean=False)
         found = saddle_point(
             KKTSystem(descriptor, solver),

@@ -214,10 +214,13 @@ DENSE = ("elimination", "udwadia-kalaba", "null-space", "coordinate-partitioning
 
 @pytest.mark.parametrize("member", NAMES)
 def test_rows_that_are_nearly_alike(member):
-    """Errors grow as rounding over the smallest singular value, 2e-3."""
+    """Errors grow as rounding over the smallest singular value, 2e-3; over its square where S is
+    factored once and nothing is refined."""
     assert ended(member, "alike by 3e-3", jm.RESULTS.successful)
     found = answers()[member].acceleration[place("alike by 3e-3"), :2]
-    np.testing.assert_allclose(found, [1.0, 0.0], atol=1e-10)
+    once = member == "minimum-norm for motion"
+    tolerance = 8 * np.finfo(float).eps / 2e-3**2 if once else 1e-10
+    np.testing.assert_allclose(found, [1.0, 0.0], atol=tolerance)
 
 
 @pytest.mark.parametrize("member", [*DENSE, "minimum-norm for motion"])

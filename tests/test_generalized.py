@@ -1,5 +1,7 @@
 """Systems in generalized coordinates, against closed forms and against bodies and joints."""
 
+import functools
+
 import equinox as eqx
 import helpers
 import jax
@@ -8,7 +10,14 @@ import numpy as np
 import pytest
 
 import jaxmbs
-from jaxmbs import GeneralizedSystem, mechanisms, PositionConstraint, VelocityConstraint
+from jaxmbs import (
+    generalized,
+    GeneralizedSystem,
+    mechanisms,
+    PositionConstraint,
+    VelocityConstraint,
+)
+from jaxmbs._linalg import layout_of
 
 
 GRAVITY = 9.81
@@ -144,7 +153,7 @@ class TestSpiral:
         slope = eqx.filter_grad(offset)(spiral())
         # Gamma = growth^2 exp(growth theta) thetadot^2.
         expected = (0.2 + 0.01 * 11) * np.exp(1.1) * 0.16
-        assert_close(slope.conditions[0].function.growth, expected)
+        assert_close(slope.constraint_groups[0].primitives[0].function.growth, [expected])
 
     def test_new_numbers_are_no_new_trace(self):
         traces = []
@@ -258,6 +267,115 @@ class TestAgainstBodies:
         assert_close(written.force(q, v, t), system.force(q, v, t), 0.0)
 
 
+class Doubled(eqx.Module):
+    """A mass that does not ask for the time."""
+
+    def __call__(self, q):
+        return 2.0 * jnp.eye(q.shape[0])
+
+
+class TestMass:
+    @pytest.mark.parametrize(
+        ("mass_matrix", "expected"),
+        [
+            (lambda q: jnp.eye(2), False),
+            (lambda q, t: jnp.eye(2), True),
+            (lambda q, t=0.0: jnp.eye(2), True),
+            (lambda q, m=2.0: m * jnp.eye(2), False),
+            (lambda q, *, t=0.0: jnp.eye(2), False),
+            (lambda *state: jnp.eye(2), True),
+            (functools.partial(lambda q, m: m * jnp.eye(2), m=2.0), False),
+            (jax.jit(lambda q: jnp.eye(2)), False),
+            (Doubled(), False),
+        ],
+    )
+    def test_its_signature_says_whether_it_takes_the_time(self, mass_matrix, expected):
+        system = GeneralizedSystem(
+            ["x", "y"], mass_matrix=mass_matrix, force=lambda q, v, t: v, constraints={}
+        )
+        q = jnp.zeros(2)
+        assert system.mass_matrix(q, 0.0).shape == (2, 2)
+        if expected:
+            with pytest.raises(ValueError, match=r"depends on time: give t"):
+                system.mass_matrix(q)
+        else:
+            assert_close(system.mass_matrix(q), system.mass_matrix(q, 7.0))
+
+    def test_that_depends_on_time(self):
+        """A rocket that leaves its gas at rest in its own frame: (1 - t / 2) dv/dt = 3; and its
+        force says so, as `force` holds everything but M dv/dt."""
+        system = GeneralizedSystem(
+            ["x"],
+            mass_matrix=lambda q, t: jnp.eye(1) * (1 - jnp.asarray(t) / 2),
+            force=lambda q, v, t: jnp.full(1, 3.0),
+            constraints={},
+            lengths=["x"],
+        )
+        found = jaxmbs.simulate(system, jnp.zeros(1), jnp.zeros(1), 1.0, rtol=1e-10)
+        assert_close(found.v[-1], [6 * np.log(2)], 1e-9)
+
+
+class TestManyRows:
+    """Redundant ones, each under its own name, against a pseudoinverse."""
+
+    @pytest.mark.parametrize(("rows", "count", "hubs"), [(14, 6, 1), (12, 20, 0)])
+    def test_multipliers(self, rng, rows, count, hubs):
+        matrix = rng.normal(size=(rows, 4)) @ rng.normal(size=(4, count))
+        root, force = rng.normal(size=(count, count)), rng.normal(size=count)
+        mass = root @ root.T + count * np.eye(count)
+        system = GeneralizedSystem(
+            [f"q{k}" for k in range(count)],
+            mass_matrix=lambda q: jnp.asarray(mass),
+            force=lambda q, v, t: jnp.asarray(force),
+            constraints={
+                f"c{k}": PositionConstraint(Row(jnp.asarray(x))) for k, x in enumerate(matrix)
+            },
+        )
+        layout = layout_of(system.pattern)
+        assert sum(bucket["place"].size for bucket in layout.hub_bodies) == hubs
+        q = jnp.zeros(count)
+        found = jaxmbs.solve_with_friction(system, jaxmbs.MinimumNorm(), q, q, 0.0)
+        inverse = np.linalg.inv(mass)
+        scale = np.sqrt(np.diag(matrix @ inverse @ matrix.T))
+        unit = matrix / scale[:, None]
+        schur = np.linalg.pinv(unit @ inverse @ unit.T, rcond=1e-11)
+        expected = schur @ unit @ inverse @ force
+        size = np.max(np.abs(expected))
+        assert_close(scale * found.multipliers / size, expected / size, 1e-12)
+
+
+class Row(eqx.Module):
+    factors: jax.Array
+
+    def __call__(self, q, t):
+        return self.factors @ q
+
+
+def test_parts_of_a_body_among_others():
+    """A body of several things stands for these, the one beside it for itself."""
+    arm = generalized.Body(
+        "arm",
+        ["x", "y", "bend"],
+        mass_matrix=lambda q: jnp.eye(3),
+        lengths=["x", "y"],
+        parts={"hand": (["y"], []), "elbow": (["x"], ["bend"])},
+    )
+    bar = jaxmbs.planar.Body("bar", mass=1.0, inertia=1.0, position=(0.0, 0.0))
+    joints = (
+        jaxmbs.planar.Revolute("pin", ("ground", "bar"), (0.0, 0.0)),
+        generalized.Condition("held", "arm", lambda q, t: q[0]),
+    )
+    system = jaxmbs.MultibodySystem([bar, arm], joints, length=3.0)
+    structure = system.structure
+    assert [x.name for x in structure.coordinates[3:]] == ["x", "y", "bend"]
+    assert [x.name for x in structure.velocities[3:]] == ["x.rate", "y.rate", "bend.rate"]
+    assert [x.name for x in structure.bodies] == ["bar", "hand", "elbow"]
+    assert [x.resultants for x in structure.bodies] == [((0, 1), (2,)), ((4,), ()), ((3,), (5,))]
+    assert [x.bodies for x in structure.constraints] == [(0,), (1, 2)]
+    assert [x.columns for x in structure.constraints] == [(0, 1, 2), (3, 4, 5)]
+    assert float(system.characteristic_length()) == 3.0
+
+
 class TestRefusals:
     def make(self, **keys):
         good = {
@@ -274,6 +392,7 @@ class TestRefusals:
             ({"coordinates": ["x", "y,z"]}, r"the name 'y,z' holds ,; commas, full stops"),
             ({"lengths": ["z"]}, r"lengths names the coordinate 'z'; there are x, y\."),
             ({"bodies": {"a": (["z"], [])}}, r"body 'a' names the coordinate 'z'; there are x"),
+            ({"bodies": {"ground": (["x"], [])}}, r"body name 'ground' is used twice"),
             ({"length": 0.0}, r"length must be greater than zero, got 0\."),
             (
                 {"constraints": {"a.b": PositionConstraint(lambda q, t: q[0])}},

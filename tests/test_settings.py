@@ -229,6 +229,7 @@ LEFT_OUT: Mapping[str, str] = {
     "GeneralizedSystem.bodies": PART,
     "Model.gravity": PART,
     "MultibodySystem.gravity": PART,
+    "MultibodySystem.length": PART,
     "PositionConstraint.rows": PART,
     "VelocityConstraint.rows": PART,
     "Reactions.axes": RESULT,

@@ -34,7 +34,7 @@ def crank() -> jm.MultibodySystem:
 
 
 @functools.cache
-def pendulum() -> jm.GeneralizedSystem:
+def pendulum() -> jm.MultibodySystem:
     return jm.GeneralizedSystem(
         ["x", "y"],
         mass_matrix=lambda q: jnp.eye(2),

@@ -15,5 +15,6 @@ from .base import (
     Frame as Frame,
     lagrangian_inertia_force as lagrangian_inertia_force,
     MarkerKinematics as MarkerKinematics,
+    Part as Part,
     Site as Site,
 )

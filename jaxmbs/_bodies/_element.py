@@ -13,6 +13,7 @@ from ._function_inertia import (
     FunctionInertia,
     MassFunction,
     MomentFunction,
+    takes_time,
 )
 from .base import AbstractBody, AbstractElement
 
@@ -44,8 +45,8 @@ class Element(AbstractElement):
     **Arguments:**
 
     - `name`: unique among the elements. `bodies`: names of at least two bodies, its nodes.
-    - `mass_matrix(q, t)`: (n, n), symmetric; q a tuple of the coordinates of each node. It changes
-      with t at rest, as that of a `Body`. Default none.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric; q a tuple of the coordinates of
+      each node. As that of a `Body`; default none.
     - `force(q, v, t)`: (n,), default none; v as q. `complete`: it holds the velocity terms of M as
       well; by default these are found by differentiating the kinetic energy.
     - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
@@ -102,4 +103,5 @@ class Element(AbstractElement):
             moment_function=of_nodes(self.first_moment, q),
             coordinates=ProductCoordinates(kinds),
             complete=self.complete,
+            timed=takes_time(self.mass_matrix),
         )

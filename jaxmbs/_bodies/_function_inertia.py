@@ -1,27 +1,30 @@
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
 from .._geometry import AbstractCoordinates
+from .._linalg import cholesky, cholesky_solve
 from .base import AbstractBodyInertia, lagrangian_inertia_force
 
 
-# Of the coordinates q, or of q, v and t.
+# Of the coordinates q, or of q, v and t; a mass of q, or of q and t.
 EnergyFunction = Callable[[Any], RealScalarLike]
 MomentFunction = Callable[[Any], Float[Array, " dim"]]
-MassFunction = Callable[[Any, RealScalarLike], Float[Array, "nv nv"]]
+MassFunction = (
+    Callable[[Any], Float[Array, "nv nv"]] | Callable[[Any, RealScalarLike], Float[Array, "nv nv"]]
+)
 ForceFunction = Callable[[Any, Any, RealScalarLike], Float[Array, " nv"]]
 
 
 class FunctionInertia(AbstractBodyInertia):
-    """M(q, t), force(q, v, t), the stored energy and the first moment of the mass as functions of
-    the user's."""
+    """M(q) or, `timed`, M(q, t), force(q, v, t), the stored energy and the first moment of the mass
+    as functions of the user's."""
 
     mass_function: MassFunction | None
     force_function: ForceFunction | None
@@ -29,10 +32,11 @@ class FunctionInertia(AbstractBodyInertia):
     moment_function: MomentFunction | None
     coordinates: AbstractCoordinates = eqx.field(static=True)
     complete: bool = eqx.field(static=True)
+    timed: bool = eqx.field(static=True)
 
     @property
     def rheonomic(self) -> bool:
-        return not self.massless
+        return self.timed
 
     @property
     def massless(self) -> bool:
@@ -46,11 +50,12 @@ class FunctionInertia(AbstractBodyInertia):
         shape = (self.coordinates.nv,) * 2
         if self.mass_function is None:
             return jnp.zeros(shape, q.dtype)
-        return _checked(self.mass_function(q, t), shape, "mass_matrix")
+        arguments = (q, t) if self.timed else (q,)
+        return _checked(self.mass_function(*arguments), shape, "mass_matrix")
 
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        factor = cho_factor(self.mass_matrix(q, t))
-        return cho_solve(factor, jnp.eye(self.coordinates.nv, dtype=q.dtype))
+        lower = cholesky(self.mass_matrix(q, t))
+        return cholesky_solve(lower, jnp.eye(self.coordinates.nv, dtype=q.dtype))
 
     def inertia_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
@@ -90,6 +95,21 @@ class FunctionInertia(AbstractBodyInertia):
         kind = self.coordinates
         still = jnp.zeros((kind.nv,), q.dtype)
         return jax.grad(lambda step: function(kind.retract(q, step)))(still)
+
+
+def takes_time(mass_matrix: MassFunction | None) -> bool:
+    """Is it a function of q and t, and not of q alone? By its signature: a second argument is the
+    time if it has no default, or is called t. Of what has no signature both are expected."""
+    if mass_matrix is None:
+        return False
+    try:
+        parameters = inspect.signature(mass_matrix).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    ordered = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    # What takes any number of arguments has a second one too.
+    ordered += [p for p in ordered if p.kind is p.VAR_POSITIONAL]
+    return len(ordered) > 1 and (ordered[1].default is ordered[1].empty or ordered[1].name == "t")
 
 
 def _checked(value: Any, shape: tuple[int, ...], what: str) -> Any:

@@ -25,8 +25,9 @@ from ._function_inertia import (
     FunctionInertia,
     MassFunction,
     MomentFunction,
+    takes_time,
 )
-from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Site
+from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Part, Site
 
 
 FrameFunction = Callable[[Float[Array, " nq"]], PlanarFrame | SpatialFrame]
@@ -75,9 +76,10 @@ class GeneralizedBody(AbstractBody):
     **Arguments:**
 
     - `name`: unique among the bodies. `coordinates`: their names, in order.
-    - `mass_matrix(q, t)`: (n, n), symmetric positive definite. A mass that grows or shrinks with t
-      does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where all mass is that of
-      elements (`jaxmbs.generalized.Element`) which hold the body.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric positive definite. With t it is
+      given the time where its second argument has no default, or is called t. A mass that grows
+      or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where all mass
+      is that of elements (`jaxmbs.generalized.Element`) which hold the body.
     - `force(q, v, t)`: (n,), default none. `complete`: it holds the velocity terms of M as well;
       by default these are found by differentiating the kinetic energy.
     - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
@@ -90,6 +92,9 @@ class GeneralizedBody(AbstractBody):
       characteristic length; default the distance of each from the middle of its frames.
     - `lengths`: names of the coordinates that are lengths (m); the others are angles (rad).
       `quantities`: name -> `Quantity`, for what is neither.
+    - `parts`: name -> (force coordinates, torque coordinates), if the coordinates are those of
+      several things: verdicts of bodies are then of these, none where it is empty, and coordinates
+      are called by their own names, "shoulder" in place of "arm.shoulder".
 
     Functions may be `eqx.Module`s; their array fields are parameters of the system.
 
@@ -107,6 +112,7 @@ class GeneralizedBody(AbstractBody):
     start: Float[Array, " n"]
     velocity: Float[Array, " n"]
     size: Scalar | None
+    told_apart: tuple[Part, ...] | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -124,6 +130,7 @@ class GeneralizedBody(AbstractBody):
         size: Numbers | None = None,
         lengths: Sequence[str] = (),
         quantities: Mapping[str, Quantity] | None = None,
+        parts: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     ):
         self.name = _checks.name(name, "a body")
         names = coordinate_names(coordinates)
@@ -133,15 +140,17 @@ class GeneralizedBody(AbstractBody):
         self.complete = _settings.flag(complete, "complete")
         self.energy = _checks.optional_function(energy, "energy")
         count = len(names)
+        given = {} if frames is None else frames
         self.frames = {
             _checks.name(own, "a frame"): _checks.function(function, f"frame {_checks.shown(own)}")
-            for own, function in (frames or {}).items()
+            for own, function in _checks.table(given, "frames", "functions").items()
         }
         self.first_moment = _checks.optional_function(first_moment, "first_moment")
         self.start = _checks.real(np.zeros(count) if start is None else start, (count,), "start")
         self.size = None if size is None else _checks.positive(size, "size")
         rest = np.zeros(count) if velocity is None else velocity
         self.velocity = _checks.real(rest, (count,), "velocity")
+        self.told_apart = None if parts is None else parts_of(names, parts)
 
     def inertia_properties(self) -> FunctionInertia:
         return FunctionInertia(
@@ -151,6 +160,7 @@ class GeneralizedBody(AbstractBody):
             moment_function=self.first_moment,
             coordinates=self.kind,
             complete=self.complete,
+            timed=takes_time(self.mass_matrix),
         )
 
     def coordinates(self) -> Float[Array, " nq"]:
@@ -165,6 +175,9 @@ class GeneralizedBody(AbstractBody):
             f"{self.name}.{frame}": Site(self._at_start(frame), self._marker_maker(function))
             for frame, function in self.frames.items()
         }
+
+    def parts(self) -> tuple[Part, ...] | None:
+        return self.told_apart
 
     def _at_start(self, name: str) -> PlanarFrame | SpatialFrame:
         found = self.frames[name](self.start)
@@ -217,12 +230,40 @@ def measures_of(
     **Raises:** `ValueError` for a name that is none of them, or is named by both.
     """
     known = quantities_of(quantities, names)
-    for name in _checks.name_list(lengths, "lengths"):
-        if name not in names:
-            raise ValueError(
-                f"lengths names the coordinate {name!r}; there are {', '.join(names)}."
-            )
-        if name in known:
-            raise ValueError(f"lengths and quantities both name the coordinate {name!r}.")
-        known[name] = LENGTH
+    for place in _places(names, lengths, "lengths"):
+        if names[place] in known:
+            raise ValueError(f"lengths and quantities both name the coordinate {names[place]!r}.")
+        known[names[place]] = LENGTH
     return tuple(known.get(name, ANGLE) for name in names)
+
+
+def parts_of(
+    names: Sequence[str], parts: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+) -> tuple[Part, ...]:
+    """The parts of a body with coordinates of these names.
+
+    **Raises:** `ValueError` for a coordinate that is none of them, and for what is no pair.
+    """
+    found = []
+    for name, pair in _checks.table(parts, "parts", "pairs of lists").items():
+        what = f"body {_checks.shown(name)}"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(
+                f"parts must hold two lists of coordinates for {what}, those of its force and "
+                f"those of its torque, got {_checks.shown(pair)}."
+            )
+        force, torque = (_places(names, own, what) for own in pair)
+        found.append(Part(_checks.name(name, "a body"), force, torque))
+    return tuple(found)
+
+
+def _places(names: Sequence[str], some: Sequence[str], what: str) -> tuple[int, ...]:
+    """Where some of the names stand among them.
+
+    **Raises:** `ValueError` for one that is none of them.
+    """
+    given = _checks.name_list(some, what)
+    for name in given:
+        if name not in names:
+            raise ValueError(f"{what} names the coordinate {name!r}; there are {', '.join(names)}.")
+    return tuple(names.index(name) for name in given)

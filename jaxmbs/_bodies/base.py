@@ -184,6 +184,15 @@ class Site(NamedTuple):
     marker: Callable[[Any], AbstractMarker]
 
 
+class Part(NamedTuple):
+    """What verdicts tell apart within a body: the places among the body's velocities of its
+    resultant force and of its resultant torque."""
+
+    name: str
+    force: tuple[int, ...]
+    torque: tuple[int, ...]
+
+
 class AbstractBody(eqx.Module):
     """A named body in its reference configuration, as the user writes it."""
 
@@ -204,6 +213,11 @@ class AbstractBody(eqx.Module):
     @abc.abstractmethod
     def sites(self) -> Mapping[str, Site]:
         """Where joints and forces may hold it, by the names that they call it."""
+
+    def parts(self) -> tuple[Part, ...] | None:
+        """What stands in its place in answers, where its coordinates are those of several things:
+        their names, and its coordinates by their own names alone. None: it is one thing."""
+        return None
 
 
 class AbstractFramedBody(AbstractBody):

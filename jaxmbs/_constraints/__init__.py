@@ -1,10 +1,13 @@
 from ._distance import Distance as Distance
 from ._driver import Driver as Driver
 from ._generalized import (
+    AbstractConstraint as AbstractConstraint,
     Condition as Condition,
     one_or_all as one_or_all,
     own_coordinates as own_coordinates,
+    PositionConstraint as PositionConstraint,
     RateCondition as RateCondition,
+    VelocityConstraint as VelocityConstraint,
 )
 from ._motions import (
     AbstractMotion as AbstractMotion,

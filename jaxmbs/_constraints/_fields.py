@@ -1,6 +1,7 @@
 """Declarations that joints share, and what joints that are functions are made of."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -8,11 +9,12 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._custom_types import Numbers
 from .._fields import body_names, direction, Field, part_name, point_or_points
-from .._geometry import Quantity
+from .._geometry import is_quantity, Quantity
 from .base import Row
 
 
 JOINT_NAME = part_name("a joint")
+SOME_BODIES = body_names(None)
 ONE_BODY = body_names(1)
 TWO_BODIES = body_names(2)
 PLANAR_PAIR = point_or_points(2)
@@ -62,8 +64,26 @@ def markers(
     return bodies, jnp.stack(points)
 
 
-def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:
-    """Rows of a user's function, from their number or their suffixes.
+def function(value: Any) -> Any:
+    """A user's function."""
+    return _checks.function(value, "function")
+
+
+def quantity(value: Quantity) -> Quantity:
+    """What a residual measures.
+
+    **Raises:** `ValueError`.
+    """
+    if not is_quantity(value):
+        raise ValueError(
+            f"quantity must be a Quantity with a unit and a scale above 0, got "
+            f"{_checks.shown(value)}."
+        )
+    return value
+
+
+def suffixes_of(rows: int | Sequence[str]) -> tuple[str, ...]:
+    """Suffixes of the rows of a user's function, from these or from their number.
 
     **Raises:** `ValueError`.
     """
@@ -76,4 +96,12 @@ def labels_of(rows: int | Sequence[str], quantity: Quantity) -> tuple[Row, ...]:
         raise ValueError(
             f"rows must be a number of rows, or different suffixes, got {_checks.shown(rows)}."
         )
-    return tuple(Row(suffix, quantity) for suffix in suffixes)
+    return suffixes
+
+
+def labels_of(rows: int | Sequence[str], measured: Quantity) -> tuple[Row, ...]:
+    """Rows of a user's function, from their number or their suffixes.
+
+    **Raises:** `ValueError`.
+    """
+    return tuple(Row(suffix, quantity(measured)) for suffix in suffixes_of(rows))

@@ -1,5 +1,6 @@
 """Conditions on the own coordinates of bodies that have such."""
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
@@ -8,35 +9,99 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._custom_types import RealScalarLike
+from .._custom_types import RealScalarLike, Scalar
 from .._geometry import ANGLE, Quantity
-from ._fields import JOINT_NAME, labels_of
-from ._primitives import PositionCondition, VelocityCondition
-from .base import AbstractJoint, AbstractPrimitive, Frames, Row, Twists
+from . import _fields
+from .base import (
+    AbstractGeometricPrimitive,
+    AbstractJoint,
+    AbstractPrimitive,
+    AbstractVelocityPrimitive,
+    Frames,
+    Row,
+    Twists,
+)
 
 
 # Of one body q is an array (n,), of several a tuple of such; likewise v.
-ConditionFunction: TypeAlias = Callable[[Any, RealScalarLike], Float[Array, " rows"]]
-VelocityConditionFunction: TypeAlias = Callable[[Any, Any, RealScalarLike], Float[Array, " rows"]]
+ConditionFunction: TypeAlias = Callable[[Any, RealScalarLike], Float[Array, " ..."]]
+VelocityConditionFunction: TypeAlias = Callable[[Any, Any, RealScalarLike], Float[Array, " ..."]]
 
 
-class OfCoordinates(eqx.Module):
-    """A function of q and t as one of frames."""
+class AbstractConstraint(eqx.Module):
+    """Rows on coordinates, without a name and without the bodies whose coordinates are meant."""
+
+    @abc.abstractmethod
+    def on(self, name: str, bodies: str | Sequence[str]) -> AbstractJoint:
+        """The joint of that name that holds these bodies by the same rows."""
+
+
+class PositionConstraint(AbstractGeometricPrimitive, AbstractConstraint):
+    """Rows `function(q, t) = 0` (rows,). `rows`: their number, or their suffixes; `quantity`: what
+    the residual measures."""
 
     function: ConditionFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
 
-    def __call__(self, frames: Frames, t: RealScalarLike) -> Float[Array, " rows"]:
-        return jnp.atleast_1d(self.function(one_or_all([f.values for f in frames]), t))
+    def __init__(
+        self,
+        function: ConditionFunction,
+        rows: int | Sequence[str] = 1,
+        *,
+        quantity: Quantity = ANGLE,
+    ):
+        self.function = _checks.function(function, "function")
+        self.labels = _fields.labels_of(rows, quantity)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        result = self.function(one_or_all([f.values for f in frames]), t)
+        return _checks.rows_of_function(result, len(self.labels), "a constraint function")
+
+    def on(self, name: str, bodies: str | Sequence[str]) -> "Condition":
+        rows, quantity = [row.suffix for row in self.labels], self.labels[0].quantity
+        return Condition(name, bodies, self.function, rows=rows, quantity=quantity)
 
 
-class OfVelocities(eqx.Module):
-    """A function of q, v and t as one of frames and twists."""
+class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
+    """Rows `function(q, v, t) = 0` (rows,), linear or not in v. `rows`, `quantity`: as for
+    `PositionConstraint`."""
 
     function: VelocityConditionFunction
+    labels: tuple[Row, ...] = eqx.field(static=True)
 
-    def __call__(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Float[Array, " rows"]:
+    def __init__(
+        self,
+        function: VelocityConditionFunction,
+        rows: int | Sequence[str] = 1,
+        *,
+        quantity: Quantity = ANGLE,
+    ):
+        self.function = _checks.function(function, "function")
+        self.labels = _fields.labels_of(rows, quantity)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
         q, v = one_or_all([f.values for f in frames]), one_or_all([w.rates for w in twists])
-        return jnp.atleast_1d(self.function(q, v, t))
+        result = self.function(q, v, t)
+        return _checks.rows_of_function(result, len(self.labels), "a constraint function")
+
+    def lever_arm(self) -> Scalar:
+        return jnp.asarray(0.0)
+
+    def on(self, name: str, bodies: str | Sequence[str]) -> "RateCondition":
+        rows = [row.suffix for row in self.labels]
+        return RateCondition(
+            name, bodies, self.function, rows=rows, quantity=self.labels[0].quantity
+        )
 
 
 class Condition(AbstractJoint):
@@ -50,30 +115,23 @@ class Condition(AbstractJoint):
     - `rows`: how many, or their suffixes. `quantity`: what the residual measures.
     """
 
-    kind: ClassVar[str] = "condition"
+    kind: ClassVar[str] = "geometric"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    function: ConditionFunction
-    labels: tuple[Row, ...] = eqx.field(static=True)
-
-    def __init__(
-        self,
-        name: str,
-        bodies: str | Sequence[str],
-        function: ConditionFunction,
-        *,
-        rows: int | Sequence[str] = 1,
-        quantity: Quantity = ANGLE,
-    ):
-        self.name, self.bodies, self.labels = _given(name, bodies, rows, quantity)
-        self.function = _checks.function(function, "function")
+    name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
+    function: ConditionFunction = eqx.field(converter=_fields.function)
+    rows: tuple[str, ...] = eqx.field(
+        default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
+    )
+    quantity: Quantity = eqx.field(
+        default=ANGLE, static=True, kw_only=True, converter=_fields.quantity
+    )
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        return (PositionCondition(OfCoordinates(self.function), self.labels),)
+        return (PositionConstraint(self.function, self.rows, quantity=self.quantity),)
 
 
 class RateCondition(AbstractJoint):
@@ -82,37 +140,23 @@ class RateCondition(AbstractJoint):
     **Arguments:** as `Condition`, with `function(q, v, t)`, linear, affine or nonlinear in v.
     """
 
-    kind: ClassVar[str] = "rate condition"
+    kind: ClassVar[str] = "velocity"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    function: VelocityConditionFunction
-    labels: tuple[Row, ...] = eqx.field(static=True)
-
-    def __init__(
-        self,
-        name: str,
-        bodies: str | Sequence[str],
-        function: VelocityConditionFunction,
-        *,
-        rows: int | Sequence[str] = 1,
-        quantity: Quantity = ANGLE,
-    ):
-        self.name, self.bodies, self.labels = _given(name, bodies, rows, quantity)
-        self.function = _checks.function(function, "function")
+    name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
+    function: VelocityConditionFunction = eqx.field(converter=_fields.function)
+    rows: tuple[str, ...] = eqx.field(
+        default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
+    )
+    quantity: Quantity = eqx.field(
+        default=ANGLE, static=True, kw_only=True, converter=_fields.quantity
+    )
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        return (VelocityCondition(OfVelocities(self.function), self.labels),)
-
-
-def _given(
-    name: str, bodies: str | Sequence[str], rows: int | Sequence[str], quantity: Quantity
-) -> tuple[str, tuple[str, ...], tuple[Row, ...]]:
-    """The name, the bodies and the rows of a condition, checked."""
-    return JOINT_NAME(name), _checks.body_names(bodies, None), labels_of(rows, quantity)
+        return (VelocityConstraint(self.function, self.rows, quantity=self.quantity),)
 
 
 def one_or_all(arrays: Sequence[Any]) -> Any:

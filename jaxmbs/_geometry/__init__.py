@@ -18,6 +18,7 @@ from ._frame import (
 )
 from ._quantity import (
     ANGLE as ANGLE,
+    is_quantity as is_quantity,
     LENGTH as LENGTH,
     NUMBER as NUMBER,
     quantities_of as quantities_of,

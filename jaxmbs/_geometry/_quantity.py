@@ -1,7 +1,9 @@
 """What single numbers measure: coordinates, velocities, rows of constraints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from .. import _checks
 
 
 class Quantity(NamedTuple):
@@ -22,19 +24,23 @@ class Quantity(NamedTuple):
         return {"m": "N", "rad": "N m", "": "J"}.get(self.unit, f"J/{self.unit}")
 
 
+def is_quantity(given: Any) -> bool:
+    """Is it a `Quantity` with a unit and a scale above 0?"""
+    if not isinstance(given, Quantity) or not isinstance(given.unit, str):
+        return False
+    return given.scale is None or 0 < given.scale < float("inf")
+
+
 def quantities_of(given: Any, names: Sequence[str]) -> dict[str, Quantity]:
     """What is given for some of the names.
 
     **Raises:** `ValueError` for another name, and for what is no quantity.
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise ValueError(f"quantities must be a table of names and Quantity, got {given!r:.50}.")
-    known = dict(given or {})
+    known = _checks.table({} if given is None else given, "quantities", "Quantity")
     for name, quantity in known.items():
         if name not in names:
             raise ValueError(f"quantities names {name!r:.50}; there are {', '.join(names)}.")
-        sound = isinstance(quantity, Quantity) and isinstance(quantity.unit, str)
-        if not sound or not (quantity.scale is None or 0 < quantity.scale < float("inf")):
+        if not is_quantity(quantity):
             raise ValueError(
                 f"quantities must hold a Quantity with a unit and a scale above 0 for {name!r}, "
                 f"got {quantity!r:.80}."

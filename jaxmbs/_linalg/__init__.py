@@ -18,7 +18,6 @@ from ._kkt import correction as correction, corrections as corrections, KKTSyste
 from ._kkt_matrices import (
     AbstractFactor as AbstractFactor,
     AbstractKKTMatrices as AbstractKKTMatrices,
-    DenseKKTMatrices as DenseKKTMatrices,
 )
 from ._null_projector import NullProjector as NullProjector, Rows as Rows
 from ._proximal import (

@@ -16,8 +16,9 @@ from . import _multifrontal
 from ._multifrontal import Elimination
 
 
-# A body with more slots than this becomes a vertex of the graph, as do bodies whose masses are
-# coupled: the inverse of their M would couple all that stands on any of them.
+# A body with more slots than this becomes a vertex of the graph, if it has more rows than columns:
+# fewer rows are a smaller front by themselves than with the body beside them. So do bodies whose
+# masses are coupled: the inverse of their M would couple all that stands on any of them.
 _HUB = 8
 
 # Blocks of at most as many rows or columns are of one size: those of rigid bodies.
@@ -216,7 +217,12 @@ class _Blocks:
         for s, slot in enumerate(slots):
             on_body[slot.body].append(s)
         self._coupled = sorted({b for pair in pattern.couplings for b in pair})
-        self._crowded = {b for b, members in enumerate(on_body) if len(members) > _HUB}
+        self._crowded = {
+            b
+            for b, members in enumerate(on_body)
+            if len(members) > _HUB
+            and sum(len(slots[s].rows) for s in members) > len(pattern.bodies[b])
+        }
         self._hubs = sorted(self._crowded | {*self._coupled})
         self._hub_slots = [s for b in self._hubs for s in on_body[b]]
         self._pairs = [

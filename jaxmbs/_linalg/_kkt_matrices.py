@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._custom_types import RealScalarLike
 from ._cholesky import cholesky, cholesky_solve
-from ._null_projector import dense_null_projector, NullProjector, Rows
+from ._null_projector import NullProjector, Rows
 
 
 # Which rows are meant; known beforehand or not.
@@ -104,58 +104,3 @@ def dense_factor(matrix: Float[Array, "rows rows"], regularisation: RealScalarLi
     scaled = matrix / scale[:, None] / scale[None, :]
     shift = jnp.where(diagonal > 0, regularisation, 1.0)
     return DenseFactor(scale, cholesky(scaled + jnp.diag(shift)))
-
-
-class DenseKKTMatrices(AbstractKKTMatrices):
-    """M and C as they are."""
-
-    matrix: Float[Array, "nv nv"]
-    constraints: Float[Array, "rows nv"]
-    lower: Float[Array, "nv nv"]
-
-    def __init__(self, matrix: Float[Array, "nv nv"], constraints: Float[Array, "rows nv"]):
-        self.matrix = matrix
-        self.constraints = constraints
-        self.lower = cholesky(matrix)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        rows, nv = self.constraints.shape
-        return rows, nv
-
-    def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return self.matrix @ v
-
-    def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return cholesky_solve(self.lower, force)
-
-    def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        return self.constraints @ v
-
-    def apply_CT(self, multipliers: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        return self.constraints.T @ multipliers
-
-    def mask_rows(self, rows: RowMask) -> "DenseKKTMatrices":
-        kept = jnp.where(jnp.asarray(rows)[:, None], self.constraints, 0.0)
-        return eqx.tree_at(lambda d: d.constraints, self, kept)
-
-    def _schur(self) -> Float[Array, "rows rows"]:
-        return self.constraints @ cholesky_solve(self.lower, self.constraints.T)
-
-    def row_scale(self) -> Float[Array, " rows"]:
-        diagonal = jnp.diagonal(self._schur())
-        return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-
-    def factor(self, regularisation: RealScalarLike) -> DenseFactor:
-        return dense_factor(self._schur(), regularisation)
-
-    def null_projector(
-        self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
-    ) -> NullProjector:
-        return dense_null_projector(self.constraints * columns[None], sets, regularisation)
-
-    def mass_matrix(self) -> Float[Array, "nv nv"]:
-        return self.matrix
-
-    def constraint_matrix(self) -> Float[Array, "rows nv"]:
-        return self.constraints

@@ -8,15 +8,12 @@ apart what is null (the same at both) from what is small.
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
 from ._block_layout import Layout
-from ._cholesky import cholesky, cholesky_solve
-from ._scaling import normalise_rows
 from ._selected_inverse import in_order, selected_inverse
 from ._selection import select, Selection
 from ._states_last import apart, rows_at, states_last
@@ -45,30 +42,6 @@ class NullProjector(eqx.Module):
     projector: Float[Array, "2 r r sets"]
     measure: Float[Array, "2 sets"]
     trace: Float[Array, "2"]
-
-
-def dense_null_projector(
-    matrix: Float[Array, "rows nv"], sets: Rows, regularisation: RealScalarLike
-) -> NullProjector:
-    """From C as it is."""
-    unit, _ = normalise_rows(matrix)
-    product = unit @ unit.T
-    identity = jnp.eye(product.shape[0], dtype=product.dtype)
-
-    def projector(mu):
-        return mu * cholesky_solve(cholesky(product + mu * identity), identity)
-
-    rows = _padded(sets)
-
-    def blocks(square):
-        padded = jnp.pad(square, ((1, 0), (1, 0)))
-        return padded[rows[:, None], rows[None, :]]
-
-    both = jax.vmap(projector)(jnp.array(_SHIFTS, product.dtype) * regularisation)
-    gram, found = blocks(product), jax.vmap(blocks)(both)
-    measure = jnp.sum(gram[None] * found, axis=(1, 2))
-    trace = jnp.sum(jnp.trace(found, axis1=1, axis2=2), axis=1)
-    return NullProjector(gram, found, measure, trace)
 
 
 def block_null_projector(
@@ -236,13 +209,4 @@ def _own_products(layout: Layout, sets: Rows) -> Int[np.ndarray, "k r r sets"]:
                 pairs = zip(found[row], found[other], strict=True)
                 for k, ((i, block), (j, _)) in enumerate(pairs):
                     result[k, a, b, g] = block[i, j]
-    return result
-
-
-def _padded(sets: Rows) -> Int[np.ndarray, "r sets"]:
-    """The rows of each set as a column, counted from 1 and filled up with 0."""
-    width = max((len(some) for some in sets), default=0)
-    result = np.zeros((width, len(sets)), dtype=np.int32)
-    for k, some in enumerate(sets):
-        result[: len(some), k] = np.array(some, dtype=np.int32) + 1
     return result

@@ -97,7 +97,7 @@ class AbstractSubject(eqx.Module):
 
 class SystemSubject(AbstractSubject):
     """A system that no model describes: its arrays by the way to them (`gravity`,
-    `mass_function.length`), and its state."""
+    `body_groups.0.inertia.mass_function.length.0`), and its state."""
 
     system: AbstractSystem
     start: State

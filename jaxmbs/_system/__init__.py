@@ -1,10 +1,6 @@
 from ._doors import refuse_internal as refuse_internal, takes_state as takes_state
 from ._equations import Equations as Equations, Evaluation as Evaluation
-from ._generalized import (
-    GeneralizedSystem as GeneralizedSystem,
-    PositionConstraint as PositionConstraint,
-    VelocityConstraint as VelocityConstraint,
-)
+from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._model import Model as Model
 from ._multibody import MultibodySystem as MultibodySystem
 from ._states import is_state as is_state, LARGEST as LARGEST

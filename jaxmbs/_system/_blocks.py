@@ -91,8 +91,9 @@ def blocks_of(
 
 
 def is_posed(group: ConstraintGroup) -> bool:
-    """Do the velocities of all bodies of the group tell how frames on them move?"""
-    return all(marker.coordinates.posed for marker in group.markers)
+    """Do the velocities of all bodies of the group tell how its frames on them move? It has none
+    on a body whose coordinates themselves are meant."""
+    return all(marker.coordinates.posed or not marker.located for marker in group.markers)
 
 
 def combined(

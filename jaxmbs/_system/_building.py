@@ -1,6 +1,6 @@
 """From named parts in their reference configuration to stacked groups and index maps."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -50,10 +50,20 @@ from ._groups import (
     group_by,
     stack,
 )
-from ._structure import BodyInfo, ColumnInfo, ConstraintInfo, RowInfo, Structure
-
-
-GROUND = "ground"
+from ._slots import (
+    body_infos,
+    coordinate_infos,
+    GROUND,
+    names_of,
+    quaternions_of,
+    Slot,
+    slot_indices,
+    slots_of,
+    state_infos,
+    states_of,
+    velocity_infos,
+)
+from ._structure import ConstraintInfo, RowInfo, Structure
 
 
 class Built(NamedTuple):
@@ -69,14 +79,6 @@ class Built(NamedTuple):
     initial_v: Float[Array, " nv"]
     structure: Structure
     indices: Indices
-
-
-class _Slot(NamedTuple):
-    """Where a body's numbers stand in the ground-extended state."""
-
-    body: int
-    q: np.ndarray
-    v: np.ndarray
 
 
 class _Driven(NamedTuple):
@@ -115,7 +117,7 @@ def build(
     drivers = _checks.parts(drivers, Driver, "drivers")
     forces = _checks.parts(forces, AbstractForce, "forces")
     elements = _checks.parts(elements, AbstractElement, "elements")
-    _unique("body", (GROUND, *(b.name for b in bodies)))
+    _unique("body", (GROUND, *(name for body in bodies for name in names_of(body))))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
     _unique("element", [e.name for e in elements])
@@ -123,26 +125,26 @@ def build(
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
     dimension = _dimension(bodies, default)
-    slots = _slots(bodies, forces, dimension)
+    slots = slots_of(bodies, forces, dimension)
     between = _element_groups(bodies, elements, slots)
     place = _Placer(bodies, dimension)
     constraints = _constraints(bodies, joints, drivers, place)
     sites = _Sites(place, joints, constraints)
     infos, rows = _rows(constraints, slots)
     coordinates = (
-        *(info for b in bodies for info in _coordinate_infos(b)),
-        *(info for f in forces for info in _state_infos(f)),
+        *(info for b in bodies for info in coordinate_infos(b)),
+        *(info for f in forces for info in state_infos(f)),
     )
     _unique("coordinate", [info.name for info in coordinates])
     structure = Structure(
         constraints=infos,
         rows=rows,
-        bodies=tuple(_body_info(b, slots[b.name]) for b in bodies),
+        bodies=tuple(info for b in bodies for info in body_infos(b, slots[b.name])),
         coordinates=coordinates,
-        velocities=tuple(info for b in bodies for info in _velocity_infos(b)),
-        quaternions=_quaternions(bodies, slots),
+        velocities=tuple(info for b in bodies for info in velocity_infos(b)),
+        quaternions=quaternions_of(bodies, slots),
         internal=tuple(
-            place for f in forces if f.states() for place in slots[_states_of(f)].q.tolist()
+            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
         ),
     )
     groups = _constraint_groups(constraints, infos, slots)
@@ -166,6 +168,33 @@ def build(
         structure=structure,
         indices=indices,
     )
+
+
+def refuse_unknown_weight(
+    bodies: Sequence[AbstractBody],
+    elements: Sequence[AbstractElement],
+    gravity: Float[Array, " dim"],
+) -> None:
+    """Refuse bodies and elements that do not say how gravity acts on them, where there is or may be
+    any.
+
+    **Raises:** `ValueError`.
+    """
+    known = _checks.concrete(gravity)
+    if known is not None and not np.any(known):
+        return
+    by_name = {body.name: body for body in bodies}
+    inertias = [("body", body.name, body.inertia_properties()) for body in bodies] + [
+        ("element", e.name, e.inertia_properties([by_name[name] for name in e.bodies]))
+        for e in elements
+    ]
+    for what, name, inertia in inertias:
+        if not inertia.weighed:
+            raise ValueError(
+                f"{what} {_checks.shown(name)} does not say how gravity acts on it; give "
+                "first_moment=..., a function of q that returns the sum of mass times place (zero, "
+                "if its force holds the weight already)."
+            )
 
 
 class _Placer:
@@ -244,74 +273,6 @@ def _dimension(bodies: Sequence[AbstractBody], default: int) -> int:
     return dimensions.pop() if dimensions else default
 
 
-def _slots(
-    bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
-) -> dict[str, _Slot]:
-    slots, nq, nv = {}, 0, 0
-    for index, body in enumerate(bodies):
-        kind = body.inertia_properties().coordinates
-        own = _Slot(index, np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv))
-        slots |= {name: own for name in (body.name, *body.sites())}
-        nq, nv = nq + kind.nq, nv + kind.nv
-    for force in forces:
-        states = force.states()
-        if states is not None:
-            count = len(states.names)
-            slots[_states_of(force)] = _Slot(-1, np.arange(nq, nq + count), np.zeros(0, int))
-            nq += count
-    ground = PlanarPose() if dimension == 2 else SpatialPose()
-    slots[GROUND] = _Slot(-1, np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
-    return slots
-
-
-def _coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    kind = body.inertia_properties().coordinates
-    for name, quantity in zip(kind.names, kind.measures, strict=True):
-        yield ColumnInfo(f"{body.name}.{name}", quantity)
-
-
-def _states_of(force: AbstractForce) -> str:
-    """By what the states of a force stand among the slots; no body can be called so."""
-    return f".{force.name}"
-
-
-def _state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
-    states = force.states()
-    if states is not None:
-        for name, quantity in zip(states.names, states.quantities, strict=True):
-            yield ColumnInfo(f"{force.name}.{name}", quantity)
-
-
-def _velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    kind = body.inertia_properties().coordinates
-    for name, quantity in zip(kind.velocity_names, kind.quantities, strict=True):
-        yield ColumnInfo(f"{body.name}.{name}", quantity)
-
-
-def _body_info(body: AbstractBody, slot: _Slot) -> BodyInfo:
-    kind, columns = body.inertia_properties().coordinates, tuple(slot.v.tolist())
-    linear, angular = kind.frame
-    return BodyInfo(
-        body.name,
-        kind.posed,
-        columns,
-        columns[:linear],
-        columns[linear : linear + angular],
-        tuple(slot.q.tolist()),
-    )
-
-
-def _quaternions(
-    bodies: Sequence[AbstractBody], slots: dict[str, _Slot]
-) -> tuple[tuple[int, ...], ...]:
-    """Where in q each quaternion stands."""
-    return tuple(
-        tuple(slots[body.name].q[list(places)].tolist())
-        for body in bodies
-        for places in body.inertia_properties().coordinates.quaternions
-    )
-
-
 def _constraints(
     bodies: Sequence[AbstractBody],
     joints: Sequence[AbstractJoint],
@@ -373,7 +334,7 @@ def _own_coordinates(body: AbstractBody) -> _Driven:
 
 
 def _rows(
-    constraints: Sequence[_Constraint], slots: dict[str, _Slot]
+    constraints: Sequence[_Constraint], slots: dict[str, Slot]
 ) -> tuple[tuple[ConstraintInfo, ...], tuple[RowInfo, ...]]:
     infos: list[ConstraintInfo] = []
     rows: list[RowInfo] = []
@@ -385,33 +346,23 @@ def _rows(
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
             rows.append(RowInfo(name, kind, row.quantity))
-        moving = {slots[n].body: slots[n] for n in constraint.bodies if n != GROUND}
+        own_slots = [slots[name] for name in constraint.bodies if name != GROUND]
+        moving = {int(slot.v[0]): slot for slot in own_slots}.values()
         infos.append(
             ConstraintInfo(
                 constraint.name,
                 constraint.kind,
                 start,
                 len(rows),
-                tuple(moving),
-                tuple(int(c) for slot in moving.values() for c in slot.v),
+                tuple(info for slot in moving for info in slot.infos),
+                tuple(int(c) for slot in moving for c in slot.v),
             )
         )
     return tuple(infos), tuple(rows)
 
 
-def _slot_indices(
-    bodies: Sequence[tuple[str, ...]], slots: dict[str, _Slot]
-) -> dict[str, np.ndarray]:
-    """`q{k}` and `v{k}`: where the k-th body of each part of a group stands."""
-    indices = {}
-    for k in range(len(bodies[0])):
-        indices[f"q{k}"] = np.stack([slots[names[k]].q for names in bodies])
-        indices[f"v{k}"] = np.stack([slots[names[k]].v for names in bodies])
-    return indices
-
-
 def _body_groups(
-    bodies: Sequence[AbstractBody], elements: Sequence[ElementGroup], slots: dict[str, _Slot]
+    bodies: Sequence[AbstractBody], elements: Sequence[ElementGroup], slots: dict[str, Slot]
 ) -> tuple[BodyGroup, ...]:
     coupled = {int(c) for e in elements if not e.inertia.massless for c in e.indices["v"].flat}
     inertias = [body.inertia_properties() for body in bodies]
@@ -433,7 +384,7 @@ def _body_groups(
 
 
 def _element_groups(
-    bodies: Sequence[AbstractBody], elements: Sequence[AbstractElement], slots: dict[str, _Slot]
+    bodies: Sequence[AbstractBody], elements: Sequence[AbstractElement], slots: dict[str, Slot]
 ) -> tuple[ElementGroup, ...]:
     by_name = {body.name: body for body in bodies}
     for element in elements:
@@ -446,7 +397,7 @@ def _element_groups(
     inertias = [e.inertia_properties([by_name[name] for name in e.bodies]) for e in elements]
     groups = []
     for members in group_by(inertias):
-        own = _slot_indices([elements[i].bodies for i in members], slots)
+        own = slot_indices([elements[i].bodies for i in members], slots)
         count = len(elements[members[0]].bodies)
         both = {x: np.concatenate([own[f"{x}{k}"] for k in range(count)], axis=1) for x in "qv"}
         inertia = stack([inertias[i] for i in members])
@@ -457,7 +408,7 @@ def _element_groups(
 def _constraint_groups(
     constraints: Sequence[_Constraint],
     infos: Sequence[ConstraintInfo],
-    slots: dict[str, _Slot],
+    slots: dict[str, Slot],
 ) -> tuple[ConstraintGroup, ...]:
     groups = []
     for members in group_by([(c.joint, c.primitives, c.markers) for c in constraints]):
@@ -472,7 +423,7 @@ def _constraint_groups(
             row=np.array([infos[i].start for i in members]),
             order=np.argsort(np.array(sorted_rows, dtype=int)),
             located=np.array(located),
-            **_slot_indices([c.bodies for c in own], slots),
+            **slot_indices([c.bodies for c in own], slots),
         )
         groups.append(
             ConstraintGroup(
@@ -509,7 +460,7 @@ class _Sites:
         if states is None:
             return load, markers, bodies
         own = CoordinateMarker(FlatCoordinates(states.names, states.quantities), moving=False)
-        return load, (*markers, own), (*bodies, _states_of(force))
+        return load, (*markers, own), (*bodies, states_of(force))
 
     def _acting(
         self, force: AbstractForce
@@ -543,21 +494,21 @@ def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -
 
 
 def _force_groups(
-    forces: Sequence[AbstractForce], slots: dict[str, _Slot], sites: _Sites
+    forces: Sequence[AbstractForce], slots: dict[str, Slot], sites: _Sites
 ) -> tuple[ForceGroup, ...]:
     acting = [force for force in forces if not isinstance(force, AbstractJointFriction)]
     parts = [_of_force(force, sites.load, force) for force in acting]
     groups = []
     for members in group_by([(load, markers) for load, markers, _ in parts]):
         load, markers = stack([parts[i][:2] for i in members])
-        indices = Indices(**_slot_indices([parts[i][2] for i in members], slots))
+        indices = Indices(**slot_indices([parts[i][2] for i in members], slots))
         groups.append(ForceGroup(load, markers, indices))
     return tuple(groups)
 
 
 def _friction_groups(
     forces: Sequence[AbstractForce],
-    slots: dict[str, _Slot],
+    slots: dict[str, Slot],
     sites: _Sites,
     infos: Sequence[ConstraintInfo],
 ) -> tuple[FrictionGroup, ...]:
@@ -573,7 +524,7 @@ def _friction_groups(
         own = [parts[i][1] for i in members]
         indices = Indices(
             rows=np.stack([rows[constraint.name] for constraint in own]),
-            **_slot_indices([constraint.bodies for constraint in own], slots),
+            **slot_indices([constraint.bodies for constraint in own], slots),
         )
         names = tuple(constraint.name for constraint in own)
         law, primitives, markers = stack([parts[i][0] for i in members])

@@ -29,7 +29,7 @@ from ._blocks import (
     pattern_of,
     Scales,
 )
-from ._building import build, Built, GROUND
+from ._building import build, Built, refuse_unknown_weight
 from ._equations import Equations, Evaluation
 from ._groups import (
     BodyGroup,
@@ -44,6 +44,7 @@ from ._loads import generalized_friction, generalized_loads, state_rates, stored
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
 from ._released import released_group, row_count
+from ._slots import GROUND
 from ._states import state_method
 from ._structure import Structure
 from .base import AbstractSystem, ReleaseOption
@@ -60,6 +61,8 @@ class MultibodySystem(AbstractSystem):
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
     - `gravity`: m/s^2, world; default none.
+    - `length`: the characteristic length (m) that makes lengths and angles comparable; default
+      that of `characteristic_length`.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
     joints, drivers and forces), stacked by kind; new values never recompile.
@@ -73,6 +76,7 @@ class MultibodySystem(AbstractSystem):
     force_groups: tuple[ForceGroup, ...]
     friction_groups: tuple[FrictionGroup, ...]
     gravity: Float[Array, " dim"] = eqx.field(converter=GRAVITY)
+    length: Scalar | None
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure = eqx.field(static=True)
@@ -88,6 +92,7 @@ class MultibodySystem(AbstractSystem):
         *,
         elements: Sequence[AbstractElement] = (),
         gravity: Numbers | None = None,
+        length: Numbers | None = None,
     ):
         planar = gravity is not None and _checks.shape_of(gravity) == (2,)
         built: Built = build(bodies, joints, drivers, forces, elements, 2 if planar else 3)
@@ -100,7 +105,8 @@ class MultibodySystem(AbstractSystem):
         self.friction_groups = built.friction_groups
         self.gravity = _checks.real(field, (dimension,), "gravity")
         if gravity is not None:
-            _refuse_unknown_weight(bodies, elements, self.gravity)
+            refuse_unknown_weight(bodies, elements, self.gravity)
+        self.length = None if length is None else _checks.positive(length, "length")
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
@@ -447,8 +453,10 @@ class MultibodySystem(AbstractSystem):
         return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *knots]))
 
     def characteristic_length(self) -> Scalar:
-        """Root mean square distance from a joint's point to the centre of mass of each moving
-        body it acts on; 1 m if there is none or it is zero."""
+        """The one that was given, or the root mean square distance from a joint's point to the
+        centre of mass of each moving body it acts on; 1 m if there is none or it is zero."""
+        if self.length is not None:
+            return lax.stop_gradient(self.length)
         squares, count = jnp.asarray(0.0), 0.0
         counted = [group for group in self.constraint_groups if group.indices["located"].any()]
         groups = stop_gradient(counted)
@@ -514,28 +522,6 @@ class MultibodySystem(AbstractSystem):
 
 def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
-
-
-def _refuse_unknown_weight(
-    bodies: Sequence[AbstractBody],
-    elements: Sequence[AbstractElement],
-    gravity: Float[Array, " dim"],
-) -> None:
-    known = _checks.concrete(gravity)
-    if known is not None and not np.any(known):
-        return
-    by_name = {body.name: body for body in bodies}
-    inertias = [("body", body.name, body.inertia_properties()) for body in bodies] + [
-        ("element", e.name, e.inertia_properties([by_name[name] for name in e.bodies]))
-        for e in elements
-    ]
-    for what, name, inertia in inertias:
-        if not inertia.weighed:
-            raise ValueError(
-                f"{what} {_checks.shown(name)} does not say how gravity acts on it; give "
-                "first_moment=..., a function of q that returns the sum of mass times place (zero, "
-                "if its force holds the weight already)."
-            )
 
 
 def _add_blocks(
