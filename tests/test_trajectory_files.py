@@ -289,6 +289,20 @@ def test_a_table_needs_bodies(free: Trajectory, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_needs_coordinates_that_bodies_call(tmp_path: Path):
+    """Those of bodies that a system in generalized coordinates names have names of their own."""
+    system = GeneralizedSystem(
+        ["x", "turn"],
+        mass_matrix=lambda q: jnp.eye(2),
+        force=lambda q, v, t: -q,
+        constraints={},
+        bodies={"bead": (["x"], ["turn"])},
+    )
+    found = moved(system, jnp.zeros(2), np.random.default_rng(2))
+    with pytest.raises(ModelError, match=r"save it as \.npz"):
+        save_trajectory(found, tmp_path / "bead.csv")
+
+
 @pytest.mark.parametrize("name", ["door.txt", "door"])
 def test_other_endings_are_refused(name: str, trajectory: Trajectory, tmp_path: Path):
     with pytest.raises(ModelError, match=r"ends in \.npz, \.csv, \.nc or \.zarr"):

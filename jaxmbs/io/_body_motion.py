@@ -21,9 +21,17 @@ class BodyMotion(NamedTuple):
 
 
 def has_bodies(system: AbstractSystem) -> bool:
-    """Are the coordinates of the system poses of bodies? Those of a system in generalized
-    coordinates are not, even where it names bodies."""
-    return isinstance(system, MultibodySystem) and bool(system.structure.bodies)
+    """Is each coordinate of the system, save states of forces, called by a body? Those of a system
+    in generalized coordinates are not, even where it names bodies."""
+    structure = system.structure
+    called = [
+        place
+        for body in structure.bodies
+        for place in body.coordinates
+        if word_of(body, structure.coordinates[place].name) != structure.coordinates[place].name
+    ]
+    every = np.all(structure.is_internal | np.isin(np.arange(structure.nq), called))
+    return isinstance(system, MultibodySystem) and bool(every)
 
 
 def body_motions(
