@@ -101,6 +101,10 @@ class RESULTS(Enumeration):
         "The configuration is not closed, so that its verdicts need not be those of the mechanism. "
         "Assemble it first, and give the time at which its drivers stand so."
     )
+    states_not_determined = (
+        "A state of a force may have any value in equilibrium, as no force and no rate depends on "
+        "it there. Leave it out, or give it a gain other than zero."
+    )
     times_not_in_order = (
         "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "
         "them, from start to end."

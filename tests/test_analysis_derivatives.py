@@ -122,7 +122,7 @@ class TestSmallMotions:
 
         def answer(s):
             there, state, heavy = at(s)
-            values, shapes = sorted_eigenvalues(state)
+            values, shapes = sorted_eigenvalues(state, np.ones(3))
             other = apart(values)
             modes = normalised(there @ shapes[:3], heavy)[:, other]
             return np.concatenate([[np.mean(values[~other])], values[other], modes.ravel()])
@@ -130,8 +130,8 @@ class TestSmallMotions:
         ends = zip(*(at(n * 1e-4) for n in NODES), strict=True)
         change = [jnp.asarray(difference(x, 1e-4)) for x in ends]
         here = SmallMotions(*map(jnp.asarray, at(0.0)))
-        slopes, modes = map(np.asarray, changes_of_modes(here, SmallMotions(*change)))
-        other = apart(sorted_eigenvalues(at(0.0)[1])[0])
+        slopes, modes = map(np.asarray, changes_of_modes(here, SmallMotions(*change), np.ones(3)))
+        other = apart(sorted_eigenvalues(at(0.0)[1], np.ones(3))[0])
         assert np.sum(other) == 3
         assert np.isfinite(modes).all()
         np.testing.assert_array_equal(slopes[~other][0], slopes[~other][1])

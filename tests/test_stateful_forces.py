@@ -215,9 +215,6 @@ def test_a_sweep_that_holds_a_coordinate():
 
 REFUSED = {
     "kinematics": lambda s: jm.kinematics(s, s.reference_q, np.linspace(0.0, 1.0, 3)),
-    "equilibrium": lambda s: jm.equilibrium(s, s.reference_q),
-    "linearise": lambda s: jm.linearise(s, s.reference_q, s.initial_v, 0.0),
-    "floquet": lambda s: jm.floquet(s, s.reference_q, s.initial_v, 1.0),
 }
 
 
@@ -238,3 +235,44 @@ def test_wrong_rates_are_refused():
     system = jm.MultibodySystem((disk,), forces=(force,))
     with pytest.raises(ValueError, match=r"rates must return an array of shape \[1\].*got \[2\]"):
         system.flow(system.reference_q, system.initial_v, 0.0)
+
+
+def controlled_run(gain, end, **keys):
+    system = driven(integral=gain)
+    q, v = system.reference_q, system.initial_v
+    keys = {"rtol": 1e-10, "atol": 1e-10, "monitor": False, "throw": False, **keys}
+    return jm.simulate(system, q, v, end, **keys)
+
+
+def test_events_in_a_batch_of_gains():
+    """Where the speed of the motor comes to a value, the closed form has it there."""
+
+    def reached(system, q, v, t):
+        return v[2] - 2.0
+
+    @jax.jit
+    @jax.vmap
+    def stopped(gain):
+        found = controlled_run(gain, 2.0, events=[jm.StopWhen(reached)])
+        return found.times[-1], found.q[-1, 3]
+
+    gains = jnp.array([3.0, 4.0, 6.0])
+    for gain, time, integral in zip(gains, *stopped(gains), strict=True):
+        _, speed, expected = exact(float(time), integral=float(gain))
+        np.testing.assert_allclose(speed, 2.0, atol=1e-7)
+        np.testing.assert_allclose(integral, expected, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_reverse_mode_in_a_batch_of_gains():
+    """The integral after half a second, against differences of the closed form."""
+
+    @jax.jit
+    @jax.grad
+    def slopes(gains):
+        return jnp.sum(jax.vmap(lambda gain: controlled_run(gain, 0.5).q[-1, 3])(gains))
+
+    gains = jnp.array([3.0, 4.0, 6.0])
+    for gain, slope in zip(gains, slopes(gains), strict=True):
+        ends = [exact(0.5, integral=float(gain) + step)[2] for step in (1e-3, -1e-3)]
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-3, rtol=1e-5)

@@ -11,6 +11,11 @@ P V s^+ V^T r, which takes |K| = V s V^T in the place of K, is the same next to 
 equilibrium and goes with the force elsewhere (Dauphin et al. 2014), so it comes first.
 One decomposition serves both. Where K vanishes along a force the step is as long as is allowed.
 
+States s of forces are unknowns beside dq, with their rates g(q, 0, s, t) = 0 as equations beside
+r = 0. What brings a state to rest is no force, so there are no signs to go by: all steps are
+Newton's own then. Columns and rows of states are of the size of the stiffness, so that the rank of
+all does not depend on their units.
+
 None of this has a derivative; a last Newton step with K^+ held constant has that of the implicit
 function theorem.
 """
@@ -32,7 +37,15 @@ from .._linalg import KKTSystem, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, Equations, is_state, refuse_internal, takes_state
+from .._system import AbstractSystem, Equations, is_state, takes_state
+from ._force_states import (
+    beside_states,
+    displaced,
+    identity,
+    said_to_change,
+    state_rates,
+    state_scale,
+)
 from ._mobility import movers
 from ._projection import project_position
 
@@ -47,6 +60,9 @@ _LONGEST = 0.6
 
 # Stiffness below this, relative to the largest, is none; so are forces, relative to all.
 _SOFT = 1e-10
+
+# Rates of states, of what counts as one of them a second, that stand still.
+_STANDING = 1e-9
 
 
 class Equilibrium(eqx.Module):
@@ -93,7 +109,9 @@ def equilibrium(
     """A configuration in which the system stays at rest, drivers held as they are at time t.
 
     Goes from q with the forces, so that a stable equilibrium is found unless q is next to an
-    unstable one; the stiffness of `linearise` tells. Where equilibria are not isolated (a
+    unstable one; the stiffness of `linearise` tells. States of forces (a controller's integral) are
+    found with it, such that they do not change, from those of q; it is found by Newton's steps
+    then, stable or not. Where equilibria are not isolated (a
     mobility without stiffness) the one found depends on q. Friction at rest is none. `reactions()`
     of the result gives the physical wrenches with their verdicts.
     Differentiable, forward and reverse, in t and every array of the system at an isolated
@@ -104,43 +122,51 @@ def equilibrium(
 
     **Returns:** an `Equilibrium`.
 
-    **Raises:** `RuntimeError` if none is found, with a body that the forces still move, or the
-    joint that does not close. Under `jit` or `vmap` without those names, by a callback with
-    which JAX neither keeps nor exports a program; with `throw=False` the `result` says so
-    instead.
+    **Raises:** `RuntimeError` if none is found, with a body that the forces still move, the
+    joint that does not close, or the force's state that still changes or may have any value. Under
+    `jit` or `vmap` without those names, by a callback with which JAX neither keeps nor exports a
+    program; with `throw=False` the `result` says so instead.
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
-    refuse_internal(system.structure, "equilibrium", "simulate until the motion rests")
-    found, way = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
+    found, last = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful
         if isinstance(failed, Tracer):
             return eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
         if bool(failed):
-            raise RuntimeError(_explanation(system, found, way, t))
+            raise RuntimeError(_explanation(system, found, last, t))
     return found
+
+
+class _Last(NamedTuple):
+    """Of a search: its last step, and the states that nothing depends on (see `_Iterate`)."""
+
+    way: Float[Array, " steps"]
+    undetermined: Float[Array, " states"] | None
 
 
 class _Iterate(NamedTuple):
     """`way`: the last step, `power`: the work of the forces along it when it was made,
-    `compliance`: P K^+ P^T, `steps`: how many."""
+    `compliance`: P K^+ P^T, `steps`: how many, `undetermined`: how much of each state (0 to 1) is
+    in changes of states that nothing depends on."""
 
     q: Float[Array, " nq"]
-    way: Float[Array, " nv"]
+    way: Float[Array, " steps"]
     power: Scalar
     radius: Scalar
-    compliance: Float[Array, "nv nv"]
+    compliance: Float[Array, "steps steps"]
     steps: IntScalar
     settled: BoolScalar
     met: BoolScalar
+    undetermined: Float[Array, " states"] | None
 
 
 @eqx.filter_jit
 def _equilibrium(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
-) -> tuple[Equilibrium, Float[Array, " nv"]]:
-    """And the way in which it would move on."""
+) -> tuple[Equilibrium, _Last]:
+    """And how the search for it ended: the way in which it would move on."""
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     # Beside other states what is none would be searched from as well, and end in an error there.
     valid = is_state(system.structure, q, rest, t)
@@ -150,12 +176,15 @@ def _equilibrium(
     # Of a search that failed a step means nothing. It is tangential and small: no need to project.
     held = _HeldMultipliers(*stop_gradient((system, near, t))).multipliers
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t, held), 0.0)
-    settled = system.retract(near, step)
+    settled = displaced(system, near, step)
     descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
     loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
     left = force - descriptor.apply_CT(loads.multipliers)
     result = RESULTS.where(last.settled, RESULTS.successful, RESULTS.too_many_steps)
+    if last.undetermined is not None:
+        known = jnp.all(last.undetermined <= 0)
+        result = RESULTS.where(known, result, RESULTS.states_not_determined)
     result = RESULTS.where(met, result, RESULTS.assembly_did_not_close)
     finite = jnp.all(jnp.isfinite(settled)) & jnp.all(jnp.isfinite(loads.multipliers))
     finite = finite & jnp.all(jnp.isfinite(left))
@@ -164,31 +193,33 @@ def _equilibrium(
     settled, multipliers, left = (
         jnp.where(valid, x, jnp.nan) for x in (settled, loads.multipliers, left)
     )
-    return Equilibrium(settled, t, multipliers, left, result, system), last.way
+    found = Equilibrium(settled, t, multipliers, left, result, system)
+    return found, _Last(last.way, last.undetermined)
 
 
 def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int) -> _Iterate:
-    nv = system.structure.nv
-    way = jnp.zeros((nv,), q.dtype)
+    nv, states = system.structure.nv, system.structure.internal.size
+    way = jnp.zeros((nv + states,), q.dtype)
     start = _Iterate(
         q,
         way,
         jnp.zeros((), q.dtype),
         jnp.asarray(_RADIUS, q.dtype),
-        jnp.zeros((nv, nv), q.dtype),
+        jnp.zeros((nv + states,) * 2, q.dtype),
         jnp.asarray(0),
         jnp.asarray(False),
         jnp.asarray(True),
+        jnp.zeros((states,), q.dtype) if states else None,
     )
 
     def going(x: _Iterate) -> BoolScalar:
         # From what is not finite no step leads back.
-        force = system.force(x.q, jnp.zeros_like(x.way), t)
+        force = system.force(x.q, jnp.zeros((nv,), q.dtype), t)
         finite = jnp.all(jnp.isfinite(x.q)) & jnp.all(jnp.isfinite(force))
         return ~x.settled & x.met & finite & (x.steps < max_steps)
 
     def move(x: _Iterate) -> _Iterate:
-        return _moved(system, t, x, x.steps >= max_steps // 2)
+        return _moved(system, t, x, x.steps >= (0 if states else max_steps // 2))
 
     return lax.while_loop(going, move, start)
 
@@ -196,18 +227,26 @@ def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps
 def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) -> _Iterate:
     """Onto the constraints, and one step along them; `plain`: Newton's own, for forces that are
     no gradient."""
-    unit = system.column_scale()
+    unit, structure = system.column_scale(), system.structure
+    nv, states = structure.nv, structure.internal.size
     rest = jnp.zeros_like(x.way)
     q, met = project_position(system, x.q, t, motion_solver())
     held = _HeldMultipliers(system, q, t)
     tangent = jax.vmap(held.tangential, out_axes=1)(jnp.diag(unit))
+    onto = beside_states(tangent, identity(structure))
 
-    def after(step: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        force = _unbalanced(system, system.retract(q, tangent @ step), t, held.multipliers)
+    def after(step: Float[Array, " steps"]) -> tuple[Array, Array]:
+        force = _unbalanced(system, displaced(system, q, onto @ step), t, held.multipliers)
         return force, force
 
     slope, unbalanced = jax.jacfwd(after, has_aux=True)(rest)
-    force, stiffness = tangent.T @ unbalanced, -tangent.T @ slope
+    back, undetermined, sizes = onto.T, None, None
+    if states:
+        sizes = _StateSizes(back @ slope, nv)
+        columns, back = sizes.columns[None], sizes.rows[:, None] * back
+        onto, slope = onto * columns, slope * columns
+        undetermined = sizes.undetermined(back @ slope)
+    force, stiffness = back @ unbalanced, -back @ slope
     left, values, right = jnp.linalg.svd(stiffness)
     stiff = values > _SOFT * jnp.max(values)
     inverse = jnp.where(stiff, 1 / jnp.where(stiff, values, 1.0), 0.0)
@@ -215,24 +254,80 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     step = right.T @ (inverse * (side.T @ force))
     # What no stiffness resists.
     loose = force - right.T @ (stiff * (right @ force))
-    all_forces = jnp.linalg.norm(unit * system.force(q, rest, t))
+    all_forces = jnp.linalg.norm(unit * system.force(q, rest[:nv], t))
+    if states:
+        loose, all_forces = loose.at[nv:].set(0.0), all_forces + jnp.linalg.norm(force)
     size = jnp.linalg.norm(loose)
     pushed = size > _SOFT * all_forces
     step = step + jnp.where(pushed, loose / jnp.where(pushed, size, 1.0) * _LONGEST, 0.0)
-    way = tangent @ step
+    way = onto @ step
 
+    length = jnp.max(jnp.abs(way[:nv] / unit))
+    settled = jnp.isfinite(length) & (length <= _SETTLED)
+    if sizes is None:
+        radius = _next_radius(x, unbalanced, unit)
+    else:
+        radius, values = jnp.asarray(_LONGEST, q.dtype), _state_sizes(system, q)
+        settled = settled & jnp.all(jnp.abs(way[nv:]) <= _SETTLED * values)
+        # Rates that no step changes.
+        rates = sizes.unscaled(force - left @ (stiff * (left.T @ force)))
+        settled = settled & jnp.all(jnp.abs(rates) <= _SETTLED * (values + sizes.reach))
+    way = way * jnp.minimum(1.0, radius / jnp.where(length > 0, length, 1.0))
+    q = displaced(system, q, way)
+    compliance = onto @ right.T @ (inverse[:, None] * left.T) @ back
+    power, steps = unbalanced @ way, x.steps + 1
+    return _Iterate(q, way, power, radius, compliance, steps, settled, met, undetermined)
+
+
+def _next_radius(x: _Iterate, unbalanced: Float[Array, " nv"], unit: Float[Array, " nv"]) -> Scalar:
+    """How long the next step may be."""
     # Forces that turn round along the last step: it was too long.
     overshot = x.way @ unbalanced < -0.5 * x.power
     last = jnp.max(jnp.abs(x.way / unit))
     radius = jnp.where(overshot, last / 2, jnp.minimum(2 * x.radius, _LONGEST))
-    radius = jnp.where(x.steps > 0, radius, x.radius)
-    length = jnp.max(jnp.abs(way / unit))
-    way = way * jnp.minimum(1.0, radius / jnp.where(length > 0, length, 1.0))
-    settled = jnp.isfinite(length) & (length <= _SETTLED)
-    q = system.retract(q, way)
-    compliance = tangent @ right.T @ (inverse[:, None] * left.T) @ tangent.T
-    steps = x.steps + 1
-    return _Iterate(q, way, unbalanced @ way, radius, compliance, steps, settled, met)
+    return jnp.where(x.steps > 0, radius, x.radius)
+
+
+class _StateSizes(eqx.Module):
+    """What makes the rows and columns of states as large as the stiffness, `size`: factors of all
+    `rows` and `columns`, 1 for those of displacements. `reach`: how far a step of one changes the
+    rate of each state at most."""
+
+    rows: Float[Array, " steps"]
+    columns: Float[Array, " steps"]
+    reach: Float[Array, " states"]
+    size: Scalar
+    nv: int = eqx.field(static=True)
+
+    def __init__(self, stiffness: Float[Array, "steps steps"], nv: int):
+        entries = jnp.abs(stiffness)
+        size = jnp.max(entries[:nv, :nv])
+        self.size, self.nv = jnp.where(size > 0, size, 1.0), nv
+        self.rows, self.reach = (
+            self._factors(jnp.max(entries, axis=1)),
+            jnp.max(entries[nv:], axis=1),
+        )
+        self.columns = self._factors(jnp.max(self.rows[:, None] * entries, axis=0))
+
+    def _factors(self, largest: Float[Array, " steps"]) -> Float[Array, " steps"]:
+        known = (jnp.arange(len(largest)) >= self.nv) & (largest > 0)
+        return jnp.where(known, self.size / jnp.where(known, largest, 1.0), 1.0)
+
+    def unscaled(self, force: Float[Array, " steps"]) -> Float[Array, " states"]:
+        """Rates of states, from the vector with these factors."""
+        return force[self.nv :] / self.rows[self.nv :]
+
+    def undetermined(self, stiffness: Float[Array, "steps steps"]) -> Float[Array, " states"]:
+        """`_Iterate.undetermined`, of the matrix with these factors."""
+        _, values, right = jnp.linalg.svd(stiffness[:, self.nv :], full_matrices=False)
+        return jnp.linalg.norm((values <= _SOFT * self.size)[:, None] * right, axis=0)
+
+
+def _state_sizes(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
+    """Of the states at q: at least what counts as one."""
+    structure = system.structure
+    one = state_scale(structure, system.characteristic_length())
+    return jnp.maximum(one, jnp.abs(q[structure.internal]))
 
 
 class _HeldMultipliers(eqx.Module):
@@ -259,17 +354,19 @@ def _unbalanced(
     q: Float[Array, " nq"],
     t: Scalar,
     multipliers: Float[Array, " rows"],
-) -> Float[Array, " nv"]:
+) -> Float[Array, " steps"]:
     """F - C^T lambda, which is r where these are the multipliers. They may be those of q0 next to
-    q: what P^T leaves of its change is what it leaves of that of r, as C P = 0 at q0."""
+    q: what P^T leaves of its change is what it leaves of that of r, as C P = 0 at q0. And the rates
+    of states."""
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     pulled = system.descriptor(q, rest, t).apply_CT(multipliers)
-    return system.force(q, rest, t) - pulled
+    left = system.force(q, rest, t) - pulled
+    if not system.structure.internal.size:
+        return left
+    return jnp.concatenate([left, state_rates(system, q, rest, t)])
 
 
-def _explanation(
-    system: AbstractSystem, found: Equilibrium, way: Float[Array, " nv"], t: RealScalarLike
-) -> str:
+def _explanation(system: AbstractSystem, found: Equilibrium, last: _Last, t: RealScalarLike) -> str:
     if bool(found.result == RESULTS.state_not_finite):
         return f"No equilibrium was found: {RESULTS[found.result]}"
     residual = system.scaled_residual(found.q, t)
@@ -279,9 +376,40 @@ def _explanation(
             f"The mechanism does not close at time {float(jnp.asarray(t)):g} s: {name!r} stays "
             f"open by {amount:.3g} {unit}; assemble it first."
         )
+    unsettled = _explained_state(system, found, last, t)
+    if unsettled:
+        return unsettled
     length = float(system.characteristic_length())
-    name = movers(jax.device_get(way)[:, None], system.structure, length)[0]
+    way = jax.device_get(last.way)[: system.structure.nv]
+    name = movers(way[:, None], system.structure, length)[0]
     return (
         f"No equilibrium was found: the forces still move {name}. There may be none (a "
         "mobility with a constant force and no stiffness), or start closer, or raise max_steps."
+    )
+
+
+def _explained_state(
+    system: AbstractSystem, found: Equilibrium, last: _Last, t: RealScalarLike
+) -> str:
+    """Of a state of a force without equilibrium, if there is one."""
+    structure = system.structure
+    if last.undetermined is None:
+        return ""
+    if bool(found.result == RESULTS.states_not_determined):
+        which = structure.internal[int(jnp.argmax(last.undetermined))]
+        return (
+            f"No equilibrium was found: the state {structure.coordinates[which].name!r} of a force "
+            "may have any value, alone or with other states, as no force and no rate depends on it "
+            "there; leave it out, or give it a gain other than zero."
+        )
+    rest = jnp.zeros((structure.nv,), found.q.dtype)
+    rates = state_rates(system, found.q, rest, jnp.asarray(t, found.q.dtype))
+    sizes = jnp.abs(rates) / _state_sizes(system, found.q)
+    worst = int(jnp.argmax(sizes))
+    if not float(sizes[worst]) > _STANDING:
+        return ""
+    return (
+        f"No equilibrium was found: {said_to_change(structure, worst, float(rates[worst]))}. There "
+        "may be none (an integral of what cannot be zero at rest), or start closer, or raise "
+        "max_steps."
     )

@@ -9,6 +9,9 @@ Displacements along the velocities, d = Y z of the configuration and e = dv of t
 d/dt (d, e) = L (d, e). Measured in axes that turn with Omega and not with the bodies, they change
 by K d and K e less, K = B^T X(Omega) B - B^T dB/dt, where B takes velocities to axes that never
 turn (`world_axes`) and X is `turning`: d/dt (z, w) = A (z, w), A that of L - K.
+
+States s of forces stand behind z, as they do in q, (z, s, w): they belong to no axes, and their
+rates are those of `flow`.
 """
 
 from typing import NamedTuple
@@ -22,6 +25,7 @@ from .._custom_types import Scalar
 from .._formulations import MinimumNorm
 from .._linalg import AbstractKKTMatrices, correction, motion_solver
 from .._system import AbstractSystem
+from ._force_states import beside_states, displaced, identity
 from ._friction import solve_stage
 from ._watched import motion_only
 
@@ -88,49 +92,64 @@ def first_order(
     axes: TurningAxes,
 ) -> FirstOrder:
     """At one state, with its bases Y and Z."""
-    p, k = position.shape[1], velocity.shape[1]
+    states = system.structure.internal
+    p, n = position.shape[1], position.shape[1] + states.size + velocity.shape[1]
     formulation = motion_only(MinimumNorm(), system)
     descriptor = system.descriptor(q, v, t)
 
     def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array, Array], Array]:
-        step = position @ x[:p]
-        there, speed = displaced_state(system, descriptor, (q, v, t), step, velocity @ x[p:])
+        step, there, speed = displaced_state(system, descriptor, (q, v, t), (position, velocity), x)
         found = solve_stage(system, formulation, there, speed, t)
         # The motion goes on, and the displaced state would stay beside it if it moved so.
-        beside = jax.jvp(lambda y: system.retract(y, step), (q,), (system.rate(q, v),))[1]
-        relative = system.rate(there, speed) - beside
+        beside = jax.jvp(lambda y: displaced(system, y, step), (q,), (system.rate(q, v),))[1]
+        relative = system.flow(there, speed, t) - beside
         return (relative, speed, found.acceleration), found.acceleration
 
-    origin = jnp.zeros((p + k,), q.dtype)
+    origin = jnp.zeros((n,), q.dtype)
     (moved, changed, slope), acceleration = jax.jacfwd(flow, has_aux=True)(origin)
     displacement = along_velocities(system, q, moved)
     world, spinning = jax.jvp(system.world_axes, (q,), (system.rate(q, v),))
     normal, right = _rate_equations(system, world @ v, world @ acceleration)
     rate = axes.rate(normal, right, world @ v)
     turning = world.T @ (system.turning(rate) @ world - spinning)
-    displacement -= turning @ jnp.pad(position, ((0, 0), (0, k)))
+    displacement -= turning @ jnp.pad(position, ((0, 0), (0, n - p)))
     slope -= turning @ changed
     mass = system.mass_matrix(q, t)
-    state = jnp.concatenate([position.T @ mass @ displacement, velocity.T @ mass @ slope])
+    parts = [position.T @ mass @ displacement, velocity.T @ mass @ slope]
+    if states.size:
+        parts.insert(1, moved[states])
+    state = jnp.concatenate(parts)
     free = descriptor.inverse_mass(system.force(q, v, t))
     unsteady = acceleration - turning @ v
     return FirstOrder(state, rate, unsteady, normal, right, free, acceleration)
+
+
+class Displaced(NamedTuple):
+    """A state next to another, and the step that leads to its q."""
+
+    step: Float[Array, " steps"]
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
 
 
 def displaced_state(
     system: AbstractSystem,
     descriptor: AbstractKKTMatrices,
     state: tuple[Float[Array, " nq"], Float[Array, " nv"], Scalar],
-    step: Float[Array, " nv"],
-    change: Float[Array, " nv"],
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The state next to (q, v, t) by displacements in the null spaces, on the constraints to first
-    order: the configuration stays there by itself, the velocity does not. What takes it back may
-    be that of the state itself, whose `descriptor` is given, as nothing is left over there."""
+    bases: tuple[Float[Array, "nv p"], Float[Array, "nv k"]],
+    x: Float[Array, " n"],
+) -> Displaced:
+    """The state next to (q, v, t) by x in the null spaces, (z, w) or (z, s, w), on the constraints
+    to first order: the configuration stays there by itself, the velocity does not. What takes it
+    back may be that of the state itself, whose `descriptor` is given, as nothing is left over
+    there."""
     q, v, t = state
-    there, speed = system.retract(q, step), v + change
+    position = beside_states(bases[0], identity(system.structure))
+    coordinates = position.shape[1]
+    step = position @ x[:coordinates]
+    there, speed = displaced(system, q, step), v + bases[1] @ x[coordinates:]
     left = system.velocity_residual(there, speed, t)
-    return there, speed - correction(descriptor, left, motion_solver())
+    return Displaced(step, there, speed - correction(descriptor, left, motion_solver()))
 
 
 def along_velocities(

@@ -20,13 +20,14 @@ from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._linalg import directional_derivative
-from .._system import AbstractSystem, refuse_internal, takes_state
+from .._system import AbstractSystem, takes_state
 from ._first_order import along_velocities, constant_axes, displaced_state, first_order
+from ._force_states import coordinate_units, state_scale
 from ._friction import solve_stage
 from ._initial import check_state
 from ._linearise import bases_of, refuse_tracers, transport_bases
 from ._mobility import movers
-from ._modes import changes_of_eigenvalues, frequency_scale
+from ._modes import changes_of_eigenvalues, frequency_scale, rate_scale
 from ._simulate import onto_knots
 from ._watched import motion_only
 
@@ -43,7 +44,8 @@ class Floquet(eqx.Module):
 
     - `position_basis` Y (nv, p) and `basis` Z (nv, k): displacements of the configuration and of
       the velocities at the start, as of `Linearisation`.
-    - `monodromy` Phi (p + k, p + k). `multipliers` (p + k,): its eigenvalues, the largest first;
+    - `monodromy` Phi (p + k, p + k), with the states s of forces behind the displacements,
+      (z, s, w), as of `Linearisation`. `multipliers` (p + k,): its eigenvalues, the largest first;
       the motion is unstable if one is larger than 1. One of an autonomous system is 1: the motion
       itself, later.
     - `period` (s). `exponents` (p + k,): logarithms of the multipliers over the period (1/s),
@@ -81,10 +83,10 @@ def floquet(
 ) -> Floquet:
     """Multipliers of small motions about a periodic motion.
 
-    What must repeat itself after the period are velocities and small motions, along the world's
-    axes: bodies may have moved on and wheels may have turned, or rotors by half a turn, if nothing
-    depends on that. The equations may depend on time with the same period. Redundant rows do not
-    disturb it. Dense, for concrete numbers: outside of `jit` and `vmap`.
+    What must repeat itself after the period are velocities, states of forces and small motions,
+    along the world's axes: bodies may have moved on and wheels may have turned, or rotors by half a
+    turn, if nothing depends on that. The equations may depend on time with the same period.
+    Redundant rows do not disturb it. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     Differentiable once, forward and reverse, in the state, the period, t and every array of the
     system, along what keeps the rank and the motion periodic. Of equal multipliers the derivative
@@ -106,8 +108,6 @@ def floquet(
 
     Source: Nayfeh & Balachandran 1995, section 3.2.
     """
-    advice = "leave the force out, or differentiate a run of simulate"
-    refuse_internal(system.structure, "floquet", advice)
     t, period = jnp.asarray(t, q.dtype), _settings.between(period, "period", above=0)
     turn = _settings.vector(turn, "turn", size=3)
     tolerance = jnp.stack(_settings.step_tolerances(rtol, atol, q.dtype))
@@ -231,20 +231,38 @@ def _refuse_not_periodic(
             f"{np.max(np.abs(away)) / scale:.2g} of the largest velocity faster or slower; give "
             "its period (to about 1e-8), and the turn that it makes in one."
         )
+    _refuse_changed_state(problem, end, length)
     axes = constant_axes(jnp.zeros(3, q.dtype), v.shape[0])
     before = first_order(system, q, v, t, position, velocity, axes)
     ahead = end.back.T @ position, end.back.T @ velocity
     after = first_order(system, end.q, end.v, t + period, *ahead, axes)
-    p = position.shape[1]
-    size = max(frequency_scale(np.asarray(before.state), p), 1 / float(period))
-    weight = np.ones(before.state.shape[0])
-    weight[:p] = size
+    mass = np.asarray(system.mass_matrix(q, t))
+    units = coordinate_units(system.structure, mass, length, position.shape[1])
+    size = max(frequency_scale(np.asarray(before.state), units), 1 / float(period))
+    weight = rate_scale(np.asarray(before.state), units, size)
     change = weight[:, None] * np.asarray(after.state - before.state) / weight
     if not np.max(np.abs(change), initial=0.0) <= _REPEATS * size:
         raise ValueError(
             f"the motion does not repeat itself after {float(period):g} s: velocities do, small "
             "motions do not (a body stands otherwise, or a load has another period); give a "
             "multiple of the period, or the turn that the motion makes in one."
+        )
+
+
+def _refuse_changed_state(problem: _Problem, end: _Period, length: float) -> None:
+    """Refuse a motion after which a force's state is another."""
+    structure = problem.system.structure
+    if not structure.internal.size:
+        return
+    before, after = (np.asarray(x)[structure.internal] for x in (problem.q, end.q))
+    away = np.abs(after - before) / np.maximum(state_scale(structure, length), np.abs(before))
+    if not np.max(away) <= _REPEATS:
+        worst = int(np.argmax(away))
+        info = structure.coordinates[structure.internal[worst]]
+        raise ValueError(
+            f"the motion does not repeat itself after {float(problem.period):g} s: the state "
+            f"{info.name!r} of a force is {after[worst]:.6g} {info.quantity.unit} then, after "
+            f"{before[worst]:.6g}; start from its value in the periodic motion."
         )
 
 
@@ -259,23 +277,25 @@ def _integrate_period(
 ) -> _Period:
     """The motion after a period, with its small motions."""
     system, q, v, t, period, turn = problem
-    p, k = position.shape[1], velocity.shape[1]
+    states = system.structure.internal
+    size = position.shape[1] + states.size + velocity.shape[1]
     formulation, descriptor = motion_only(MinimumNorm(), system), system.descriptor(q, v, t)
     controller = onto_knots(dfx.PIDController(rtol=tolerance[0], atol=tolerance[1]), system)
 
     def slope(time: RealScalarLike, y: Any, _: Any) -> Any:
         def rates(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple[Array, Array]:
             found = solve_stage(system, formulation, q, v, time)
-            return system.rate(q, v), found.acceleration
+            return system.flow(q, v, time), found.acceleration
 
         (q, v), directions = y
         here, push = jax.linearize(rates, q, v)
         return here, jax.vmap(push)(*directions)
 
     def start(x: Float[Array, " n"]) -> tuple[Array, Array]:
-        return displaced_state(system, descriptor, (q, v, t), position @ x[:p], velocity @ x[p:])
+        _, there, speed = displaced_state(system, descriptor, (q, v, t), (position, velocity), x)
+        return there, speed
 
-    first = jax.vmap(lambda x: jax.jvp(start, (jnp.zeros_like(x),), (x,))[1])(jnp.eye(p + k))
+    first = jax.vmap(lambda x: jax.jvp(start, (jnp.zeros_like(x),), (x,))[1])(jnp.eye(size))
     solution = dfx.diffeqsolve(
         dfx.ODETerm(slope),
         dfx.Dopri8(),
@@ -296,5 +316,7 @@ def _integrate_period(
         position.T @ mass @ back @ along_velocities(system, q1, moved.T),
         velocity.T @ mass @ back @ slope1.T,
     ]
+    if states.size:
+        blocks.insert(1, moved.T[states])
     failed = solution.result != dfx.RESULTS.successful
     return _Period(q1, v1, back, jnp.concatenate(blocks), solution.stats["num_steps"], failed)

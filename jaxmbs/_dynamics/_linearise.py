@@ -17,8 +17,15 @@ from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
-from .._system import AbstractSystem, refuse_internal, takes_state
+from .._system import AbstractSystem, ColumnInfo, takes_state
 from ._first_order import constant_axes, first_order, TurningAxes
+from ._force_states import (
+    beside_states,
+    changing_state,
+    coordinate_units,
+    identity,
+    state_scale,
+)
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
@@ -31,6 +38,8 @@ _NEAR = 1e-6
 
 # Stiffness below this, relative to the largest, is none.
 _SOFT = 1e-10
+
+_ADVICE = "Start from the result of equilibrium, or give the velocities of a steady motion."
 
 
 class Linearisation(eqx.Module):
@@ -45,6 +54,9 @@ class Linearisation(eqx.Module):
     - `eigenvalues` (p + k,): 1/s, by frequency, then by decay. `modes` (nv, p + k): displacement
       of each along the velocities, of length 1 in the mass metric, its largest entry real; the
       velocities are the eigenvalue times it where the state is at rest.
+    - `states`: name and quantity of each state s that forces have of their own (m of them). They
+      stand behind the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m
+      rows more, (nv + m); what counts as one of a state is of length 1 in them.
     - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
       measured. `variation`: the largest change of A that was seen along the motion (1/s), its
       displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
@@ -55,9 +67,10 @@ class Linearisation(eqx.Module):
     basis: Float[Array, "nv k"]
     state_matrix: Float[Array, "n n"]
     eigenvalues: Complex[Array, " n"]
-    modes: Complex[Array, "nv n"]
+    modes: Complex[Array, "steps n"]
     turning: Float[Array, "3"]
     variation: Scalar
+    states: tuple[ColumnInfo, ...] = eqx.field(static=True)
 
     @property
     def mass(self) -> Float[Array, "k k"]:
@@ -67,14 +80,14 @@ class Linearisation(eqx.Module):
     @property
     def damping(self) -> Float[Array, "k k"]:
         """1/s."""
-        p = self.position_basis.shape[1]
-        return -self.state_matrix[p:, p:]
+        first = self.state_matrix.shape[0] - self.basis.shape[1]
+        return -self.state_matrix[first:, first:]
 
     @property
     def stiffness(self) -> Float[Array, "k p"]:
         """1/s^2."""
-        p = self.position_basis.shape[1]
-        return -self.state_matrix[p:, :p]
+        first = self.state_matrix.shape[0] - self.basis.shape[1]
+        return -self.state_matrix[first:, : self.position_basis.shape[1]]
 
     @property
     def frequencies(self) -> Float[Array, " n"]:
@@ -85,6 +98,9 @@ class Linearisation(eqx.Module):
         lines = ["eigenvalue (1/s)            frequency (Hz)"]
         pairs = zip(self.eigenvalues, self.frequencies, strict=True)
         lines += [_printing.complex_line(value, frequency) for value, frequency in pairs]
+        if self.states:
+            names = ", ".join(f"{x.name} ({x.quantity.unit or '1'})" for x in self.states)
+            lines.append(f"beside displacements: {names}")
         return "\n".join(lines)
 
 
@@ -102,8 +118,9 @@ def linearise(
     rate. Displacements are measured along these `turning` axes: fixed ones for a straight course
     (wheels that are symmetric about their axes turn, the axes do not) or a sleeping top, those
     that go round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest,
-    loads and drivers count as they are at `t`. Redundant rows do not disturb it. Dense, for
-    concrete numbers: outside of `jit` and `vmap`.
+    loads and drivers count as they are at `t`. Redundant rows do not disturb it. States of forces
+    (a controller's integral) must not change there, and are coordinates of small motions beside
+    the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     A motion that may begin elsewhere, in another direction or faster has eigenvalues zero, in
     pairs where what is changed makes a position grow with time (speed and way); in a turn with
@@ -119,12 +136,10 @@ def linearise(
     **Returns:** a `Linearisation`.
 
     **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
-    do not allow, a state at rest that is no equilibrium, naming a body that would move off, and a
-    motion that is not steady, naming what changes (`floquet` takes periodic ones), and
-    a system that cannot move.
+    do not allow, a state at rest that is no equilibrium, naming a body that would move off or a
+    force's state that changes, and a motion that is not steady, naming what changes (`floquet`
+    takes periodic ones), and a system that cannot move.
     """
-    advice = "leave the force out, or linearise it at its states by a spring and damper"
-    refuse_internal(system.structure, "linearise", advice)
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
     return _linearised(system, q, v, t).small
@@ -150,13 +165,40 @@ def _linearised(
         axes, variation = constant_axes(jnp.zeros(3, q.dtype), v.shape[0]), 0.0
         found = first_order(system, q, v, t, *bases.arrays, axes)
         p = bases.position.shape[1]
-        start = _Rest(mass, *bases, -np.asarray(found.state)[p:, :p])
+        first = p + system.structure.internal.size
+        start = _Rest(mass, *bases, -np.asarray(found.state)[first:, :p])
         _refuse_unbalanced(system, start, np.asarray(found.free), np.asarray(found.acceleration))
+        changing = changing_state(system, q, v, t, found.state, p)
+        if changing:
+            raise ValueError(f"the state is at rest but no equilibrium: {changing}. {_ADVICE}")
         refuse_changing_rest(system, q, t, bases, found)
-    values, shapes = sorted_eigenvalues(np.asarray(found.state), bases.position.shape[1], variation)
-    modes = normalised(bases.position @ shapes[: bases.position.shape[1]], mass)
+    measure = _measured(system, bases.position, mass)
+    values, shapes = sorted_eigenvalues(np.asarray(found.state), measure.units, variation)
+    position = np.asarray(measure.position)
+    modes = normalised(position @ shapes[: position.shape[1]], np.asarray(measure.mass))
     arrays = (*bases, found.state, values, modes, found.rate, np.asarray(variation))
-    return _Found(Linearisation(*(jnp.asarray(x) for x in arrays)), axes)
+    structure = system.structure
+    states = tuple(structure.coordinates[place] for place in structure.internal)
+    return _Found(Linearisation(*(jnp.asarray(x) for x in arrays), states=states), axes)
+
+
+class _Measure(NamedTuple):
+    """What modes are made of, and measured by: Y and M with the states of forces beside them, and
+    what counts as one of each coordinate."""
+
+    position: Float[Array, "steps d"]
+    mass: Float[Array, "steps steps"]
+    units: np.ndarray
+
+
+def _measured(system: AbstractSystem, position: Any, mass: Any) -> _Measure:
+    """Concrete numbers."""
+    structure, length = system.structure, float(system.characteristic_length())
+    return _Measure(
+        beside_states(position, identity(structure)),
+        beside_states(mass, np.diag(state_scale(structure, length) ** -2.0)),
+        coordinate_units(structure, np.asarray(mass), length, position.shape[1]),
+    )
 
 
 def refuse_tracers(name: str, numbers: Any) -> None:
@@ -198,9 +240,14 @@ def _linearised_jvp(primals: Any, tangents: Any) -> Any:
 
     change = directional_derivative(nearby, primals, tangents)
     _, mass = matrices(*primals)
+    measure = _measured(primals[0], found.position_basis, mass)
+    still = np.zeros_like(identity(primals[0].structure))
     values, modes = changes_of_modes(
-        SmallMotions(found.position_basis, found.state_matrix, mass),
-        SmallMotions(change.position, change.state, change.mass),
+        SmallMotions(measure.position, found.state_matrix, measure.mass),
+        SmallMotions(
+            beside_states(change.position, still), change.state, beside_states(change.mass, still)
+        ),
+        measure.units,
         float(found.variation),
     )
     small = Linearisation(
@@ -211,6 +258,7 @@ def _linearised_jvp(primals: Any, tangents: Any) -> Any:
         modes,
         change.rate,
         jnp.zeros_like(found.variation),
+        found.states,
     )
     return _Found(found, axes), _Found(small, jax.tree.map(jnp.zeros_like, axes))
 
@@ -301,7 +349,4 @@ def _refuse_unbalanced(
         return
     motion = moved if far else rest.velocity @ left
     name = movers(motion[:, None], system.structure, length)[0]
-    raise ValueError(
-        f"the state is at rest but no equilibrium: {name} would move off. Start from the result "
-        "of equilibrium, or give the velocities of a steady motion."
-    )
+    raise ValueError(f"the state is at rest but no equilibrium: {name} would move off. {_ADVICE}")

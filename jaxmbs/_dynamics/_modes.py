@@ -28,23 +28,24 @@ _NEGLIGIBLE = 1e-10
 
 
 class SmallMotions(NamedTuple):
-    """Y (nv, p), A (n, n) and M (nv, nv), or changes of them."""
+    """Y, A and M, or changes of them, Y and M with a block for the states of forces: `position`
+    makes modes of the first d rows of an eigenvector, `mass` measures them."""
 
-    position: Float[Array, "nv p"]
+    position: Float[Array, "steps d"]
     state: Float[Array, "n n"]
-    mass: Float[Array, "nv nv"]
+    mass: Float[Array, "steps steps"]
 
 
 def sorted_eigenvalues(
-    state: np.ndarray, displacements: int = 0, rounding: float = 0.0
+    state: np.ndarray, units: np.ndarray, rounding: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By frequency, then by decay, with eigenvectors. The first rows and columns are
-    `displacements`; where the matrix is known up to `rounding` (1/s), eigenvalues that are zero
-    but for that are zero, as often as they are multiple."""
+    """By frequency, then by decay, with eigenvectors. The first rows and columns are those of
+    coordinates, of which `units` (d,) count as one; where the matrix is known up to `rounding`
+    (1/s), eigenvalues that are zero but for that are zero, as often as they are multiple."""
     scale = np.ones(state.shape[0])
     if rounding > 0:
-        frequency = frequency_scale(state, displacements) or 1.0
-        scale[:displacements] = frequency
+        frequency = frequency_scale(state, units) or 1.0
+        scale = rate_scale(state, units, frequency)
         limit = min(_ROUNDING * rounding, _NEGLIGIBLE * frequency)
         values, shapes = _deflated(scale[:, None] * state / scale, limit)
     else:
@@ -54,9 +55,17 @@ def sorted_eigenvalues(
     return values[order].astype(complex), (shapes / scale[:, None])[:, order].astype(complex)
 
 
-def frequency_scale(state: np.ndarray, displacements: int) -> float:
+def rate_scale(state: np.ndarray, units: np.ndarray, frequency: float) -> np.ndarray:
+    """What makes rates of all n: coordinates times a typical frequency, beside velocities."""
+    scale = np.ones(state.shape[0])
+    scale[: len(units)] = frequency / units
+    return scale
+
+
+def frequency_scale(state: np.ndarray, units: np.ndarray) -> float:
     """A typical frequency of small motions (1/s)."""
-    p = displacements
+    p, scale = len(units), rate_scale(state, units, 1.0)
+    state = scale[:, None] * state / scale
     blocks = (state[:p, :p], state[p:, p:])
     fastest = max(np.linalg.norm(x, 2) if x.size else 0.0 for x in blocks)
     stiff = state[p:, :p]
@@ -125,11 +134,11 @@ def _factors(modes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def changes_of_modes(
-    at: SmallMotions, change: SmallMotions, rounding: float = 0.0
-) -> tuple[Complex[Array, " n"], Complex[Array, "nv n"]]:
+    at: SmallMotions, change: SmallMotions, units: np.ndarray, rounding: float = 0.0
+) -> tuple[Complex[Array, " n"], Complex[Array, "steps n"]]:
     """Of the eigenvalues and the normalised modes; linear in the `change`, `at` concrete."""
     position, state, mass = (np.asarray(x) for x in at)
-    values, shapes = sorted_eigenvalues(state, position.shape[1], rounding)
+    values, shapes = sorted_eigenvalues(state, units, rounding)
     p, n = position.shape[1], len(values)
     if not n:
         return jnp.zeros((0,), complex), jnp.zeros((position.shape[0], 0), complex)

@@ -22,9 +22,10 @@ from .._custom_types import Scalar
 from .._geometry import turn_matrix
 from .._system import AbstractSystem, Structure
 from ._first_order import constant_axes, first_order, FirstOrder, TurningAxes
+from ._force_states import changing_state, coordinate_units
 from ._initial import residuals
 from ._mobility import movers
-from ._modes import frequency_scale
+from ._modes import frequency_scale, rate_scale
 
 
 # What may change along a steady motion: parts of the largest, as of a state at rest that counts
@@ -103,9 +104,12 @@ def steady_motion(
 
     **Raises:** `ValueError` that names a body which leaves the motion, or says what changes.
     """
-    motion = _SteadyState(system, q, v, t, bases, float(system.characteristic_length()))
+    motion = _steady_state(system, q, v, t, bases)
     candidates, start = _candidates(motion)
     _refuse_acceleration(motion, start)
+    changing = _changing_state(motion, q, v, t, start)
+    if changing:
+        raise ValueError(f"the motion is not steady: {changing}; {_ELSE}.")
     reasons = []
     for axes in candidates:
         found = motion.at(axes)
@@ -122,17 +126,22 @@ def refuse_changing_rest(
 ) -> None:
     """Refuse a state that stays in equilibrium while the matrix of small motions changes."""
     rest = jnp.zeros_like(found.acceleration)
-    motion = _SteadyState(system, q, rest, t, bases, float(system.characteristic_length()))
+    motion = _steady_state(system, q, rest, t, bases)
     for later in _times(motion, found):
         t_later = t + later
         there = first_order(system, q, rest, t_later, *bases.arrays, motion.axes(found))
-        moves = _broken_constraint(motion, q, rest, t_later) or _is_accelerating(motion, there)
+        moves = (
+            _broken_constraint(motion, q, rest, t_later)
+            or _is_accelerating(motion, there)
+            or _changing_state(motion, q, rest, t_later, there)
+        )
         if not moves and not _matrix_change(motion, found, there) <= _tolerance(motion, found):
             raise ValueError(f"small motions about this equilibrium change with time; {_ELSE}.")
 
 
 class _SteadyState(NamedTuple):
-    """A state, its bases, and the characteristic length (m)."""
+    """A state, its bases, the characteristic length (m), and what counts as one of each coordinate
+    of small motions."""
 
     system: AbstractSystem
     q: Float[Array, " nq"]
@@ -140,6 +149,7 @@ class _SteadyState(NamedTuple):
     t: Scalar
     bases: Bases
     length: float
+    units: np.ndarray
 
     @property
     def structure(self) -> Structure:
@@ -152,6 +162,18 @@ class _SteadyState(NamedTuple):
     def axes(self, found: FirstOrder) -> TurningAxes:
         """As they are found to turn, for all times."""
         return constant_axes(found.rate, self.structure.nv)
+
+
+def _steady_state(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    bases: Bases,
+) -> _SteadyState:
+    length, mass = float(system.characteristic_length()), np.asarray(system.mass_matrix(q, t))
+    units = coordinate_units(system.structure, mass, length, bases.position.shape[1])
+    return _SteadyState(system, q, v, t, bases, length, units)
 
 
 def _candidates(motion: _SteadyState) -> tuple[list[TurningAxes], FirstOrder]:
@@ -209,6 +231,9 @@ def _largest_variation(motion: _SteadyState, found: FirstOrder) -> tuple[float, 
         there = first_order(system, q, v, t, *bases.arrays, motion.axes(found))
         if _is_accelerating(motion, there):
             return largest, f"the motion is not steady: {_mover(motion, there)} leaves it later"
+        changing = _changing_state(motion, q, v, t, there)
+        if changing:
+            return largest, f"the motion is not steady: later {changing}"
         change = _matrix_change(motion, found, there)
         if not change <= limit:
             return largest, (
@@ -233,13 +258,13 @@ def _times(motion: _SteadyState, found: FirstOrder) -> list[float]:
 
 def _balanced(motion: _SteadyState, state: Float[Array, "n n"], speed: float) -> np.ndarray:
     """A with displacements times a typical frequency beside velocities: all 1/s."""
-    scale = np.ones(state.shape[0])
-    scale[: motion.bases.position.shape[1]] = speed
-    return scale[:, None] * np.asarray(state) / scale
+    matrix = np.asarray(state)
+    scale = rate_scale(matrix, motion.units, speed)
+    return scale[:, None] * matrix / scale
 
 
 def _frequency(motion: _SteadyState, found: FirstOrder) -> float:
-    return frequency_scale(np.asarray(found.state), motion.bases.position.shape[1])
+    return frequency_scale(np.asarray(found.state), motion.units)
 
 
 def _tolerance(motion: _SteadyState, found: FirstOrder) -> float:
@@ -265,6 +290,17 @@ def _is_accelerating(motion: _SteadyState, found: FirstOrder) -> bool:
 
     around = size(found.free) + size(found.acceleration) + size(motion.v) * _fastest(motion, found)
     return not size(found.unsteady) <= _CONSTANT * around
+
+
+def _changing_state(
+    motion: _SteadyState,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    found: FirstOrder,
+) -> str:
+    p = motion.bases.position.shape[1]
+    return changing_state(motion.system, q, v, t, found.state, p)
 
 
 def _mover(motion: _SteadyState, found: FirstOrder) -> str:

@@ -6,6 +6,7 @@ from ._multibody import MultibodySystem as MultibodySystem
 from ._states import is_state as is_state, LARGEST as LARGEST
 from ._structure import (
     BodyInfo as BodyInfo,
+    ColumnInfo as ColumnInfo,
     ConstraintInfo as ConstraintInfo,
     Structure as Structure,
 )

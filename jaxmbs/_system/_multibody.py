@@ -388,10 +388,13 @@ class MultibodySystem(AbstractSystem):
             )
             for group in self.body_groups
         ]
-        places = self._places("q")
-        if self.structure.internal.size:
-            parts.append(gather(q, self.structure.internal))
-            places.append(self.structure.internal)
+        return self._beside_states(parts, q)
+
+    def _beside_states(self, parts: list[Array], q: Float[Array, " nq"]) -> Float[Array, " nq"]:
+        """Coordinates of all bodies, and the states of forces as they are in q."""
+        places, states = self._places("q"), self.structure.internal
+        if states.size:
+            parts, places = [*parts, gather(q, states)], [*places, states]
         return scatter_add(parts, places, self.structure.nq)
 
     @state_method(end="q")
@@ -444,7 +447,7 @@ class MultibodySystem(AbstractSystem):
             )
             for group in self.body_groups
         ]
-        return scatter_add(parts, self._places("q"), self.structure.nq)
+        return self._beside_states(parts, q)
 
     def knots(self) -> Float[Array, " knots"]:
         leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -118,16 +119,15 @@ def _unposed(
         blocks.append(jnp.pad(own, missing).reshape(-1, width, motions))
         origins.append(jnp.stack([frame.origin for frame in frames], axis=1).reshape(-1, dim))
     block, origin = jnp.concatenate(blocks), jnp.concatenate(origins)
-
-    def at_place(place: int) -> Float[Array, "motions width"]:
-        total = jnp.zeros((motions, width), q.dtype)
-        for slot in slots[place]:
-            own, arm = block[slot].T, origin[slot] - point[place]
-            turning = own[dim:] + moments(arm, own[:dim])
-            total += jnp.concatenate([own[:dim], turning])
-        return total
-
-    return jnp.stack([at_place(int(place)) for place in places])
+    counts = np.array([len(slots[place]) for place in places])
+    own_slots = _padded([slots[place] for place in places], 0)
+    held = np.arange(own_slots.shape[1]) < counts[:, None]
+    own = jnp.swapaxes(block[own_slots], -2, -1)
+    arms = origin[own_slots] - point[places][:, None]
+    linear = own[..., :dim, :]
+    turning = own[..., dim:, :] + jax.vmap(jax.vmap(moments))(arms, linear)
+    changes = jnp.concatenate([linear, turning], axis=-2)
+    return jnp.sum(jnp.where(held[..., None, None], changes, 0.0), axis=1)
 
 
 def _by_displacements(
