@@ -292,13 +292,14 @@ def parts(value: Any, kind: type, what: str) -> tuple[Any, ...]:
 
     **Raises:** `TypeError` that names the one that is none.
     """
-    word = kind.__name__.removeprefix("Abstract").lower()
+    noun = kind.__name__.removeprefix("Abstract").lower()
+    word = f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
     if not isinstance(value, Iterable):
-        raise TypeError(f"{what} must be a list, each of its entries a {word}; got {shown(value)}.")
+        raise TypeError(f"{what} must be a list, each of its entries {word}; got {shown(value)}.")
     items = tuple(value)
     for k, item in enumerate(items):
         if not isinstance(item, kind):
-            raise TypeError(f"{what}, entry {k + 1}, must be a {word}, got {shown(item)}.")
+            raise TypeError(f"{what}, entry {k + 1}, must be {word}, got {shown(item)}.")
     return items
 
 

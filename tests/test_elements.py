@@ -13,6 +13,8 @@ import scipy.linalg
 
 import jaxmbs as jm
 from jaxmbs import generalized, planar, spatial
+from jaxmbs._errors import ModelError
+from jaxmbs._sweep._model_subject import ModelSubject
 from jaxmbs.io import write_model
 
 
@@ -391,9 +393,13 @@ def walk(jaxpr):
 
 
 REFUSED = {
-    "a body that is not there": (["0", "nobody"], "body 'nobody' was never declared"),
-    "the ground": (["0", "ground"], "body 'ground' was never declared"),
+    "a body that is not there": (
+        ["0", "nobody"],
+        "there is no moving body 'nobody'; its nodes may be 0, 1",
+    ),
+    "the ground": (["0", "ground"], "there is no moving body 'ground'"),
     "one body": (["0"], "bodies must name at least two different bodies"),
+    "no function": (["0", "1"], "an element needs a mass_matrix, a force or an energy"),
 }
 
 
@@ -403,7 +409,8 @@ def test_refusals(case):
     nodes, elements = beam.beam_of(1)
 
     def build():
-        element = generalized.Element("e", bodies)
+        force = None if case == "no function" else lambda q, v, t: jnp.zeros(6)
+        element = generalized.Element("e", bodies, force=force)
         return jm.MultibodySystem(nodes, elements=[*elements, element])
 
     with pytest.raises(ValueError, match=said):
@@ -416,6 +423,40 @@ def test_no_model_file_holds_elements():
     assert model.system().structure.nv == 6
     with pytest.raises(ValueError, match="'e0' is an element, which model files do not know"):
         write_model(model)
+
+
+def test_a_sweep_of_a_model_keeps_its_elements():
+    """A driver and a number of a body, beside nodes whose mass is that of an element."""
+    nodes, elements = beam.beam_of(1)
+    rod = planar.Body("rod", mass=0.4, inertia=0.02, position=(1.2, 0.0))
+    pin = planar.Revolute("pin", ("1.end", "rod"), (1.0, 0.0))
+    model = jm.Model("beam", 2, bodies=[*nodes, rod], joints=[pin], elements=elements)
+    subject = ModelSubject(model, None)
+    for name, number in (
+        ("bodies.rod.mass", 0.4),
+        ("joints.pin.rotation", 0.1),
+        ("gravity.y", 0.0),
+    ):
+        placed = subject.place({name: number})
+        for system in (placed.system, placed.held):
+            np.testing.assert_array_equal(
+                system.mass_matrix(placed.q, 0.0), model.system().mass_matrix(placed.q, 0.0)
+            )
+    with pytest.raises(ModelError, match="the numbers of elements are those of their functions"):
+        subject.name("elements.e0.mass")
+
+
+def test_a_mass_that_is_not_definite_is_told():
+    bodies = [
+        planar.Body(name, mass=1.0, inertia=1.0, position=(x, 0.0))
+        for name, x in (("a", 0.0), ("b", 1.0))
+    ]
+    wrong = generalized.Element("e", ("a", "b"), mass_matrix=lambda q: -5.0 * jnp.eye(6))
+    system = jm.MultibodySystem(bodies, elements=[wrong])
+    q, v = system.reference_q, system.initial_v
+    assert np.all(np.isnan(system.free_acceleration(q, v, 0.0)))
+    found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.0)
+    assert found.result == jm.RESULTS.acceleration_not_finite
 
 
 def test_a_matrix_of_a_wrong_shape_is_refused():

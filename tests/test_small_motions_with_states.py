@@ -328,7 +328,8 @@ class TestHeldArm:
     def test_a_gain_of_zero_says_nothing_of_the_integral(self):
         system = held_arm((30.0, 0.0, KD))
         with pytest.raises(
-            RuntimeError, match=r"the state 'controller\.integral' of a force may have any value"
+            RuntimeError,
+            match=r"'controller\.integral' of a force still changes, by .*, and no force and no",
         ):
             jm.equilibrium(system, system.reference_q)
         quiet = jax.jit(lambda q: jm.equilibrium(system, q, throw=False).result)(system.reference_q)
@@ -343,3 +344,31 @@ class TestHeldArm:
         np.testing.assert_allclose(
             jax.jit(jax.vmap(integral))(gains), WEIGHT * np.cos(HELD) / gains, rtol=1e-10
         )
+
+
+class TestSaturation:
+    """A cart on a spring, pushed by tanh s, with s' = 0.2 - tanh s: 0.2 N at rest."""
+
+    @staticmethod
+    def system(rest=0.2, gain=1.0):
+        def push(frames, twists, states, t):
+            return [(jnp.stack([jnp.tanh(states[0]) - 4.0 * frames[0].origin[0], 0.0]), 0.0)]
+
+        def rate(frames, twists, states, t):
+            return rest - gain * jnp.tanh(states[0])
+
+        force = forces.StatefulForce("c", push, rate, [("cart", (0.0, 0.0))], states=["a"])
+        cart = planar.Body("cart", mass=1.0, inertia=1.0, position=(0.0, 0.0))
+        rail = planar.Translational("rail", ("ground", "cart"), (0.0, 0.0), (1.0, 0.0))
+        return jm.MultibodySystem([cart], [rail], forces=(force,))
+
+    @pytest.mark.parametrize("start", [0.0, 1.5, 3.0, -4.0])
+    def test_equilibrium_from_afar(self, start):
+        system = self.system()
+        found = jm.equilibrium(system, system.reference_q.at[3].set(start))
+        np.testing.assert_allclose(found.q[np.array([0, 3])], [0.05, np.arctanh(0.2)], rtol=1e-9)
+
+    def test_a_rate_that_nothing_changes(self):
+        system = self.system(rest=1.0, gain=0.0)
+        with pytest.raises(RuntimeError, match=r"the state 'c\.a' of a force still changes, by 1"):
+            jm.equilibrium(system, system.reference_q)

@@ -39,8 +39,8 @@ class Element(AbstractElement):
     between two of them, with its consistent mass.
 
     To M, F and the energy of the nodes it adds what its functions return, in the velocities of
-    the nodes side by side. A node whose whole mass is that of elements is a
-    `jaxmbs.generalized.Body` without a `mass_matrix`.
+    the nodes side by side; M of them all has to be positive definite. A node whose whole mass is
+    that of elements is a `jaxmbs.generalized.Body` without a `mass_matrix`.
 
     **Arguments:**
 
@@ -88,6 +88,8 @@ class Element(AbstractElement):
         self.complete = _settings.flag(complete, "complete")
         self.energy = _checks.optional_function(energy, "energy")
         self.first_moment = _checks.optional_function(first_moment, "first_moment")
+        if mass_matrix is None and force is None and energy is None:
+            raise ValueError("an element needs a mass_matrix, a force or an energy.")
 
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> FunctionInertia:
         kinds = tuple(node.inertia_properties().coordinates for node in nodes)

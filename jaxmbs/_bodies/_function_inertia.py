@@ -1,3 +1,4 @@
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -99,22 +100,46 @@ class FunctionInertia(AbstractBodyInertia):
 
 def takes_time(mass_matrix: MassFunction | None) -> bool:
     """Is it a function of q and t, and not of q alone? By its signature: a second argument is the
-    time if it has no default, or is called t. Of what has no signature both are expected."""
+    time if it has no default, or is called t. Of what has no signature both are expected.
+
+    **Raises:** `ValueError` for what can be called in neither way.
+    """
     if mass_matrix is None:
         return False
+    given: Any = mass_matrix
+    if isinstance(given, eqx.Partial):
+        given = functools.partial(given.func, *given.args, **given.keywords)
     try:
-        parameters = inspect.signature(mass_matrix).parameters.values()
+        signature = inspect.signature(given)
     except (TypeError, ValueError):
         return True
+    parameters = signature.parameters.values()
     ordered = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
     # What takes any number of arguments has a second one too.
     ordered += [p for p in ordered if p.kind is p.VAR_POSITIONAL]
-    return len(ordered) > 1 and (ordered[1].default is ordered[1].empty or ordered[1].name == "t")
-
-
-def _checked(value: Any, shape: tuple[int, ...], what: str) -> Any:
-    if jnp.shape(value) != shape:
+    timed = len(ordered) > 1 and (
+        ordered[1].default is inspect.Parameter.empty or ordered[1].name == "t"
+    )
+    try:
+        signature.bind(*(None,) * (1 + timed))
+    except TypeError:
         raise ValueError(
-            f"{what} must return an array of shape {list(shape)}, got {list(jnp.shape(value))}."
+            "mass_matrix must be a function of q, or of q and t, in this order; it is called with "
+            f"these alone, and its arguments are {signature}."
+        ) from None
+    return timed
+
+
+def _checked(value: Any, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
+    """What a user's function returned, as an array."""
+    try:
+        array = jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what} must return one array of shape {list(shape)}, got {type(value).__name__}."
+        ) from None
+    if array.shape != shape:
+        raise ValueError(
+            f"{what} must return an array of shape {list(shape)}, got {list(array.shape)}."
         )
-    return value
+    return array

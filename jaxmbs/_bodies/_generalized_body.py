@@ -242,17 +242,25 @@ def parts_of(
 ) -> tuple[Part, ...]:
     """The parts of a body with coordinates of these names.
 
-    **Raises:** `ValueError` for a coordinate that is none of them, and for what is no pair.
+    **Raises:** `ValueError` for a coordinate that is none of them or comes twice, and for what is
+    no pair.
     """
-    found = []
+    found, taken = [], {}
     for name, pair in _checks.table(parts, "parts", "pairs of lists").items():
         what = f"body {_checks.shown(name)}"
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(
-                f"parts must hold two lists of coordinates for {what}, those of its force and "
-                f"those of its torque, got {_checks.shown(pair)}."
+                f"{what} must be given by two lists of coordinates, those of its force and those "
+                f"of its torque, got {_checks.shown(pair)}."
             )
         force, torque = (_places(names, own, what) for own in pair)
+        for place in (*force, *torque):
+            if place in taken:
+                raise ValueError(
+                    f"{what} names the coordinate {names[place]!r}, which {taken[place]} has "
+                    "already; each belongs to one list."
+                )
+            taken[place] = what
         found.append(Part(_checks.name(name, "a body"), force, torque))
     return tuple(found)
 

@@ -42,8 +42,8 @@ from ._force_states import (
     beside_states,
     displaced,
     identity,
+    rates_of_states,
     said_to_change,
-    state_rates,
     state_scale,
 )
 from ._mobility import movers
@@ -109,10 +109,10 @@ def equilibrium(
     """A configuration in which the system stays at rest, drivers held as they are at time t.
 
     Goes from q with the forces, so that a stable equilibrium is found unless q is next to an
-    unstable one; the stiffness of `linearise` tells. States of forces (a controller's integral) are
-    found with it, such that they do not change, from those of q; it is found by Newton's steps
-    then, stable or not. Where equilibria are not isolated (a
-    mobility without stiffness) the one found depends on q. Friction at rest is none. `reactions()`
+    unstable one; the stiffness of `linearise` tells. Where equilibria are not isolated (a mobility
+    without stiffness) the one found depends on q. States of forces (a controller's integral) begin
+    with their values in q and end with values that do not change; such an equilibrium may be
+    unstable, as it is searched by Newton's steps alone. Friction at rest is none. `reactions()`
     of the result gives the physical wrenches with their verdicts.
     Differentiable, forward and reverse, in t and every array of the system at an isolated
     equilibrium, not in q. Dense: one singular value decomposition a step.
@@ -267,11 +267,13 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     if sizes is None:
         radius = _next_radius(x, unbalanced, unit)
     else:
-        radius, values = jnp.asarray(_LONGEST, q.dtype), _state_sizes(system, q)
+        radius, values = jnp.asarray(_LONGEST, q.dtype), _sizes_of_states(system, q)
         settled = settled & jnp.all(jnp.abs(way[nv:]) <= _SETTLED * values)
         # Rates that no step changes.
         rates = sizes.unscaled(force - left @ (stiff * (left.T @ force)))
         settled = settled & jnp.all(jnp.abs(rates) <= _SETTLED * (values + sizes.reach))
+        # Where a law is far from straight (a saturation), a state may change by its own size.
+        length = jnp.maximum(length, _LONGEST * jnp.max(jnp.abs(way[nv:]) / values))
     way = way * jnp.minimum(1.0, radius / jnp.where(length > 0, length, 1.0))
     q = displaced(system, q, way)
     compliance = onto @ right.T @ (inverse[:, None] * left.T) @ back
@@ -323,7 +325,7 @@ class _StateSizes(eqx.Module):
         return jnp.linalg.norm((values <= _SOFT * self.size)[:, None] * right, axis=0)
 
 
-def _state_sizes(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
+def _sizes_of_states(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
     """Of the states at q: at least what counts as one."""
     structure = system.structure
     one = state_scale(structure, system.characteristic_length())
@@ -363,7 +365,7 @@ def _unbalanced(
     left = system.force(q, rest, t) - pulled
     if not system.structure.internal.size:
         return left
-    return jnp.concatenate([left, state_rates(system, q, rest, t)])
+    return jnp.concatenate([left, rates_of_states(system, q, rest, t)])
 
 
 def _explanation(system: AbstractSystem, found: Equilibrium, last: _Last, t: RealScalarLike) -> str:
@@ -395,16 +397,19 @@ def _explained_state(
     structure = system.structure
     if last.undetermined is None:
         return ""
-    if bool(found.result == RESULTS.states_not_determined):
-        which = structure.internal[int(jnp.argmax(last.undetermined))]
-        return (
-            f"No equilibrium was found: the state {structure.coordinates[which].name!r} of a force "
-            "may have any value, alone or with other states, as no force and no rate depends on it "
-            "there; leave it out, or give it a gain other than zero."
-        )
     rest = jnp.zeros((structure.nv,), found.q.dtype)
-    rates = state_rates(system, found.q, rest, jnp.asarray(t, found.q.dtype))
-    sizes = jnp.abs(rates) / _state_sizes(system, found.q)
+    rates = rates_of_states(system, found.q, rest, jnp.asarray(t, found.q.dtype))
+    sizes = jnp.abs(rates) / _sizes_of_states(system, found.q)
+    if bool(found.result == RESULTS.states_not_determined):
+        free = int(jnp.argmax(last.undetermined))
+        name = structure.coordinates[structure.internal[free]].name
+        what = f"the state {name!r} of a force may have any value, alone or with other states, as"
+        if float(sizes[free]) > _STANDING:
+            what = f"{said_to_change(structure, free, float(rates[free]))}, and"
+        return (
+            f"No equilibrium was found: {what} no force and no rate depends on it there; leave it "
+            "out, give it a gain other than zero, or start closer."
+        )
     worst = int(jnp.argmax(sizes))
     if not float(sizes[worst]) > _STANDING:
         return ""

@@ -18,7 +18,7 @@ from .._system import AbstractSystem, Structure
 
 # Rates of states are none below this, relative to those that displacements, velocities and states
 # of the size of one make.
-_STANDING = 1e-6
+_NO_RATE = 1e-6
 
 
 def displaced(
@@ -50,7 +50,7 @@ def state_scale(structure: Structure, length: Any) -> Any:
 
 
 @eqx.filter_jit
-def state_rates(
+def rates_of_states(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " m"]:
     """Of a system that has states."""
@@ -87,14 +87,14 @@ def changing_state(
         return ""
     length, mass = float(system.characteristic_length()), np.asarray(system.mass_matrix(q, t))
     last = displacements + structure.internal.size
-    rates = np.asarray(state_rates(system, q, v, t))
+    rates = np.asarray(rates_of_states(system, q, v, t))
     own = np.abs(np.asarray(matrix))[displacements:last]
     values = np.maximum(state_scale(structure, length), np.abs(np.asarray(q)[structure.internal]))
     around = _one(structure, mass, length) * np.sum(own[:, :displacements], axis=1)
     around += own[:, displacements:last] @ values
     speed = np.sqrt(np.asarray(v) @ mass @ np.asarray(v))
     around += speed * np.linalg.norm(own[:, last:], axis=1)
-    moving = ~(np.abs(rates) <= _STANDING * around)
+    moving = ~(np.abs(rates) <= _NO_RATE * around)
     if not np.any(moving):
         return ""
     worst = int(np.argmax(np.where(moving, np.abs(rates) / values, -1.0)))

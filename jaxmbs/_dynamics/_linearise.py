@@ -127,7 +127,8 @@ def linearise(
     the rate Omega a shift has +-i Omega, as it turns against the axes. They say nothing of
     stability.
 
-    Differentiable once, forward and reverse, in t, the state (that of `equilibrium`, say) and every
+    Differentiable once, forward (`jax.jvp`; `jax.jacfwd` would trace it) and reverse, in t, the
+    state (that of `equilibrium`, say) and every
     array of the system, along what keeps the rank. Bases go along with their null spaces. Of equal
     eigenvalues the derivative is that of their mean.
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from . import _multifrontal
-from ._block_layout import Couplings, Layout
+from ._block_layout import CouplingBucket, Couplings, Layout
 from ._entries import flat, gather_or_zero, sum_of
 from ._gathering import gather
 from ._multifrontal import LevelFactor
@@ -42,7 +42,8 @@ class BlockMass(eqx.Module):
         self.layout = layout
         self.levels = ()
         if layout.couplings is not None:
-            self.levels = _multifrontal.factor(layout.couplings.elimination, self._values())
+            levels = _multifrontal.factor(layout.couplings.elimination, self._values())
+            self.levels = tuple(map(_definite, levels))
 
     def apply(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """M v."""
@@ -116,7 +117,7 @@ class BlockMass(eqx.Module):
         return gather_or_zero(sum_of_products(half, rows, 1).ravel(), indices["row"])
 
     @property
-    def _buckets(self):
+    def _buckets(self) -> tuple[CouplingBucket, ...]:
         return () if self.layout.couplings is None else self.layout.couplings.buckets
 
     def _values(self) -> Float[Array, " values"]:
@@ -138,3 +139,9 @@ class BlockMass(eqx.Module):
             at_first.append(sum_of_products(own, gather_or_zero(v, second)[None], 1))
             at_second.append(sum_of_products(own, gather_or_zero(v, first)[:, None], 0))
         return sum_of(flat([*at_first, *at_second], v), couplings.indices["product"])
+
+
+def _definite(factor: LevelFactor) -> LevelFactor:
+    """NaN, as of a Cholesky factor, where the matrix is not positive definite."""
+    pivots = jnp.where(factor.pivots > 0, factor.pivots, jnp.nan)
+    return eqx.tree_at(lambda f: f.pivots, factor, pivots)

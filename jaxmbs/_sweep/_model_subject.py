@@ -85,8 +85,7 @@ class ModelSubject(AbstractSubject):
         system = held = model.system()
         if holders:
             drivers = (*model.drivers, *holders)
-            parts = (model.bodies, model.joints, drivers, model.forces)
-            held = MultibodySystem(*parts, gravity=model.gravity)
+            held = eqx.tree_at(lambda m: m.drivers, model, drivers).system()
         start = self._begin(system).changed(values)
         return Placed(system, held, start.q, start.v, start.t)
 
@@ -121,6 +120,11 @@ def _resolve(model: Model, given: str) -> str:
         return given
     if given in drivers:
         return f"drivers.{given}"
+    if words[0] == "elements":
+        raise ModelError(
+            f"{given!r}: the numbers of elements are those of their functions, and may stand in "
+            "several; write a function that builds the system from the number, and map that."
+        )
     if words[0] not in _GROUPS or len(words) < 2:
         raise ModelError(
             f"{given!r} names nothing that can be varied: give a driver "
@@ -261,8 +265,13 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
             group[key[1]] = _remade(part, {key[2]: held})
         else:
             group[key[1]] = said_of(names[key], functools.partial(_remade, part, changed))
-    parts = {group: tuple(groups[group].values()) for group in _GROUPS}
-    varied = Model(model.name, model.dimension, **parts, gravity=gravity, remark=model.remark)
+    parts = [tuple(groups[group].values()) for group in _GROUPS]
+    varied = eqx.tree_at(
+        lambda m: (*(getattr(m, group) for group in _GROUPS), m.gravity),
+        model,
+        (*parts, gravity),
+        is_leaf=lambda x: x is None,
+    )
     return varied, tuple(holders)
 
 

@@ -391,8 +391,9 @@ def _element_groups(
         for name in element.bodies:
             if name not in by_name:
                 raise ValueError(
-                    f"element {_checks.shown(element.name)}: body {_checks.shown(name)} was never "
-                    f"declared; there are {_checks.listed(by_name)}."
+                    f"element {_checks.shown(element.name)}: there is no moving body "
+                    f"{_checks.shown(name)}; its nodes may be {_checks.listed(by_name)}, which "
+                    "joints hold where they are to stand still."
                 )
     inertias = [e.inertia_properties([by_name[name] for name in e.bodies]) for e in elements]
     groups = []

@@ -42,6 +42,8 @@ def GeneralizedSystem(
 
     **Raises:** `ValueError` or `TypeError` that names what is wrong.
     """
+    _checks.function(mass_matrix, "mass_matrix")
+    _checks.function(force, "force")
     held = _checks.table(constraints, "constraints", "constraints")
     _checks.parts(held.values(), AbstractConstraint, "constraints")
     body = GeneralizedBody(
@@ -51,7 +53,7 @@ def GeneralizedSystem(
         force=force,
         complete=True,
         lengths=lengths,
-        parts={} if bodies is None else bodies,
+        parts={} if bodies is None else _checks.table(bodies, "bodies", "pairs of lists"),
     )
     joints = [constraint.on(name, _BODY) for name, constraint in held.items()]
     return MultibodySystem([body], joints, length=length)

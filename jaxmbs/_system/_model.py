@@ -13,7 +13,8 @@ from ._multibody import MultibodySystem
 
 
 class Model(eqx.Module):
-    """A named mechanism as it is written down: what a model file holds (MODEL.md).
+    """A named mechanism as it is written down: what a model file holds (MODEL.md), and elements,
+    which no file holds.
 
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `gravity`: m/s^2;

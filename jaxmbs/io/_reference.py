@@ -12,8 +12,9 @@ _HEAD = """# Keys of model files
 
 Made by `jaxmbs.io.reference()` from what the parts declare. All but motions have a `name` as well.
 Numbers are varied in sweeps and designs by the same words, `points` as `at` and `rotation` as
-`orientation`. `x` in a unit is that of the driven coordinate, m or rad; where there is none of
-numbers, the meaning says them.
+`orientation`. `x` in a unit is that of the driven coordinate, m or rad. Where the entries of a key
+have several units, its meaning names them. At the head of a file stand `schema` (1), `dimension`
+(2 or 3), `name`, and `gravity` (m/s2, world axes; default none).
 """
 
 
