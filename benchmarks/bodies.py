@@ -15,13 +15,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _evaluations import evaluations
 from _hardware import hardware, renew, result_path
 from _timing import best_in_turn
-from jax import lax
 
 import jaxmbs as jm
 from jaxmbs import generalized, planar
@@ -88,23 +87,12 @@ def systems() -> dict[str, jm.MultibodySystem]:
     }
 
 
-@eqx.filter_jit
-def many(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
-    """Evaluations one after another, each from what the last one gave. (Both q and v change: what
-    depends on q alone would be computed once for all.)"""
-
-    def turn(_: Any, state: Any) -> Any:
-        q, v = state
-        found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.0)
-        return q + 1e-9 * v, v + 1e-9 * found.acceleration
-
-    return lax.fori_loop(0, CALLS, turn, (q, v))
-
-
 def main() -> None:
     """Measure, print, and write the result file."""
     calls = {
-        name: lambda s=system: jax.block_until_ready(many(s, s.reference_q, s.initial_v))
+        name: lambda s=system: jax.block_until_ready(
+            evaluations(s, s.reference_q, s.initial_v, CALLS)
+        )
         for name, system in systems().items()
     }
     times = {name: 1e6 * x / CALLS for name, x in best_in_turn(calls).items()}

@@ -15,13 +15,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import time
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _evaluations import evaluations
 from _hardware import hardware, renew, result_path
 from _timing import best_in_turn
-from jax import lax
 
 import jaxmbs as jm
 from jaxmbs import generalized, planar
@@ -80,28 +79,16 @@ def cantilever(count: int) -> jm.MultibodySystem:
     return jm.MultibodySystem([*nodes, rod], joints, elements=elements)
 
 
-@eqx.filter_jit
-def many(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
-    """Evaluations one after another, each from what the last one gave."""
-
-    def turn(_: Any, state: Any) -> Any:
-        q, v = state
-        found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.0)
-        return q + 1e-9 * v, v + 1e-9 * found.acceleration
-
-    return lax.fori_loop(0, CALLS, turn, (q, v))
-
-
 def main() -> None:
     """Measure, print, and write the result file."""
     calls, compiling = {}, {}
     for count in COUNTS:
         system = cantilever(count)
         start = time.process_time()
-        jax.block_until_ready(many(system, system.reference_q, system.initial_v))
+        jax.block_until_ready(evaluations(system, system.reference_q, system.initial_v, CALLS))
         compiling[count] = time.process_time() - start
         calls[str(count)] = lambda s=system: jax.block_until_ready(
-            many(s, s.reference_q, s.initial_v)
+            evaluations(s, s.reference_q, s.initial_v, CALLS)
         )
     times = {count: 1e6 * x / CALLS for count, x in best_in_turn(calls).items()}
     rows = {}
