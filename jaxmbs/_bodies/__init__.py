@@ -3,6 +3,7 @@ from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
+from ._reduced_body import ReducedBody as ReducedBody
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,
