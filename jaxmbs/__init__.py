@@ -2,6 +2,7 @@
 
 from . import (
     design as design,
+    elastic as elastic,
     forces as forces,
     generalized as generalized,
     mechanisms as mechanisms,
@@ -45,6 +46,7 @@ from ._formulations import (
     compare as compare,
     Comparison as Comparison,
     CoordinatePartitioning as CoordinatePartitioning,
+    ElasticResolution as ElasticResolution,
     Elimination as Elimination,
     MinimumNorm as MinimumNorm,
     NullSpace as NullSpace,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_model_files import FORCE_PARTS, Part, PARTS
+from model_parts import FORCE_PARTS, Part, PARTS
 
 from jaxmbs import forces, Model, planar
 from jaxmbs.io import model_from_tables, write_model

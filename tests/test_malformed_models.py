@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import tomlkit
-from test_model_files import BASES, driver, MOTION_TABLES, PARTS
+from model_parts import BASES, driver, MOTION_TABLES, PARTS
 from typer.testing import CliRunner
 
 from jaxmbs.cli._app import app

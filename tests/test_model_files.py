@@ -1,228 +1,30 @@
 """Model files: whatever MODEL.md section 1 admits is read, and means what is said there."""
 
-import copy
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from model_parts import (
+    COMPLIANCE_PARTS,
+    driver,
+    DRIVER_PARTS,
+    FORCE_PARTS,
+    JOINT_PARTS,
+    MOTION_TABLES,
+    PAIR,
+    Part,
+    PARTS,
+    PLANAR,
+)
 
 from jaxmbs import Driver, mechanisms, Model
 from jaxmbs.io import model_from_tables, read_model, write_model
-from jaxmbs.io._registry import FORCES, JOINTS, MOTIONS, SYNONYMS
-
-
-# ---------------------------------------------------------------------------------------------
-# Every table that a model file may hold, each to be added to a small model
-# ---------------------------------------------------------------------------------------------
-
-PLANAR: Mapping[str, Any] = {
-    "schema": 1,
-    "name": "small planar model",
-    "dimension": 2,
-    "gravity": [0.0, -9.81],
-    "body": [
-        {"name": "bar", "mass": 1.0, "inertia": 0.1, "position": [0.5, 0.0]},
-        {"name": "rod", "mass": 2.0, "inertia": 0.2, "position": [1.5, 0.0]},
-    ],
-    "joint": [
-        {"name": "hinge", "type": "revolute", "bodies": ["ground", "bar"], "at": [0.0, 0.0]},
-        {
-            "name": "slide",
-            "type": "translational",
-            "bodies": ["bar", "rod"],
-            "at": [1.0, 0.0],
-            "axis": [1.0, 0.0],
-        },
-    ],
-}
-SPATIAL: Mapping[str, Any] = {
-    "schema": 1,
-    "name": "small spatial model",
-    "dimension": 3,
-    "gravity": [0.0, 0.0, -9.81],
-    "body": [
-        {"name": "bar", "mass": 1.0, "inertia": [0.1, 0.2, 0.2], "position": [0.5, 0.0, 0.0]},
-        {"name": "rod", "mass": 2.0, "inertia": [0.1, 0.2, 0.2], "position": [1.5, 0.0, 0.0]},
-    ],
-    "joint": [
-        {
-            "name": name,
-            "type": kind,
-            "bodies": ["ground", "bar"],
-            "at": [0.5, 0.0, 0.0],
-            "axis": [0.0, 0.0, 2.0],
-        }
-        for name, kind in (
-            ("hinge", "revolute"),
-            ("slide", "translational"),
-            ("pin", "cylindrical"),
-        )
-    ],
-}
-BASES: Mapping[int, Mapping[str, Any]] = {2: PLANAR, 3: SPATIAL}
-
-
-class Part(NamedTuple):
-    """An entry of a table. `required`: keys that it cannot do without, besides the name.
-    `rows`: suffixes of a joint's rows, "" for one row with the bare name."""
-
-    dimension: int
-    table: str
-    entry: dict[str, Any]
-    required: tuple[str, ...]
-    rows: tuple[str, ...] = ("",)
-
-    def content(self, **changes: Any) -> dict[str, Any]:
-        """The small model with this entry, some of its keys changed, at the end of its table."""
-        content: dict[str, Any] = copy.deepcopy(dict(BASES[self.dimension]))
-        content.setdefault(self.table, []).append(copy.deepcopy(self.entry) | changes)
-        return content
-
-
-PARTS: dict[str, Part] = {}
-
-
-def _body(dimension: int, label: str = "", **keys: Any) -> None:
-    entry = {"name": "new", "mass": 1.5, "position": [0.1, 0.2, 0.3][:dimension]} | keys
-    PARTS[f"body {dimension}{label}"] = Part(
-        dimension, "body", entry, ("mass", "inertia", "position")
-    )
-
-
-_body(2, inertia=0.3, angle=0.3, velocity=[0.4, 0.5], angular_velocity=0.6)
-_body(
-    3,
-    inertia=[0.3, 0.4, 0.5],
-    orientation=[0.6, 0.0, 0.8, 0.0],
-    velocity=[0.4, 0.5, 0.6],
-    angular_velocity=[0.7, 0.8, 0.9],
-)
-_body(
-    3,
-    ", matrices",
-    inertia=[[0.3, 0.01, 0.0], [0.01, 0.4, 0.02], [0.0, 0.02, 0.5]],
-    rotation=[[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
-)
-
-
-def _joint(dimension: int, kind: str, rows: str = "", *, label: str = "", **keys: Any) -> None:
-    entry = {"name": "J", "type": kind, "bodies": ["bar", "rod"]} | keys
-    required = ("type", "bodies", *(k for k in keys if k not in ("bodies", "length", "carrier")))
-    PARTS[label or f"{kind} {dimension}"] = Part(
-        dimension, "joint", entry, required, tuple(rows.split()) or ("",)
-    )
-
-
-_AT = {2: [1.0, 0.5], 3: [1.0, 0.5, 0.25]}
-_AXIS = {2: [1.0, 2.0], 3: [1.0, 2.0, 2.0]}
-_PAIR = {d: [_AT[d], [2.0, *_AT[d][1:]]] for d in (2, 3)}
-_ROW = {2: [1.0, 0.0, 0.5, -1.0, 0.0, 0.5], 3: [1.0, 0.0, 0.0, 0.0, 0.5, 0.0] * 2}
-
-_joint(2, "revolute", ".x .y", at=_AT[2])
-_joint(2, "revolute", ".x .y", points=_PAIR[2], label="revolute 2, points")
-_joint(2, "translational", ".n .r", at=_AT[2], axis=_AXIS[2])
-_joint(2, "prismatic", ".n .r", at=_AT[2], axis=_AXIS[2])
-_joint(2, "fixed", ".x .y .r", at=_AT[2])
-_joint(2, "point_on_line", at=_AT[2], axis=_AXIS[2])
-_joint(2, "distance", points=_PAIR[2], length=1.25)
-_joint(2, "gear", bodies=["rod", "ground"], ratio=-2.0, carrier="bar")
-_joint(2, "knife_edge", bodies=["bar"], at=_AT[2], direction=_AXIS[2])
-_joint(2, "pfaffian", coefficients=_ROW[2])
-_joint(2, "pfaffian", ".1 .2", coefficients=[_ROW[2], _ROW[2][::-1]], label="pfaffian 2, two rows")
-_joint(3, "revolute", ".x .y .z .a1 .a2", at=_AT[3], axis=_AXIS[3])
-_joint(
-    3, "revolute", ".x .y .z .a1 .a2", points=_PAIR[3], axis=_AXIS[3], label="revolute 3, points"
-)
-_joint(3, "translational", ".n1 .n2 .rx .ry .rz", at=_AT[3], axis=_AXIS[3])
-_joint(3, "prismatic", ".n1 .n2 .rx .ry .rz", at=_AT[3], axis=_AXIS[3])
-_joint(3, "fixed", ".x .y .z .rx .ry .rz", at=_AT[3])
-_joint(3, "spherical", ".x .y .z", at=_AT[3])
-_joint(3, "cylindrical", ".n1 .n2 .a1 .a2", at=_AT[3], axis=_AXIS[3])
-_joint(3, "universal", ".x .y .z .a", at=_AT[3], axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
-_joint(3, "planar", ".n .a1 .a2", at=_AT[3], axis=_AXIS[3])
-_joint(3, "screw", ".n1 .n2 .a1 .a2 .s", at=_AT[3], axis=_AXIS[3], pitch=0.01)
-_joint(3, "point_on_line", ".n1 .n2", at=_AT[3], axis=_AXIS[3])
-_joint(3, "point_on_plane", at=_AT[3], axis=_AXIS[3])
-_joint(3, "parallel_axes", ".a1 .a2", axes=[[1.0, 2.0, 2.0], [2.0, 4.0, 4.0]])
-_joint(3, "perpendicular_axes", axes=[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
-_joint(3, "distance", points=_PAIR[3], length=1.25)
-_joint(3, "rolling_disk", ".x .y .z", bodies=["bar"], axis=[0.0, 1.0, 0.5], radius=0.5)
-_joint(3, "pfaffian", coefficients=_ROW[3])
-_joint(3, "pfaffian", ".1 .2", coefficients=[_ROW[3], _ROW[3][::-1]], label="pfaffian 3, two rows")
-
-
-MOTION_TABLES: dict[str, dict[str, Any]] = {
-    "sine": {"offset": 0.1, "amplitude": 0.05, "frequency": 0.5, "phase": -0.2},
-    "linear": {"offset": 0.1, "rate": 1.5},
-    "polynomial": {"coefficients": [0.1, -0.2, 0.3]},
-    "table": {"times": [0.0, 1.0, 2.5, 3.0], "values": [0.1, 0.3, -0.2, 0.5]},
-    "step": {"times": [0.5, 1.0, 2.0], "values": [0.1, 0.3, -0.2]},
-}
-
-
-def driver(joint: str, coordinate: str, motion: Mapping[str, Any]) -> dict[str, Any]:
-    """A driver's table."""
-    return {"name": "drive", "joint": joint, "coordinate": coordinate, "motion": dict(motion)}
-
-
-for _word, _motion in MOTION_TABLES.items():
-    PARTS[f"{_word} motion"] = Part(
-        2,
-        "driver",
-        driver("hinge", "rotation", {"type": _word, **_motion}),
-        ("joint", "coordinate", "motion"),
-    )
-for _dimension, _name, _coordinate in (
-    (2, "hinge", "rotation"),
-    (2, "slide", "translation"),
-    (3, "hinge", "rotation"),
-    (3, "slide", "translation"),
-    (3, "pin", "rotation"),
-    (3, "pin", "translation"),
-):
-    PARTS[f"driven {_name} {_coordinate} {_dimension}"] = Part(
-        _dimension,
-        "driver",
-        driver(_name, _coordinate, {"type": "polynomial", "coefficients": [0.25]}),
-        ("joint", "coordinate", "motion"),
-    )
-
-
-def _force(dimension: int, kind: str, *required: str, label: str = "", **keys: Any) -> None:
-    entry = {"name": "load", "type": kind} | keys
-    required = ("type", *required)
-    PARTS[label or f"{kind} {dimension}"] = Part(dimension, "force", entry, required)
-
-
-for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
-    _ends = {"bodies": ["bar", "ground"], "points": _PAIR[_d]}
-    _law: dict[str, Any] = {"stiffness": 100.0, "damping": 1.0}
-    _wrench = {"body": "bar", "at": _AT[_d], "force": _AXIS[_d], "torque": _torque}
-    _force(_d, "spring_damper", "bodies", "points", "stiffness", **_ends, **_law, length=0.3)
-    _force(_d, "applied", "body", **_wrench)
-    _force(_d, "applied", "body", **_wrench, follows="body", label=f"applied {_d}, following")
-    _force(_d, "torsion_spring", "joint", joint="hinge", **_law, rest=0.1, torque=0.033)
-    _rub: dict[str, Any] = {"coefficient": 0.1, "radius": 0.01, "velocity": 1e-3}
-    _force(_d, "coulomb_friction", "joint", *_rub, joint="hinge", **_rub)
-    _slow = {key: value for key, value in _rub.items() if key != "radius"}
-    _label = f"coulomb_friction {_d}, sliding"
-    _force(_d, "coulomb_friction", "joint", *_slow, joint="slide", **_slow, label=_label)
-    _stiff: list[float] = [100.0, 200.0, 50.0] if _d == 2 else [100.0, 200.0, 300.0, 5.0, 6.0, 7.0]
-    _mount = {"bodies": ["bar", "rod"], "stiffness": _stiff, "damping": _stiff[::-1]}
-    _force(_d, "bushing", "bodies", "stiffness", "at", **_mount, at=_AT[_d])
-    _full = (np.diag(_stiff) + 1.5).tolist()
-    _mount |= {"stiffness": _full, "points": _PAIR[_d]}
-    _force(_d, "bushing", "bodies", "points", **_mount, label=f"bushing {_d}, matrix")
-
-
-JOINT_PARTS = {name: part for name, part in PARTS.items() if part.table == "joint"}
-FORCE_PARTS = {name: part for name, part in PARTS.items() if part.table == "force"}
-DRIVER_PARTS = {name: part for name, part in PARTS.items() if part.table == "driver"}
+from jaxmbs.io._registry import COMPLIANCES, FORCES, JOINTS, MOTIONS, SYNONYMS
 
 
 def _over(parts: Mapping[str, Part]) -> Any:
@@ -260,6 +62,8 @@ def test_every_word_is_tried():
         assert tried == set(JOINTS[dimension]) | set(SYNONYMS)
         tried = {p.entry["type"] for p in FORCE_PARTS.values() if p.dimension == dimension}
         assert tried == set(FORCES)
+        tried = {p.entry["type"] for p in COMPLIANCE_PARTS.values() if p.dimension == dimension}
+        assert tried == set(COMPLIANCES)
     assert set(MOTION_TABLES) == set(MOTIONS)
 
 
@@ -355,7 +159,7 @@ def test_points_are_one_for_each_body():
     content = PARTS["revolute 2, points"].content()
     system = model_from_tables(content).system()
     frames = system.marker_frames(system.reference_q)["J"]
-    assert np.allclose([f.origin for f in frames], _PAIR[2], atol=1e-15)
+    assert np.allclose([f.origin for f in frames], PAIR[2], atol=1e-15)
 
 
 def _spatial_body(**keys: Any) -> Model:

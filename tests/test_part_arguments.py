@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from test_model_files import PARTS
+from model_parts import PARTS
 
 import jaxmbs as jm
-from jaxmbs import forces, generalized, motions, planar, spatial
+from jaxmbs import elastic, forces, generalized, motions, planar, spatial
 from jaxmbs._checks import LARGEST, SMALLEST
 from jaxmbs.io import model_from_tables
 
 
-NAMESPACES = (planar, spatial, forces, motions, generalized)
+NAMESPACES = (planar, spatial, forces, motions, generalized, elastic)
 # What functions of the user return, and what numbers measure.
 NO_PARTS = {generalized.PlanarFrame, generalized.SpatialFrame, generalized.Quantity}
 
@@ -83,6 +83,7 @@ def examples() -> dict[str, Any]:
     for label, part in PARTS.items():
         model = model_from_tables(part.content())
         group = {"body": "bodies", "joint": "joints", "driver": "drivers", "force": "forces"}
+        group |= {"compliance": "compliances"}
         made = getattr(model, group[part.table])[-1]
         found[label] = made
         if part.table == "driver":
@@ -154,6 +155,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
         "\u202ea",
     ),
     "joint": _WORDS,
+    "body": _WORDS,
     "coordinate": _WORDS,
     "carrier": _WORDS,
     "motion": (3.0, None, "sine", len),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import pytest
-from test_model_files import BASES, driver, PARTS
+from model_parts import BASES, driver, PARTS
 
 from jaxmbs import Driver, forces, io, Model, motions, planar, spatial
 from jaxmbs._constraints import AbstractJoint, AbstractPrimitive, Frames
@@ -41,6 +41,7 @@ CLASSES = {
         _registry.MOTIONS,
         _registry.FORCES,
         _registry.FOLLOWS,
+        _registry.COMPLIANCES,
     )
     for cls in group.values()
 }
@@ -75,7 +76,7 @@ def test_the_declared_key_is_the_field_or_a_way_to_give_it():
 
 
 def _parts(model: Model) -> list[Any]:
-    own = [*model.bodies, *model.joints, *model.drivers, *model.forces]
+    own = [*model.bodies, *model.joints, *model.drivers, *model.forces, *model.compliances]
     return [*own, *(d.motion for d in model.drivers)]
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_parts import BASES, driver, MOTION_TABLES, Part, PARTS
 from refusing import assert_says, refusal, written
-from test_model_files import BASES, driver, MOTION_TABLES, Part, PARTS
 from typer.testing import CliRunner
 
 from jaxmbs.cli._app import app

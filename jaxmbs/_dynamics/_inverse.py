@@ -80,4 +80,5 @@ def _loaded(found: Kinematics, formulation: AbstractFormulation) -> Trajectory:
         RESULTS.where(found.result == RESULTS.successful, first, found.result),
         system,
         found.message,
+        formulation.elastic,
     )

@@ -389,6 +389,7 @@ def _assembled(
         statistics,
         result,
         system,
+        elastic=integration.formulation.elastic,
     )
 
 

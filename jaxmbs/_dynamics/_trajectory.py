@@ -32,7 +32,7 @@ class Trajectory(eqx.Module):
       rank of C drops (NaN where there was none); `passage_count` of them.
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and what to try; empty for one that did not.
-    - `statistics`; `system`: whose motion it is.
+    - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
     """
 
     times: Float[Array, " n"]
@@ -50,11 +50,12 @@ class Trajectory(eqx.Module):
     result: RESULTS
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
+    elastic: bool = eqx.field(static=True, default=False)
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated when
         asked for."""
-        return _reactions(self.system, self.q, self.v, self.times, self.multipliers)
+        return _reactions(self.system, self.q, self.v, self.times, self.multipliers, self.elastic)
 
     def certificate(self) -> Certificate:
         """Is the motion unique in spite of friction? As `certify` tells at its first state;
@@ -112,6 +113,8 @@ def _reactions(
     v: Float[Array, "n nv"],
     times: Float[Array, " n"],
     multipliers: Float[Array, "n rows"],
+    elastic: bool,
 ) -> Reactions:
     # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
-    return jax.lax.map(lambda x: reactions(system, *x), (q, v, times, multipliers))
+    states = (q, v, times, multipliers)
+    return jax.lax.map(lambda x: reactions(system, *x, elastic=elastic), states)

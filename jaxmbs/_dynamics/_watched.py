@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from jaxtyping import Bool
 
-from .._formulations import AbstractFormulation, Elimination, MinimumNorm
+from .._formulations import AbstractFormulation, ElasticResolution, Elimination, MinimumNorm
 from .._system import AbstractSystem, Structure
 
 
@@ -27,6 +27,11 @@ def motion_only(formulation: AbstractFormulation, system: AbstractSystem) -> Abs
     does not converge onto rounding in them."""
     del system
     return formulation
+
+
+@motion_only.register
+def _(formulation: ElasticResolution, system: AbstractSystem) -> AbstractFormulation:
+    return formulation if system.frictional_joints else MinimumNorm(clean=False)
 
 
 @motion_only.register

@@ -2,6 +2,7 @@ from ._augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
 from ._chosen import chosen_formulation as chosen_formulation
 from ._compare import compare as compare, Comparison as Comparison
 from ._coordinate_partitioning import CoordinatePartitioning as CoordinatePartitioning
+from ._elastic_resolution import ElasticResolution as ElasticResolution
 from ._elimination import Elimination as Elimination
 from ._minimum_norm import MinimumNorm as MinimumNorm
 from ._null_space import NullSpace as NullSpace

@@ -45,6 +45,8 @@ class AbstractFormulation(eqx.Module):
     """
 
     word: ClassVar[str]
+    # Do its multipliers take in the compliances of the system?
+    elastic: ClassVar[bool] = False
 
     @property
     def shares_factor(self) -> bool:

@@ -13,6 +13,7 @@ from ._block_mass import BlockMass as BlockMass, BodyBlocks as BodyBlocks
 from ._cholesky import cholesky as cholesky, cholesky_solve as cholesky_solve
 from ._constrained import constrained as constrained
 from ._directional import directional_derivative as directional_derivative
+from ._elasticity import Elasticity as Elasticity
 from ._gathering import gather as gather, scatter_add as scatter_add
 from ._kkt import correction as correction, corrections as corrections, KKTSystem as KKTSystem
 from ._kkt_matrices import (

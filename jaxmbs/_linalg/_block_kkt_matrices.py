@@ -138,9 +138,17 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def _like(self) -> Array:
         return self.block_mass.blocks[0]
 
-    def row_scale(self) -> Float[Array, " rows"]:
-        diagonal = self._diagonal(self._half())
-        return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    def scale_columns(self, columns: Float[Array, " nv"]) -> "BlockKKTMatrices":
+        return eqx.tree_at(lambda d: d.constraint_blocks, self, self._scaled(columns))
+
+    def _scaled(self, columns: Float[Array, " nv"]) -> SlotBlocks:
+        return tuple(
+            own * gather_or_zero(columns, bucket.indices["column"])[None]
+            for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
+        )
+
+    def schur_diagonal(self) -> Float[Array, " rows"]:
+        return self._diagonal(self._half())
 
     @eqx.filter_jit
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
@@ -197,11 +205,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike
     ) -> NullProjector:
-        scaled = tuple(
-            own * gather_or_zero(columns, bucket.indices["column"])[None]
-            for own, bucket in zip(self.constraint_blocks, self.layout.slots, strict=True)
-        )
-        return block_null_projector(scaled, self.layout, sets, regularisation)
+        return block_null_projector(self._scaled(columns), self.layout, sets, regularisation)
 
     def mass_matrix(self) -> Float[Array, "nv nv"]:
         return self.block_mass.dense()

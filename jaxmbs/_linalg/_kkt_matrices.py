@@ -62,9 +62,18 @@ class AbstractKKTMatrices(eqx.Module):
         """The same with all other rows of C set to zero."""
 
     @abc.abstractmethod
+    def scale_columns(self, columns: Float[Array, " nv"]) -> "AbstractKKTMatrices":
+        """The same with the columns of C multiplied by these numbers."""
+
+    @abc.abstractmethod
+    def schur_diagonal(self) -> Float[Array, " rows"]:
+        """The diagonal of S."""
+
     def row_scale(self) -> Float[Array, " rows"]:
         """The roots of the diagonal of S, the lengths of the rows of C M^-1/2; 1 where that is
         zero."""
+        diagonal = self.schur_diagonal()
+        return jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
 
     @abc.abstractmethod
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:

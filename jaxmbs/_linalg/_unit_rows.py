@@ -33,8 +33,11 @@ class UnitRows(AbstractKKTMatrices):
     def mask_rows(self, rows: RowMask) -> "UnitRows":
         return UnitRows(self.inner.mask_rows(rows), self.scale)
 
-    def row_scale(self) -> Float[Array, " rows"]:
-        return jnp.ones_like(self.scale)
+    def scale_columns(self, columns: Float[Array, " nv"]) -> "UnitRows":
+        return UnitRows(self.inner.scale_columns(columns), self.scale)
+
+    def schur_diagonal(self) -> Float[Array, " rows"]:
+        return self.inner.schur_diagonal() / self.scale**2
 
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         factor = self.inner.factor(regularisation)

@@ -10,7 +10,7 @@ from .._custom_types import RealScalarLike, Setting
 from .._linalg import RankDecomposition
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, chosen_criterion, Solvability
-from .._solvability._analyze import analyze_matrix, scaled
+from .._solvability._analyze import analyze_matrix, check_elastic, scaled, with_deformations
 from .._solvability._questions import generalized_reactions, Questions
 from .._solvability._state import check_numbers
 from .._system import AbstractSystem, Structure, takes_state
@@ -29,6 +29,7 @@ def reactions(
     multipliers: Float[Array, " rows"],
     *,
     criterion: Setting[AbstractCriterion | None] = None,
+    elastic: Setting[bool] = False,
 ) -> Reactions:
     """What every joint and driver exerts on its bodies, and whether the rigid-body model
     determines it.
@@ -50,14 +51,16 @@ def reactions(
 
     - `q` (nq,), `v` (nv,), `t` (s): the state. `multipliers` (rows,): lambda of
       M dv/dt + C^T lambda = F, in N and N m for rows of lengths and angles.
-    - `criterion`: as in `analyze`.
+    - `criterion`, `elastic`: as in `analyze`. Multipliers of `ElasticResolution` have the verdicts
+      of `elastic`.
 
     **Returns:** `Reactions`.
 
     **Raises:** `ValueError` for multipliers of another number of rows.
     """
     chosen = chosen_criterion(criterion)
-    return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen)
+    check_elastic(system.structure, elastic)
+    return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen, elastic)
 
 
 @eqx.filter_jit
@@ -68,6 +71,7 @@ def _reactions(
     t: Float[Array, ""],
     multipliers: Float[Array, " rows"],
     criterion: AbstractCriterion,
+    elastic: bool,
 ) -> Reactions:
     structure = system.structure
     matrix = system.constraint_matrix(q, v, t)
@@ -75,7 +79,8 @@ def _reactions(
     maps = wrench_maps(places, matrix)
     # As in `analyze`, which would evaluate the matrix once more.
     length = system.characteristic_length().astype(q.dtype)
-    rows, row_scale = scaled(structure, lax.stop_gradient(matrix), length)
+    decided = with_deformations(system, matrix, q, v, t) if elastic else matrix
+    rows, row_scale = scaled(structure, lax.stop_gradient(decided), length)
     check = check_numbers(system, matrix, length, q, v, t)
     report = analyze_matrix(structure, rows, row_scale, length, check, criterion)
     axes = _axes(places)

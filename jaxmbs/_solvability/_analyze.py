@@ -1,7 +1,7 @@
 """Solvability of reactions: one decomposition answers every question about multipliers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,6 +32,7 @@ def analyze(
     criterion: Setting[AbstractCriterion | None] = None,
     subsets: Setting[Sequence[Sequence[str]]] = (),
     combinations: Setting[Sequence[str]] = (),
+    elastic: Setting[bool] = False,
 ) -> Solvability:
     """Which reactions does a rigid-body model determine at this state?
 
@@ -40,6 +41,12 @@ def analyze(
     Fraczek 2013, eq. 27), its resultant on body i iff H_i C_X^T N_X = 0 (Wojtyra & Pekal,
     eq. 5), and a combination c^T lambda iff c^T N = 0. Lengths are scaled by the system's
     characteristic length and rows normalised first, so that no verdict depends on units.
+
+    Where bodies or joints give way (`jaxmbs.elastic`) the multipliers are known up to those N z
+    alone that strain none of them, D^T N z = 0 with D the columns of their deformations. So
+    `elastic` asks what the rigid bodies and these compliances decide together, of which the numbers
+    do not matter but for being zero. Other compliances decide other reactions, and each choice of
+    them other values.
 
     Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable. A state that
     is not finite, or whose quaternions are no rotations, is refused; where numbers are traced, the
@@ -53,8 +60,10 @@ def analyze(
     - `criterion`: `QR()` (default), `SVD()` or `RankComparison()`, with their tolerance.
     - `subsets`: names of joints, drivers or rows whose resultant is asked for.
     - `combinations`: linear expressions in row names, such as `"W1 - W2"`.
+    - `elastic`: with the compliances of the system; default without.
 
-    **Returns:** a `Solvability`.
+    **Returns:** a `Solvability`, of whose numbers `rank` and `redundancy` count the deformations
+    with `elastic`, and the others do not.
 
     **Raises:** `ValueError` for a name or expression that means nothing in this system;
     `TypeError` or `ValueError` for what is no state of it, or no criterion.
@@ -67,6 +76,7 @@ def analyze(
     combinations = _settings.instances(combinations, str, "combinations", '"W1 - W2"')
     for expression in combinations:
         parse_combination(expression, structure.row_names)
+    check_elastic(structure, elastic)
     velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
     return _analyze(
         system,
@@ -76,7 +86,19 @@ def analyze(
         chosen,
         subsets,
         combinations,
+        elastic,
     )
+
+
+def check_elastic(structure: Structure, elastic: Any) -> None:
+    """
+    **Raises:** `TypeError`, and `ValueError` for a system of which nothing gives way.
+    """
+    if _settings.flag(elastic, "elastic") and not structure.compliances:
+        raise ValueError(
+            "elastic=True asks what compliances decide, and nothing of this system gives way; give "
+            "it compliances, such as jaxmbs.elastic.Rod or jaxmbs.elastic.JointCompliance."
+        )
 
 
 def _subsets(subsets: Any) -> tuple[tuple[str, ...], ...]:
@@ -96,9 +118,12 @@ def _analyze(
     criterion: AbstractCriterion,
     subsets: tuple[tuple[str, ...], ...],
     expressions: tuple[str, ...],
+    elastic: bool,
 ) -> Solvability:
     length = system.characteristic_length().astype(q.dtype)
     raw = system.constraint_matrix(q, v, t)
+    if elastic:
+        raw = with_deformations(system, raw, q, v, t)
     matrix, row_scale = scaled(system.structure, raw, length)
     check = check_numbers(system, raw, length, q, v, t)
     return analyze_matrix(
@@ -116,17 +141,34 @@ def scaled_constraint_matrix(
     return *scaled(system.structure, raw, length), length
 
 
+def with_deformations(
+    system: AbstractSystem,
+    matrix: Float[Array, "rows nv"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> Float[Array, "rows columns"]:
+    """C with the columns of what gives way behind those of velocities; zero where a compliance
+    is."""
+    elasticity = system.elasticity(q, v, t)
+    assert elasticity is not None
+    columns = system.deformation_matrix(q, v, t)
+    return jnp.concatenate([matrix, jnp.where(elasticity.compliance > 0, columns, 0.0)], axis=1)
+
+
 def scaled(
-    structure: Structure, matrix: Float[Array, "rows nv"], length: Scalar
-) -> tuple[Float[Array, "rows nv"], Float[Array, " rows"]]:
+    structure: Structure, matrix: Float[Array, "rows columns"], length: Scalar
+) -> tuple[Float[Array, "rows columns"], Float[Array, " rows"]]:
     """C without units, with rows of unit length, and the lengths that they had."""
     columns = structure.column_scale(length)
+    if matrix.shape[1] > structure.nv:
+        columns = jnp.concatenate([columns, structure.deformation_scale(length)])
     return normalise_rows(matrix * columns[None, :])
 
 
 def analyze_matrix(
     structure: Structure,
-    matrix: Float[Array, "rows nv"],
+    matrix: Float[Array, "rows columns"],
     row_scale: Float[Array, " rows"],
     length: Float[Array, ""],
     check: StateCheck,
@@ -134,13 +176,16 @@ def analyze_matrix(
     subsets: tuple[tuple[str, ...], ...] = (),
     expressions: tuple[str, ...] = (),
 ) -> Solvability:
-    """All verdicts from a scaled constraint matrix, and from what its state is worth."""
+    """All verdicts from a scaled constraint matrix, and from what its state is worth. The matrix
+    may have the columns of deformations behind those of velocities."""
     matrix, row_scale = lax.stop_gradient((matrix, row_scale))
     valid = check.valid
     # Of what is no matrix no decomposition is asked for.
     matrix = jnp.where(valid, matrix, 0.0)
     layout = _layout(structure, criterion, subsets, expressions)
-    decomposition, rank_geometric, rank_velocity = _decompose(structure, matrix, criterion)
+    if matrix.shape[1] > structure.nv:
+        layout = layout._replace(elastic=tuple(own.name for own in structure.compliances))
+    decomposition, ranks = _decompose(structure, matrix, criterion)
     rows, rank = len(structure.rows), decomposition.rank
     own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
     subset_rows = [_rows_of(structure, subset) for subset in subsets]
@@ -171,7 +216,7 @@ def analyze_matrix(
     )
     rank, redundancy, mobility, rank_geometric, rank_velocity = (
         jnp.where(valid, number, NO_RANK)
-        for number in (rank, rows - rank, structure.nv - rank, rank_geometric, rank_velocity)
+        for number in (rank, rows - rank, structure.nv - ranks.rigid, *ranks[1:])
     )
     return Solvability(
         result=check.result(),
@@ -207,21 +252,35 @@ def analyze_matrix(
     )
 
 
+class _Ranks(NamedTuple):
+    """Of the columns of velocities: all rows, the geometric and the velocity rows."""
+
+    rigid: IntScalar
+    geometric: IntScalar
+    velocity: IntScalar
+
+
 def _decompose(
-    structure: Structure, matrix: Float[Array, "rows nv"], criterion: AbstractCriterion
-) -> tuple[RankDecomposition, IntScalar, IntScalar]:
-    """The decomposition of C, and the ranks of its geometric and of its velocity rows."""
-    geometric = structure.geometric
-    zero = jnp.asarray(0)
-    if np.all(geometric) or not np.any(geometric):
+    structure: Structure, matrix: Float[Array, "rows columns"], criterion: AbstractCriterion
+) -> tuple[RankDecomposition, _Ranks]:
+    """The decomposition of C, and the ranks of parts of it."""
+    geometric, elastic = structure.geometric, matrix.shape[1] > structure.nv
+    mixed = np.any(geometric) and not np.all(geometric)
+    if not mixed and not elastic:
         whole = criterion.decompose(matrix)
-        return (whole, whole.rank, zero) if np.all(geometric) else (whole, zero, whole.rank)
-    # As one batch: see AbstractCriterion.measure. Rows of zeros change no rank.
-    masks = jnp.asarray(np.stack([np.ones_like(geometric), geometric, ~geometric]))
-    batch = jax.vmap(criterion.decompose)(matrix[None] * masks[:, :, None])
+        rank, zero = whole.rank, jnp.asarray(0)
+        own = (rank, zero) if np.all(geometric) else (zero, rank)
+        return whole, _Ranks(rank, *own)
+    # As one batch: see AbstractCriterion.measure. Rows and columns of zeros change no rank.
+    rows = np.stack([np.ones_like(geometric), geometric, ~geometric])
+    masks = np.repeat(rows[:, :, None], matrix.shape[1], axis=2)
+    if elastic:
+        rigid = masks & (np.arange(matrix.shape[1]) < structure.nv)
+        masks = np.concatenate([masks[:1], rigid])
+    batch = jax.vmap(criterion.decompose)(matrix[None] * jnp.asarray(masks))
     whole = jax.tree.map(lambda x: x[0], batch)
     ranks = jnp.sum(batch.pivots > whole.threshold, axis=1)
-    return whole, ranks[1], ranks[2]
+    return whole, _Ranks(*ranks[-3:])
 
 
 def _layout(

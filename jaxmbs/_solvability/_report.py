@@ -35,7 +35,8 @@ NO_RANK = -1
 class Layout(NamedTuple):
     """Names of what was asked, in the order of the arrays of `Solvability`.
 
-    `pairs`: (constraint, body) for body-wise verdicts; `subset_pairs`: (subset, body).
+    `pairs`: (constraint, body) for body-wise verdicts; `subset_pairs`: (subset, body). `elastic`:
+    the compliances that had a part in it.
     """
 
     structure: Structure
@@ -44,6 +45,7 @@ class Layout(NamedTuple):
     subsets: tuple[tuple[str, ...], ...]
     subset_pairs: tuple[tuple[int, int], ...]
     expressions: tuple[str, ...]
+    elastic: tuple[str, ...] = ()
 
 
 class Solvability(eqx.Module):
@@ -214,12 +216,18 @@ class Solvability(eqx.Module):
             "",
         ]
         table = format_table(("joint", "type", "rows", "reaction", "measure"), self.rows())
-        notes = []
+        notes = [] if not self.layout.elastic else ["", self._elastic_note()]
         if bool(self.result == RESULTS.configuration_open):
             notes += ["", self.openness()]
         if bool(self.doubtful):
             notes += ["", self.doubt()]
         return "\n".join([*head, table, *notes])
+
+    def _elastic_note(self) -> str:
+        return (
+            f"With elastic {', '.join(self.layout.elastic)}: rank and redundancy count their "
+            "deformations. What is unique because of them depends on which parts are elastic."
+        )
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table's lines: name, type, number of rows, verdict, measure.

@@ -22,7 +22,7 @@ from ._entries import entry_of, with_entry
 from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
 
 
-_GROUPS = ("bodies", "joints", "drivers", "forces")
+_GROUPS = ("bodies", "joints", "drivers", "forces", "compliances")
 
 
 class ModelSubject(AbstractSubject):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._bodies import AbstractBodyInertia
@@ -152,10 +153,12 @@ def padded_blocks(
     pattern: Pattern,
     found: Sequence[tuple[Float[Array, "_ _ _"], ...]],
     dtype: Any,
+    extended: Pattern | None = None,
 ) -> SlotBlocks:
     """The blocks of C of each group's slots, rows in their joint's order, side by side in their
-    buckets."""
-    number, sizes = {own[0]: b for b, own in enumerate(pattern.bodies)}, sizes_of(pattern)
+    buckets: those of the pattern, or of one extended by more than bodies."""
+    number = {own[0]: b for b, own in enumerate(pattern.bodies)}
+    sizes = sizes_of(pattern if extended is None else extended)
     parts = [[jnp.zeros((*size, 0), dtype)] for size in sizes.slots]
     for group, blocks in zip(groups, found, strict=True):
         for k, block in enumerate(blocks):
@@ -182,7 +185,7 @@ def block_mass(
     q: Float[Array, " nq"],
     t: Scalar,
 ) -> BlockMass:
-    """M of all bodies, and its inverse."""
+    """M of all bodies, and its inverse: the identity for what is behind them in the pattern."""
     sizes = sizes_of(pattern)
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     coupled = {b for pair in pattern.couplings for b in pair}
@@ -197,6 +200,14 @@ def block_mass(
         bucket = sizes.bodies.index(size)
         parts[bucket].append(padded)
         firsts[bucket].append(first)
+    count = sum(group.indices["v"].shape[0] for group in body_groups)
+    for bucket, size in enumerate(sizes.bodies):
+        behind = [own for own in pattern.bodies[count:] if sizes.columns[len(own)] == size]
+        if behind:
+            held = np.arange(size)[:, None] < [len(own) for own in behind]
+            one = np.eye(size, dtype=q.dtype)[:, :, None] * held
+            parts[bucket].append(jnp.asarray(np.stack([one, one])))
+            firsts[bucket].append(np.array([own[0] for own in behind]))
     both = []
     for own, first in zip(parts, firsts, strict=True):
         order = np.argsort(np.concatenate(first))
@@ -308,4 +319,18 @@ def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarra
             if column in number and column not in [own[i] for own in first[:k]]
         ],
         dtype=np.int32,
+    )
+
+
+def add_blocks(
+    matrix: Float[Array, "rows nv"], blocks: Float[Array, "n r c"], corners: np.ndarray
+) -> Float[Array, "rows nv"]:
+    """Add blocks at their upper left corners (n, 2), one window each."""
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=(0, 1),
+    )
+    return lax.scatter_add(
+        matrix, jnp.asarray(corners), blocks, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP
     )

@@ -17,6 +17,7 @@ from .._bodies import (
     PlanarMarker,
     SpatialMarker,
 )
+from .._compliances import AbstractCompliance
 from .._constraints import (
     AbstractCoordinate,
     AbstractJoint,
@@ -41,6 +42,9 @@ from .._geometry import (
     SpatialPose,
 )
 from .._indices import Indices
+from .._linalg import Pattern
+from ._blocks import pattern_of
+from ._deformations import compliance_groups, Deformations, deformations_of
 from ._groups import (
     BodyGroup,
     ConstraintGroup,
@@ -79,6 +83,8 @@ class Built(NamedTuple):
     initial_v: Float[Array, " nv"]
     structure: Structure
     indices: Indices
+    pattern: Pattern
+    deformations: Deformations | None
 
 
 class _Driven(NamedTuple):
@@ -108,6 +114,7 @@ def build(
     drivers: Sequence[Driver],
     forces: Sequence[AbstractForce],
     elements: Sequence[AbstractElement],
+    compliances: Sequence[AbstractCompliance],
     default: int,
 ) -> Built:
     """Check that the parts belong together, and lay them out. `default`: the dimension, where no
@@ -117,10 +124,12 @@ def build(
     drivers = _checks.parts(drivers, Driver, "drivers")
     forces = _checks.parts(forces, AbstractForce, "forces")
     elements = _checks.parts(elements, AbstractElement, "elements")
+    compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
     _unique("body", (GROUND, *(name for body in bodies for name in names_of(body))))
     _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
     _unique("force", [f.name for f in forces])
     _unique("element", [e.name for e in elements])
+    _unique("compliance", [c.name for c in compliances])
     _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
@@ -136,6 +145,8 @@ def build(
         *(info for f in forces for info in state_infos(f)),
     )
     _unique("coordinate", [info.name for info in coordinates])
+    groups = _constraint_groups(constraints, infos, slots)
+    giving, giving_infos = compliance_groups(compliances, bodies, groups, dimension)
     structure = Structure(
         constraints=infos,
         rows=rows,
@@ -146,8 +157,10 @@ def build(
         internal=tuple(
             place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
         ),
+        compliances=giving_infos,
     )
-    groups = _constraint_groups(constraints, infos, slots)
+    body_groups = _body_groups(bodies, between, slots)
+    pattern = pattern_of(body_groups, between, groups, len(rows))
     ground = PlanarPose() if dimension == 2 else SpatialPose()
     indices = Indices(
         ground_q=np.asarray(ground.origin),
@@ -156,7 +169,7 @@ def build(
     )
     return Built(
         dimension=dimension,
-        body_groups=_body_groups(bodies, between, slots),
+        body_groups=body_groups,
         element_groups=between,
         constraint_groups=groups,
         force_groups=_force_groups(forces, slots, sites),
@@ -167,6 +180,8 @@ def build(
         initial_v=jnp.concatenate([b.velocities() for b in bodies]),
         structure=structure,
         indices=indices,
+        pattern=pattern,
+        deformations=deformations_of(giving, giving_infos, pattern, groups),
     )
 
 

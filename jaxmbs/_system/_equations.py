@@ -1,7 +1,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._linalg import AbstractFactor, AbstractKKTMatrices
+from .._linalg import AbstractFactor, AbstractKKTMatrices, Elasticity
 from ._structure import Structure
 
 
@@ -12,7 +12,7 @@ class Equations(eqx.Module):
 
     (Wojtyra & Fraczek 2013, eqs. 10-11). `descriptor` holds M and C, `force` (nv,) is F without
     friction, `offset` (rows,) is Gamma. `factor`: of S + mu I with mu = `REGULARISATION`, if it is
-    known.
+    known. `elasticity`: of what gives way, if anything does.
     """
 
     descriptor: AbstractKKTMatrices
@@ -20,6 +20,7 @@ class Equations(eqx.Module):
     offset: Float[Array, " rows"]
     structure: Structure = eqx.field(static=True)
     factor: AbstractFactor | None = None
+    elasticity: Elasticity | None = None
 
 
 class Evaluation(eqx.Module):

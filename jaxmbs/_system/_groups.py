@@ -246,5 +246,11 @@ def _velocity_rows(
     return jnp.concatenate([geometric, velocity(primitives, frames, rates, t)])
 
 
+def distances(primitives: Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
+    """Of the joint's point from the middle of each slot's body (m)."""
+    own = sum((p.lever_arm() for p in primitives), jnp.asarray(0.0))
+    return jnp.stack(arms) + own
+
+
 def _replace(frames: Frames, k: int, frame: Any) -> Frames:
     return (*frames[:k], frame, *frames[k + 1 :])

@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
+from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver
 from .._custom_types import Numbers
 from .._fields import GRAVITY, optional
@@ -17,7 +18,8 @@ class Model(eqx.Module):
     which no file holds.
 
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
-    parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `gravity`: m/s^2;
+    parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `compliances`: parts
+    of `jaxmbs.elastic`; `gravity`: m/s^2;
     `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
     model is.
     """
@@ -29,6 +31,7 @@ class Model(eqx.Module):
     drivers: tuple[Driver, ...]
     forces: tuple[AbstractForce, ...]
     elements: tuple[AbstractElement, ...]
+    compliances: tuple[AbstractCompliance, ...]
     gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     remark: str = eqx.field(static=True)
 
@@ -42,6 +45,7 @@ class Model(eqx.Module):
         drivers: Sequence[Driver] = (),
         forces: Sequence[AbstractForce] = (),
         elements: Sequence[AbstractElement] = (),
+        compliances: Sequence[AbstractCompliance] = (),
         gravity: Numbers | None = None,
         remark: str = "",
     ):
@@ -56,6 +60,7 @@ class Model(eqx.Module):
         self.drivers = _checks.parts(drivers, Driver, "drivers")
         self.forces = _checks.parts(forces, AbstractForce, "forces")
         self.elements = _checks.parts(elements, AbstractElement, "elements")
+        self.compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.remark = remark
 
@@ -70,5 +75,6 @@ class Model(eqx.Module):
             self.drivers,
             self.forces,
             elements=self.elements,
+            compliances=self.compliances,
             gravity=self.gravity,
         )

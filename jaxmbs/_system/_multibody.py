@@ -11,25 +11,35 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
+from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY
 from .._forces import AbstractForce
 from .._indices import Indices
-from .._linalg import BlockKKTMatrices, BlockMass, gather, layout_of, Pattern, scatter_add
+from .._linalg import (
+    BlockKKTMatrices,
+    BlockMass,
+    Elasticity,
+    gather,
+    layout_of,
+    Pattern,
+    scatter_add,
+)
 from .._stop_gradient import stop_gradient
 from . import _groups
 from ._blocks import (
+    add_blocks,
     block_mass,
     blocks_of,
     combined,
     constraint_blocks,
     is_posed,
     padded_blocks,
-    pattern_of,
     Scales,
 )
 from ._building import build, Built, refuse_unknown_weight
+from ._deformations import Deformations
 from ._equations import Equations, Evaluation
 from ._groups import (
     BodyGroup,
@@ -60,6 +70,8 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
+    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), of which the motion knows
+      nothing, and `ElasticResolution` decides reactions.
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
@@ -82,6 +94,7 @@ class MultibodySystem(AbstractSystem):
     structure: Structure = eqx.field(static=True)
     indices: Indices = eqx.field(static=True)
     pattern: Pattern = eqx.field(static=True)
+    deformations: Deformations | None
 
     def __init__(
         self,
@@ -91,11 +104,14 @@ class MultibodySystem(AbstractSystem):
         forces: Sequence[AbstractForce] = (),
         *,
         elements: Sequence[AbstractElement] = (),
+        compliances: Sequence[AbstractCompliance] = (),
         gravity: Numbers | None = None,
         length: Numbers | None = None,
     ):
         planar = gravity is not None and _checks.shape_of(gravity) == (2,)
-        built: Built = build(bodies, joints, drivers, forces, elements, 2 if planar else 3)
+        built: Built = build(
+            bodies, joints, drivers, forces, elements, compliances, 2 if planar else 3
+        )
         dimension = built.dimension
         field = np.zeros(dimension) if gravity is None else gravity
         self.body_groups = built.body_groups
@@ -111,10 +127,8 @@ class MultibodySystem(AbstractSystem):
         self.initial_v = built.initial_v
         self.structure = built.structure
         self.indices = built.indices
-        rows = len(built.structure.rows)
-        self.pattern = pattern_of(
-            built.body_groups, built.element_groups, built.constraint_groups, rows
-        )
+        self.pattern = built.pattern
+        self.deformations = built.deformations
 
     @property
     def _inertia_groups(self) -> tuple[BodyGroup | ElementGroup, ...]:
@@ -215,7 +229,7 @@ class MultibodySystem(AbstractSystem):
         for group, blocks in zip(groups, found, strict=True):
             for k, block in enumerate(blocks):
                 corner = [group.indices["row"], group.indices[f"v{k}"][:, 0]]
-                matrix = _add_blocks(
+                matrix = add_blocks(
                     matrix, block[:, group.indices["order"]], np.stack(corner, axis=1)
                 )
         return matrix[:, : self.structure.nv]
@@ -283,9 +297,47 @@ class MultibodySystem(AbstractSystem):
             self.force(q, v, t),
             in_order([rows.offset for rows in found]),
             self.structure,
+            elasticity=self._elasticity(own, q, v, t),
         )
         gap, rate = in_order([rows.gap for rows in found]), in_order([rows.rate for rows in found])
         return Evaluation(equations, gap, rate)
+
+    @jitted
+    def elasticity(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Elasticity | None:
+        t = jnp.asarray(t, q.dtype)
+        if self.deformations is None:
+            return None
+        extended, scales = self._with_ground(q, v), self._scales()
+        return self._elasticity(blocks_of(self.constraint_groups, *extended, t, scales), q, v, t)
+
+    def _elasticity(
+        self,
+        blocks: Sequence[tuple[Float[Array, "_ _ _"], ...]],
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        t: Scalar,
+    ) -> Elasticity | None:
+        """From the blocks of C of each group."""
+        giving = self.deformations
+        if giving is None:
+            return None
+        groups, extended = self.constraint_groups, self._with_ground(q, v)
+        padded = padded_blocks(groups, self.pattern, blocks, q.dtype, giving.pattern)
+        mass = block_mass(self.body_groups, self.element_groups, giving.pattern, q, t)
+        return giving.elasticity(padded, mass, giving.columns(groups, *extended, t))
+
+    @jitted
+    def deformation_matrix(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, "rows deformations"]:
+        giving, rows = self.deformations, len(self.structure.rows)
+        if giving is None:
+            return jnp.zeros((rows, 0), q.dtype)
+        t = jnp.asarray(t, q.dtype)
+        columns = giving.columns(self.constraint_groups, *self._with_ground(q, v), t)
+        return giving.matrix(columns, rows)
 
     @jitted
     def friction(
@@ -429,7 +481,7 @@ class MultibodySystem(AbstractSystem):
         matrix = jnp.zeros((self.structure.nv,) * 2, like.dtype)
         for group, block in zip(self.body_groups, blocks, strict=True):
             start = group.indices["v"][:, 0]
-            matrix = _add_blocks(matrix, block, np.stack([start, start], axis=1))
+            matrix = add_blocks(matrix, block, np.stack([start, start], axis=1))
         return matrix
 
     @state_method()
@@ -465,7 +517,7 @@ class MultibodySystem(AbstractSystem):
         groups = stop_gradient(counted)
         for group, own in zip(groups, arms_of(groups), strict=True):
             located = group.indices["located"]
-            distances = map_parts(_distances, group.primitives, own)
+            distances = map_parts(_groups.distances, group.primitives, own)
             squares = squares + jnp.sum(located * distances**2)
             count = count + np.sum(located)
         mean = squares / max(count, 1.0)
@@ -525,25 +577,6 @@ class MultibodySystem(AbstractSystem):
 
 def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
-
-
-def _add_blocks(
-    matrix: Float[Array, "rows nv"], blocks: Float[Array, "n r c"], corners: np.ndarray
-) -> Float[Array, "rows nv"]:
-    """Add blocks at their upper left corners (n, 2), one window each."""
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=(1, 2),
-        inserted_window_dims=(),
-        scatter_dims_to_operand_dims=(0, 1),
-    )
-    return lax.scatter_add(
-        matrix, jnp.asarray(corners), blocks, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP
-    )
-
-
-def _distances(primitives: _groups.Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
-    own = sum((p.lever_arm() for p in primitives), jnp.asarray(0.0))
-    return jnp.stack(arms) + own
 
 
 def _released_rows(

@@ -113,7 +113,7 @@ def _unposed(
         return jnp.zeros((0, motions, width), q.dtype)
     blocks, origins = [], []
     for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True):
-        found = map_parts(_by_displacements, group.primitives, frames, rates, shared=(t,))
+        found = map_parts(rows_by_displacements, group.primitives, frames, rates, shared=(t,))
         own = jnp.stack([x[:, group.indices["order"]] for x in found], axis=1)
         missing = ((0, 0), (0, 0), (0, width - own.shape[2]), (0, 0))
         blocks.append(jnp.pad(own, missing).reshape(-1, width, motions))
@@ -130,7 +130,7 @@ def _unposed(
     return jnp.sum(jnp.where(held[..., None, None], changes, 0.0), axis=1)
 
 
-def _by_displacements(
+def rows_by_displacements(
     primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows motions"], ...]:
     """For each slot how the rows change by displacements of its marker."""

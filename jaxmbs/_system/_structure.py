@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from .._compliances import Direction
 from .._constraints import RowKind
 from .._geometry import ANGLE, Quantity
 
@@ -59,6 +60,21 @@ class BodyInfo(NamedTuple):
         return tuple(column for column in self.columns if column not in frame)
 
 
+class ComplianceInfo(NamedTuple):
+    """One compliance: the body or joint that gives way, and its deformations, `start` to `stop`
+    among all."""
+
+    name: str
+    of: str
+    directions: tuple[Direction, ...]
+    start: int
+
+    @property
+    def stop(self) -> int:
+        """Behind its last deformation."""
+        return self.start + len(self.directions)
+
+
 class ColumnInfo(NamedTuple):
     """One coordinate or one velocity: of a velocity, what it is the rate of."""
 
@@ -79,6 +95,7 @@ class Structure:
         velocities: tuple[ColumnInfo, ...],
         quaternions: tuple[tuple[int, ...], ...] = (),
         internal: tuple[int, ...] = (),
+        compliances: tuple[ComplianceInfo, ...] = (),
     ):
         self.constraints = constraints
         self.rows = rows
@@ -91,7 +108,11 @@ class Structure:
         self.quaternions = np.array(quaternions, dtype=int).reshape(-1, 4)
         # Places in q of states that have no velocities.
         self.internal = np.array(internal, dtype=int)
-        self._key = (constraints, rows, bodies, coordinates, velocities, quaternions, internal)
+        self.compliances = compliances
+        self._key = (
+            *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
+            compliances,
+        )
         self._hash = hash(self._key)
 
     def __hash__(self) -> int:
@@ -156,6 +177,10 @@ class Structure:
     def column_scale(self, length: Any) -> Any:
         """Likewise of each velocity (nv,), in a second."""
         return _scale([info.quantity for info in self.velocities], length)
+
+    def deformation_scale(self, length: Any) -> Any:
+        """Likewise of each deformation of what gives way."""
+        return _scale([d.quantity for own in self.compliances for d in own.directions], length)
 
     @cached_property
     def driven(self) -> np.ndarray:

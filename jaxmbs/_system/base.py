@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
-from .._linalg import AbstractKKTMatrices
+from .._linalg import AbstractKKTMatrices, Elasticity
 from ._equations import Equations, Evaluation
 from ._places import Attachments
 from ._states import state_method
@@ -97,6 +97,18 @@ class AbstractSystem(eqx.Module):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> AbstractKKTMatrices:
         """M and C at one state, in the form in which the system solves with them."""
+
+    @abc.abstractmethod
+    def elasticity(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Elasticity | None:
+        """What of the system gives way, at one state; None if nothing does."""
+
+    @abc.abstractmethod
+    def deformation_matrix(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, "rows deformations"]:
+        """D: the derivative of all rows along the deformations of what gives way."""
 
     @abc.abstractmethod
     def friction(
@@ -206,6 +218,7 @@ class AbstractSystem(eqx.Module):
             self.force(q, v, t),
             self.acceleration_offset(q, v, t),
             self.structure,
+            elasticity=self.elasticity(q, v, t),
         )
 
     @state_method()

@@ -33,6 +33,7 @@ from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
     CoordinatePartitioning,
+    ElasticResolution,
     Elimination,
     MinimumNorm,
     NullSpace,
@@ -57,6 +58,7 @@ FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType
         NullSpace.word: NullSpace,
         CoordinatePartitioning.word: CoordinatePartitioning,
         AugmentedLagrangian.word: AugmentedLagrangian,
+        ElasticResolution.word: ElasticResolution,
     }
 )
 

@@ -13,7 +13,7 @@ from .._dynamics import Trajectory
 from .._extras import optional
 from .._system import AbstractSystem, MultibodySystem
 from ._body_motion import body_motions, has_bodies
-from ._record import names_of, quantity_words, Record, trajectory_of
+from ._record import names_of, quantity_words, Record, TEXTS, trajectory_of
 
 
 # Attribute by which a file is known.
@@ -84,7 +84,7 @@ def trajectory_in(dataset: Any, system: AbstractSystem, path: str) -> Trajectory
     own = {name: arrays[called] for name, called in _CALLED.items() if called in arrays}
     others = {name: x for name, x in arrays.items() if name not in _CALLED}
     arrays = empty | others | own
-    texts = {name: str(x) for name, x in dataset.attrs.items() if name in ("result", "message")}
+    texts = {name: str(x) for name, x in dataset.attrs.items() if name in TEXTS}
     # Files of earlier versions have units alone.
     words = dict(zip(_units(system)["speed"], quantity_words(structure), strict=True))
     units = tuple(words.get(unit, unit) for unit in _texts(arrays, "speed_unit"))

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _settings
 from .._bodies import AbstractBody
 from .._checks import shown
+from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver
 from .._custom_types import Setting
 from .._errors import ModelError
@@ -14,11 +15,11 @@ from .._fields import keys_of
 from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
-from ._registry import BODIES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
 from ._toml import read_toml
 
 
-_TABLES = ("body", "joint", "driver", "force")
+_TABLES = ("body", "joint", "driver", "force", "compliance")
 # So long may the name of an entry be where a message says of which one it is.
 _NAME = 60
 _KEYS = ("schema", "name", "dimension", "gravity", *_TABLES)
@@ -62,6 +63,7 @@ def model_from_tables(
     joints = [_joint(entry, i, dimension) for i, entry in enumerate(tables["joint"])]
     drivers = [_driver(entry, i, dimension) for i, entry in enumerate(tables["driver"])]
     forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
+    compliances = [_compliance(entry, i, dimension) for i, entry in enumerate(tables["compliance"])]
     gravity = content.get("gravity")
     if gravity is not None:
         gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
@@ -73,6 +75,7 @@ def model_from_tables(
             joints=joints,
             drivers=drivers,
             forces=forces,
+            compliances=compliances,
             gravity=gravity,
         )
         # Names, and whether the parts belong together, are the system's business.
@@ -177,6 +180,12 @@ def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
     cls = _known(FORCES, entry, where)
     values = _values(cls, entry, where, typed=True)
     return _made(FOLLOWS.get(values.pop("follows", ""), cls), values, where, dimension)
+
+
+def _compliance(entry: Any, index: int, dimension: int) -> AbstractCompliance:
+    where = _where("compliance", entry, index)
+    cls = _known(COMPLIANCES, entry, where)
+    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
 
 
 def _known(classes: Mapping[str, type[Any]], entry: Any, where: str) -> type[Any]:

@@ -18,6 +18,7 @@ from .._system import AbstractSystem, Structure
 _STATES = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
 _ARRAYS = (*_STATES, "multipliers", "passages", "passage_count", "stopped")
 _COUNTS = ("steps", "accepted", "rejected")
+TEXTS = ("result", "message", "elastic")
 
 
 class Record(NamedTuple):
@@ -45,7 +46,8 @@ def record_of(motion: Any) -> Record:
 def _(motion: Trajectory) -> Record:
     arrays = {name: np.asarray(getattr(motion, name)) for name in _ARRAYS}
     counts = {name: np.asarray(getattr(motion.statistics, name)) for name in _COUNTS}
-    return Record(arrays | counts, _texts_of(motion), "m", motion.reactions, motion.system)
+    texts = _texts_of(motion) | {"elastic": "yes" if motion.elastic else "no"}
+    return Record(arrays | counts, texts, "m", motion.reactions, motion.system)
 
 
 @record_of.register
@@ -99,6 +101,7 @@ def trajectory_of(
         result=_result(texts["result"]),
         system=system,
         message=texts["message"],
+        elastic=texts.get("elastic") == "yes",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._constraints import Driver
 from .._fields import Key, keys_of
-from ._registry import BODIES, FOLLOWS, FORCES, JOINTS, MOTIONS
+from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS
 
 
 _HEAD = """# Keys of model files
@@ -28,6 +28,7 @@ def reference() -> str:
         "`[[driver]]`": {"all": Driver},
         "`motion` of a driver": MOTIONS,
         "`[[force]]`": FORCES,
+        "`[[compliance]]`": COMPLIANCES,
     }
     return "\n".join([_HEAD, *(_section(title, parts) for title, parts in sections.items())])
 

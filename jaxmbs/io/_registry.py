@@ -1,11 +1,11 @@
-"""Which word of a model file means which class. A new joint, motion or force is one line here: its
-keys are what its fields declare (`_fields.py`)."""
+"""Which word of a model file means which class. A new joint, motion, force or compliance is one
+line here: its keys are what its fields declare (`_fields.py`)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .. import forces, motions, planar, spatial
+from .. import elastic, forces, motions, planar, spatial
 
 
 BODIES: Mapping[int, type[Any]] = MappingProxyType({2: planar.Body, 3: spatial.Body})
@@ -59,6 +59,9 @@ FORCES: Mapping[str, type[Any]] = MappingProxyType(
         "torsion_spring": forces.TorsionSpring,
         "coulomb_friction": forces.CoulombFriction,
     }
+)
+COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType(
+    {"rod": elastic.Rod, "joint": elastic.JointCompliance}
 )
 # What an applied force follows, the default first: one class each, of the same keys.
 FOLLOWS: Mapping[str, type[Any]] = MappingProxyType(

@@ -12,7 +12,7 @@ from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialPart
 from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
-from ._registry import BODIES, followed, FORCES, JOINTS, MOTIONS, word_of
+from ._registry import BODIES, COMPLIANCES, followed, FORCES, JOINTS, MOTIONS, word_of
 
 
 def write_model(model: Model) -> str:
@@ -37,6 +37,7 @@ def write_model(model: Model) -> str:
         ("joint", [_typed(joint, "joint", JOINTS[model.dimension]) for joint in model.joints]),
         ("driver", [_keys(driver) for driver in model.drivers]),
         ("force", [_typed(force, "force", FORCES) for force in model.forces]),
+        ("compliance", [_typed(own, "compliance", COMPLIANCES) for own in model.compliances]),
     ):
         if entries:
             document.add(key, _tables(entries))

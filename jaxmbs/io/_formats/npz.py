@@ -6,7 +6,7 @@ import numpy as np
 from ..._dynamics import Trajectory
 from ..._errors import ModelError
 from ..._system import AbstractSystem
-from .._record import names_of, Record, trajectory_of
+from .._record import names_of, Record, TEXTS, trajectory_of
 from .base import AbstractFormat
 
 
@@ -32,7 +32,7 @@ class Npz(AbstractFormat):
                 arrays = dict(file)
         except (ValueError, TypeError, zipfile.BadZipFile):
             raise ModelError(f"{str(path)!r} is no .npz file.") from None
-        texts = {name: str(x) for name, x in arrays.items() if name in ("result", "message")}
+        texts = {name: str(x) for name, x in arrays.items() if name in TEXTS}
         wanted = names_of(system.structure)
         names = {name: tuple(x.tolist()) for name, x in arrays.items() if name in wanted}
         return trajectory_of(arrays, texts, names, system, str(path))

@@ -1,0 +1,9 @@
+from ._joint_compliance import JointCompliance as JointCompliance
+from ._rod import Rod as Rod
+from .base import (
+    AbstractBodyCompliance as AbstractBodyCompliance,
+    AbstractCompliance as AbstractCompliance,
+    AbstractDeformation as AbstractDeformation,
+    AbstractJointCompliance as AbstractJointCompliance,
+    Direction as Direction,
+)

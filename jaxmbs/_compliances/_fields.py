@@ -1,0 +1,6 @@
+"""Declarations that compliances share."""
+
+from .._fields import part_name
+
+
+COMPLIANCE_NAME = part_name("a compliance")

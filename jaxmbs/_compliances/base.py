@@ -1,0 +1,79 @@
+"""Compliances: how bodies and joints give way to what they carry.
+
+A compliance as the user writes it has a name and a place. What is evaluated has neither: a
+deformation, which says how the markers of joints are displaced by a few coordinates eta. To a
+constraint these are velocities more, so that C has columns more, D, with no mass and with the
+stiffness of the part. The rigid motion stays what it is; reactions that it leaves undecided are
+those that strain the parts least (`jaxmbs.ElasticResolution`).
+"""
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from .._geometry import Quantity
+
+
+class Direction(NamedTuple):
+    """One deformation: its name, and what it is."""
+
+    name: str
+    quantity: Quantity
+
+
+class AbstractDeformation(eqx.Module):
+    """`n` deformations eta of a body or joint, of which none couples with another.
+
+    - `compliance` (n,): what a unit of the generalized force of each makes of it, at least zero;
+      zero does not give way.
+    - `misfit` (n,): what each is without any force: parts that were made too long, heated, mounted
+      askew.
+    """
+
+    compliance: eqx.AbstractVar[Float[Array, " n"]]
+    misfit: eqx.AbstractVar[Float[Array, " n"]]
+
+    @property
+    @abc.abstractmethod
+    def directions(self) -> tuple[Direction, ...]:
+        """Of each of them. Must be known without the values of any array."""
+
+    @abc.abstractmethod
+    def displacements(self, marker: Any, body: Any) -> Float[Array, "motions n"]:
+        """How a marker moves by a unit of each: translation along the world's axes (m), rotation
+        about these (rad). `marker`: its frame, planar or spatial; `body`: that of its body."""
+
+
+class AbstractCompliance(eqx.Module):
+    """A named compliance as the user writes it. `kind` is its word in model files."""
+
+    kind: ClassVar[str]
+    name: eqx.AbstractVar[str]
+
+
+class AbstractBodyCompliance(AbstractCompliance):
+    """Of a body: all markers of joints on it are displaced."""
+
+    body: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def deformation(self, reference: Any) -> AbstractDeformation:
+        """What is evaluated; `reference`: the body's frame in the reference configuration.
+
+        **Raises:** `ValueError` for a body of the other dimension.
+        """
+
+
+class AbstractJointCompliance(AbstractCompliance):
+    """Of a joint: its marker on its second body (its only one) is displaced."""
+
+    joint: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def deformation(self, dimension: int) -> AbstractDeformation:
+        """What is evaluated, in the plane (2) or in space (3).
+
+        **Raises:** `ValueError` for numbers of the other dimension.
+        """

@@ -1,0 +1,44 @@
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from .._linalg import constrained, motion_solver
+from .._solution import RESULTS
+from .._system import Equations
+from .base import AbstractFormulation, Accelerations, outcome
+
+
+class ElasticResolution(AbstractFormulation):
+    """The multipliers that strain what is elastic least, along the motion of the rigid system:
+
+        minimise 1/2 lambda^T K lambda - lambda^T delta   over all lambda with C^T lambda = f.
+
+    K holds the compliances of the system (`jaxmbs.elastic`), delta what their misfits make of the
+    rows: so reactions that rigid bodies leave undecided are those of the elastic ones, and what
+    loads alone do not explain is the stress of parts that do not fit. Deformations are small and
+    have no mass. What the compliances do not decide either has least norm, and is not unique
+    (`analyze(..., elastic=True)`). Which bodies are elastic decides the answer with it: one alone
+    carries nothing by itself (Wojtyra & Fraczek 2012).
+
+    With a compliance for each multiplier this is `MinimumNorm(weights=compliances)`. One
+    factorisation of S + mu K, on the graph of the mechanism, and a few steps of the proximal method
+    of multipliers (Rockafellar 1976).
+    """
+
+    word: ClassVar[str] = "elastic"
+    elastic: ClassVar[bool] = True
+
+    def solve(self, equations: Equations) -> Accelerations:
+        elasticity = equations.elasticity
+        if elasticity is None:
+            raise ValueError(
+                "ElasticResolution needs something that gives way, and nothing of this system "
+                "does; give compliances, such as jaxmbs.elastic.Rod."
+            )
+        descriptor, force = equations.descriptor, equations.force
+        acceleration, _ = constrained(descriptor, force, equations.offset, motion_solver())
+        right = descriptor.apply_C(descriptor.inverse_mass(force)) - equations.offset
+        multipliers, found = elasticity.multipliers(right, elasticity.gap())
+        return outcome(
+            acceleration, multipliers, (~jnp.asarray(found), RESULTS.misfit_not_taken_up)
+        )

@@ -1,0 +1,324 @@
+"""What gives way: deformations of bodies and joints, as columns of C beside those of velocities.
+
+A compliance is a body more to the constraints: it has columns in the rows of the joints that it
+displaces, and no place of its own. So S + mu K is factored as S is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._bodies import AbstractBody, AbstractMarker, Frame
+from .._compliances import (
+    AbstractBodyCompliance,
+    AbstractCompliance,
+    AbstractDeformation,
+    AbstractJointCompliance,
+)
+from .._custom_types import Scalar
+from .._indices import Indices
+from .._linalg import (
+    BlockKKTMatrices,
+    BlockMass,
+    ConstraintBlock,
+    Elasticity,
+    gather,
+    layout_of,
+    Pattern,
+    scatter_add,
+    sizes_of,
+    SlotBlocks,
+)
+from ._groups import ConstraintGroup, group_by, map_parts, stack
+from ._markers import of_markers, rates_of
+from ._places import rows_by_displacements
+from ._structure import ComplianceInfo
+
+
+_T = TypeVar("_T")
+
+
+class Use(NamedTuple):
+    """Where deformations of a group displace markers: on slot `slot` of constraint group `group`,
+    of its joints `joint` (n,) by the deformations `which` (n,)."""
+
+    group: int
+    slot: int
+    indices: Indices
+
+
+class ComplianceGroup(eqx.Module):
+    """Compliances of one kind. Indices: `compliance` (n,), which of all each of them is."""
+
+    deformation: AbstractDeformation
+    uses: tuple[Use, ...] = eqx.field(static=True)
+    indices: Indices = eqx.field(static=True)
+
+
+class _Placed(NamedTuple):
+    """A compliance with its deformation made, and the slots of joints that it displaces, as
+    (group, slot, joint)."""
+
+    info: ComplianceInfo
+    deformation: AbstractDeformation
+    slots: tuple[tuple[int, int, int], ...]
+
+
+def compliance_groups(
+    compliances: Sequence[AbstractCompliance],
+    bodies: Sequence[AbstractBody],
+    groups: Sequence[ConstraintGroup],
+    dimension: int,
+) -> tuple[tuple[ComplianceGroup, ...], tuple[ComplianceInfo, ...]]:
+    """The groups, and what the structure says of each compliance.
+
+    **Raises:** `ValueError` that names the compliance.
+    """
+    placed: list[_Placed] = []
+    start = 0
+    for part in compliances:
+        try:
+            of, deformation, slots = _placed(part, bodies, groups, dimension)
+        except ValueError as error:
+            raise ValueError(f"compliance {_checks.shown(part.name)}: {error}") from None
+        info = ComplianceInfo(part.name, of, deformation.directions, start)
+        placed.append(_Placed(info, deformation, slots))
+        start = info.stop
+    found = []
+    for members in group_by([own.deformation for own in placed]):
+        own = [placed[i] for i in members]
+        uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for which, part in enumerate(own):
+            for group, slot, joint in part.slots:
+                uses.setdefault((group, slot), []).append((joint, which))
+        made = []
+        for (group, slot), pairs in sorted(uses.items()):
+            joint, which = np.array(pairs, dtype=np.int32).T
+            made.append(Use(group, slot, Indices(joint=joint, which=which)))
+        deformation = stack([part.deformation for part in own])
+        found.append(
+            ComplianceGroup(deformation, tuple(made), Indices(compliance=np.array(members)))
+        )
+    return tuple(found), tuple(own.info for own in placed)
+
+
+def _placed(
+    part: AbstractCompliance,
+    bodies: Sequence[AbstractBody],
+    groups: Sequence[ConstraintGroup],
+    dimension: int,
+) -> tuple[str, AbstractDeformation, tuple[tuple[int, int, int], ...]]:
+    if isinstance(part, AbstractBodyCompliance):
+        body = _named(part.body, {body.name: body for body in bodies}, "moving body")
+        site = body.sites()[body.name]
+        names = set(body.sites())
+        return part.body, part.deformation(site.reference), _on_body(names, groups)
+    if isinstance(part, AbstractJointCompliance):
+        joints = {
+            name: (g, i)
+            for g, group in enumerate(groups)
+            if group.joint is not None
+            for i, name in enumerate(group.names)
+        }
+        g, i = _named(part.joint, joints, "joint")
+        if not all(marker.located for marker in groups[g].markers):
+            raise ValueError(f"joint {_checks.shown(part.joint)} is nowhere, and cannot give way.")
+        slot = min(1, len(groups[g].markers) - 1)
+        return part.joint, part.deformation(dimension), ((g, slot, i),)
+    raise TypeError(f"{type(part).__name__} is no compliance of a body or of a joint.")
+
+
+def _named(name: str, known: Mapping[str, _T], what: str) -> _T:
+    if name not in known:
+        raise ValueError(
+            f"{what} {_checks.shown(name)} was never declared; there are {_checks.listed(known)}."
+        )
+    return known[name]
+
+
+def _on_body(
+    names: set[str], groups: Sequence[ConstraintGroup]
+) -> tuple[tuple[int, int, int], ...]:
+    """The slots of joints that are held at frames of a body. A driver acts at its joint's markers
+    along what the joint leaves free, and is displaced with them."""
+    return tuple(
+        (g, k, i)
+        for g, group in enumerate(groups)
+        for k, marker in enumerate(group.markers)
+        if marker.located
+        for i, held in enumerate(group.bodies)
+        if held[k] in names
+    )
+
+
+class _Columns(NamedTuple):
+    """Columns of D: a block (n, rows, deformations) for each joint of a use, rows in its order;
+    `start` (n,) its first row, `compliance` (n,) whose deformations they are."""
+
+    block: Float[Array, "n rows deformations"]
+    start: np.ndarray
+    compliance: np.ndarray
+
+
+class Deformations(eqx.Module):
+    """The compliances of a system. `pattern`: of the rows on bodies and on compliances."""
+
+    groups: tuple[ComplianceGroup, ...]
+    infos: tuple[ComplianceInfo, ...] = eqx.field(static=True)
+    pattern: Pattern = eqx.field(static=True)
+
+    def columns(
+        self,
+        groups: Sequence[ConstraintGroup],
+        q: Float[Array, " extended_q"],
+        v: Float[Array, " extended_v"],
+        t: Scalar,
+    ) -> list[_Columns]:
+        """Of D, from the ground-extended state."""
+        used = sorted({use.group for own in self.groups for use in own.uses})
+        own_groups = [groups[g] for g in used]
+        moving = dict(zip(used, rates_of(own_groups, q, v), strict=True))
+        bodies = dict(zip(used, of_markers(_body_frame, own_groups, q), strict=True))
+        rows = {
+            g: map_parts(rows_by_displacements, groups[g].primitives, *moving[g], shared=(t,))
+            for g in used
+        }
+        found = []
+        for own in self.groups:
+            for use in own.uses:
+                group, joint, which = groups[use.group], use.indices["joint"], use.indices["which"]
+                marker = _taken(moving[use.group][0][use.slot], joint)
+                body = _taken(bodies[use.group][use.slot], joint)
+                moved = map_parts(_displacements, _taken(own.deformation, which), marker, body)
+                by_motion = _taken(rows[use.group][use.slot], joint)[:, group.indices["order"]]
+                block = jnp.einsum("nrm,nmd->nrd", by_motion, moved)
+                start = group.indices["row"][joint]
+                found.append(_Columns(block, start, own.indices["compliance"][which]))
+        return found
+
+    def matrix(self, columns: Sequence[_Columns], rows: int) -> Float[Array, "rows deformations"]:
+        """D, dense."""
+        count = self.infos[-1].stop
+        places = []
+        for own in columns:
+            first = np.array([info.start for info in self.infos])[own.compliance]
+            row = own.start[:, None, None] + np.arange(own.block.shape[1])[None, :, None]
+            column = first[:, None, None] + np.arange(own.block.shape[2])[None, None, :]
+            places.append(row * count + column)
+        total = scatter_add([own.block for own in columns], places, rows * count)
+        return total.reshape(rows, count)
+
+    def elasticity(
+        self, blocks: SlotBlocks, mass: BlockMass, columns: Sequence[_Columns]
+    ) -> Elasticity:
+        """From the blocks of C and from M, both in the buckets of the pattern."""
+        pairs = zip(blocks, self._blocks(columns), strict=True)
+        both = tuple(jnp.concatenate(own, axis=-1) for own in pairs)
+        layout = layout_of(self.pattern)
+        return Elasticity(
+            BlockKKTMatrices(both, mass, layout),
+            self._of_all(lambda d: d.compliance),
+            self._of_all(lambda d: d.misfit),
+        )
+
+    def _of_all(
+        self, number: Callable[[AbstractDeformation], Float[Array, "n deformations"]]
+    ) -> Float[Array, " deformations"]:
+        """A number of each deformation, in their order."""
+        parts = [number(own.deformation) for own in self.groups]
+        starts = np.array([info.start for info in self.infos])
+        places = [
+            starts[own.indices["compliance"]][:, None] + np.arange(part.shape[1])
+            for own, part in zip(self.groups, parts, strict=True)
+        ]
+        return scatter_add(parts, places, self.infos[-1].stop)
+
+    def _blocks(self, columns: Sequence[_Columns]) -> SlotBlocks:
+        """The blocks of D, one for each joint and compliance, in their buckets."""
+        sizes = sizes_of(self.pattern)
+        first = len(self.pattern.bodies) - len(self.infos)
+        place, counts = {}, [0] * len(sizes.slots)
+        for slot in self.pattern.slots:
+            if slot.body >= first:
+                width = len(self.pattern.bodies[slot.body])
+                bucket = sizes.bucket(len(slot.rows), width)
+                place[slot.rows[0], slot.body - first] = (bucket, counts[bucket])
+                counts[bucket] += 1
+        parts: list[list[Array]] = [[] for _ in counts]
+        places: list[list[np.ndarray]] = [[] for _ in counts]
+        for own in columns:
+            _, r, c = own.block.shape
+            bucket = sizes.bucket(r, c)
+            entries = np.arange(int(np.prod(sizes.slots[bucket])) * counts[bucket])
+            entries = entries.reshape(*sizes.slots[bucket], counts[bucket])
+            there = [
+                place[pair][1]
+                for pair in zip(own.start.tolist(), own.compliance.tolist(), strict=True)
+            ]
+            parts[bucket].append(own.block)
+            places[bucket].append(np.moveaxis(entries[:r, :c, there], -1, 0))
+        dtype = columns[0].block.dtype
+        return tuple(
+            scatter_add(part, where, int(np.prod(size)) * count).reshape(*size, count)
+            if part
+            else jnp.zeros((*size, count), dtype)
+            for part, where, size, count in zip(parts, places, sizes.slots, counts, strict=True)
+        )
+
+
+def deformations_of(
+    compliances: tuple[ComplianceGroup, ...],
+    infos: tuple[ComplianceInfo, ...],
+    pattern: Pattern,
+    groups: Sequence[ConstraintGroup],
+) -> Deformations | None:
+    """All of them, with a body more in the pattern for each compliance, behind the others; None of
+    a system that does not give way."""
+    if not infos:
+        return None
+    nv, first = sum(map(len, pattern.bodies)), len(pattern.bodies)
+    slots = {
+        ConstraintBlock(_rows_of(groups[use.group], joint), first + int(compliance))
+        for own in compliances
+        for use in own.uses
+        for joint, compliance in zip(
+            use.indices["joint"].tolist(),
+            own.indices["compliance"][use.indices["which"]].tolist(),
+            strict=True,
+        )
+    }
+    bodies = tuple(tuple(range(nv + info.start, nv + info.stop)) for info in infos)
+    extended = pattern._replace(
+        slots=(*pattern.slots, *sorted(slots)), bodies=(*pattern.bodies, *bodies)
+    )
+    return Deformations(compliances, infos, extended)
+
+
+def _rows_of(group: ConstraintGroup, joint: int) -> tuple[int, ...]:
+    start = int(group.indices["row"][joint])
+    return tuple(range(start, start + group.indices["order"].shape[0]))
+
+
+def _body_frame(marker: AbstractMarker, q: Float[Array, " nq"]) -> Frame:
+    return marker.body_frame(q)
+
+
+def _displacements(
+    deformation: AbstractDeformation, marker: Frame, body: Frame
+) -> Float[Array, "motions n"]:
+    return deformation.displacements(marker, body)
+
+
+def _taken(tree: Any, places: np.ndarray) -> Any:
+    """Entries of a stack."""
+
+    def take(x: Any) -> Any:
+        return jnp.moveaxis(gather(jnp.moveaxis(x, 0, -1), places), -1, 0) if eqx.is_array(x) else x
+
+    return jax.tree.map(take, tree)

@@ -1,0 +1,6 @@
+"""Elasticity of bodies and joints: compliances, which decide reactions along the rigid motion."""
+
+from ._compliances import JointCompliance as JointCompliance, Rod as Rod
+
+
+__all__ = ["JointCompliance", "Rod"]
