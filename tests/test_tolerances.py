@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import matplotlib
 
 
@@ -18,6 +19,7 @@ from jaxmbs.plot import draw_spread
 
 
 WIDTH, COUNT = 1e-4, 256
+STIFFNESS = 2e6
 MASS, GRAVITY = 3.0, 9.81
 LENGTHS = (1e-6, 1e-4, 1e-3, -1e-3)
 
@@ -119,6 +121,53 @@ class TestMisfit:
         assert question.contradictions[0].rows == ("lower.z", "upper.z")
         basis = np.asarray(question.basis)
         np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-14)
+
+
+@pytest.fixture(scope="module")
+def forces():
+    """Vertical forces of the links on the beam in each case, and their verdicts."""
+    model = three_links()
+    rods = tuple(
+        jm.elastic.Rod(f"rod{k}", f"link{k}", points=[(k, 0.0), (k, 1.0)], stiffness=STIFFNESS)
+        for k in range(3)
+    )
+    model = eqx.tree_at(lambda m: m.compliances, model, rods)
+    cases = with_lengths(jm.tolerances(model, WIDTH, COUNT, seed=1))
+    found = jm.sweep(jm.Misfit(model, elastic=True), model, cases)
+    assert found.failures() == {}
+    spread = jm.spread(found)
+    assert all(spread.component(f"T{k}", "force y").unique for k in range(3))
+    return np.stack([spread.component(f"T{k}", "force y").values for k in range(3)], axis=1)
+
+
+class TestAssemblyStress:
+    """The links give way along their length, alike. Whatever the load, a beam that fits badly on
+    three springs is bent by s (1, -2, 1), and s (1 + 4 + 1) / k is what it is off by."""
+
+    def test_of_a_link_that_is_too_short(self, forces):
+        """Differences of cases: the load drops out, to what geometry changes of it."""
+        off = np.array(LENGTHS[1:]) - LENGTHS[0]
+        expected = -STIFFNESS * off[:, None] / 6 * np.array([1, -2, 1])
+        change = forces[1 : len(LENGTHS)] - forces[0]
+        np.testing.assert_allclose(change, expected, rtol=2e-3)
+
+    def test_the_load_is_shared_by_stiffness(self, forces):
+        """3 kg at 0.5 m and 2 kg at 1 m on springs at 0, 1 and 2 m: a third each, and by the
+        moment about the middle half of it more and less."""
+        weight = np.array([2.0 + MASS, -0.5 * MASS]) * GRAVITY
+        expected = weight[0] / 3 - weight[1] / 2 * np.array([1, 0, -1])
+        stress = -STIFFNESS * LENGTHS[0] / 6 * np.array([1, -2, 1])
+        np.testing.assert_allclose(forces[0], expected + stress, atol=1e-4)
+
+    def test_varies_as_the_parts_do(self, forces):
+        """Six rows, each the difference of two deviations; those of the middle link count twice."""
+        deviation = np.std(forces[len(LENGTHS) :], axis=0, ddof=1)
+        expected = STIFFNESS * WIDTH * np.sqrt(24) / 6 * np.array([1, 2, 1])
+        np.testing.assert_allclose(deviation / expected, 1.0, atol=4 / np.sqrt(2 * COUNT))
+
+    def test_nothing_to_give_way_is_refused(self):
+        with pytest.raises(ValueError, match=r"nothing of this system gives way"):
+            jm.Misfit(three_links(), elastic=True)
 
 
 def slowly(question, values):

@@ -12,7 +12,8 @@ from .. import _printing
 from .._custom_types import RealScalarLike, Setting
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
-from .._formulations._truncated import Truncated
+from .._formulations import AbstractFormulation
+from .._formulations._truncated import ElasticTruncated, Truncated
 from .._geometry import LENGTH
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
@@ -20,7 +21,7 @@ from .._linalg._concrete_rank import values_and_rank
 from .._linalg._pivoted_qr import substitute_lower
 from .._reactions import Axes, reactions, wrench_maps
 from .._solution import RESULTS
-from .._solvability._analyze import scaled_constraint_matrix
+from .._solvability._analyze import check_elastic, scaled_constraint_matrix
 from .._system import AbstractSystem, Model, Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
@@ -101,8 +102,13 @@ class Misfit(AbstractQuestion):
 
     - `system`: whose parts fit: a `Model` or a system, of which `tolerances` are drawn.
     - `q` (nq,), `t` (s): a closed configuration near those of the cases; default the reference.
+    - `elastic`: with the compliances of the system, reactions are those of `ElasticResolution`, and
+      take in the stress of the misfit: what each assembled mechanism is loaded with by its own
+      parts. (Misfits of compliances themselves, as of a rod that is too long, are numbers like
+      others: `compliances.NAME.misfit`.) Verdicts are then those of `analyze(..., elastic=True)`.
 
-    **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q.
+    **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q, or of
+    which nothing gives way.
     """
 
     basis: Float[Array, "geometric contradictions"]
@@ -111,14 +117,19 @@ class Misfit(AbstractQuestion):
     rank: int = eqx.field(static=True)
     rank_geometric: int = eqx.field(static=True)
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
+    elastic: bool = eqx.field(static=True)
 
     def __init__(
         self,
         system: Setting[Model | AbstractSystem],
         q: Setting[Float[Array, " nq"] | None] = None,
         t: Setting[RealScalarLike] = 0.0,
+        *,
+        elastic: Setting[bool] = False,
     ):
         exact, _, q, v, t = subject_of(system, q, None, t).place({})
+        check_elastic(exact.structure, elastic)
+        self.elastic = elastic
         if not is_closed(exact.scaled_residual(q, t)):
             raise ModelError(
                 "the parts must fit before they deviate, but the mechanism is not closed here; "
@@ -133,7 +144,8 @@ class Misfit(AbstractQuestion):
         basis = _few_rows(np.linalg.svd(whole)[0][:, self.rank_geometric :])
         self.basis = jnp.asarray(basis)
         self.contradictions = tuple(_contradiction(exact.structure, x) for x in basis.T)
-        found = reactions(exact, q, v, t, jnp.zeros((len(exact.structure.rows),), q.dtype))
+        none = jnp.zeros((len(exact.structure.rows),), q.dtype)
+        found = reactions(exact, q, v, t, none, elastic=elastic)
         seconds = _seconds(found.layout)
         own = (v[Axes.WORLD, seconds] for v in (found.force_unique, found.torque_unique))
         there = seconds[:, None] >= 0
@@ -155,14 +167,21 @@ class Misfit(AbstractQuestion):
         misfit = self._misfit(case)
         # Two decompositions, one after the other: see AbstractCriterion.measure.
         q, misfit = lax.optimization_barrier((q, misfit))
-        solved = solve_with_friction(system, Truncated(self.rank), q, v, t)
+        residual = system.position_residual(q, t)
+        formulation: AbstractFormulation = Truncated(self.rank)
+        if self.elastic:
+            structure = system.structure
+            rows = jnp.zeros((len(structure.rows),), q.dtype)
+            rows = rows.at[structure.geometric_rows].set(residual)
+            formulation = ElasticTruncated(self.rank, rows)
+        solved = solve_with_friction(system, formulation, q, v, t)
         places = system.places(q, v, t)
         maps = wrench_maps(places, system.constraint_matrix(q, v, t))
         seconds = _seconds(places.layout)
         force, torque = maps.of(solved.multipliers, places.layout)
         return Fit(
             misfit=misfit,
-            residual=system.position_residual(q, t),
+            residual=residual,
             force=_at(force, seconds),
             torque=_at(torque, seconds),
             force_unique=self.force_unique,
