@@ -43,6 +43,7 @@ FLOORS = (
     ("_sweep", "_design"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "design", "mechanisms"),
+        *("_finite_elements", "elastic"),
         *("io", "plot", "view", "cli"),
     ),
     ("__init__", "__main__"),
@@ -59,6 +60,8 @@ EXTRAS = (
     "pydantic",
     "rich",
     "scipy.optimize",
+    "scipy.sparse",
+    "skfem",
     "tomlkit",
     "tqdm",
     "typer",
