@@ -20,6 +20,7 @@ from ._finite_elements import (
     NodesOnPlane as NodesOnPlane,
     NodesWithin as NodesWithin,
     plate as plate,
+    read_matrices as read_matrices,
     reduce as reduce,
     RigidConnection as RigidConnection,
     save as save,

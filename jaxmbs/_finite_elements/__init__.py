@@ -12,6 +12,7 @@ from ._damping import (
 )
 from ._elements import FiniteElements as FiniteElements
 from ._material import Material as Material
+from ._matrix_market import read_matrices as read_matrices
 from ._meshes import plate as plate, tube as tube
 from ._node_sets import (
     AbstractNodeSet as AbstractNodeSet,

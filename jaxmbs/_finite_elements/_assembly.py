@@ -26,9 +26,9 @@ def solid(mesh: Any, material: Setting[Material]) -> FiniteElements:
 
     The displacements are interpolated as the mesh's geometry is (isoparametric elements), so rigid
     motions are exact also where edges are curved: `MeshHex2` gives hexahedra of 27 nodes,
-    `MeshTet2` tetrahedra of 10. Linear ones (`MeshHex`, `MeshTet`) are far too stiff in bending; make them
-    quadratic first, by `MeshHex2.from_mesh(mesh)`. Shape functions, geometry and quadrature are
-    scikit-fem's.
+    `MeshTet2` tetrahedra of 10. Linear ones (`MeshHex`, `MeshTet`) are far too stiff in bending;
+    make them quadratic first, by `MeshHex2.from_mesh(mesh)`. Shape functions, geometry and
+    quadrature are scikit-fem's.
 
     **Arguments:** `mesh`: of scikit-fem, in m. `material`: its `Material`.
 
@@ -50,12 +50,12 @@ def solid(mesh: Any, material: Setting[Material]) -> FiniteElements:
     element = mesh.elem()
     coarse = skfem.Basis(mesh, element, intorder=_STIFFNESS_DEGREE)
     fine = skfem.Basis(mesh, element, intorder=_MASS_DEGREE)
-    nodes = coarse.dofs.element_dofs.T
-    mass = _gathered(_masses(fine, material), nodes, coarse.N)
+    nodes = coarse.dofs.element_dofs.T.astype(int)
+    mass = _gathered(_masses(fine, material), nodes, int(coarse.N))
     rows = (3 * nodes[:, :, None] + np.arange(3)).reshape(len(nodes), -1)
     return FiniteElements(
         sp.kron(mass, sp.eye_array(3)),
-        _gathered(_stiffnesses(coarse, material), rows, 3 * coarse.N),
+        _gathered(_stiffnesses(coarse, material), rows, 3 * int(coarse.N)),
         coarse.doflocs.T,
     )
 

@@ -58,15 +58,15 @@ def craig_bampton(elements: FiniteElements, tied: Interface, count: int) -> Elas
 
     Craig & Bampton (1968); the orthogonalisation as in Géradin & Cardona (2001, chapter 6).
     """
-    mass = sp.csc_array(tied.expansion.T @ elements.mass @ tied.expansion)
-    stiffness = sp.csc_array(tied.expansion.T @ elements.stiffness @ tied.expansion)
+    mass: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.mass @ tied.expansion)
+    stiffness: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.stiffness @ tied.expansion)
     held = tied.held
     # A free body has rigid motions besides.
     most = mass.shape[0] - held if held else mass.shape[0] - 6
     if count > most:
         why = "when the attachments are held" if held else "besides the rigid motions"
         raise ModelError(
-            f"modes must be at most {most}, as many degrees of freedom as remain {why}, got {count}."
+            f"modes must be at most {most}, the degrees of freedom that remain {why}, got {count}."
         )
     basis = _basis(mass, stiffness, held, count)
     origin = elements.centre_of_mass

@@ -163,7 +163,7 @@ def _points(value: Any) -> Float[np.ndarray, "nodes 3"]:
 def _matrix(value: Any, what: str) -> SparseMatrix:
     """Square, finite and symmetric; made exactly symmetric."""
     try:
-        matrix = sp.csc_array(value, dtype=float)
+        matrix: SparseMatrix = sp.csc_array(value, dtype=float)
     except (TypeError, ValueError):
         raise ModelError(
             f"{what} must be a square matrix of real numbers, got {shown(value)}."

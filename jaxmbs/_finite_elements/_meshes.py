@@ -19,7 +19,7 @@ def tube(
     length: Setting[float],
     material: Setting[Material],
     *,
-    around: Setting[int] = 16,
+    around: Setting[int] = 12,
     along: Setting[int | None] = None,
     across: Setting[int] = 1,
 ) -> FiniteElements:
@@ -32,8 +32,8 @@ def tube(
 
     - `inner_diameter`, `outer_diameter`, `length`: m, > 0. `material`: its `Material`.
     - `around`, `along`, `across`: elements around the circle (at least 4; multiples of 4 keep the
-      bending frequencies in x and y equal), along the length (None: no longer than the outer
-      diameter, at least 4), and across the wall.
+      bending frequencies in x and y equal), along the length (None: no longer than two thirds of
+      the outer diameter, at least 4), and across the wall.
 
     **Returns:** the finite elements; the ends lie at z = -length / 2 and length / 2.
 
@@ -48,7 +48,7 @@ def tube(
     long = _settings.known_number(length, "length", above=0)
     around = _settings.whole_number(around, "around", least=4)
     across = _settings.whole_number(across, "across", least=1)
-    along = _count(along, "along", max(4, math.ceil(round(long / outer, 6))))
+    along = _count(along, "along", max(4, math.ceil(round(1.5 * long / outer, 6))))
     step = 2 * np.pi / around
     block = skfem.MeshHex.init_tensor(
         np.linspace(inner / 2, outer / 2, across + 1),
@@ -60,7 +60,8 @@ def tube(
     # The first and the last angle are one.
     place = np.stack([radius, turn % around, height])
     _, first, number = np.unique(place, axis=1, return_index=True, return_inverse=True)
-    mesh = skfem.MeshHex2.from_mesh(skfem.MeshHex(straight[:, first], number.ravel()[block.t]))
+    chords = np.ascontiguousarray(straight[:, first]), np.ascontiguousarray(number.ravel()[block.t])
+    mesh = skfem.MeshHex2.from_mesh(skfem.MeshHex(*chords))
     # Nodes halfway between two angles lie on the chords so far.
     x, y, z = mesh.doflocs
     halfway = np.round(2 * np.arctan2(y, x) / step).astype(int) % 2 == 1
@@ -80,6 +81,10 @@ def plate(
 ) -> FiniteElements:
     """A rectangular plate (or a bar) centred at its centre of mass, of quadratic hexahedra with 27
     nodes.
+
+    Elements of 27 nodes bend well up to lengths of some five thicknesses, and are too stiff beyond:
+    of a plate 0.005 of its width thick, the first frequency is 0.2 % too high with 8 elements
+    across and 0.06 % with 12, the third 1.2 % and 0.5 %.
 
     **Arguments:**
 
