@@ -15,6 +15,7 @@ from ._finite_elements import (
     load as load,
     Material as Material,
     ModalDamping as ModalDamping,
+    mode_shapes as mode_shapes,
     NodeNumbers as NodeNumbers,
     NodesNamed as NodesNamed,
     NodesOnPlane as NodesOnPlane,

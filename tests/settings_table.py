@@ -13,7 +13,7 @@ import optimistix
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
-from jaxmbs import design
+from jaxmbs import design, elastic
 
 
 # ---------------------------------------------------------------------------------------------
@@ -421,7 +421,99 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
 }
 
-TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | EDGES
+STEEL = elastic.Material(young=2e11, poisson=0.3, density=7800.0)
+BAR = elastic.plate(1.0, 0.1, 0.1, STEEL, across=1, deep=1)
+_HERE = elastic.NodesOnPlane([1, 0, 0])
+_TUBE = with_defaults(
+    elastic.tube, inner_diameter=0.1, outer_diameter=0.2, length=1.0, material=STEEL, along=1
+)
+_PLATE = with_defaults(elastic.plate, width=1.0, depth=1.0, thickness=0.1, material=STEEL, across=1)
+_ATTACHED = with_defaults(elastic.Attachment, name="A", point=[0, 0, 0], nodes=_HERE)
+_SIZE = (*NO_NUMBER, None, 0.0, -1.0)
+_MAYBE_SIZE = tuple(x for x in _SIZE if x is not None)
+_ELEMENTS = (*NO_OBJECT, None, elastic.FiniteElements)
+_PLACE = (*NO_VECTOR, [1.0, 0.0])
+
+ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
+    "elastic.Material": (
+        with_defaults(elastic.Material, young=2e11, poisson=0.3, density=7800.0),
+        {"young": _SIZE, "poisson": (*NO_NUMBER, None, -1.0, 0.5), "density": _SIZE},
+    ),
+    "elastic.tube": (
+        _TUBE,
+        {
+            "inner_diameter": (*_SIZE, 0.2),
+            "outer_diameter": _SIZE,
+            "length": _SIZE,
+            "material": (*NO_OBJECT, None, elastic.Material),
+            "around": (*_COUNT, 3),
+            "along": tuple(x for x in _COUNT if x is not None),
+            "across": _COUNT,
+        },
+    ),
+    "elastic.plate": (
+        _PLATE,
+        {
+            "width": _SIZE,
+            "depth": _SIZE,
+            "thickness": _SIZE,
+            "material": (*NO_OBJECT, None, elastic.Material),
+            "across": _COUNT,
+            "deep": tuple(x for x in _COUNT if x is not None),
+            "through": _COUNT,
+        },
+    ),
+    "elastic.FiniteElements": (
+        with_defaults(
+            elastic.FiniteElements, mass=BAR.mass, stiffness=BAR.stiffness, points=BAR.points
+        ),
+        {
+            "mass": ("abc", None, [[1.0, 2.0]], int, [[NAN]]),
+            "stiffness": ("abc", None, [[1.0, 2.0]], int, [[NAN]]),
+            "points": ("abc", None, 3.0, [[1.0, 2.0]], int, [[NAN, 0.0, 0.0]]),
+            "first_dof": ("abc", 3.0, True, [0.0], [0, 3], int),
+        },
+    ),
+    "elastic.NodesOnPlane": (
+        with_defaults(elastic.NodesOnPlane, normal=[0, 0, 1]),
+        {"normal": (*_PLACE, None, [0, 0, 0]), "radius": _MAYBE_SIZE, "tolerance": _MAYBE_SIZE},
+    ),
+    "elastic.NodesWithin": (elastic.NodesWithin, {"radius": _SIZE}),
+    "elastic.NodeNumbers": (elastic.NodeNumbers, {"numbers": ("a", None, 0.5, [0.5], True, int)}),
+    "elastic.NodesNamed": (elastic.NodesNamed, {"names": NO_NAMES}),
+    "elastic.Attachment": (
+        _ATTACHED,
+        {
+            "name": (*NO_TEXT, None),
+            "point": _PLACE,
+            "nodes": (*NO_OBJECT, None, elastic.NodesWithin),
+            "connection": (*NO_OBJECT, None, elastic.RigidConnection),
+        },
+    ),
+    "elastic.ModalDamping": (
+        elastic.ModalDamping,
+        {"ratio": ("a", True, 1j, None, NAN, INF, -0.1, [-0.1], ["a"], [[0.1]], int)},
+    ),
+    "elastic.StiffnessDamping": (elastic.StiffnessDamping, {"beta": (*NO_NUMBER, None, -1.0)}),
+    "elastic.reduce": (
+        with_defaults(elastic.reduce, elements=BAR, attachments=[]),
+        {
+            "elements": _ELEMENTS,
+            "attachments": (*(x for x in NO_OBJECT if x != []), None, elastic.Attachment),
+            "modes": (*NO_COUNT, None, 10**6),
+            "damping": (*NO_OBJECT, None, elastic.ModalDamping),
+            "cache": NO_PATH,
+        },
+    ),
+    "elastic.mode_shapes": (
+        with_defaults(elastic.mode_shapes, elements=BAR, attachments=[]),
+        {"elements": _ELEMENTS, "modes": (*NO_COUNT, None, 10**6)},
+    ),
+    "elastic.frequencies": (elastic.frequencies, {"reduced": (*NO_OBJECT, None)}),
+    "elastic.load": (elastic.load, {"path": NO_PATH}),
+}
+
+TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | EDGES | ELASTIC
 
 # What a message may name in the place of a setting: one of its entries.
 ENTRIES = (MASS, "name of Cases")

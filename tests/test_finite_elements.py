@@ -1,5 +1,6 @@
 """Finite elements: matrices, meshes, frequencies of beams and plates, and what is refused."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from jaxmbs import elastic
 from jaxmbs._errors import ModelError
 
 
+# Type checkers know most of what is refused here. SciPy's own annotations take these for functions
+# of JAX arrays, or leave shapes undecided.
+ANY: Any = elastic
+block_diag: Any = scipy.linalg.block_diag
+SPARSE: Any = scipy.sparse
+
 STEEL = elastic.Material(young=2e11, poisson=0.3, density=8000)
 ALUMINIUM = elastic.Material(young=6.9e10, poisson=0.33, density=2700)
 
@@ -29,7 +36,7 @@ AREA = np.pi / 4 * (OUTER**2 - INNER**2)
 
 def small_tube(around: int = 4, along: int = 4, **sizes: float) -> elastic.FiniteElements:
     given = {"inner_diameter": 0.6, "outer_diameter": 1.0, "length": 3.0} | sizes
-    return elastic.tube(**given, material=STEEL, around=around, along=along)
+    return ANY.tube(**given, material=STEEL, around=around, along=along)
 
 
 def free_frequencies(elements: elastic.FiniteElements, count: int) -> np.ndarray:
@@ -70,9 +77,11 @@ class TestMatrices:
                 stiffness[:, a, :, b] += lame * integral(a, b) + shear * integral(b, a)
                 stiffness[:, a, :, a] += shear * integral(b, b)
         stiffness = stiffness.reshape(81, 81)
-        np.testing.assert_allclose(elements.mass.toarray(), mass, rtol=0, atol=1e-13 * np.max(mass))
         np.testing.assert_allclose(
-            elements.stiffness.toarray(), stiffness, rtol=0, atol=1e-13 * np.max(stiffness)
+            elements.mass.toarray(), mass, rtol=0, atol=1e-13 * float(np.max(mass))
+        )
+        np.testing.assert_allclose(
+            elements.stiffness.toarray(), stiffness, rtol=0, atol=1e-13 * float(np.max(stiffness))
         )
 
     def test_uniform_strain_of_curved_elements(self):
@@ -166,7 +175,7 @@ def timoshenko_free(stiffness: float, shear: float, mass: float, turning: float)
             ],
         ]
     )
-    m = scipy.linalg.block_diag(mass * product(shapes, shapes), turning * product(shapes, shapes))
+    m = block_diag(mass * product(shapes, shapes), turning * product(shapes, shapes))
     squares = scipy.linalg.eigh(k, m, eigvals_only=True)
     # Besides a translation and a rotation.
     return np.sqrt(squares[2:6]) / (2 * np.pi)
@@ -257,8 +266,8 @@ def exported(
 ) -> tuple[Path, Path, Path]:
     """The files of another program."""
     mass, stiffness, table = folder / "m.mtx", folder / "k.mtx", folder / "nodes.csv"
-    scipy.io.mmwrite(mass, scipy.sparse.coo_array(elements.mass), symmetry="symmetric")
-    scipy.io.mmwrite(stiffness, scipy.sparse.coo_array(elements.stiffness))
+    scipy.io.mmwrite(mass, SPARSE.coo_array(elements.mass), symmetry="symmetric")
+    scipy.io.mmwrite(stiffness, SPARSE.coo_array(elements.stiffness))
     lines = ["name, x, y, z, dof"]
     for k, (x, y, z) in enumerate(elements.points.tolist()):
         lines.append(f"{names.get(k, '')}, {x!r}, {y!r}, {z!r}, {elements.first_dof[k]}")
@@ -339,7 +348,7 @@ class TestImport:
         with pytest.raises(ModelError, match=r"there is no file .*none\.csv"):
             elastic.read_matrices(mass, stiffness, tmp_path / "none.csv")
         with pytest.raises(TypeError, match="nodes must be a text such as"):
-            elastic.read_matrices(mass, stiffness, 3)
+            ANY.read_matrices(mass, stiffness, 3)
 
 
 def remade(elements: elastic.FiniteElements, **changed: Any) -> elastic.FiniteElements:
@@ -354,6 +363,14 @@ def at(matrix: Any, row: int, column: int, value: float) -> Any:
 
 
 class TestRefusals:
+    def test_without_scikit_fem(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "skfem", None)
+        for call in (small_tube, lambda: elastic.plate(1, 1, 1, STEEL)):
+            with pytest.raises(
+                ModelError, match=r"needs skfem, .* pip install 'jaxmbs\[elastic\]'"
+            ):
+                call()
+
     @pytest.mark.parametrize(
         ("changed", "says"),
         [
@@ -376,7 +393,7 @@ class TestRefusals:
             (lambda: small_tube(length=-1.0), ValueError, r"length must be greater than zero"),
             (lambda: small_tube(around=3), ValueError, r"around must be at least 4, got 3"),
             (lambda: elastic.plate(1, 1, 0, STEEL), ValueError, r"thickness must be greater than"),
-            (lambda: elastic.plate(1, 1, 1, "steel"), TypeError, r"material must be Material"),
+            (lambda: ANY.plate(1, 1, 1, "steel"), TypeError, r"material must be Material"),
             (lambda: elastic.solid(skfem.MeshTri(), STEEL), ModelError, r"solid elements in space"),
             (lambda: elastic.solid("mesh", STEEL), TypeError, r"mesh must be a mesh of scikit-fem"),
         ],
@@ -398,7 +415,7 @@ class TestRefusals:
 
     def test_matrices(self, brick):
         m, k, points = brick.mass, brick.stiffness, brick.points
-        wide = scipy.sparse.block_diag([k, scipy.sparse.eye_array(3)])
+        wide = SPARSE.block_diag([k, SPARSE.eye_array(3)])
         empty = k.toarray()
         empty[6:9] = empty[:, 6:9] = 0
         held = at(k, 0, 0, 1.01 * k[0, 0])
@@ -451,11 +468,11 @@ class TestRefusals:
 
     def test_arguments_of_attachments(self):
         for make, error, says in (
-            (lambda: elastic.Attachment("", [0, 0, 0], ACROSS), ValueError, "needs a name"),
+            (lambda: elastic.Attachment("", [0, 0, 0], ACROSS), ValueError, "name must be a text"),
             (lambda: elastic.Attachment("A", [0, 0], ACROSS), ValueError, "point must be a vector"),
             (lambda: elastic.Attachment("A", [0, 0, 0]), TypeError, "nodes must be NodesOnPlane"),
             (
-                lambda: elastic.Attachment("A", [0, 0, 0], ACROSS, elastic.RigidConnection),
+                lambda: ANY.Attachment("A", [0, 0, 0], ACROSS, elastic.RigidConnection),
                 TypeError,
                 r"put brackets behind it: RigidConnection\(...\)",
             ),
@@ -478,20 +495,21 @@ class TestRefusals:
         with pytest.raises(TypeError, match="elements must be FiniteElements"):
             elastic.reduce(brick.mass, brick_ends())
         with pytest.raises(TypeError, match="attachments must be a list such as"):
-            elastic.reduce(brick, brick_ends()[0])
+            ANY.reduce(brick, brick_ends()[0])
 
     def test_a_hinge_in_the_body(self):
         """Two beams, one behind the other, whose meeting ends are joined but for the rotation about
         y: seven motions of frequency zero, with attachments at both ends, at one, and at none."""
         mass, stiffness, points = beam(1.0, 2, young=2e11, shear=8e10, density=8e3, side=0.1)
-        both = scipy.linalg.block_diag(mass, mass)
-        joined = scipy.linalg.block_diag(stiffness, stiffness)
+        both = block_diag(mass, mass)
+        joined = block_diag(stiffness, stiffness)
         # The last node of the first and the first of the second.
         rows = np.delete(np.arange(6), 4) + 12
         spring = 1e9 * np.array([[1, -1], [-1, 1]])
         for row in rows:
             joined[np.ix_([row, row + 6], [row, row + 6])] += spring
-        places = np.vstack([points - [0.5, 0, 0], points + [0.5, 0, 0]])
+        half = np.array([0.5, 0, 0])
+        places = np.vstack([points - half, points + half])
         elements = elastic.FiniteElements(both, joined, places, names=[*"abcdef"])
         hold = [elastic.Attachment(n, nodes=elastic.NodesNamed([n])) for n in "af"]
         for attachments, says in (

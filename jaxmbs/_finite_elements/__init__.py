@@ -21,5 +21,9 @@ from ._node_sets import (
     NodesOnPlane as NodesOnPlane,
     NodesWithin as NodesWithin,
 )
-from ._reduce import frequencies as frequencies, reduce as reduce
+from ._reduce import (
+    frequencies as frequencies,
+    mode_shapes as mode_shapes,
+    reduce as reduce,
+)
 from ._storage import load as load, save as save

@@ -46,7 +46,7 @@ class Attachment(eqx.Module):
         nodes: Setting[AbstractNodeSet | None] = None,
         connection: Setting[AbstractConnection] = RigidConnection(),  # noqa: B008
     ):
-        self.name = checked_name(name, "an attachment")
+        self.name = checked_name(_settings.text(name, "name", "'A'"), "an attachment")
         self.point = None
         if point is not None:
             self.point = np.asarray(_settings.vector(point, "point", size=3), float)

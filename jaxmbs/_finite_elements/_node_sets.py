@@ -1,6 +1,7 @@
 """Which nodes of a mesh an attachment is tied to."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -132,5 +133,5 @@ def _given(point: Float[np.ndarray, "3"] | None) -> Float[np.ndarray, "3"]:
     return point
 
 
-def _optional_length(value: float | None, what: str) -> float | None:
+def _optional_length(value: Any, what: str) -> float | None:
     return None if value is None else _settings.known_number(value, what, above=0)

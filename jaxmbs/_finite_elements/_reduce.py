@@ -54,11 +54,7 @@ def reduce(
 
     Craig & Bampton (1968); Shabana (2020, chapter 5).
     """
-    elements = _settings.instance(
-        elements, FiniteElements, "elements", "FiniteElements(...), tube(...) or plate(...)"
-    )
-    attachments = _settings.instances(attachments, Attachment, "attachments", "Attachment(...)")
-    count = _settings.whole_number(modes, "modes", least=0)
+    elements, attachments, count = _settings_of(elements, attachments, modes)
     damping = _settings.instance(
         damping, AbstractDamping, "damping", "ModalDamping(...) or StiffnessDamping(...)"
     )
@@ -70,6 +66,38 @@ def reduce(
         return body_of(computed())
     path = Path(_settings.path(cache, "cache"))
     return body_of(cached(path, digest(elements, attachments, count, damping), computed))
+
+
+def mode_shapes(
+    elements: Setting[FiniteElements],
+    attachments: Setting[list[Attachment] | tuple[Attachment, ...]],
+    modes: Setting[int] = 20,
+) -> Float[Array, "nodes 3 modes"]:
+    """The displacements of all nodes of the mesh in the modes of `reduce`, in their order, to be
+    drawn, or to find what a body's deformation does where it has no attachment.
+
+    **Arguments:** as of `reduce`.
+
+    **Returns:** the displacement along x, y and z of each node (`elements.points`) for a unit of
+    each modal coordinate.
+
+    **Raises:** as `reduce`.
+    """
+    elements, attachments, count = _settings_of(elements, attachments, modes)
+    found = craig_bampton(elements, interface(elements, attachments), count)
+    return jnp.asarray(found.shapes[elements.displacements])
+
+
+def _settings_of(
+    elements: Any, attachments: Any, modes: Any
+) -> tuple[FiniteElements, tuple[Attachment, ...], int]:
+    return (
+        _settings.instance(
+            elements, FiniteElements, "elements", "FiniteElements(...), tube(...) or plate(...)"
+        ),
+        _settings.instances(attachments, Attachment, "attachments", "Attachment(...)"),
+        _settings.whole_number(modes, "modes", least=0),
+    )
 
 
 def _reduced(
