@@ -320,6 +320,22 @@ class TestImport:
         polar = 8000 * side**4 / 6 * length
         np.testing.assert_allclose(reduced.inertia[0, 0], polar, rtol=1e-10)
 
+    def test_an_attachment_beside_a_node_that_turns(self):
+        """It is the end of a rigid arm: u + theta x r of the node's motion."""
+        matrices = beam(2.0, 6, young=2e11, shear=8e10, density=8e3, side=0.05)
+        elements = elastic.FiniteElements(*matrices)
+        here = elastic.NodeNumbers([6])
+        arm = np.array([0.3, -0.2, 0.1])
+        at_node, beside = (
+            elastic.reduce(elements, [elastic.Attachment("A", point, here)], modes=10)
+            for point in (None, np.array([1.0, 0, 0]) + arm)
+        )
+        np.testing.assert_allclose(elastic.frequencies(beside), elastic.frequencies(at_node))
+        moved = at_node.translations[0] + np.cross(at_node.rotations[0].T, arm).T
+        size = float(np.max(np.abs(moved)))
+        np.testing.assert_allclose(beside.translations[0], moved, rtol=0, atol=1e-6 * size)
+        np.testing.assert_allclose(beside.rotations, at_node.rotations, rtol=0, atol=1e-6 * size)
+
     @pytest.mark.parametrize(
         ("table", "says"),
         [
@@ -484,6 +500,12 @@ class TestRefusals:
             with pytest.raises(error, match=says):
                 make()
 
+    def test_none_and_all_modes_are_no_error(self, brick):
+        rigid = elastic.reduce(brick, brick_ends()[:1], modes=0)
+        assert elastic.frequencies(rigid).shape == (0,)
+        assert rigid.mode_products.shape == (3, 3, 0, 0)
+        assert elastic.frequencies(elastic.reduce(brick, [], modes=129)).shape == (129,)
+
     def test_more_modes_than_degrees_of_freedom(self, brick):
         # 45 nodes; 9 in each end follow the attachments.
         with pytest.raises(ModelError, match=r"modes must be at most 81, .* are held, got 82"):
@@ -496,6 +518,18 @@ class TestRefusals:
             elastic.reduce(brick.mass, brick_ends())
         with pytest.raises(TypeError, match="attachments must be a list such as"):
             ANY.reduce(brick, brick_ends()[0])
+
+    def test_weak_springs_to_the_ground(self):
+        """Of a bar a thousand times as long as thick: 1 N/m is 1e-10 of the matrix, and more than
+        bending."""
+        bar = elastic.plate(1.0, 1e-3, 1e-3, STEEL, across=20, deep=1)
+        # The bar itself is no matter.
+        assert elastic.reduce(bar, [], modes=2).stiffness.shape == (2, 2)
+        springs = np.zeros(bar.stiffness.shape[0])
+        springs[:6] = 1.0
+        held = remade(bar, stiffness=bar.stiffness + SPARSE.diags_array(springs))
+        with pytest.raises(ModelError, match=r"rigid motions of the body up to .* Hz, beside"):
+            elastic.reduce(held, [], modes=2)
 
     def test_a_hinge_in_the_body(self):
         """Two beams, one behind the other, whose meeting ends are joined but for the rotation about

@@ -11,6 +11,9 @@ from ._elements import FiniteElements
 from ._node_sets import AbstractNodeSet
 
 
+# What attachments are unless something else is said.
+_RIGID = RigidConnection()
+
 # Nodes are on one line if what is across it is rounding of what is along it.
 _LINE = 1e-9
 
@@ -44,7 +47,7 @@ class Attachment(eqx.Module):
         name: Setting[str],
         point: Setting[NumberList | None] = None,
         nodes: Setting[AbstractNodeSet | None] = None,
-        connection: Setting[AbstractConnection] = RigidConnection(),  # noqa: B008
+        connection: Setting[AbstractConnection] = _RIGID,
     ):
         self.name = checked_name(_settings.text(name, "name", "'A'"), "an attachment")
         self.point = None

@@ -17,9 +17,14 @@ from ._sparse import SparseMatrix
 # Below this the few degrees of freedom are quicker to solve at once.
 _DENSE = 150
 
-# A frequency counts as zero if its square is below this part of the largest one's: what is left of
-# six exact zeros is rounding at some 1e-16 of that, and a slender body's own lie above 1e-10.
+# A frequency counts as zero if its square is below this part of the largest one's: those of hinges
+# come out at 1e-15 and less, and of a bar a thousand times as long as thick the first is at 1e-6.
 _ZERO = 1e-13
+
+# The squares of the rigid motions' frequencies, as the stiffness has them, are at most this part of
+# the first elastic one's. Rounding leaves 1e-9 in a bar a hundred times as long as thick, 1e-5 in
+# one of a thousand; the elastic frequencies have errors as large.
+_RIGID = 1e-2
 
 # Frequencies count as one where their squares differ by less, relative to themselves: rounding of
 # the stiffness, whose entries are those of the stiffest direction, is at 1e-9 of the squares of
@@ -56,7 +61,7 @@ def craig_bampton(elements: FiniteElements, tied: Interface, count: int) -> Elas
     **Raises:** `ModelError` for more modes than degrees of freedom, and for parts that move without
     resistance.
 
-    Craig & Bampton (1968); the orthogonalisation as in Géradin & Cardona (2001, chapter 6).
+    Craig & Bampton (1968); orthogonalised as Wojtyra & Fraczek (2012, section 5.1) use them.
     """
     mass: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.mass @ tied.expansion)
     stiffness: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.stiffness @ tied.expansion)
@@ -77,7 +82,7 @@ def craig_bampton(elements: FiniteElements, tied: Interface, count: int) -> Elas
         rigid = basis.T @ (mass @ elements.rigid_motions(origin))
     small = basis.T @ (mass @ basis), basis.T @ (stiffness @ basis)
     squares, vectors, left = _elastic(*small, rigid)
-    _check_zeros(squares)
+    _check_zeros(squares, left)
     reduced = basis @ vectors
     shapes = tied.expansion @ reduced
     squares, groups = _grouped(squares)
@@ -101,7 +106,8 @@ def _basis(
     if not factor.positive_definite:
         raise ModelError(
             "the stiffness leaves some part free to move though all attachments are held: the body "
-            "has more than six motions of frequency zero; join the parts, or leave them out."
+            "has more than six motions of frequency zero; join the parts, or leave them out. (Of a "
+            "body ten thousand times as long as thick rounding hides the stiffness: use beams.)"
         )
     basis = np.zeros((mass.shape[0], held + count))
     basis[:held, :held] = np.eye(held)
@@ -151,7 +157,7 @@ def _elastic(
     return squares, back, np.linalg.eigvalsh(left.T @ whole @ left)
 
 
-def _check_zeros(squares: Float[np.ndarray, " modes"]) -> None:
+def _check_zeros(squares: Float[np.ndarray, " modes"], rigid: Float[np.ndarray, "6"]) -> None:
     if squares.size == 0:
         return
     zeros = int(np.sum(squares <= _ZERO * squares[-1]))
@@ -159,6 +165,14 @@ def _check_zeros(squares: Float[np.ndarray, " modes"]) -> None:
         raise ModelError(
             f"the body has {6 + zeros} motions of frequency zero, where a free body has six; some "
             "part moves without resistance: join it to the rest, or leave it out."
+        )
+    if np.max(np.abs(rigid)) > _RIGID * squares[0]:
+        hertz = np.sqrt([np.max(np.abs(rigid)), squares[0]]) / (2 * np.pi)
+        raise ModelError(
+            f"the stiffness gives rigid motions of the body up to {hertz[0]:.3g} Hz, beside "
+            f"{hertz[1]:.3g} Hz of its first elastic mode: a node is held by a spring, or the body "
+            "is so slender that rounding hides its stiffness; give the matrix of the free body, or "
+            "use beams."
         )
 
 

@@ -17,12 +17,15 @@ from ._interface import interface
 from ._storage import body_of, cached, digest
 
 
+_UNDAMPED = ModalDamping()
+
+
 def reduce(
     elements: Setting[FiniteElements],
     attachments: Setting[list[Attachment] | tuple[Attachment, ...]],
     modes: Setting[int] = 20,
     *,
-    damping: Setting[AbstractDamping] = ModalDamping(),  # noqa: B008
+    damping: Setting[AbstractDamping] = _UNDAMPED,
     cache: Setting[str | Path | None] = None,
 ) -> ReducedBody:
     """Craig-Bampton reduction of finite elements to a body of few modes.
