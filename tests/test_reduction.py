@@ -12,7 +12,9 @@ from scipy.spatial.transform import Rotation
 from jaxmbs import elastic
 from jaxmbs._errors import ModelError
 from jaxmbs._finite_elements import _reduce
+from jaxmbs._finite_elements._integrals import inertia_integrals
 from jaxmbs._finite_elements._interface import interface
+from jaxmbs._finite_elements._storage import digest
 
 
 STEEL = elastic.Material(young=2e11, poisson=0.3, density=8000)
@@ -21,6 +23,9 @@ ALUMINIUM = elastic.Material(young=6.9e10, poisson=0.33, density=2700)
 RIGID = elastic.RigidConnection()
 AVERAGED = elastic.AveragedConnection()
 CONNECTIONS = pytest.mark.parametrize("connection", [RIGID, AVERAGED], ids=["RBE2", "RBE3"])
+
+NEAR = elastic.NodesWithin(0.2)
+DAMPED = elastic.ModalDamping(0.1)
 
 # A short, thick tube of few elements: 288 nodes, solved whole by dense algebra.
 LONG = 2.0
@@ -230,36 +235,23 @@ class TestStatics:
 
 
 class TestIntegrals:
-    def test_they_are_those_of_the_fields(self, tube):
-        """By quadrature over the mesh of the modes' fields, interpolated by scikit-fem."""
+    def test_of_modes(self, tube):
         shapes = np.asarray(elastic.mode_shapes(tube, ends(AVERAGED), modes=4))
         reduced = elastic.reduce(tube, ends(AVERAGED), modes=4)
-        basis = fields_of(tube)
-        weights = 8000 * np.asarray(basis.dx).ravel()
-        place = np.asarray(basis.global_coordinates()).reshape(3, -1)
-        count = shapes.shape[2]
-        field = np.stack(
-            [
-                [
-                    np.asarray(basis.interpolate(np.ascontiguousarray(shapes[:, a, i]))).ravel()
-                    for i in range(count)
-                ]
-                for a in range(3)
-            ]
-        )
-        expected = {
-            "mass": np.sum(weights),
-            "inertia": np.einsum("q,aq,bq->ab", weights, place, place),
-            "mode_first_moment": np.einsum("q,aiq->ai", weights, field),
-            "mode_second_moment": np.einsum("q,aq,biq->abi", weights, place, field),
-            "mode_products": np.einsum("q,aiq,bjq->abij", weights, field, field, optimize=True),
-        }
-        moments = expected["inertia"]
-        expected["inertia"] = np.trace(moments) * np.eye(3) - moments
-        for name, value in expected.items():
+        for name, expected in quadrature(tube, shapes).items():
+            scale = max(float(np.max(np.abs(expected))), 1.0)
             found = np.asarray(getattr(reduced, name))
-            scale = max(np.max(np.abs(value)), 1.0)
-            np.testing.assert_allclose(found, value, rtol=0, atol=1e-9 * scale, err_msg=name)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * scale, err_msg=name)
+
+    def test_of_any_fields(self, tube, rng):
+        """Which carry momentum and angular momentum, as modes do not."""
+        shapes = rng.standard_normal((len(tube.points), 3, 4))
+        found = inertia_integrals(tube, shapes.reshape(-1, 4))
+        for name, expected in quadrature(tube, shapes).items():
+            scale = float(np.max(np.abs(expected)))
+            np.testing.assert_allclose(
+                found[name], expected, rtol=0, atol=1e-12 * scale, err_msg=name
+            )
 
     @CONNECTIONS
     def test_mass_properties_are_the_mesh_s(self, tube, connection):
@@ -281,6 +273,31 @@ class TestIntegrals:
         np.testing.assert_allclose(reduced.mode_first_moment, 0, atol=1e-11 * size)
         np.testing.assert_allclose(second, second.transpose(1, 0, 2), atol=1e-11 * size)
         assert np.all(np.diff(np.diag(reduced.stiffness)) >= 0)
+
+
+def quadrature(tube: elastic.FiniteElements, shapes: np.ndarray) -> dict[str, np.ndarray]:
+    """The integrals over the mesh of fields with these values at the nodes (nodes, 3, fields),
+    which scikit-fem interpolates."""
+    basis = fields_of(tube)
+    weights = 8000 * np.asarray(basis.dx).ravel()
+    place = np.asarray(basis.global_coordinates()).reshape(3, -1)
+    field = np.stack(
+        [
+            [
+                np.asarray(basis.interpolate(np.ascontiguousarray(shapes[:, a, i]))).ravel()
+                for i in range(shapes.shape[2])
+            ]
+            for a in range(3)
+        ]
+    )
+    moments = np.einsum("q,aq,bq->ab", weights, place, place)
+    return {
+        "mass": np.sum(weights),
+        "inertia": np.trace(moments) * np.eye(3) - moments,
+        "mode_first_moment": np.einsum("q,aiq->ai", weights, field),
+        "mode_second_moment": np.einsum("q,aq,biq->abi", weights, place, field),
+        "mode_products": np.einsum("q,aiq,bjq->abij", weights, field, field, optimize=True),
+    }
 
 
 def fields_of(tube: elastic.FiniteElements) -> Any:
@@ -410,6 +427,45 @@ class TestFiles:
         elastic.reduce(other, ends(AVERAGED), modes=2, cache=path)
         assert len(calls) == 4
         np.testing.assert_allclose(elastic.load(path).mass, other.total_mass, rtol=1e-12)
+
+    def test_whatever_goes_in_counts_in_the_fingerprint(self):
+        def key(
+            material: tuple[float, float, float] = (2e11, 0.3, 8000.0),
+            length: float = 1.0,
+            modes: int = 2,
+            name: str = "A",
+            point: Any = (0.5, 0, 0),
+            nodes: Any = NEAR,
+            connection: Any = RIGID,
+            damping: Any = DAMPED,
+        ) -> str:
+            young, poisson, density = material
+            steel = elastic.Material(young=young, poisson=poisson, density=density)
+            bar = elastic.plate(length, 0.1, 0.1, steel, across=1, deep=1)
+            attachment = elastic.Attachment(name, point, nodes, connection)
+            return digest(bar, (attachment,), modes, damping)
+
+        keys = [
+            key(),
+            key(material=(3e11, 0.3, 8000.0)),
+            key(material=(2e11, 0.2, 8000.0)),
+            key(material=(2e11, 0.3, 8001.0)),
+            key(length=1.1),
+            key(modes=3),
+            key(name="B"),
+            key(point=(0.5, 0, 0.01)),
+            key(point=None),
+            key(nodes=elastic.NodesWithin(0.21)),
+            key(nodes=elastic.NodesOnPlane([1, 0, 0])),
+            key(nodes=elastic.NodesOnPlane([1, 0, 0], radius=0.1)),
+            key(nodes=elastic.NodeNumbers([0, 1, 2])),
+            key(connection=AVERAGED),
+            key(damping=elastic.ModalDamping(0.2)),
+            key(damping=elastic.ModalDamping([0.1])),
+            key(damping=elastic.StiffnessDamping(0.1)),
+        ]
+        assert len(set(keys)) == len(keys)
+        assert key() == keys[0]
 
     def test_other_files_are_refused_and_kept(self, tube, tmp_path):
         words = tmp_path / "words.npz"
