@@ -1,0 +1,31 @@
+"""Elastic bodies: finite elements, their reduction to few modes, and files of reduced bodies.
+
+Meshes need scikit-fem (extra `elastic`).
+"""
+
+from ._bodies import ReducedBody as ReducedBody
+from ._finite_elements import (
+    AbstractConnection as AbstractConnection,
+    AbstractDamping as AbstractDamping,
+    AbstractNodeSet as AbstractNodeSet,
+    Attachment as Attachment,
+    AveragedConnection as AveragedConnection,
+    FiniteElements as FiniteElements,
+    frequencies as frequencies,
+    load as load,
+    Material as Material,
+    ModalDamping as ModalDamping,
+    mode_shapes as mode_shapes,
+    NodeNumbers as NodeNumbers,
+    NodesNamed as NodesNamed,
+    NodesOnPlane as NodesOnPlane,
+    NodesWithin as NodesWithin,
+    plate as plate,
+    read_matrices as read_matrices,
+    reduce as reduce,
+    RigidConnection as RigidConnection,
+    save as save,
+    solid as solid,
+    StiffnessDamping as StiffnessDamping,
+    tube as tube,
+)
