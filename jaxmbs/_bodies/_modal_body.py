@@ -61,8 +61,8 @@ class ModalBody(AbstractBody):
 
     Joints, drivers and forces hold it at its nodes. By the body's name: at the node that lies at
     the joint's point in the reference configuration. By "link.A": at the node "A" of "link", to
-    which the joint's point is attached rigidly, however far it is. A node turns by exp(psi eta),
-    the rotation whose vector is the small one that the modes say.
+    which the joint's point is attached rigidly, however far it is. A node turns by the rotation
+    whose vector, 2 tan(angle / 2) axis, is the small one that the modes say, psi eta.
 
     **Arguments:**
 

@@ -41,7 +41,7 @@ def modal_coordinates(modes: int) -> ProductCoordinates:
 def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
     """How far each mode of `reduced` moves the mass: the root mean square of |phi|, so that the
     product with a modal coordinate is a length (m), whatever the modes were scaled to."""
-    squares = jnp.trace(reduced.mode_products)
+    squares = _trace(reduced.mode_products)
     return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
 
 
@@ -82,8 +82,7 @@ class _Moments(NamedTuple):
     @property
     def inertia(self) -> Matrix3:
         """The inertia matrix (kg m^2)."""
-        trace = self.second[0, 0] + self.second[1, 1] + self.second[2, 2]
-        return trace * np.eye(3, dtype=self.second.dtype) - self.second
+        return _trace(self.second) * np.eye(3, dtype=self.second.dtype) - self.second
 
 
 class ModalInertia(AbstractBodyInertia):
@@ -126,7 +125,7 @@ class ModalInertia(AbstractBodyInertia):
         linear = self.mass * np.eye(3, dtype=q.dtype)
         turning = -composed(rotation, cross_matrix(moments.first))
         moving = rotation @ self.mode_first_moment
-        modal = jnp.trace(self.mode_products)
+        modal = _trace(self.mode_products)
         coupling = _skew_part(moments.modal)
         return jnp.concatenate(
             [
@@ -153,9 +152,9 @@ class ModalInertia(AbstractBodyInertia):
         force = -rotated(composed(rotation_from_quaternion(q[3:7]), spin), along)
         # The integral of u_a d_b.
         flow = moments.modal @ rates
-        coriolis = jnp.trace(flow) * w - rotated(flow.T, w)
+        coriolis = _trace(flow) * w - rotated(flow.T, w)
         moment = -rotated(spin, rotated(moments.inertia, w)) - 2 * coriolis
-        centrifugal = (w @ w) * jnp.trace(moments.modal) - jnp.einsum(
+        centrifugal = (w @ w) * _trace(moments.modal) - jnp.einsum(
             "a,abk,b->k", w, moments.modal, w
         )
         moving = _skew_part(jnp.einsum("abjk,j->abk", self.mode_products, rates))
@@ -183,7 +182,7 @@ class ModalInertia(AbstractBodyInertia):
 
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
     """Of a body that is `normalised`."""
-    trace = jnp.trace(reduced.inertia)
+    trace = _trace(reduced.inertia)
     return ModalInertia(
         mass=reduced.mass,
         first_moment=reduced.first_moment,
@@ -195,6 +194,11 @@ def modal_inertia(reduced: ReducedBody) -> ModalInertia:
         damping=reduced.damping,
         coordinates=modal_coordinates(reduced.stiffness.shape[0]),
     )
+
+
+def _trace(moments: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
+    """The integral of a . b from that of a_i b_j, at [i, j]."""
+    return moments[0, 0] + moments[1, 1] + moments[2, 2]
 
 
 def _skew_part(moments: Float[Array, "3 3 n"]) -> Float[Array, "3 n"]:

@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,6 @@ from .._geometry import (
     cross_matrix,
     crossed_axes,
     ProductCoordinates,
-    quaternion_exponential,
     rotation_from_quaternion,
     SpatialFrame,
 )
@@ -25,10 +24,12 @@ class ModalMarker(AbstractMarker):
     """A frame that is rigidly attached to a node of an elastic body.
 
     The node, at `point` of the undeformed body (m, body axes), is displaced by phi eta
-    (`translation`), and turned by exp(psi eta) (`rotation`): the rotation whose vector is the small
-    one of the modes. So its axes are orthogonal at any eta, and to first order they turn as the
-    modes say. `offset`: of the frame from that of the node. `arm`: distance (m) of the
-    frame from the centre of mass of the undeformed body.
+    (`translation`), and turned by the rotation whose vector is the small one of the modes, psi eta
+    (`rotation`): 2 tan(angle / 2) axis, as bushings measure rotations. That is exp(psi eta) to
+    third order, where modes hold to the first alone, and orthogonal at any eta; the exponential
+    itself takes five times as many operations with all its derivatives. `offset`: of the frame from
+    that of the node. `arm`: distance (m) of the frame from the centre of mass of the undeformed
+    body.
     """
 
     point: Vector3
@@ -47,31 +48,34 @@ class ModalMarker(AbstractMarker):
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         # As on a rigid body (`SpatialMarker`), but what the body's rotation turns moves within it.
-        # The origin and the axes of the marker stand side by side, (3, 4).
+        # Origin and axes stand side by side, (3, 4). With c = psi eta / 2 the node's rotation B
+        # has B' = B (omega x), omega = 2 (c' - c x c') / (1 + c c) (Shabana 2020, section 2.4),
+        # so that omega' = -2 c c' / (1 + c c) omega where c' is constant.
         eta, w, rates = q[7:], v[3:6], v[6:]
         offset = jnp.concatenate([self.offset.origin[:, None], self.offset.rotation], axis=1)
-        turn, turn_rate, turn_acceleration, turn_directions = _turning(
-            self.rotation @ eta, self.rotation @ rates
-        )
-
-        def within(displacement: Vector3, turn: Matrix3) -> Float[Array, "3 4"]:
-            moved = jnp.pad(displacement[:, None], ((0, 0), (0, 3)))
-            return composed(turn, offset) + moved
-
-        place = within(self.point + self.translation @ eta, turn)
-        rate = within(self.translation @ rates, turn_rate)
-        acceleration = composed(turn_acceleration, offset)
-        by_modes = jnp.tensordot(self.rotation.T, turn_directions, 1)
-        modal = jax.vmap(within)(self.translation.T, by_modes)
+        half = 0.5 * self.rotation
+        c, c_rate = half @ eta, half @ rates
+        size = 1 + c @ c
+        by_modes = (2 / size) * (half - composed(cross_matrix(c), half))
+        omega = cross_matrix(by_modes @ rates)
+        once = composed(omega, offset)
+        twice = composed(omega, once) - (2 / size) * (c @ c_rate) * once
+        modal = jnp.tensordot(by_modes, crossed_axes(offset), (0, 0))
+        fixed = jnp.concatenate([jnp.stack([offset, twice]), modal])
+        own = _beside(_turn(self.rotation @ eta), fixed)
+        moved = jnp.concatenate([(self.point + self.translation @ eta)[None], self.translation.T])
+        place, acceleration = own[0] + _as_origin(moved[0]), own[1]
+        modal = own[2:] + jax.vmap(_as_origin)(moved[1:])
+        rate = jnp.tensordot(rates, modal, 1)
         spin = cross_matrix(w)
         first = composed(spin, place) + rate
         second = composed(spin, first + rate) + acceleration
         fixed = jnp.concatenate([jnp.stack([place, first, second]), crossed_axes(place), modal])
-        turned = rotation_from_quaternion(q[3:7]) @ jnp.moveaxis(fixed, 0, 1).reshape(3, -1)
-        frame, first, second, *changes = jnp.moveaxis(turned.reshape(3, -1, 4), 1, 0)
-        along, still = jnp.stack(changes), np.zeros((3, 3, 3), q.dtype)
-        origins = jnp.concatenate([np.eye(3, dtype=q.dtype), along[:, :, 0]])
-        rotations = jnp.concatenate([still, along[:, :, 1:]])
+        turned = _beside(rotation_from_quaternion(q[3:7]), fixed)
+        frame, first, second, changes = turned[0], turned[1], turned[2], turned[3:]
+        origins = jnp.concatenate([np.eye(3, dtype=q.dtype), changes[:, :, 0]])
+        still = np.zeros((3, 3, 3), q.dtype)
+        rotations = jnp.concatenate([still, changes[:, :, 1:]])
         return MarkerKinematics(
             SpatialFrame(q[:3] + frame[:, 0], frame[:, 1:]),
             SpatialFrame(v[:3] + first[:, 0], first[:, 1:]),
@@ -93,29 +97,19 @@ class ModalMarker(AbstractMarker):
         return self.arm
 
 
-class _Turning(NamedTuple):
-    """exp(theta), its first and second change along a constant rate of theta, and along each
-    component of theta, (3, 3, 3) with that first."""
-
-    turn: Matrix3
-    rate: Matrix3
-    acceleration: Matrix3
-    directions: Float[Array, "3 3 3"]
+def _turn(vector: Vector3) -> Matrix3:
+    """The rotation of which the vector is twice the Rodrigues vector, 2 tan(angle / 2) axis."""
+    return rotation_from_quaternion(jnp.concatenate([jnp.ones((1,), vector.dtype), 0.5 * vector]))
 
 
-def _turn(theta: Vector3) -> Matrix3:
-    return rotation_from_quaternion(quaternion_exponential(theta))
+def _as_origin(vector: Vector3) -> Float[Array, "3 4"]:
+    """A displacement of an origin with axes beside it, which it does not turn."""
+    return jnp.pad(vector[:, None], ((0, 0), (0, 3)))
 
 
-def _turning(theta: Vector3, rate: Vector3) -> _Turning:
-    def moving(x: Vector3) -> tuple[Any, Any]:
-        return jax.jvp(_turn, (x,), (rate,))
-
-    (turn, first), (_, second) = jax.jvp(moving, (theta,), (rate,))
-    directions = jax.vmap(lambda axis: jax.jvp(_turn, (theta,), (axis,))[1])(
-        jnp.eye(3, dtype=theta.dtype)
-    )
-    return _Turning(turn, first, second, directions)
+def _beside(rotation: Matrix3, columns: Float[Array, "n 3 4"]) -> Float[Array, "n 3 4"]:
+    """Each of them turned, in one product."""
+    return jnp.moveaxis(jnp.tensordot(rotation, columns, (1, 1)), 0, 1)
 
 
 def node_frame(
