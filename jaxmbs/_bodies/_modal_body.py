@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._custom_types import Numbers, Quaternion, Vector3
+from .._custom_types import Numbers, Quaternion, Setting, Vector3
 from .._fields import Field, part_name
 from .._geometry import rotation_from_quaternion, SpatialFrame
 from ._fields import (
@@ -98,7 +98,7 @@ class ModalBody(AbstractBody):
     def __init__(
         self,
         name: str,
-        reduced: ReducedBody,
+        reduced: Setting[ReducedBody],
         *,
         position: Numbers,
         orientation: Numbers | None = None,
@@ -183,7 +183,7 @@ def _size(reduced: ReducedBody) -> Float[Array, ""]:
     return jnp.sqrt(second - centre @ centre)
 
 
-def _checked(reduced: ReducedBody) -> ReducedBody:
+def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
     """Refuse what is no reduced body.
 
     **Raises:** `TypeError` or `ValueError`.
