@@ -91,7 +91,7 @@ def retracted(q, step):
     return np.concatenate([q[:3] + step[:3], turn, q[7:] + step[6:]])
 
 
-def random_cloud(seed=3, modes=4, count=15):
+def random_cloud(seed=3, modes=4, count=15, **keys):
     """Anything: points, shapes and turns drawn, two nodes."""
     rng = np.random.default_rng(seed)
     square = rng.normal(size=(modes, modes))
@@ -109,6 +109,7 @@ def random_cloud(seed=3, modes=4, count=15):
         0.4 * rng.normal(size=(count, 3, modes)),
         40.0 * (square @ square.T + np.eye(modes)),
         nodes,
+        **keys,
     )
 
 

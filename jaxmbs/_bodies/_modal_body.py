@@ -18,7 +18,13 @@ from ._fields import (
     ORIENTATION,
     orientation_of,
 )
-from ._modal_inertia import modal_inertia, modal_scale, ModalInertia, normalised
+from ._modal_inertia import (
+    modal_inertia,
+    modal_scale,
+    ModalInertia,
+    normalised,
+    undeformed_mass_matrix,
+)
 from ._modal_marker import attached, ModalMarker, node_frames, Nodes, nodes_of
 from ._reduced_body import ReducedBody
 from .base import AbstractBody, Site
@@ -171,8 +177,7 @@ class ModalBody(AbstractBody):
         raise ValueError(
             f"no node of body {_checks.shown(self.name)} lies at the point "
             f"{_checks.shown(np.asarray(point).tolist())}; the nearest are {nearest}: give the "
-            f"point of a node, or name the node in place of the body ({_checks.shown(site)}), to "
-            "which the point is then attached rigidly."
+            f"point of a node, or name a node ({_checks.shown(site)}) to attach it rigidly."
         )
 
 
@@ -247,17 +252,14 @@ def _check_definite(reduced: ReducedBody) -> None:
             f"mode {int(np.argmin(np.diagonal(squares))) + 1} of reduced moves no mass; leave "
             "it out."
         )
-    inertia = modal_inertia(normalised(reduced))
-    q = jnp.asarray(inertia.coordinates.origin)
-    matrix = np.asarray(inertia.mass_matrix(q, jnp.zeros(())))
+    matrix = np.asarray(undeformed_mass_matrix(reduced))
     scale = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
     if np.any(scale == 0):
         raise ValueError("reduced.inertia must be positive definite.")
     least = np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0]
     if least < 1e-12:
         raise ValueError(
-            "the mass matrix of reduced must be positive definite, or its motion is not decided; "
-            f"scaled to a unit diagonal its smallest eigenvalue is {least:.3g}: leave out modes "
-            "that depend on each other, and those that move the body as a rigid one (and check "
-            "mass, first_moment and inertia, which must be those of one body about one point)."
+            "the mass matrix of reduced must be positive definite (its smallest eigenvalue, for a "
+            f"unit diagonal, is {least:.2g}): leave out modes that depend on each other or move it "
+            "as a rigid body, and check that first_moment and inertia are about one point."
         )

@@ -196,6 +196,14 @@ def modal_inertia(reduced: ReducedBody) -> ModalInertia:
     )
 
 
+@jax.jit
+def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
+    """Of a body that need not be `normalised`, along its own axes."""
+    inertia = modal_inertia(normalised(reduced))
+    q = jnp.asarray(inertia.coordinates.origin, reduced.mass.dtype)
+    return inertia.mass_matrix(q, jnp.zeros_like(reduced.mass))
+
+
 def _trace(moments: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
     """The integral of a . b from that of a_i b_j, at [i, j]."""
     return moments[0, 0] + moments[1, 1] + moments[2, 2]
