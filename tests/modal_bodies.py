@@ -45,6 +45,13 @@ class Cloud:
             nodes=tuple(self.nodes),
         )
 
+    def in_units(self, unit):
+        """The same body where `unit` of its lengths are one metre (displacements by modes too)."""
+        nodes = {name: (unit * p, phi, psi / unit) for name, (p, phi, psi) in self.nodes.items()}
+        same = Cloud(self.masses, unit * self.points, self.shapes, self.stiffness, nodes)
+        same.twist = unit**2 * self.twist
+        return same
+
     def scale(self):
         """Root mean square displacement of the mass by each mode."""
         squares = np.einsum("n,nak->k", self.masses, self.shapes**2)

@@ -192,9 +192,12 @@ class TestMarkers:
     def test_traced_numbers_choose_the_node_as_data(self):
         points = np.stack([CLOUD.nodes[name][0] for name in "AB"])
 
+        reduced = CLOUD.reduced()
+
         @jax.jit
         def chosen(at):
-            marker: Any = body_of(CLOUD).sites()["link"].marker(SpatialFrame(at, jnp.eye(3)))
+            body = spatial.ModalBody("link", reduced, position=ORIGIN)
+            marker: Any = body.sites()["link"].marker(SpatialFrame(at, jnp.eye(3)))
             return marker.point
 
         for point in points:
@@ -411,16 +414,16 @@ class TestBeams:
         moment = force * LENGTH + own * LENGTH**2 / 2
         np.testing.assert_allclose(wrench.torque, [0.0, -moment, 0.0], atol=1e-9)
 
-    def test_verdicts_do_not_depend_on_the_scale_of_modes(self):
+    def test_verdicts_do_not_depend_on_units_and_on_the_scale_of_modes(self):
         """Clamped at both ends: bending decides what it moves; what pulls and twists stays
         undecided, since no mode does."""
 
         found = []
-        for scale in (1.0, 1000.0, 1e-6):
-            system = clamped(scale).system()
+        for scale, unit in ((1.0, 1.0), (1000.0, 1.0), (1e-6, 1.0), (1.0, 1000.0)):
+            system = clamped(scale, unit).system()
             found.append(str(jm.analyze(system, system.reference_q)))
         assert "rank 10 (10 geometric, 0 velocity), redundancy p = 2, mobility 2" in found[0]
-        assert found[1:] == [found[0]] * 2
+        assert found[1:] == [found[0]] * 3
 
     def test_picture(self):
         model = clamped(1.0)
@@ -451,13 +454,14 @@ class TestBeams:
         np.testing.assert_allclose(found.answers(), energies, rtol=1e-12)
 
 
-def clamped(scale):
-    """The cantilever held at both ends, as a model."""
+def clamped(scale, unit=1.0):
+    """The cantilever held at both ends, as a model, `unit` of its lengths being one metre."""
     joints = (
         spatial.Fixed("J", ("ground", "link"), ORIGIN),
-        spatial.Fixed("K", ("link", "ground"), (LENGTH, 0.0, 0.0)),
+        spatial.Fixed("K", ("link", "ground"), (LENGTH * unit, 0.0, 0.0)),
     )
-    return jm.Model("clamped", 3, bodies=[body_of(cantilever(), scale=scale)], joints=joints)
+    body = body_of(cantilever().in_units(unit), scale=scale)
+    return jm.Model("clamped", 3, bodies=[body], joints=joints)
 
 
 # ---------------------------------------------------------------------------------------------
