@@ -4,7 +4,7 @@ A point that lies at p in the undeformed body is at R + A u in the world, with R
 A its rotation, and u = p + phi eta. Its velocity along the body's axes is A^T dR/dt + w x u +
 phi deta/dt. Everything below follows from the integrals over the mass of u, of u u^T and of
 u phi^T, and these are polynomials in eta whose coefficients `ReducedBody` holds (Shabana 2020,
-sections 5.2 and 5.3, where the integrals are called inertia shape integrals).
+chapter 5, where the integrals are called inertia shape integrals).
 """
 
 from typing import ClassVar, NamedTuple
@@ -144,7 +144,7 @@ class ModalInertia(AbstractBodyInertia):
     ) -> Float[Array, " nv"]:
         # Minus the integral of each velocity's direction times what is left of the acceleration
         # with v constant, w x (w x u) + 2 w x d, d = phi deta/dt (the quadratic velocity vector,
-        # Shabana 2020, section 5.4). Products are those of a x (b x c) = b (a c) - c (a b).
+        # Shabana 2020, chapter 5). Products are those of a x (b x c) = b (a c) - c (a b).
         del t
         w, rates = v[3:6], v[6:]
         moments, spin = self._moments(q[7:]), cross_matrix(w)
