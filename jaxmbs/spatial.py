@@ -1,6 +1,11 @@
 """Bodies, joints and forces of space (MODEL.md, dimension 3)."""
 
-from ._bodies import SpatialBody as Body, SpatialParticle as Particle
+from ._bodies import (
+    ModalBody as ModalBody,
+    ReducedBody as ReducedBody,
+    SpatialBody as Body,
+    SpatialParticle as Particle,
+)
 from ._constraints import (
     Distance as Distance,
     Geometric as Geometric,
@@ -30,6 +35,7 @@ __all__ = [
     "Distance",
     "Fixed",
     "Geometric",
+    "ModalBody",
     "ParallelAxes",
     "Particle",
     "PerpendicularAxes",
@@ -37,6 +43,7 @@ __all__ = [
     "Planar",
     "PointOnLine",
     "PointOnPlane",
+    "ReducedBody",
     "Revolute",
     "RollingDisk",
     "Screw",

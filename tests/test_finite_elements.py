@@ -15,18 +15,18 @@ from frame_elements import beam
 from numpy.polynomial import Legendre
 from scipy.spatial.transform import Rotation
 
-from jaxmbs import finite_elements
+from jaxmbs import finite_elements as fem
 from jaxmbs._errors import ModelError
 
 
 # Type checkers know most of what is refused here. SciPy's own annotations take these for functions
 # of JAX arrays, or leave shapes undecided.
-ANY: Any = finite_elements
+ANY: Any = fem
 block_diag: Any = scipy.linalg.block_diag
 SPARSE: Any = scipy.sparse
 
-STEEL = finite_elements.Material(young=2e11, poisson=0.3, density=8000)
-ALUMINIUM = finite_elements.Material(young=6.9e10, poisson=0.33, density=2700)
+STEEL = fem.Material(young=2e11, poisson=0.3, density=8000)
+ALUMINIUM = fem.Material(young=6.9e10, poisson=0.33, density=2700)
 
 # The link of the parallelogram (Wojtyra & Fraczek 2012), and an equal one of few elements.
 LENGTH = np.sqrt(0.5)
@@ -34,15 +34,13 @@ INNER, OUTER = 0.026, 0.03
 AREA = np.pi / 4 * (OUTER**2 - INNER**2)
 
 
-def small_tube(around: int = 4, along: int = 4, **sizes: float) -> finite_elements.FiniteElements:
+def small_tube(around: int = 4, along: int = 4, **sizes: float) -> fem.FiniteElements:
     given = {"inner_diameter": 0.6, "outer_diameter": 1.0, "length": 3.0} | sizes
     return ANY.tube(**given, material=STEEL, around=around, along=along)
 
 
-def free_frequencies(elements: finite_elements.FiniteElements, count: int) -> np.ndarray:
-    return np.asarray(
-        finite_elements.frequencies(finite_elements.reduce(elements, [], modes=count))
-    )
+def free_frequencies(elements: fem.FiniteElements, count: int) -> np.ndarray:
+    return np.asarray(fem.frequencies(fem.reduce(elements, [], modes=count)))
 
 
 class TestMatrices:
@@ -50,7 +48,7 @@ class TestMatrices:
         """Mass and stiffness of a rectangular element of 27 nodes are products of the exact
         integrals of quadratic polynomials along its edges."""
         sizes = (0.5, 0.3, 0.2)
-        elements = finite_elements.plate(*sizes, STEEL, across=1, deep=1)
+        elements = fem.plate(*sizes, STEEL, across=1, deep=1)
         place = [np.round(2 * elements.points[:, a] / sizes[a] + 1).astype(int) for a in range(3)]
         values = [h / 30 * np.array([[4, 2, -1], [2, 16, 2], [-1, 2, 4]]) for h in sizes]
         slopes = [np.array([[7, -8, 1], [-8, 16, -8], [1, -8, 7]]) / (3 * h) for h in sizes]
@@ -104,7 +102,7 @@ class TestMatrices:
     def test_tetrahedra_of_ten_nodes(self):
         """Any mesh of scikit-fem: a brick of tetrahedra has the mass properties of the brick."""
         mesh = skfem.MeshTet2.from_mesh(skfem.MeshTet.init_tensor(*[np.array([0.0, 1.0])] * 3))
-        elements = finite_elements.solid(mesh, STEEL)
+        elements = fem.solid(mesh, STEEL)
         np.testing.assert_allclose(elements.total_mass, 8000, rtol=1e-13)
         np.testing.assert_allclose(elements.centre_of_mass, np.full(3, 0.5), rtol=1e-13)
         np.testing.assert_allclose(elements.inertia, 8000 / 6 * np.eye(3), rtol=0, atol=1e-9)
@@ -141,7 +139,7 @@ class TestMeshes:
         )
         places = turn @ mesh.doflocs + np.array([[3.0], [-2.0], [1.0]])
         mesh = skfem.MeshHex2(np.ascontiguousarray(places), mesh.t)
-        elements = finite_elements.solid(mesh, STEEL)
+        elements = fem.solid(mesh, STEEL)
         basis = skfem.Basis(mesh, skfem.ElementHex2(), intorder=8)
         x = np.asarray(basis.global_coordinates()).reshape(3, -1)
         weights = 8000 * np.asarray(basis.dx).ravel()
@@ -194,7 +192,7 @@ class TestBeams:
         """A bar 80 times as long as thick: shear and rotary inertia take 0.05 % and 0.15 % of the
         first two frequencies, and the 32 elements add as much."""
         size = 1 / 80
-        elements = finite_elements.plate(1.0, size, size, STEEL, across=32, deep=1)
+        elements = fem.plate(1.0, size, size, STEEL, across=32, deep=1)
         roots = np.array([4.730040745, 7.853204624])
         exact = roots**2 / (2 * np.pi) * np.sqrt(2e11 * size**2 / 12 / 8000)
         found = free_frequencies(elements, 4)
@@ -202,7 +200,7 @@ class TestBeams:
 
     def test_free_link_bends_as_timoshenko_says(self):
         """kappa of Cowper (1966) for a hollow circle."""
-        elements = finite_elements.tube(INNER, OUTER, LENGTH, ALUMINIUM, around=8, along=24)
+        elements = fem.tube(INNER, OUTER, LENGTH, ALUMINIUM, around=8, along=24)
         ratio = (1 + (INNER / OUTER) ** 2) ** 2
         hollow = (20 + 12 * 0.33) * (INNER / OUTER) ** 2
         kappa = 6 * 1.33 * ratio / ((7 + 6 * 0.33) * ratio + hollow)
@@ -227,7 +225,7 @@ class TestPlates:
         24.270, 34.801, 34.801 for the completely free square. 16 elements across are 0.3 % too
         stiff in the third; the sixth and seventh would need more.
         """
-        elements = finite_elements.plate(10.0, 10.0, 0.05, STEEL, across=16)
+        elements = fem.plate(10.0, 10.0, 0.05, STEEL, across=16)
         published = np.array([1.622, 2.360, 2.922, 4.190, 4.190])
         rigidity = 2e11 * 0.05**3 / 12 / (1 - 0.3**2)
         factors = np.array([13.468, 19.596, 24.270, 34.801, 34.801])
@@ -239,8 +237,8 @@ class TestPlates:
     def test_the_platform(self):
         """0.5 x 0.5 x 0.02 m: thickness 0.04 of the width lowers the frequencies of thin plates, by
         0.5 % to 2 % of these five (Mindlin); so they lie below, and not farther than 2.5 %."""
-        steel = finite_elements.Material(young=2.1e11, poisson=0.3, density=7800)
-        found = free_frequencies(finite_elements.plate(0.5, 0.5, 0.02, steel, across=8), 5)
+        steel = fem.Material(young=2.1e11, poisson=0.3, density=7800)
+        found = free_frequencies(fem.plate(0.5, 0.5, 0.02, steel, across=8), 5)
         rigidity = 2.1e11 * 0.02**3 / 12 / (1 - 0.3**2)
         factors = np.array([13.468, 19.596, 24.270, 34.801, 34.801])
         thin = factors / 0.25 * np.sqrt(rigidity / (7800 * 0.02)) / (2 * np.pi)
@@ -248,23 +246,22 @@ class TestPlates:
         np.testing.assert_allclose(found, thin, rtol=2.5e-2)
 
 
-ACROSS = finite_elements.NodesOnPlane([1, 0, 0])
+ACROSS = fem.NodesOnPlane([1, 0, 0])
 
 
 @pytest.fixture(scope="module")
-def brick() -> finite_elements.FiniteElements:
-    return finite_elements.plate(1.0, 0.4, 0.3, STEEL, across=2, deep=1)
+def brick() -> fem.FiniteElements:
+    return fem.plate(1.0, 0.4, 0.3, STEEL, across=2, deep=1)
 
 
-def brick_ends(**options: Any) -> list[elastic.Attachment]:
+def brick_ends(**options: Any) -> list[fem.Attachment]:
     return [
-        finite_elements.Attachment(name, [x, 0, 0], ACROSS, **options)
-        for name, x in (("A", -0.5), ("B", 0.5))
+        fem.Attachment(name, [x, 0, 0], ACROSS, **options) for name, x in (("A", -0.5), ("B", 0.5))
     ]
 
 
 def exported(
-    folder: Path, elements: finite_elements.FiniteElements, names: dict[int, str]
+    folder: Path, elements: fem.FiniteElements, names: dict[int, str]
 ) -> tuple[Path, Path, Path]:
     """The files of another program."""
     mass, stiffness, table = folder / "m.mtx", folder / "k.mtx", folder / "nodes.csv"
@@ -279,9 +276,9 @@ def exported(
 
 class TestImport:
     def test_matrices_of_files_make_the_same_body(self, brick, tmp_path):
-        again = finite_elements.read_matrices(*exported(tmp_path, brick, {0: "corner"}))
+        again = fem.read_matrices(*exported(tmp_path, brick, {0: "corner"}))
         assert again.names[:2] == ("corner", "")
-        direct, read = (finite_elements.reduce(x, brick_ends(), modes=4) for x in (brick, again))
+        direct, read = (fem.reduce(x, brick_ends(), modes=4) for x in (brick, again))
         for a, b in zip(jax.tree.leaves(direct), jax.tree.leaves(read), strict=True):
             # Numbers are written with all their digits; the mean of equal ones rounds.
             np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * max(1e-9, np.max(np.abs(a))))
@@ -292,21 +289,18 @@ class TestImport:
         length, side = 2.0, 0.05
         given = {"young": 2e11, "shear": 8e10, "density": 8000.0}
         mass, stiffness, points = beam(length, 12, side=side, **given)
-        elements = finite_elements.FiniteElements(mass, stiffness, points)
+        elements = fem.FiniteElements(mass, stiffness, points)
         files = exported(tmp_path, elements, {0: "tail", 12: "tip"})
-        read = finite_elements.read_matrices(*files)
+        read = fem.read_matrices(*files)
         assert np.all(read.rotating)
-        reduced = finite_elements.reduce(
+        reduced = fem.reduce(
             read,
-            [
-                elastic.Attachment(n.upper(), nodes=finite_elements.NodesNamed([n]))
-                for n in ("tail", "tip")
-            ],
+            [fem.Attachment(n.upper(), nodes=fem.NodesNamed([n])) for n in ("tail", "tip")],
             modes=20,
         )
         assert reduced.nodes == ("TAIL", "TIP")
         np.testing.assert_allclose(reduced.points, [[-1, 0, 0], [1, 0, 0]], atol=1e-12)
-        found = np.asarray(finite_elements.frequencies(reduced))
+        found = np.asarray(fem.frequencies(reduced))
         bending = np.array([4.730040745, 7.853204624]) ** 2 / length**2
         bending = bending / (2 * np.pi) * np.sqrt(2e11 * side**2 / 12 / 8000)
         np.testing.assert_allclose(found[:4], np.repeat(bending, 2), rtol=1e-3)
@@ -328,16 +322,14 @@ class TestImport:
     def test_an_attachment_beside_a_node_that_turns(self):
         """It is the end of a rigid arm: u + theta x r of the node's motion."""
         matrices = beam(2.0, 6, young=2e11, shear=8e10, density=8e3, side=0.05)
-        elements = finite_elements.FiniteElements(*matrices)
-        here = finite_elements.NodeNumbers([6])
+        elements = fem.FiniteElements(*matrices)
+        here = fem.NodeNumbers([6])
         arm = np.array([0.3, -0.2, 0.1])
         at_node, beside = (
-            finite_elements.reduce(elements, [elastic.Attachment("A", point, here)], modes=10)
+            fem.reduce(elements, [fem.Attachment("A", point, here)], modes=10)
             for point in (None, np.array([1.0, 0, 0]) + arm)
         )
-        np.testing.assert_allclose(
-            finite_elements.frequencies(beside), finite_elements.frequencies(at_node)
-        )
+        np.testing.assert_allclose(fem.frequencies(beside), fem.frequencies(at_node))
         moved = at_node.translations[0] + np.cross(at_node.rotations[0].T, arm).T
         size = float(np.max(np.abs(moved)))
         np.testing.assert_allclose(beside.translations[0], moved, rtol=0, atol=1e-6 * size)
@@ -360,25 +352,23 @@ class TestImport:
         mass, stiffness, nodes = exported(tmp_path, brick, {})
         nodes.write_text(table)
         with pytest.raises(ModelError, match=says):
-            finite_elements.read_matrices(mass, stiffness, nodes)
+            fem.read_matrices(mass, stiffness, nodes)
 
     def test_files_that_are_none(self, brick, tmp_path):
         mass, stiffness, nodes = exported(tmp_path, brick, {})
         with pytest.raises(ModelError, match=r"nodes\.csv' is no Matrix Market file"):
-            finite_elements.read_matrices(mass, nodes, nodes)
+            fem.read_matrices(mass, nodes, nodes)
         with pytest.raises(ModelError, match=r"there is no file .*none\.mtx"):
-            finite_elements.read_matrices(tmp_path / "none.mtx", stiffness, nodes)
+            fem.read_matrices(tmp_path / "none.mtx", stiffness, nodes)
         with pytest.raises(ModelError, match=r"there is no file .*none\.csv"):
-            finite_elements.read_matrices(mass, stiffness, tmp_path / "none.csv")
+            fem.read_matrices(mass, stiffness, tmp_path / "none.csv")
         with pytest.raises(TypeError, match="nodes must be a text such as"):
             ANY.read_matrices(mass, stiffness, 3)
 
 
-def remade(
-    elements: finite_elements.FiniteElements, **changed: Any
-) -> finite_elements.FiniteElements:
+def remade(elements: fem.FiniteElements, **changed: Any) -> fem.FiniteElements:
     given = {"mass": elements.mass, "stiffness": elements.stiffness, "points": elements.points}
-    return finite_elements.FiniteElements(**(given | changed))
+    return fem.FiniteElements(**(given | changed))
 
 
 def at(matrix: Any, row: int, column: int, value: float) -> Any:
@@ -390,7 +380,7 @@ def at(matrix: Any, row: int, column: int, value: float) -> Any:
 class TestRefusals:
     def test_without_scikit_fem(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "skfem", None)
-        for call in (small_tube, lambda: finite_elements.plate(1, 1, 1, STEEL)):
+        for call in (small_tube, lambda: fem.plate(1, 1, 1, STEEL)):
             with pytest.raises(
                 ModelError, match=r"needs skfem, .* pip install 'jaxmbs\[elastic\]'"
             ):
@@ -409,7 +399,7 @@ class TestRefusals:
     )
     def test_materials(self, changed, says):
         with pytest.raises(ValueError, match=says):
-            finite_elements.Material(**({"young": 2e11, "poisson": 0.3, "density": 8000} | changed))
+            fem.Material(**({"young": 2e11, "poisson": 0.3, "density": 8000} | changed))
 
     @pytest.mark.parametrize(
         ("call", "error", "says"),
@@ -418,18 +408,18 @@ class TestRefusals:
             (lambda: small_tube(length=-1.0), ValueError, r"length must be greater than zero"),
             (lambda: small_tube(around=3), ValueError, r"around must be at least 4, got 3"),
             (
-                lambda: finite_elements.plate(1, 1, 0, STEEL),
+                lambda: fem.plate(1, 1, 0, STEEL),
                 ValueError,
                 r"thickness must be greater than",
             ),
             (lambda: ANY.plate(1, 1, 1, "steel"), TypeError, r"material must be Material"),
             (
-                lambda: finite_elements.solid(skfem.MeshTri(), STEEL),
+                lambda: fem.solid(skfem.MeshTri(), STEEL),
                 ModelError,
                 r"solid elements in space",
             ),
             (
-                lambda: finite_elements.solid("mesh", STEEL),
+                lambda: fem.solid("mesh", STEEL),
                 TypeError,
                 r"mesh must be a mesh of scikit-fem",
             ),
@@ -443,12 +433,12 @@ class TestRefusals:
         mesh = skfem.MeshTet()
         lonely = np.ascontiguousarray(np.hstack([mesh.p, [[7.0], [7.0], [7.0]]]))
         with pytest.raises(ModelError, match=r"the nodes 8 of the mesh are free: they belong to"):
-            finite_elements.solid(skfem.MeshTet(lonely, mesh.t), STEEL)
+            fem.solid(skfem.MeshTet(lonely, mesh.t), STEEL)
 
     def test_meshes_that_fall_apart(self):
         one = skfem.MeshHex()
         with pytest.raises(ModelError, match="falls into 2 parts that nothing connects"):
-            finite_elements.solid(one + one.translated([5.0, 0.0, 0.0]), STEEL)
+            fem.solid(one + one.translated([5.0, 0.0, 0.0]), STEEL)
 
     def test_matrices(self, brick):
         m, k, points = brick.mass, brick.stiffness, brick.points
@@ -484,21 +474,21 @@ class TestRefusals:
         ("nodes", "point", "says"),
         [
             (ACROSS, [3, 0, 0], r"the attachment 'A' finds no nodes at \[3\.0, 0\.0, 0\.0\]"),
-            (finite_elements.NodesWithin(1e-3), [0.1, 0, 0], r"'A' finds no nodes at"),
+            (fem.NodesWithin(1e-3), [0.1, 0, 0], r"'A' finds no nodes at"),
             (
-                finite_elements.NodeNumbers([0, 999]),
+                fem.NodeNumbers([0, 999]),
                 None,
                 r"the nodes 999 are not among .* 0 to 44",
             ),
-            (finite_elements.NodesNamed(["tip"]), None, r"no node is called tip; there are none"),
-            (finite_elements.NodesWithin(0.1), None, r"need the attachment's point"),
+            (fem.NodesNamed(["tip"]), None, r"no node is called tip; there are none"),
+            (fem.NodesWithin(0.1), None, r"need the attachment's point"),
             (
-                finite_elements.NodeNumbers([0]),
+                fem.NodeNumbers([0]),
                 None,
                 r"'A' is tied to the nodes 0, all on one line",
             ),
             (
-                finite_elements.NodesWithin(0.16),
+                fem.NodesWithin(0.16),
                 [0.5, 0.2, 0],
                 r"tied to the nodes .* all on one line",
             ),
@@ -506,54 +496,50 @@ class TestRefusals:
     )
     def test_attachments_that_find_no_hold(self, brick, nodes, point, says):
         with pytest.raises(ModelError, match=says):
-            finite_elements.reduce(brick, [elastic.Attachment("A", point, nodes)])
+            fem.reduce(brick, [fem.Attachment("A", point, nodes)])
 
     def test_attachments_that_get_into_each_other_s_way(self, brick):
-        here = finite_elements.Attachment("A", [0.5, 0, 0], ACROSS)
+        here = fem.Attachment("A", [0.5, 0, 0], ACROSS)
         with pytest.raises(ModelError, match="two attachments are called A"):
-            finite_elements.reduce(
-                brick, [here, finite_elements.Attachment("A", [-0.5, 0, 0], ACROSS)]
-            )
+            fem.reduce(brick, [here, fem.Attachment("A", [-0.5, 0, 0], ACROSS)])
         with pytest.raises(ModelError, match="'A' and 'B' are both tied to the nodes"):
-            finite_elements.reduce(
-                brick, [here, finite_elements.Attachment("B", [0.5, 0, 0], ACROSS)]
-            )
+            fem.reduce(brick, [here, fem.Attachment("B", [0.5, 0, 0], ACROSS)])
 
     def test_arguments_of_attachments(self):
         for make, error, says in (
             (
-                lambda: finite_elements.Attachment("", [0, 0, 0], ACROSS),
+                lambda: fem.Attachment("", [0, 0, 0], ACROSS),
                 ValueError,
                 "name must be a text",
             ),
             (
-                lambda: finite_elements.Attachment("A", [0, 0], ACROSS),
+                lambda: fem.Attachment("A", [0, 0], ACROSS),
                 ValueError,
                 "point must be a vector",
             ),
             (
-                lambda: finite_elements.Attachment("A", [0, 0, 0]),
+                lambda: fem.Attachment("A", [0, 0, 0]),
                 TypeError,
                 "nodes must be NodesOnPlane",
             ),
             (
-                lambda: ANY.Attachment("A", [0, 0, 0], ACROSS, finite_elements.RigidConnection),
+                lambda: ANY.Attachment("A", [0, 0, 0], ACROSS, fem.RigidConnection),
                 TypeError,
                 r"put brackets behind it: RigidConnection\(...\)",
             ),
-            (lambda: finite_elements.NodesOnPlane([0, 0, 0]), ValueError, "normal has zero length"),
+            (lambda: fem.NodesOnPlane([0, 0, 0]), ValueError, "normal has zero length"),
             (
-                lambda: finite_elements.NodesOnPlane([0, 0, 1], radius=0.0),
+                lambda: fem.NodesOnPlane([0, 0, 1], radius=0.0),
                 ValueError,
                 "radius must be",
             ),
             (
-                lambda: finite_elements.NodesWithin(-1.0),
+                lambda: fem.NodesWithin(-1.0),
                 ValueError,
                 "radius must be greater than zero",
             ),
             (
-                lambda: finite_elements.NodeNumbers([0.5]),
+                lambda: fem.NodeNumbers([0.5]),
                 TypeError,
                 "numbers must be a list of whole",
             ),
@@ -562,37 +548,35 @@ class TestRefusals:
                 make()
 
     def test_none_and_all_modes_are_no_error(self, brick):
-        rigid = finite_elements.reduce(brick, brick_ends()[:1], modes=0)
-        assert finite_elements.frequencies(rigid).shape == (0,)
+        rigid = fem.reduce(brick, brick_ends()[:1], modes=0)
+        assert fem.frequencies(rigid).shape == (0,)
         assert rigid.mode_products.shape == (3, 3, 0, 0)
-        assert finite_elements.frequencies(finite_elements.reduce(brick, [], modes=129)).shape == (
-            129,
-        )
+        assert fem.frequencies(fem.reduce(brick, [], modes=129)).shape == (129,)
 
     def test_more_modes_than_degrees_of_freedom(self, brick):
         # 45 nodes; 9 in each end follow the attachments.
         with pytest.raises(ModelError, match=r"modes must be at most 81, .* are held, got 82"):
-            finite_elements.reduce(brick, brick_ends(), modes=82)
+            fem.reduce(brick, brick_ends(), modes=82)
         with pytest.raises(ModelError, match=r"modes must be at most 129, .* rigid motions"):
-            finite_elements.reduce(brick, [], modes=130)
+            fem.reduce(brick, [], modes=130)
         with pytest.raises(ValueError, match="modes must be at least 0, got -1"):
-            finite_elements.reduce(brick, brick_ends(), modes=-1)
+            fem.reduce(brick, brick_ends(), modes=-1)
         with pytest.raises(TypeError, match="elements must be FiniteElements"):
-            finite_elements.reduce(brick.mass, brick_ends())
+            fem.reduce(brick.mass, brick_ends())
         with pytest.raises(TypeError, match="attachments must be a list such as"):
             ANY.reduce(brick, brick_ends()[0])
 
     def test_weak_springs_to_the_ground(self):
         """Of a bar a thousand times as long as thick: 1 N/m is 1e-10 of the matrix, and more than
         bending."""
-        bar = finite_elements.plate(1.0, 1e-3, 1e-3, STEEL, across=20, deep=1)
+        bar = fem.plate(1.0, 1e-3, 1e-3, STEEL, across=20, deep=1)
         # The bar itself is no matter.
-        assert finite_elements.reduce(bar, [], modes=2).stiffness.shape == (2, 2)
+        assert fem.reduce(bar, [], modes=2).stiffness.shape == (2, 2)
         springs = np.zeros(bar.stiffness.shape[0])
         springs[:6] = 1.0
         held = remade(bar, stiffness=bar.stiffness + SPARSE.diags_array(springs))
         with pytest.raises(ModelError, match=r"rigid motions of the body up to .* Hz, beside"):
-            finite_elements.reduce(held, [], modes=2)
+            fem.reduce(held, [], modes=2)
 
     def test_a_hinge_in_the_body(self):
         """Two beams, one behind the other, whose meeting ends are joined but for the rotation about
@@ -607,12 +591,12 @@ class TestRefusals:
             joined[np.ix_([row, row + 6], [row, row + 6])] += spring
         half = np.array([0.5, 0, 0])
         places = np.vstack([points - half, points + half])
-        elements = finite_elements.FiniteElements(both, joined, places, names=[*"abcdef"])
-        hold = [elastic.Attachment(n, nodes=finite_elements.NodesNamed([n])) for n in "af"]
+        elements = fem.FiniteElements(both, joined, places, names=[*"abcdef"])
+        hold = [fem.Attachment(n, nodes=fem.NodesNamed([n])) for n in "af"]
         for attachments, says in (
             (hold, r"the body has 7 motions of frequency zero, where a free body has six"),
             (hold[:1], r"leaves some part free to move though all attachments are held"),
             ([], r"the body has 7 motions of frequency zero"),
         ):
             with pytest.raises(ModelError, match=says):
-                finite_elements.reduce(elements, attachments, modes=3)
+                fem.reduce(elements, attachments, modes=3)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
+from modal_bodies import random_cloud
 from model_parts import PARTS
 
 import jaxmbs as jm
@@ -19,8 +20,13 @@ from jaxmbs.io import model_from_tables
 
 
 NAMESPACES = (planar, spatial, forces, motions, generalized, elastic)
-# What functions of the user return, and what numbers measure.
-NO_PARTS = {generalized.PlanarFrame, generalized.SpatialFrame, generalized.Quantity}
+# What functions of the user return, what numbers measure, and what an elastic body is made of.
+NO_PARTS = {
+    generalized.PlanarFrame,
+    generalized.SpatialFrame,
+    generalized.Quantity,
+    spatial.ReducedBody,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +83,20 @@ def _generalized() -> list[Any]:
     ]
 
 
+def _elastic() -> spatial.ModalBody:
+    """Each argument given."""
+    return spatial.ModalBody(
+        "link",
+        random_cloud(modes=2).reduced(),
+        position=(1.0, 2.0, 3.0),
+        orientation=(1.0, 0.0, 2.0, 0.0),
+        velocity=(0.1, 0.2, 0.3),
+        angular_velocity=(0.0, 1.0, 0.0),
+        modal_coordinates=(0.1, 0.2),
+        modal_velocities=(0.3, 0.4),
+    )
+
+
 def examples() -> dict[str, Any]:
     """A part of every public class, each argument given."""
     found: dict[str, Any] = {}
@@ -90,7 +110,8 @@ def examples() -> dict[str, Any]:
             found[f"{label} itself"] = made.motion
     for dimension in (2, 3):
         found |= {f"{type(x).__name__} {dimension}": x for x in _written(dimension)}
-    return found | {f"generalized {type(x).__name__}": x for x in _generalized()}
+    found |= {f"generalized {type(x).__name__}": x for x in _generalized()}
+    return found | {"modal body": _elastic()}
 
 
 EXAMPLES = examples()
@@ -174,6 +195,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
         {"x": "m"},
         {"x": generalized.Quantity("a", "m", 0.0)},
     ),
+    "reduced": (3, None, "x", [], {}, len, np.eye(3)),
     "rows": (0, -1, True, 2.5, None, [], ["a", "a"], [3]),
     "quantity": ("mass", 3, None),
     "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),

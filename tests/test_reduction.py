@@ -9,7 +9,7 @@ import scipy.linalg
 import skfem
 from scipy.spatial.transform import Rotation
 
-from jaxmbs import finite_elements
+from jaxmbs import finite_elements as fem
 from jaxmbs._errors import ModelError
 from jaxmbs._finite_elements import _reduce
 from jaxmbs._finite_elements._integrals import inertia_integrals
@@ -17,34 +17,34 @@ from jaxmbs._finite_elements._interface import interface
 from jaxmbs._finite_elements._storage import digest
 
 
-STEEL = finite_elements.Material(young=2e11, poisson=0.3, density=8000)
-ALUMINIUM = finite_elements.Material(young=6.9e10, poisson=0.33, density=2700)
+STEEL = fem.Material(young=2e11, poisson=0.3, density=8000)
+ALUMINIUM = fem.Material(young=6.9e10, poisson=0.33, density=2700)
 
-RIGID = finite_elements.RigidConnection()
-AVERAGED = finite_elements.AveragedConnection()
+RIGID = fem.RigidConnection()
+AVERAGED = fem.AveragedConnection()
 CONNECTIONS = pytest.mark.parametrize("connection", [RIGID, AVERAGED], ids=["RBE2", "RBE3"])
 
-NEAR = finite_elements.NodesWithin(0.2)
-DAMPED = finite_elements.ModalDamping(0.1)
+NEAR = fem.NodesWithin(0.2)
+DAMPED = fem.ModalDamping(0.1)
 
 # A short, thick tube of few elements: 288 nodes, solved whole by dense algebra.
 LONG = 2.0
 
 
 @pytest.fixture(scope="module")
-def tube() -> finite_elements.FiniteElements:
-    return finite_elements.tube(0.3, 0.5, LONG, STEEL, around=4, along=4)
+def tube() -> fem.FiniteElements:
+    return fem.tube(0.3, 0.5, LONG, STEEL, around=4, along=4)
 
 
-def ends(connection: Any, length: float = LONG) -> list[finite_elements.Attachment]:
-    across = finite_elements.NodesOnPlane([0, 0, 1])
+def ends(connection: Any, length: float = LONG) -> list[fem.Attachment]:
+    across = fem.NodesOnPlane([0, 0, 1])
     return [
-        finite_elements.Attachment(name, [0, 0, z], across, connection)
+        fem.Attachment(name, [0, 0, z], across, connection)
         for name, z in (("A", -length / 2), ("B", length / 2))
     ]
 
 
-def dense(elements: finite_elements.FiniteElements) -> tuple[np.ndarray, np.ndarray]:
+def dense(elements: fem.FiniteElements) -> tuple[np.ndarray, np.ndarray]:
     return elements.mass.toarray(), elements.stiffness.toarray()
 
 
@@ -53,11 +53,11 @@ def turning(r: np.ndarray) -> np.ndarray:
     return np.cross(np.eye(3), r).T
 
 
-def ring(elements: finite_elements.FiniteElements, z: float) -> np.ndarray:
+def ring(elements: fem.FiniteElements, z: float) -> np.ndarray:
     return np.flatnonzero(np.abs(elements.points[:, 2] - z) < 1e-9)
 
 
-def rigid_rings(elements: finite_elements.FiniteElements) -> np.ndarray:
+def rigid_rings(elements: fem.FiniteElements) -> np.ndarray:
     """Displacements of all nodes (dof, 12 + rest) where both end rings move as rigid bodies."""
     count = 3 * len(elements.points)
     columns = np.zeros((count, 12))
@@ -71,7 +71,7 @@ def rigid_rings(elements: finite_elements.FiniteElements) -> np.ndarray:
     return np.hstack([columns, np.eye(count)[:, free]])
 
 
-def spread_load(elements: finite_elements.FiniteElements) -> np.ndarray:
+def spread_load(elements: fem.FiniteElements) -> np.ndarray:
     """Loads on all nodes (dof, 12) by unit forces and torques at the ends, spread over the end
     rings by the nodes' masses: f_k = w_k (a + b x r_k) with a and b from the balance."""
     weights = elements.mass.diagonal()[::3]
@@ -111,8 +111,8 @@ class TestFrequencies:
         squares = scipy.linalg.eigh(stiffness, mass, eigvals_only=True)[6:13]
         errors = []
         for modes in (10, 20, 60):
-            reduced = finite_elements.reduce(tube, ends(connection), modes=modes)
-            found = np.asarray(finite_elements.frequencies(reduced))[:7]
+            reduced = fem.reduce(tube, ends(connection), modes=modes)
+            found = np.asarray(fem.frequencies(reduced))[:7]
             errors.append(2 * np.pi * found / np.sqrt(squares) - 1)
         coarse, usual, fine = errors
         assert np.all(fine > -1e-8)
@@ -123,17 +123,15 @@ class TestFrequencies:
 
     @CONNECTIONS
     def test_with_all_modes_they_are_the_full_model_s(self, connection):
-        elements = finite_elements.plate(1.0, 0.3, 0.2, STEEL, across=2, deep=1)
-        nodes = finite_elements.NodesOnPlane([1, 0, 0])
+        elements = fem.plate(1.0, 0.3, 0.2, STEEL, across=2, deep=1)
+        nodes = fem.NodesOnPlane([1, 0, 0])
         attachments = [
-            finite_elements.Attachment("A", [-0.5, 0, 0], nodes, connection),
-            finite_elements.Attachment("B", [0.5, 0, 0], nodes, connection),
+            fem.Attachment("A", [-0.5, 0, 0], nodes, connection),
+            fem.Attachment("B", [0.5, 0, 0], nodes, connection),
         ]
         tied = interface(elements, attachments)
         most = tied.expansion.shape[1] - 12
-        found = np.asarray(
-            finite_elements.frequencies(finite_elements.reduce(elements, attachments, modes=most))
-        )
+        found = np.asarray(fem.frequencies(fem.reduce(elements, attachments, modes=most)))
         basis = tied.expansion.toarray()
         mass, stiffness = (basis.T @ x @ basis for x in dense(elements))
         squares = scipy.linalg.eigh(stiffness, mass, eigvals_only=True)
@@ -144,18 +142,16 @@ class TestFrequencies:
         """Shift-invert finds both of each pair."""
         mass, stiffness = dense(tube)
         full = np.sqrt(scipy.linalg.eigh(stiffness, mass, eigvals_only=True)[6:26]) / (2 * np.pi)
-        found = finite_elements.frequencies(finite_elements.reduce(tube, [], modes=20))
+        found = fem.frequencies(fem.reduce(tube, [], modes=20))
         np.testing.assert_allclose(np.asarray(found), full, rtol=1e-8)
 
     def test_held_at_one_end_a_bar_vibrates_as_a_cantilever(self):
         """Euler-Bernoulli, 1.8751 and 4.6941; a bar 60 times as long as thick, whose shear and
         rotary inertia take 0.02 % and 0.15 %. The attachment A is held in the reduced body."""
         size = 1 / 60
-        bar = finite_elements.plate(1.0, size, size, STEEL, across=24, deep=1)
-        across = finite_elements.NodesOnPlane([1, 0, 0])
-        reduced = finite_elements.reduce(
-            bar, [finite_elements.Attachment("A", [-0.5, 0, 0], across)], modes=10
-        )
+        bar = fem.plate(1.0, size, size, STEEL, across=24, deep=1)
+        across = fem.NodesOnPlane([1, 0, 0])
+        reduced = fem.reduce(bar, [fem.Attachment("A", [-0.5, 0, 0], across)], modes=10)
         # Motions of the whole: rigid ones, and the modes.
         rigid = np.block(
             [[np.eye(3), turning(np.asarray(reduced.points[0]))], [np.zeros((3, 3)), np.eye(3)]]
@@ -186,7 +182,7 @@ class TestStatics:
         moved = np.linalg.lstsq(stiffness, full)[0]
         expected = full.T @ moved
         for modes in (0, 5):
-            reduced = finite_elements.reduce(tube, ends(connection), modes=modes)
+            reduced = fem.reduce(tube, ends(connection), modes=modes)
             force = held_modes(reduced).T @ loads
             found = force.T @ np.linalg.solve(reduced.stiffness, force)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * float(np.max(expected)))
@@ -196,7 +192,7 @@ class TestStatics:
     def test_rigid_rings_are_stiffer_than_averaged_ones(self, tube):
         compliances = []
         for connection in (RIGID, AVERAGED):
-            reduced = finite_elements.reduce(tube, ends(connection), modes=3)
+            reduced = fem.reduce(tube, ends(connection), modes=3)
             force = held_modes(reduced).T @ balanced()
             compliances.append(force.T @ np.linalg.solve(reduced.stiffness, force))
         gap = np.linalg.eigvalsh(compliances[1] - compliances[0])
@@ -209,8 +205,8 @@ class TestStatics:
         """The parallelogram's link: E A / l within 0.5 %. Rings that stay rigid keep the ends from
         thinning, which makes the link 0.3 % stiffer with these elements."""
         length = np.sqrt(0.5)
-        link = finite_elements.tube(0.026, 0.03, length, ALUMINIUM, around=8, along=36)
-        reduced = finite_elements.reduce(link, ends(connection, length), modes=0)
+        link = fem.tube(0.026, 0.03, length, ALUMINIUM, around=8, along=36)
+        reduced = fem.reduce(link, ends(connection, length), modes=0)
         longer = np.asarray(reduced.translations[1, 2] - reduced.translations[0, 2])
         compliance = longer @ np.linalg.solve(reduced.stiffness, longer)
         exact = 6.9e10 * np.pi / 4 * (0.03**2 - 0.026**2) / length
@@ -221,15 +217,12 @@ class TestStatics:
         G A, where shear takes 0.2 %. Poisson's ratio is 0 here: with 0.3 the ends, which keep their
         form, add 1 % to the stiffness."""
         size, length = 0.05, 1.0
-        material = finite_elements.Material(young=2e11, poisson=0.0, density=8000)
-        bar = finite_elements.plate(length, size, size, material, across=12, deep=1)
-        across = finite_elements.NodesOnPlane([1, 0, 0])
-        reduced = finite_elements.reduce(
+        material = fem.Material(young=2e11, poisson=0.0, density=8000)
+        bar = fem.plate(length, size, size, material, across=12, deep=1)
+        across = fem.NodesOnPlane([1, 0, 0])
+        reduced = fem.reduce(
             bar,
-            [
-                finite_elements.Attachment(n, [x, 0, 0], across)
-                for n, x in (("A", -0.5), ("B", 0.5))
-            ],
+            [fem.Attachment(n, [x, 0, 0], across) for n, x in (("A", -0.5), ("B", 0.5))],
             modes=0,
         )
         # A force along z at B, and what A takes.
@@ -243,8 +236,8 @@ class TestStatics:
 
 class TestIntegrals:
     def test_of_modes(self, tube):
-        shapes = np.asarray(finite_elements.mode_shapes(tube, ends(AVERAGED), modes=4))
-        reduced = finite_elements.reduce(tube, ends(AVERAGED), modes=4)
+        shapes = np.asarray(fem.mode_shapes(tube, ends(AVERAGED), modes=4))
+        reduced = fem.reduce(tube, ends(AVERAGED), modes=4)
         for name, expected in quadrature(tube, shapes).items():
             scale = max(float(np.max(np.abs(expected))), 1.0)
             found = np.asarray(getattr(reduced, name))
@@ -262,7 +255,7 @@ class TestIntegrals:
 
     @CONNECTIONS
     def test_mass_properties_are_the_mesh_s(self, tube, connection):
-        reduced = finite_elements.reduce(tube, ends(connection), modes=2)
+        reduced = fem.reduce(tube, ends(connection), modes=2)
         np.testing.assert_allclose(reduced.mass, tube.total_mass, rtol=1e-12)
         np.testing.assert_allclose(
             reduced.inertia, tube.inertia, rtol=0, atol=1e-12 * np.max(tube.inertia)
@@ -271,7 +264,7 @@ class TestIntegrals:
 
     @CONNECTIONS
     def test_modes_are_orthogonal_and_carry_no_momentum(self, tube, connection):
-        reduced = finite_elements.reduce(tube, ends(connection), modes=8)
+        reduced = fem.reduce(tube, ends(connection), modes=8)
         second = np.asarray(reduced.mode_second_moment)
         modal_mass = np.einsum("aaij->ij", np.asarray(reduced.mode_products))
         # The reduced mass's condition, some 1e4, times rounding.
@@ -282,7 +275,7 @@ class TestIntegrals:
         assert np.all(np.diff(np.diag(reduced.stiffness)) >= 0)
 
 
-def quadrature(tube: finite_elements.FiniteElements, shapes: np.ndarray) -> dict[str, np.ndarray]:
+def quadrature(tube: fem.FiniteElements, shapes: np.ndarray) -> dict[str, np.ndarray]:
     """The integrals over the mesh of fields with these values at the nodes (nodes, 3, fields),
     which scikit-fem interpolates."""
     basis = fields_of(tube)
@@ -307,7 +300,7 @@ def quadrature(tube: finite_elements.FiniteElements, shapes: np.ndarray) -> dict
     }
 
 
-def fields_of(tube: finite_elements.FiniteElements) -> Any:
+def fields_of(tube: fem.FiniteElements) -> Any:
     """Quadratic fields on the tube's mesh, which is put together once more."""
     block = skfem.MeshHex.init_tensor(
         np.array([0.15, 0.25]), np.arange(5.0), np.linspace(-LONG / 2, LONG / 2, 5)
@@ -338,19 +331,15 @@ class TestInvariance:
         bodies = []
         for r, s in ((np.eye(3), np.zeros(3)), (turn, shift)):
             places = np.ascontiguousarray(r @ mesh.doflocs + s[:, None])
-            elements = finite_elements.solid(skfem.MeshHex2(places, mesh.t), STEEL)
-            across = finite_elements.NodesOnPlane(r[:, 0])
+            elements = fem.solid(skfem.MeshHex2(places, mesh.t), STEEL)
+            across = fem.NodesOnPlane(r[:, 0])
             attachments = [
-                finite_elements.Attachment(
-                    name, r @ np.array([x, 0.2, 0.1]) + s, across, connection
-                )
+                fem.Attachment(name, r @ np.array([x, 0.2, 0.1]) + s, across, connection)
                 for name, x in (("A", 0.0), ("B", 1.0))
             ]
-            bodies.append(finite_elements.reduce(elements, attachments, modes=5))
+            bodies.append(fem.reduce(elements, attachments, modes=5))
         one, other = bodies
-        np.testing.assert_allclose(
-            finite_elements.frequencies(other), finite_elements.frequencies(one), rtol=1e-9
-        )
+        np.testing.assert_allclose(fem.frequencies(other), fem.frequencies(one), rtol=1e-9)
         np.testing.assert_allclose(other.points, one.points @ turn.T, atol=1e-12)
         np.testing.assert_allclose(
             other.inertia, turn @ one.inertia @ turn.T, atol=1e-10 * np.max(one.inertia)
@@ -364,7 +353,7 @@ class TestInvariance:
 
     def test_twice_the_same(self, tube):
         """Bending modes of a tube come in pairs, the first of each along x; numbers repeat."""
-        one, other = (finite_elements.reduce(tube, ends(RIGID), modes=6) for _ in range(2))
+        one, other = (fem.reduce(tube, ends(RIGID), modes=6) for _ in range(2))
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
             np.testing.assert_array_equal(a, b)
         first, second = np.asarray(one.translations[0, :, 0]), np.asarray(one.translations[0, :, 1])
@@ -377,41 +366,33 @@ class TestInvariance:
 
 class TestDamping:
     def test_ratios_and_stiffness(self, tube):
-        omega = (
-            2
-            * np.pi
-            * np.asarray(finite_elements.frequencies(finite_elements.reduce(tube, [], modes=4)))
-        )
+        omega = 2 * np.pi * np.asarray(fem.frequencies(fem.reduce(tube, [], modes=4)))
         ratios = [0.01, 0.02, 0.0, 0.1]
         for damping, expected in (
-            (finite_elements.ModalDamping(), 0 * omega),
-            (finite_elements.ModalDamping(0.02), 0.04 * omega),
-            (finite_elements.ModalDamping(ratios), 2 * np.array(ratios) * omega),
-            (finite_elements.StiffnessDamping(1e-4), 1e-4 * omega**2),
+            (fem.ModalDamping(), 0 * omega),
+            (fem.ModalDamping(0.02), 0.04 * omega),
+            (fem.ModalDamping(ratios), 2 * np.array(ratios) * omega),
+            (fem.StiffnessDamping(1e-4), 1e-4 * omega**2),
         ):
-            reduced = finite_elements.reduce(tube, [], modes=4, damping=damping)
+            reduced = fem.reduce(tube, [], modes=4, damping=damping)
             np.testing.assert_allclose(reduced.damping, np.diag(expected), rtol=1e-9)
 
     def test_refusals(self, tube):
         with pytest.raises(ValueError, match=r"one for each of 4 modes, got 2\."):
-            finite_elements.reduce(
-                tube, [], modes=4, damping=finite_elements.ModalDamping([0.1, 0.2])
-            )
+            fem.reduce(tube, [], modes=4, damping=fem.ModalDamping([0.1, 0.2]))
         with pytest.raises(ValueError, match=r"ratio must be at least 0, got -0\.1"):
-            finite_elements.ModalDamping(-0.1)
+            fem.ModalDamping(-0.1)
         with pytest.raises(ValueError, match="ratio must be at least 0, got"):
-            finite_elements.ModalDamping([0.1, -0.1])
+            fem.ModalDamping([0.1, -0.1])
         with pytest.raises(ValueError, match="beta must be at least 0"):
-            finite_elements.StiffnessDamping(-1.0)
+            fem.StiffnessDamping(-1.0)
 
 
 class TestFiles:
     def test_round_trip(self, tube, tmp_path):
-        reduced = finite_elements.reduce(
-            tube, ends(RIGID), modes=3, damping=finite_elements.ModalDamping(0.01)
-        )
-        finite_elements.save(reduced, tmp_path / "link.npz")
-        again = finite_elements.load(tmp_path / "link.npz")
+        reduced = fem.reduce(tube, ends(RIGID), modes=3, damping=fem.ModalDamping(0.01))
+        fem.save(reduced, tmp_path / "link.npz")
+        again = fem.load(tmp_path / "link.npz")
         assert again.nodes == ("A", "B")
         assert jax.tree.structure(again) == jax.tree.structure(reduced)
         for a, b in zip(jax.tree.leaves(reduced), jax.tree.leaves(again), strict=True):
@@ -430,7 +411,7 @@ class TestFiles:
         path = tmp_path / "link.npz"
 
         def reduced(connection: Any = RIGID, **options: Any) -> Any:
-            return finite_elements.reduce(tube, ends(connection), modes=2, cache=path, **options)
+            return fem.reduce(tube, ends(connection), modes=2, cache=path, **options)
 
         first = reduced()
         again = reduced()
@@ -439,13 +420,13 @@ class TestFiles:
             np.testing.assert_array_equal(a, b)
         # Anything else is computed anew.
         reduced(AVERAGED)
-        reduced(AVERAGED, damping=finite_elements.ModalDamping(0.01))
+        reduced(AVERAGED, damping=fem.ModalDamping(0.01))
         assert len(calls) == 3
-        lighter = finite_elements.Material(young=2e11, poisson=0.3, density=7999)
-        other = finite_elements.tube(0.3, 0.5, LONG, lighter, around=4, along=4)
-        finite_elements.reduce(other, ends(AVERAGED), modes=2, cache=path)
+        lighter = fem.Material(young=2e11, poisson=0.3, density=7999)
+        other = fem.tube(0.3, 0.5, LONG, lighter, around=4, along=4)
+        fem.reduce(other, ends(AVERAGED), modes=2, cache=path)
         assert len(calls) == 4
-        np.testing.assert_allclose(finite_elements.load(path).mass, other.total_mass, rtol=1e-12)
+        np.testing.assert_allclose(fem.load(path).mass, other.total_mass, rtol=1e-12)
 
     def test_whatever_goes_in_counts_in_the_fingerprint(self):
         def key(
@@ -459,9 +440,9 @@ class TestFiles:
             damping: Any = DAMPED,
         ) -> str:
             young, poisson, density = material
-            steel = finite_elements.Material(young=young, poisson=poisson, density=density)
-            bar = finite_elements.plate(length, 0.1, 0.1, steel, across=1, deep=1)
-            attachment = finite_elements.Attachment(name, point, nodes, connection)
+            steel = fem.Material(young=young, poisson=poisson, density=density)
+            bar = fem.plate(length, 0.1, 0.1, steel, across=1, deep=1)
+            attachment = fem.Attachment(name, point, nodes, connection)
             return digest(bar, (attachment,), modes, damping)
 
         keys = [
@@ -474,14 +455,14 @@ class TestFiles:
             key(name="B"),
             key(point=(0.5, 0, 0.01)),
             key(point=None),
-            key(nodes=finite_elements.NodesWithin(0.21)),
-            key(nodes=finite_elements.NodesOnPlane([1, 0, 0])),
-            key(nodes=finite_elements.NodesOnPlane([1, 0, 0], radius=0.1)),
-            key(nodes=finite_elements.NodeNumbers([0, 1, 2])),
+            key(nodes=fem.NodesWithin(0.21)),
+            key(nodes=fem.NodesOnPlane([1, 0, 0])),
+            key(nodes=fem.NodesOnPlane([1, 0, 0], radius=0.1)),
+            key(nodes=fem.NodeNumbers([0, 1, 2])),
             key(connection=AVERAGED),
-            key(damping=finite_elements.ModalDamping(0.2)),
-            key(damping=finite_elements.ModalDamping([0.1])),
-            key(damping=finite_elements.StiffnessDamping(0.1)),
+            key(damping=fem.ModalDamping(0.2)),
+            key(damping=fem.ModalDamping([0.1])),
+            key(damping=fem.StiffnessDamping(0.1)),
         ]
         assert len(set(keys)) == len(keys)
         assert key() == keys[0]
@@ -496,11 +477,11 @@ class TestFiles:
         for path in (words, numbers, lone):
             before = path.read_bytes()
             with pytest.raises(ModelError, match=r"holds no reduced body; give a file that"):
-                finite_elements.load(path)
+                fem.load(path)
             with pytest.raises(ModelError, match="holds no reduced body"):
-                finite_elements.reduce(tube, [], modes=1, cache=path)
+                fem.reduce(tube, [], modes=1, cache=path)
             assert path.read_bytes() == before
         with pytest.raises(ModelError, match="there is no file"):
-            finite_elements.load(tmp_path / "none.npz")
+            fem.load(tmp_path / "none.npz")
         with pytest.raises(ModelError, match="cannot be written: No such file or directory"):
-            finite_elements.reduce(tube, [], modes=1, cache=tmp_path / "none" / "link.npz")
+            fem.reduce(tube, [], modes=1, cache=tmp_path / "none" / "link.npz")

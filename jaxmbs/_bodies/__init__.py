@@ -1,6 +1,8 @@
 from ._coordinate_marker import CoordinateMarker as CoordinateMarker
 from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
+from ._modal_body import ModalBody as ModalBody
+from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
 from ._reduced_body import ReducedBody as ReducedBody

@@ -8,19 +8,25 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Matrix3, Numbers, Quaternion, Scalar, Vector3
-from .._fields import Field, Naming, part_name, vector
+from .._fields import Field, Naming, part_name
 from .._geometry import (
     AbstractCoordinates,
     composed,
     cross_matrix,
     crossed_axes,
-    quaternion_from_rotation,
     rotated,
     rotation_from_quaternion,
     SpatialFrame,
     SpatialPose,
 )
-from ._fields import MASS, SPATIAL_POSITION, SPATIAL_VELOCITY
+from ._fields import (
+    ANGULAR_VELOCITY,
+    MASS,
+    ORIENTATION,
+    orientation_of,
+    SPATIAL_POSITION,
+    SPATIAL_VELOCITY,
+)
 from .base import AbstractFramedBody, AbstractMarker, AbstractRigidInertia, MarkerKinematics
 
 
@@ -131,37 +137,6 @@ def _inertia(value: Numbers, what: str) -> Matrix3:
     return matrix
 
 
-def _quaternion(value: Numbers, what: str) -> Quaternion:
-    quaternion = _checks.real(value, (4,), what)
-    known = _checks.concrete(quaternion)
-    if known is not None:
-        _checks.nonzero(known, what, "give a quaternion [w, x, y, z], such as [1, 0, 0, 0]")
-    return quaternion
-
-
-def _rotation(value: Numbers, what: str) -> Matrix3:
-    matrix = _checks.real(value, (3, 3), what)
-    known = _checks.concrete(matrix)
-    if known is not None:
-        _check_rotation(known)
-    return matrix
-
-
-def _check_rotation(known: np.ndarray) -> None:
-    defect = np.max(np.abs(known.T @ known - np.eye(3)))
-    if defect > 1e-8:
-        raise ValueError(
-            "rotation is not orthogonal (its columns must be right-handed unit body axes in the "
-            f"world; R^T R differs from 1 by {defect:.2g}, determinant "
-            f"{np.linalg.det(known):.4g})."
-        )
-    if np.linalg.det(known) < 0:
-        raise ValueError(
-            "rotation is a reflection (its determinant is -1): its columns are left-handed; turn "
-            "one of them round, or exchange two."
-        )
-
-
 _INERTIA = Field(
     "inertia",
     "kg m2",
@@ -172,37 +147,6 @@ _INERTIA = Field(
     _inertia,
     naming=Naming(symmetric=True),
 )
-_ROTATION = Field(
-    "rotation",
-    "1",
-    "its columns are the body axes in the world, reference configuration",
-    list[list[float]],
-    "an orthogonal, right-handed 3 x 3 matrix",
-    _rotation,
-)
-_ORIENTATION = Field(
-    "orientation",
-    "1",
-    "from body axes to the world's, reference configuration",
-    list[float],
-    "a quaternion [w, x, y, z], not zero",
-    _quaternion,
-    naming=Naming(("w", "x", "y", "z")),
-    left_out="[1, 0, 0, 0]",
-    others=(_ROTATION,),
-    exclusive=True,
-    split=lambda quaternion: {"orientation": quaternion},
-)
-_ANGULAR_VELOCITY = vector("angular_velocity", "rad/s", "initial, world axes", 3)
-
-
-def _orientation(orientation: Numbers | None, rotation: Numbers | None) -> Quaternion:
-    """The quaternion of what is given of the two."""
-    if orientation is not None and rotation is not None:
-        raise ValueError("give either orientation (a quaternion) or rotation (a matrix).")
-    if rotation is not None:
-        return quaternion_from_rotation(_ROTATION(rotation))
-    return _ORIENTATION([1.0, 0.0, 0.0, 0.0] if orientation is None else orientation)
 
 
 class SpatialBody(AbstractFramedBody):
@@ -226,9 +170,9 @@ class SpatialBody(AbstractFramedBody):
     mass: Scalar = eqx.field(converter=MASS)
     inertia: Matrix3 = eqx.field(converter=_INERTIA)
     position: Vector3 = eqx.field(converter=SPATIAL_POSITION)
-    orientation: Quaternion = eqx.field(converter=_ORIENTATION)
+    orientation: Quaternion = eqx.field(converter=ORIENTATION)
     velocity: Vector3 = eqx.field(converter=SPATIAL_VELOCITY)
-    angular_velocity: Vector3 = eqx.field(converter=_ANGULAR_VELOCITY)
+    angular_velocity: Vector3 = eqx.field(converter=ANGULAR_VELOCITY)
 
     def __init__(
         self,
@@ -246,9 +190,9 @@ class SpatialBody(AbstractFramedBody):
         self.mass = MASS(mass)
         self.inertia = _INERTIA(inertia)
         self.position = SPATIAL_POSITION(position)
-        self.orientation = _orientation(orientation, rotation)
+        self.orientation = orientation_of(orientation, rotation)
         self.velocity = SPATIAL_VELOCITY(velocity)
-        self.angular_velocity = _ANGULAR_VELOCITY(angular_velocity)
+        self.angular_velocity = ANGULAR_VELOCITY(angular_velocity)
 
     def inertia_properties(self) -> SpatialInertia:
         return SpatialInertia(self.mass, self.inertia)

@@ -15,6 +15,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox, BboxBase
 from mpl_toolkits.mplot3d import proj3d
 
+from .._bodies import Site
+from .._geometry import AbstractCoordinates
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
 
@@ -82,13 +84,21 @@ def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]]
     """Each body as the figure that its joint points span."""
     start = 0
     for body in model.bodies:
-        size = body.inertia_properties().coordinates.nq
-        state = jnp.asarray(q[start : start + size])
-        start += size
+        kind = body.inertia_properties().coordinates
+        state = jnp.asarray(q[start : start + kind.nq])
+        start += kind.nq
         for name, site in body.sites().items():
-            frame: Any = site.marker(site.reference).body_frame(state)
-            if frame.dimension is not None:
-                _draw_site(axes, model, points, name, np.asarray(frame.origin))
+            centre = _centre(kind, site, state)
+            if centre is not None:
+                _draw_site(axes, model, points, name, centre)
+
+
+def _centre(kind: AbstractCoordinates, site: Site, state: Any) -> np.ndarray | None:
+    """Where the frame of a body is that it is held by at a site; None if it has none."""
+    if kind.posed:
+        return np.asarray(state[: kind.frame[0]])
+    frame: Any = site.marker(site.reference).body_frame(state)
+    return None if frame.dimension is None else np.asarray(frame.origin)
 
 
 def _draw_site(

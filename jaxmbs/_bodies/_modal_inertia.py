@@ -1,0 +1,220 @@
+"""The inertia of an elastic body in a floating frame of reference, from integrals over its mass.
+
+A point that lies at p in the undeformed body is at R + A u in the world, with R the frame's origin,
+A its rotation, and u = p + phi eta. Its velocity along the body's axes is A^T dR/dt + w x u +
+phi deta/dt. Everything below follows from the integrals over the mass of u, of u u^T and of
+u phi^T, and these are polynomials in eta whose coefficients `ReducedBody` holds (Shabana 2020,
+chapter 5, where the integrals are called inertia shape integrals).
+"""
+
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import Matrix3, Scalar, Vector3
+from .._geometry import (
+    composed,
+    cross_matrix,
+    FlatCoordinates,
+    LENGTH,
+    ProductCoordinates,
+    rotated,
+    rotation_from_quaternion,
+    SpatialPose,
+)
+from .._linalg import cholesky, cholesky_solve
+from ._reduced_body import ReducedBody
+from .base import AbstractBodyInertia
+
+
+def modal_coordinates(modes: int) -> ProductCoordinates:
+    """The pose of the frame, then so many modal coordinates."""
+    names = tuple(f"mode.{k + 1}" for k in range(modes))
+    # As `normalised` measures them, a length of one moves the body by one length.
+    return ProductCoordinates((SpatialPose(), FlatCoordinates(names, (LENGTH,) * modes)))
+
+
+def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
+    """How far each mode of `reduced` moves the mass: the root mean square of |phi|, so that the
+    product with a modal coordinate is a length (m), whatever the modes were scaled to."""
+    squares = _trace(reduced.mode_products)
+    return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
+
+
+@jax.jit
+def normalised(reduced: ReducedBody) -> ReducedBody:
+    """The same body, each mode scaled so that its coordinate is the root mean square displacement
+    (m) of the mass.
+
+    No decision on ranks, no tolerance and no step depends on the scale of the modes then; a node
+    would not do to measure by, since modes with fixed interfaces move none.
+    """
+    one = 1 / modal_scale(reduced)
+    pairs = one[:, None] * one[None]
+    return ReducedBody(
+        mass=reduced.mass,
+        first_moment=reduced.first_moment,
+        inertia=reduced.inertia,
+        mode_first_moment=reduced.mode_first_moment * one[None],
+        mode_second_moment=reduced.mode_second_moment * one[None, None],
+        mode_products=reduced.mode_products * pairs[None, None],
+        stiffness=reduced.stiffness * pairs,
+        damping=reduced.damping * pairs,
+        points=reduced.points,
+        translations=reduced.translations * one[None, None],
+        rotations=reduced.rotations * one[None, None],
+        nodes=reduced.nodes,
+    )
+
+
+class _Moments(NamedTuple):
+    """Of the deformed body, about the frame's origin along its axes: the integrals of u (kg m), of
+    u_a u_b (kg m^2), at [a, b], and of u_a phi_b, at [a, b, mode]."""
+
+    first: Vector3
+    second: Matrix3
+    modal: Float[Array, "3 3 modes"]
+
+    @property
+    def inertia(self) -> Matrix3:
+        """The inertia matrix (kg m^2)."""
+        return _trace(self.second) * np.eye(3, dtype=self.second.dtype) - self.second
+
+
+class ModalInertia(AbstractBodyInertia):
+    """A body whose points are displaced by phi eta in a floating frame.
+
+    The mass matrix holds every term of this displacement field: constant, linear and quadratic in
+    eta. What is not in it are displacements of second order (the shortening of a beam that bends),
+    and so the stiffness by which forces along a body, centrifugal ones too, act on its bending.
+
+    `second_moment` (3, 3): the integral of p p^T dm (kg m^2), of the undeformed body; the other
+    numbers are those of a `ReducedBody` that is `normalised`.
+    """
+
+    rheonomic: ClassVar[bool] = False
+    massless: ClassVar[bool] = False
+    weighed: ClassVar[bool] = True
+    mass: Scalar
+    first_moment: Vector3
+    second_moment: Matrix3
+    mode_first_moment: Float[Array, "3 modes"]
+    mode_second_moment: Float[Array, "3 3 modes"]
+    mode_products: Float[Array, "3 3 modes modes"]
+    stiffness: Float[Array, "modes modes"]
+    damping: Float[Array, "modes modes"]
+    coordinates: ProductCoordinates = eqx.field(static=True)
+
+    def _first_moment(self, eta: Float[Array, " modes"]) -> Vector3:
+        return self.first_moment + self.mode_first_moment @ eta
+
+    def _moments(self, eta: Float[Array, " modes"]) -> _Moments:
+        # With d = phi eta: u_a phi_b = p_a phi_b + d_a phi_b, and u u^T = p p^T + d p^T + u d^T.
+        modal = self.mode_second_moment + jnp.einsum("abjk,j->abk", self.mode_products, eta)
+        displaced = self.mode_second_moment @ eta
+        second = self.second_moment + displaced.T + modal @ eta
+        return _Moments(self._first_moment(eta), second, modal)
+
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del t
+        rotation, moments = rotation_from_quaternion(q[3:7]), self._moments(q[7:])
+        linear = self.mass * np.eye(3, dtype=q.dtype)
+        turning = -composed(rotation, cross_matrix(moments.first))
+        moving = rotation @ self.mode_first_moment
+        modal = _trace(self.mode_products)
+        coupling = _skew_part(moments.modal)
+        return jnp.concatenate(
+            [
+                jnp.concatenate([linear, turning, moving], axis=1),
+                jnp.concatenate([turning.T, moments.inertia, coupling], axis=1),
+                jnp.concatenate([moving.T, coupling.T, modal], axis=1),
+            ]
+        )
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        matrix = self.mass_matrix(q, t)
+        return cholesky_solve(cholesky(matrix), jnp.eye(matrix.shape[0], dtype=q.dtype))
+
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        # Minus the integral of each velocity's direction times what is left of the acceleration
+        # with v constant, w x (w x u) + 2 w x d, d = phi deta/dt (the quadratic velocity vector,
+        # Shabana 2020, chapter 5). Products are those of a x (b x c) = b (a c) - c (a b).
+        del t
+        w, rates = v[3:6], v[6:]
+        moments, spin = self._moments(q[7:]), cross_matrix(w)
+        along = rotated(spin, moments.first) + 2 * (self.mode_first_moment @ rates)
+        force = -rotated(composed(rotation_from_quaternion(q[3:7]), spin), along)
+        # The integral of u_a d_b.
+        flow = moments.modal @ rates
+        coriolis = _trace(flow) * w - rotated(flow.T, w)
+        moment = -rotated(spin, rotated(moments.inertia, w)) - 2 * coriolis
+        centrifugal = (w @ w) * _trace(moments.modal) - jnp.einsum(
+            "a,abk,b->k", w, moments.modal, w
+        )
+        moving = _skew_part(jnp.einsum("abjk,j->abk", self.mode_products, rates))
+        return jnp.concatenate([force, moment, centrifugal - 2 * (w @ moving)])
+
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del t
+        modal = -self.stiffness @ q[7:] - self.damping @ v[6:]
+        return jnp.concatenate([jnp.zeros_like(v[:6]), modal])
+
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        return 0.5 * q[7:] @ self.stiffness @ q[7:]
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        own = rotated(rotation_from_quaternion(q[3:7]).T, gravity)
+        moment = rotated(cross_matrix(self._first_moment(q[7:])), own)
+        return jnp.concatenate([self.mass * gravity, moment, own @ self.mode_first_moment])
+
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        first = rotated(rotation_from_quaternion(q[3:7]), self._first_moment(q[7:]))
+        return -(gravity @ (self.mass * q[:3] + first))
+
+
+def modal_inertia(reduced: ReducedBody) -> ModalInertia:
+    """Of a body that is `normalised`."""
+    trace = _trace(reduced.inertia)
+    return ModalInertia(
+        mass=reduced.mass,
+        first_moment=reduced.first_moment,
+        second_moment=0.5 * trace * jnp.eye(3, dtype=trace.dtype) - reduced.inertia,
+        mode_first_moment=reduced.mode_first_moment,
+        mode_second_moment=reduced.mode_second_moment,
+        mode_products=reduced.mode_products,
+        stiffness=reduced.stiffness,
+        damping=reduced.damping,
+        coordinates=modal_coordinates(reduced.stiffness.shape[0]),
+    )
+
+
+@jax.jit
+def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
+    """Of a body that need not be `normalised`, along its own axes."""
+    inertia = modal_inertia(normalised(reduced))
+    q = jnp.asarray(inertia.coordinates.origin, reduced.mass.dtype)
+    return inertia.mass_matrix(q, jnp.zeros_like(reduced.mass))
+
+
+def _trace(moments: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
+    """The integral of a . b from that of a_i b_j, at [i, j]."""
+    return moments[0, 0] + moments[1, 1] + moments[2, 2]
+
+
+def _skew_part(moments: Float[Array, "3 3 n"]) -> Float[Array, "3 n"]:
+    """The integral of a x b from that of a_i b_j, at [i, j]."""
+    return jnp.stack(
+        [
+            moments[1, 2] - moments[2, 1],
+            moments[2, 0] - moments[0, 2],
+            moments[0, 1] - moments[1, 0],
+        ]
+    )
