@@ -20,10 +20,16 @@ def with_compliances(model: jm.Model, compliances: Sequence[Any]) -> jm.Model:
     return eqx.tree_at(lambda m: m.compliances, model, tuple(compliances))
 
 
+def joint_points(model: jm.Model) -> dict[str, np.ndarray]:
+    """Where each joint is in the reference configuration."""
+    joints: Any = model.joints
+    return {joint.name: np.asarray(joint.at[0]) for joint in joints}
+
+
 def elastic_parallelogram() -> jm.Model:
     """Every link a rod, called by the joints at its ends."""
     model = jm.mechanisms.parallelogram()
-    points = {joint.name: np.asarray(joint.at[0]) for joint in model.joints}
+    points = joint_points(model)
     rods = [
         elastic.Rod(n, f"link {n}", points=[points[n[0]], points[n[1]]], stiffness=STIFFNESS)
         for n in LINKS

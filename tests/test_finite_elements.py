@@ -407,22 +407,10 @@ class TestRefusals:
             (lambda: small_tube(inner_diameter=1.0), ValueError, r"inner_diameter must be greater"),
             (lambda: small_tube(length=-1.0), ValueError, r"length must be greater than zero"),
             (lambda: small_tube(around=3), ValueError, r"around must be at least 4, got 3"),
-            (
-                lambda: fem.plate(1, 1, 0, STEEL),
-                ValueError,
-                r"thickness must be greater than",
-            ),
+            (lambda: fem.plate(1, 1, 0, STEEL), ValueError, r"thickness must be greater than"),
             (lambda: ANY.plate(1, 1, 1, "steel"), TypeError, r"material must be Material"),
-            (
-                lambda: fem.solid(skfem.MeshTri(), STEEL),
-                ModelError,
-                r"solid elements in space",
-            ),
-            (
-                lambda: fem.solid("mesh", STEEL),
-                TypeError,
-                r"mesh must be a mesh of scikit-fem",
-            ),
+            (lambda: fem.solid(skfem.MeshTri(), STEEL), ModelError, r"solid elements in space"),
+            (lambda: fem.solid("mesh", STEEL), TypeError, r"mesh must be a mesh of scikit-fem"),
         ],
     )
     def test_meshes(self, call, error, says):
@@ -475,23 +463,11 @@ class TestRefusals:
         [
             (ACROSS, [3, 0, 0], r"the attachment 'A' finds no nodes at \[3\.0, 0\.0, 0\.0\]"),
             (fem.NodesWithin(1e-3), [0.1, 0, 0], r"'A' finds no nodes at"),
-            (
-                fem.NodeNumbers([0, 999]),
-                None,
-                r"the nodes 999 are not among .* 0 to 44",
-            ),
+            (fem.NodeNumbers([0, 999]), None, r"the nodes 999 are not among .* 0 to 44"),
             (fem.NodesNamed(["tip"]), None, r"no node is called tip; there are none"),
             (fem.NodesWithin(0.1), None, r"need the attachment's point"),
-            (
-                fem.NodeNumbers([0]),
-                None,
-                r"'A' is tied to the nodes 0, all on one line",
-            ),
-            (
-                fem.NodesWithin(0.16),
-                [0.5, 0.2, 0],
-                r"tied to the nodes .* all on one line",
-            ),
+            (fem.NodeNumbers([0]), None, r"'A' is tied to the nodes 0, all on one line"),
+            (fem.NodesWithin(0.16), [0.5, 0.2, 0], r"tied to the nodes .* all on one line"),
         ],
     )
     def test_attachments_that_find_no_hold(self, brick, nodes, point, says):
@@ -507,42 +483,18 @@ class TestRefusals:
 
     def test_arguments_of_attachments(self):
         for make, error, says in (
-            (
-                lambda: fem.Attachment("", [0, 0, 0], ACROSS),
-                ValueError,
-                "name must be a text",
-            ),
-            (
-                lambda: fem.Attachment("A", [0, 0], ACROSS),
-                ValueError,
-                "point must be a vector",
-            ),
-            (
-                lambda: fem.Attachment("A", [0, 0, 0]),
-                TypeError,
-                "nodes must be NodesOnPlane",
-            ),
+            (lambda: fem.Attachment("", [0, 0, 0], ACROSS), ValueError, "name must be a text"),
+            (lambda: fem.Attachment("A", [0, 0], ACROSS), ValueError, "point must be a vector"),
+            (lambda: fem.Attachment("A", [0, 0, 0]), TypeError, "nodes must be NodesOnPlane"),
             (
                 lambda: ANY.Attachment("A", [0, 0, 0], ACROSS, fem.RigidConnection),
                 TypeError,
                 r"put brackets behind it: RigidConnection\(...\)",
             ),
             (lambda: fem.NodesOnPlane([0, 0, 0]), ValueError, "normal has zero length"),
-            (
-                lambda: fem.NodesOnPlane([0, 0, 1], radius=0.0),
-                ValueError,
-                "radius must be",
-            ),
-            (
-                lambda: fem.NodesWithin(-1.0),
-                ValueError,
-                "radius must be greater than zero",
-            ),
-            (
-                lambda: fem.NodeNumbers([0.5]),
-                TypeError,
-                "numbers must be a list of whole",
-            ),
+            (lambda: fem.NodesOnPlane([0, 0, 1], radius=0.0), ValueError, "radius must be"),
+            (lambda: fem.NodesWithin(-1.0), ValueError, "radius must be greater than zero"),
+            (lambda: fem.NodeNumbers([0.5]), TypeError, "numbers must be a list of whole"),
         ):
             with pytest.raises(error, match=says):
                 make()
