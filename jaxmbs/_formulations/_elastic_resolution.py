@@ -2,7 +2,6 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from .._linalg import constrained, motion_solver
 from .._solution import RESULTS
 from .._system import Equations
 from .base import AbstractFormulation, Accelerations, outcome
@@ -36,9 +35,9 @@ class ElasticResolution(AbstractFormulation):
                 "does; give compliances, such as jaxmbs.elastic.Rod."
             )
         descriptor, force = equations.descriptor, equations.force
-        acceleration, _ = constrained(descriptor, force, equations.offset, motion_solver())
         right = descriptor.apply_C(descriptor.inverse_mass(force)) - equations.offset
-        multipliers, found = elasticity.multipliers(right, elasticity.gap())
+        multipliers, found = elasticity.multipliers(descriptor, right, elasticity.gap())
+        acceleration = descriptor.inverse_mass(force - descriptor.apply_CT(multipliers))
         return outcome(
             acceleration, multipliers, (~jnp.asarray(found), RESULTS.misfit_not_taken_up)
         )

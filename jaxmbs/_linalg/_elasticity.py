@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, Scalar
 from .._stop_gradient import stop_gradient
 from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices
+from ._schur import SchurOperator
 
 
 # mu K is at most so large against the diagonal of S. An error along a singular value s of C M^-1/2
@@ -33,6 +34,7 @@ _SOFTNESS = 1e-5
 # eps: what is decided by compliances this much smaller than the largest, over mu, takes more steps.
 _REGULARISATION = 1e-12
 
+_RTOL = 1e-14
 _MAX_STEPS = 60
 _FIRST = 3
 
@@ -65,28 +67,27 @@ class Elasticity(eqx.Module):
         still = jnp.zeros((self.velocities,), self.misfit.dtype)
         return self.extended.apply_C(jnp.concatenate([still, self.misfit]))
 
-    def products(
-        self, multipliers: Float[Array, " rows"]
-    ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-        """S lambda and K lambda."""
-        moved = self.extended.inverse_mass(self.extended.apply_CT(multipliers))
-        n, still = self.velocities, jnp.zeros_like(self.compliance)
-        held = self.extended.apply_C(jnp.concatenate([moved[:n], still]))
-        eased = jnp.concatenate([jnp.zeros_like(moved[:n]), self.compliance * moved[n:]])
-        return held, self.extended.apply_C(eased)
+    def strain(self, multipliers: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """K lambda."""
+        eased = self.compliance * self.extended.apply_CT(multipliers)[self.velocities :]
+        still = jnp.zeros((self.velocities,), eased.dtype)
+        return self.extended.apply_C(jnp.concatenate([still, eased]))
 
     def multipliers(
-        self, right: Float[Array, " rows"], gap: Float[Array, " rows"]
+        self,
+        rigid: AbstractKKTMatrices,
+        right: Float[Array, " rows"],
+        gap: Float[Array, " rows"],
     ) -> tuple[Float[Array, " rows"], BoolScalar]:
         """lambda for b = `right` and delta = `gap`, of least norm in what nothing decides, and
-        whether it was found. Differentiable, forward and reverse, along directions that keep the
-        rank of C."""
+        whether it was found. `rigid`: M and C. Differentiable, forward and reverse, along
+        directions that keep the rank of C."""
+        held = SchurOperator(rigid).mv
 
         def apply(x: tuple[Array, Array]) -> tuple[Array, Array]:
-            held, strain = self.products(x[0])
-            return strain + self.products(x[1])[0], held
+            return self.strain(x[0]) + held(x[1]), held(x[0])
 
-        solver = stop_gradient(_Solver.of(self))
+        solver = stop_gradient(_Solver.of(rigid, self))
         (found, _), settled = lax.custom_linear_solve(
             apply, (gap, right), lambda _, b: solver.solve(*b), symmetric=True, has_aux=True
         )
@@ -94,8 +95,8 @@ class Elasticity(eqx.Module):
 
 
 class _Loop(NamedTuple):
-    """A solution `x` with S x and K x, r, the last change of x, the size of what was missing before
-    that and before the one before it, and how many steps there were."""
+    """A solution `x` with S x and mu K x, mu r, the last change of x, the size of what was missing
+    before that and before the one before it, and how many steps there were."""
 
     x: Float[Array, " rows"]
     held: Float[Array, " rows"]
@@ -111,12 +112,13 @@ class _Solver(eqx.Module):
     """The factor of S + mu K + eps I, and its mu; no derivative is taken of them. Vectors are those
     of rows of unit length."""
 
+    rigid: AbstractKKTMatrices
     elasticity: Elasticity
     factor: AbstractFactor
     mu: Scalar
 
     @classmethod
-    def of(cls, elasticity: Elasticity) -> "_Solver":
+    def of(cls, rigid: AbstractKKTMatrices, elasticity: Elasticity) -> "_Solver":
         """At one state."""
         compliance = elasticity.compliance
         velocity = jnp.ones((elasticity.velocities,), compliance.dtype)
@@ -128,12 +130,11 @@ class _Solver(eqx.Module):
             columns = jnp.concatenate([velocity, deformation])
             return elasticity.extended.scale_columns(columns)
 
-        rigid = scaled(velocity, 0 * root).schur_diagonal()
         elastic = scaled(0 * velocity, root).schur_diagonal()
-        ratio = jnp.max(elastic / jnp.where(rigid > 0, rigid, 1.0), initial=0.0)
+        ratio = jnp.max(elastic / rigid.row_scale() ** 2, initial=0.0)
         softness = _SOFTNESS / jnp.where(ratio > 0, ratio, 1.0)
         factor = scaled(velocity, jnp.sqrt(softness) * root).factor(_REGULARISATION)
-        return cls(elasticity, factor, softness / largest)
+        return cls(rigid, elasticity, factor, softness / largest)
 
     def solve(
         self, gap: Float[Array, " rows"], right: Float[Array, " rows"]
@@ -142,11 +143,11 @@ class _Solver(eqx.Module):
         scale = self.factor.scale
         given = gap / scale
         carrying = self._carry(right / scale)
-        relaxed = self._relax(given - carrying.strain)
+        relaxed = self._relax(given - self._strain(carrying.x))
         found = carrying.x + relaxed.x
         found = found - self._undecided(found)
         # Asked for by derivatives alone.
-        beside = self._carry(given - self._products(found)[1]).x
+        beside = self._carry(given - self._strain(found)).x
         last = relaxed.change - self._undecided(relaxed.change)
         settled = (_size(last) <= _LEFT * _size(found)) & (
             _size(self._undecided(given)) <= _LEFT * _size(given)
@@ -159,7 +160,8 @@ class _Solver(eqx.Module):
 
     def _relax(self, gap: Float[Array, " rows"]) -> _Loop:
         """x in the null space of S with K x - gap in the range of S."""
-        return self._iterate(lambda loop: self.mu * (gap + loop.r - loop.strain) - loop.held, gap)
+        pushed = self.mu * gap
+        return self._iterate(lambda loop: pushed + loop.r - loop.strain - loop.held, pushed)
 
     def _iterate(
         self, missing: Callable[[_Loop], Float[Array, " rows"]], like: Float[Array, " rows"]
@@ -168,16 +170,20 @@ class _Solver(eqx.Module):
         nothing decides they are rounding over eps. Nor do the first steps, until r has begun to
         balance the strain.)"""
 
+        enough = _RTOL * _size(like)
+
         def going(loop: _Loop) -> BoolScalar:
             stalled = (loop.size > 0.5 * loop.previous) & (loop.count > _FIRST)
-            return ~stalled & (loop.size > 0) & (loop.count < _MAX_STEPS)
+            return ~stalled & (loop.size > enough) & (loop.count < _MAX_STEPS)
 
         def step(loop: _Loop) -> _Loop:
             left = missing(loop)
             change = self.factor.solve(left)
             x = loop.x + change
-            held, strain = self._products(x)
-            r = loop.r - held / self.mu
+            held = SchurOperator(self.rigid).mv(x / self.factor.scale) / self.factor.scale
+            # (S + mu K + eps I) change is what was missing.
+            both = loop.held + loop.strain + left - _REGULARISATION * change
+            strain, r = both - held, loop.r - held
             return _Loop(x, held, strain, r, change, _size(left), loop.size, loop.count + 1)
 
         none, far = jnp.zeros_like(like), jnp.asarray(jnp.inf, like.dtype)
@@ -190,11 +196,9 @@ class _Solver(eqx.Module):
             0, _CLEANING, lambda _, part: _REGULARISATION * self.factor.solve(part), x
         )
 
-    def _products(
-        self, x: Float[Array, " rows"]
-    ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-        held, strain = self.elasticity.products(x / self.factor.scale)
-        return held / self.factor.scale, strain / self.factor.scale
+    def _strain(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        """K x."""
+        return self.elasticity.strain(x / self.factor.scale) / self.factor.scale
 
 
 def _size(x: Float[Array, " n"]) -> Scalar:
