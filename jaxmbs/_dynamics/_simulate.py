@@ -34,6 +34,7 @@ from ._choices import (
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
+from ._fixed_steps import chosen_steps, Steps
 from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
 from ._interpolation import Inside
@@ -162,6 +163,8 @@ def simulate(
     controller = chosen_controller(controller, first_step)
     events = chosen_events(events, monitor)
     adjoint = chosen_adjoint(adjoint, events)
+    steps = Steps(controller, first_step)
+    controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
     progress = chosen_progress(progress)
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
@@ -418,6 +421,7 @@ def _result(
     ends = (
         (dfx.RESULTS.max_steps_reached, RESULTS.too_many_steps),
         (dfx.RESULTS.dt_min_reached, RESULTS.step_too_small),
+        (dfx.RESULTS.nonlinear_divergence, RESULTS.step_not_solved),
     )
     known = jnp.asarray(False)
     for theirs, ours in ends:
