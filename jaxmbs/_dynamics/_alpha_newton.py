@@ -28,10 +28,11 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
-from .._linalg import REGULARISATION
+from .._linalg import AbstractKKTMatrices, REGULARISATION
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._alpha_scheme import Beginning, residual
+from ._alpha_scheme import Beginning, end_of, residual
+from ._force_slopes import coloured_jacobian, colouring
 from ._projection import MET
 
 
@@ -52,7 +53,7 @@ _ROUNDING = 1e-14
 
 # A change that is as small as this, relative to coordinates, and does not shrink with a fresh
 # matrix is rounding that the constraints or stiff forces amplify.
-_AMPLIFIED = 1e-10
+_AMPLIFIED = 1e-12
 
 # Proximal steps of the solve for a derivative.
 _REFINEMENTS = 5
@@ -81,7 +82,7 @@ class Guess(eqx.Module):
 
 
 class Limits(eqx.Module):
-    """When Newton's method ends: `rtol` of velocities; `iterations` at most."""
+    """When Newton's method ends: `rtol` of accelerations; `iterations` at most."""
 
     rtol: Scalar
     iterations: int = eqx.field(static=True)
@@ -101,7 +102,7 @@ class _Iterate(NamedTuple):
     `renew`: is a new matrix wanted? `fresh`: was one made in this step?"""
 
     unknowns: Float[Array, " n"]
-    inverse: Float[Array, "n n"]
+    inverse: Array
     change: Scalar
     rate: Scalar
     count: IntScalar
@@ -148,6 +149,8 @@ def _solve_step(
     )
     known = jnp.where(renew, _UNKNOWN_RATE, matrix.rate)
     turn = functools.partial(_turn, system, start, guess, limits, known)
+    # The matrix is carried by a loop of its own: to hand it on at each iteration would cost more
+    # than the product with it.
     end = lax.while_loop(lambda now: now.going, turn, beginning)
     kept = _kept(start, matrix, end)
     increment, multipliers = _parts(system, end.unknowns)
@@ -172,30 +175,47 @@ def _turn(
     known: Scalar,
     now: _Iterate,
 ) -> _Iterate:
-    """One iteration."""
+    """Iterations with one matrix, a new one if that is wanted."""
     _, inverse = lax.while_loop(
         lambda carry: carry[0],
         lambda carry: (jnp.asarray(False), _inverse(system, start, now.unknowns)),
         (now.renew, now.inverse),
     )
+    fresh = now.fresh | now.renew
+    iterate = functools.partial(_iterate, system, start, guess, limits, known, inverse)
+    light = now._replace(inverse=jnp.zeros(()), renew=jnp.asarray(False), fresh=fresh)
+    end = lax.while_loop(lambda x: x.going & ~x.renew, iterate, light)
+    return end._replace(inverse=inverse)
+
+
+def _iterate(
+    system: AbstractSystem,
+    start: Beginning,
+    guess: Guess,
+    limits: Limits,
+    known: Scalar,
+    inverse: Float[Array, "n n"],
+    now: _Iterate,
+) -> _Iterate:
+    """One iteration."""
     increment, multipliers = _parts(system, now.unknowns)
     left = residual(system, start, increment, multipliers)
-    step = inverse @ jnp.concatenate([left.dynamic, left.rows])
+    step = inverse @ jnp.concatenate(left)
     unknowns = now.unknowns - step
     change = jnp.max(jnp.abs(_parts(system, step)[0] / guess.unit), initial=0.0)
     closure = jnp.max(jnp.abs(left.rows / guess.scale), initial=0.0)
 
     size = 1 + jnp.max(jnp.abs(start.q), initial=0.0) / jnp.min(guess.unit, initial=1.0)
-    speed = 1 + jnp.max(jnp.abs(start.v / guess.unit), initial=0.0)
+    pushed = 1 + jnp.max(jnp.abs(start.auxiliary / guess.unit), initial=0.0)
     again = jnp.isfinite(now.change)
     ratio = jnp.where(again, change / jnp.where(now.change > 0, now.change, 1.0), 0.0)
     means = again & (change > 100 * _ROUNDING * size)
     rate = jnp.where(means, jnp.maximum(now.rate, ratio), now.rate)
     expected = jnp.clip(jnp.where(rate > 0, rate, known), 0.0, 0.99)
     missing = change * expected / (1 - expected)
-    fresh = now.fresh | now.renew
+    fresh = now.fresh
     amplified = fresh & again & (change > _SLOW * now.change) & (change <= _AMPLIFIED * size)
-    small = (missing <= limits.rtol * start.h * speed) | (change <= _ROUNDING * size) | amplified
+    small = (missing <= limits.rtol * start.force_scale * pushed) | (change <= _ROUNDING * size) | amplified
     met = small & (closure <= MET)
 
     finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(unknowns))
@@ -206,7 +226,7 @@ def _turn(
     count = now.count + 1
     return _Iterate(
         jnp.where(astray, first, unknowns),
-        inverse,
+        now.inverse,
         jnp.where(astray | slow, jnp.inf, change),
         jnp.where(slow, 0.0, rate),
         count,
@@ -235,22 +255,45 @@ def _linearised(
 ) -> _Linearised:
     increment, multipliers = _parts(system, unknowns)
 
-    def along(increment: Float[Array, " nv"]) -> tuple[Array, Any]:
-        left = residual(system, start, increment, multipliers)
-        return jnp.concatenate([left.dynamic, left.rows]), left.descriptor
+    def along(increment: Float[Array, " nv"]) -> Float[Array, " n"]:
+        return jnp.concatenate(residual(system, start, increment, multipliers))
 
-    columns, descriptor = jax.jacfwd(along, has_aux=True)(increment)
+    end = end_of(system, start, increment)
+    descriptor = system.descriptor(end.q, end.v, start.t1)
     rows = len(system.structure.rows)
     across = jnp.concatenate([descriptor.constraint_matrix().T, jnp.zeros((rows, rows))])
+    matrix = jnp.concatenate([jax.jacfwd(along)(increment), across], axis=1)
+    return _Linearised(matrix, _units(descriptor))
+
+
+def _units(descriptor: AbstractKKTMatrices) -> Float[Array, " n"]:
+    """Of increments and scaled multipliers: in these M and S have unit diagonals."""
     masses = jnp.diagonal(descriptor.mass_matrix())
-    units = 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
-    return _Linearised(jnp.concatenate([columns, across], axis=1), units)
+    return 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
 
 
 def _inverse(
     system: AbstractSystem, start: Beginning, unknowns: Float[Array, " n"]
 ) -> Float[Array, "n n"]:
-    return _regular_inverse(system, _linearised(system, start, unknowns))
+    """Of a matrix that leaves out what is small or changes slowly: of the dynamic equations it has
+    mass, and stiffness and damping of the forces alone; of the rows C."""
+    increment, _ = _parts(system, unknowns)
+    end, scheme = end_of(system, start, increment), start.scheme
+    turned = scheme.gamma / (scheme.beta * start.h)
+
+    def force(increment: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        q, v = system.retract(end.q, increment), end.v + turned * increment
+        return system.force(q, v, start.t1)
+
+    pattern = colouring(system.force_couplings(), system.structure.nv)
+    slopes = coloured_jacobian(force, jnp.zeros_like(increment), pattern)
+    descriptor = system.descriptor(end.q, end.v, start.t1)
+    mass, rows = descriptor.mass_matrix(), descriptor.constraint_matrix()
+    inertia = (1 - scheme.alpha_m) / (1 - scheme.alpha_f) * mass
+    upper = jnp.concatenate([inertia - start.force_scale * slopes, rows.T], axis=1)
+    lower = jnp.concatenate([rows, jnp.zeros((len(rows), len(rows)))], axis=1)
+    matrix = jnp.concatenate([upper, lower])
+    return _regular_inverse(system, _Linearised(matrix, _units(descriptor)))
 
 
 def _regular_inverse(system: AbstractSystem, found: _Linearised) -> Float[Array, "n n"]:
@@ -268,8 +311,7 @@ def _solve_step_jvp(primals: Any, tangents: Any) -> Any:
     still = stop_gradient((solved.increment, solved.multipliers))
 
     def left(system: AbstractSystem, start: Beginning) -> Float[Array, " n"]:
-        found = residual(system, start, *still)
-        return jnp.concatenate([found.dynamic, found.rows])
+        return jnp.concatenate(residual(system, start, *still))
 
     found = _linearised(system, start, jnp.concatenate([solved.increment, solved.multipliers]))
     inverse = stop_gradient(_regular_inverse(system, found))

@@ -18,11 +18,12 @@ when h goes to zero, M and C (Bottasso, Bauchau & Cardona 2007, SIAM J. Sci. Com
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._linalg import AbstractKKTMatrices
+from .._kinematics import position_residual
 from .._system import AbstractSystem
 
 
@@ -91,12 +92,10 @@ def end_of(system: AbstractSystem, start: Beginning, increment: Float[Array, " n
 
 
 class Residual(NamedTuple):
-    """What is left of the scaled equations, of the dynamic ones (nv,) and of the rows (rows,), and
-    M and C there."""
+    """What is left of the scaled equations: of the dynamic ones (nv,) and of the rows (rows,)."""
 
     dynamic: Float[Array, " nv"]
     rows: Float[Array, " rows"]
-    descriptor: AbstractKKTMatrices
 
 
 def residual(
@@ -106,13 +105,20 @@ def residual(
     multipliers: Float[Array, " rows"],
 ) -> Residual:
     """`multipliers`: scaled, beta h^2 lambda."""
-    end = end_of(system, start, increment)
-    found = system.evaluation(end.q, end.v, start.t1)
-    matrices = found.equations.descriptor
-    inertia = matrices.mass(end.acceleration) - found.equations.force
-    dynamic = start.force_scale * inertia + matrices.apply_CT(multipliers)
-    if system.structure.geometric.all():
-        return Residual(dynamic, found.gap, matrices)
-    rate = start.scheme.beta * start.h / start.scheme.gamma * found.rate
-    rows = jnp.where(system.structure.geometric, found.gap, rate)
-    return Residual(dynamic, rows, matrices)
+    end, t = end_of(system, start, increment), start.t1
+    geometric = system.structure.geometric
+
+    def closure(step: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        return position_residual(system, system.retract(end.q, step), t)
+
+    # C^T lambda is the gradient of lambda^T Phi: blocks of C, which are more, are not needed.
+    rows, pull = jax.vjp(closure, jnp.zeros_like(increment))
+    reaction = pull(multipliers)[0]
+    if not geometric.all():
+        rate, pull = jax.vjp(lambda v: system.velocity_residual(end.q, v, t), end.v)
+        reaction = reaction + pull(jnp.where(geometric, 0.0, multipliers))[0]
+        turned = start.scheme.beta * start.h / start.scheme.gamma
+        rows = jnp.where(geometric, rows, turned * rate)
+    mass = system.descriptor(end.q, end.v, t).mass(end.acceleration)
+    inertia = mass - system.force(end.q, end.v, t)
+    return Residual(start.force_scale * inertia + reaction, rows)
