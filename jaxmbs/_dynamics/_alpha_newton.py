@@ -45,8 +45,9 @@ _OTHER_LENGTH = 0.2
 # ... and where steps have taken so many iterations more than with a fresh one: about what it costs.
 _WORTH = 20
 
-# The rate that is taken for known after one iteration with a fresh matrix.
-_UNKNOWN_RATE = 0.9
+# The rate of convergence that is assumed after one iteration. (That of the step before is none: it
+# grew a thousandfold within three steps, as a mechanism turned away from where a matrix was made.)
+_UNKNOWN_RATE = 0.5
 
 # Rounding of coordinates, relative to them: smaller changes mean nothing.
 _ROUNDING = 1e-14
@@ -61,12 +62,11 @@ _REFINEMENTS = 5
 
 class Matrix(eqx.Module):
     """An inverse of Newton's matrix, and what is known of it: `length` (s) of the step for which it
-    was made, negative where a new one is wanted; the `rate` of convergence; `fewest` iterations of
-    a step, and how many `more` all steps since have taken."""
+    was made, negative where a new one is wanted; `fewest` iterations of a step, and how many `more`
+    all steps since have taken."""
 
     inverse: Float[Array, "n n"]
     length: Scalar
-    rate: Scalar
     fewest: IntScalar
     more: IntScalar
 
@@ -116,8 +116,7 @@ def no_matrix(system: AbstractSystem, dtype: Any) -> Matrix:
     """For the first step."""
     size = system.structure.nv + len(system.structure.rows)
     none = jnp.asarray(0)
-    rate = jnp.asarray(_UNKNOWN_RATE, dtype)
-    return Matrix(jnp.zeros((size, size), dtype), -jnp.ones((), dtype), rate, none, none)
+    return Matrix(jnp.zeros((size, size), dtype), -jnp.ones((), dtype), none, none)
 
 
 @eqx.filter_custom_jvp
@@ -147,8 +146,7 @@ def _solve_step(
         jnp.asarray(True),
         jnp.asarray(False),
     )
-    known = jnp.where(renew, _UNKNOWN_RATE, matrix.rate)
-    turn = functools.partial(_turn, system, start, guess, limits, known)
+    turn = functools.partial(_turn, system, start, guess, limits)
     # The matrix is carried by a loop of its own: to hand it on at each iteration would cost more
     # than the product with it.
     end = lax.while_loop(lambda now: now.going, turn, beginning)
@@ -163,8 +161,7 @@ def _kept(start: Beginning, matrix: Matrix, end: _Iterate) -> Matrix:
     more = jnp.where(end.fresh, 0, matrix.more + end.count - fewest)
     length = jnp.where(end.fresh, start.h, matrix.length)
     length = jnp.where((more > _WORTH) | ~end.met, -1.0, length)
-    rate = jnp.where(end.rate > 0, end.rate, matrix.rate)
-    return Matrix(end.inverse, length, rate, fewest, more)
+    return Matrix(end.inverse, length, fewest, more)
 
 
 def _turn(
@@ -172,7 +169,6 @@ def _turn(
     start: Beginning,
     guess: Guess,
     limits: Limits,
-    known: Scalar,
     now: _Iterate,
 ) -> _Iterate:
     """Iterations with one matrix, a new one if that is wanted."""
@@ -182,7 +178,7 @@ def _turn(
         (now.renew, now.inverse),
     )
     fresh = now.fresh | now.renew
-    iterate = functools.partial(_iterate, system, start, guess, limits, known, inverse)
+    iterate = functools.partial(_iterate, system, start, guess, limits, inverse)
     light = now._replace(inverse=jnp.zeros(()), renew=jnp.asarray(False), fresh=fresh)
     end = lax.while_loop(lambda x: x.going & ~x.renew, iterate, light)
     return end._replace(inverse=inverse)
@@ -193,7 +189,6 @@ def _iterate(
     start: Beginning,
     guess: Guess,
     limits: Limits,
-    known: Scalar,
     inverse: Float[Array, "n n"],
     now: _Iterate,
 ) -> _Iterate:
@@ -211,7 +206,7 @@ def _iterate(
     ratio = jnp.where(again, change / jnp.where(now.change > 0, now.change, 1.0), 0.0)
     means = again & (change > 100 * _ROUNDING * size)
     rate = jnp.where(means, jnp.maximum(now.rate, ratio), now.rate)
-    expected = jnp.clip(jnp.where(rate > 0, rate, known), 0.0, 0.99)
+    expected = jnp.where(rate > 0, jnp.minimum(rate, 0.99), _UNKNOWN_RATE)
     missing = change * expected / (1 - expected)
     fresh = now.fresh
     amplified = fresh & again & (change > _SLOW * now.change) & (change <= _AMPLIFIED * size)
