@@ -37,13 +37,13 @@ from ._projection import MET
 
 
 # A matrix is made anew where a step converges more slowly than this, ...
-_SLOW = 0.5
+_SLOW = 0.7
 
 # ... where the length of the step has changed by this part of it, ...
 _OTHER_LENGTH = 0.2
 
 # ... and where steps have taken so many iterations more than with a fresh one: about what it costs.
-_WORTH = 20
+_WORTH = 30
 
 # The rate of convergence that is assumed after one iteration. (That of the step before is none: it
 # grew a thousandfold within three steps, as a mechanism turned away from where a matrix was made.)
