@@ -147,7 +147,8 @@ class RollingDisk:
         self.first = Rotation.from_matrix(columns)
         self.spin = self.n * axis + self.W * self.sin * across
 
-    def system(self):
+    def parts(self):
+        """The disk and its contact."""
         disk = spatial.Body(
             "disk",
             mass=self.MASS,
@@ -158,7 +159,10 @@ class RollingDisk:
             angular_velocity=self.spin,
         )
         axis = self.first.as_matrix()[:, 2]
-        contact = spatial.RollingDisk("contact", ("disk",), axis=axis, radius=self.RADIUS)
+        return disk, spatial.RollingDisk("contact", ("disk",), axis=axis, radius=self.RADIUS)
+
+    def system(self):
+        disk, contact = self.parts()
         return jm.MultibodySystem([disk], [contact], gravity=-G * Z)
 
     def tilted(self, times):

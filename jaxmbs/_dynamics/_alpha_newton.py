@@ -54,7 +54,7 @@ _ROUNDING = 1e-14
 
 # A change that is as small as this, relative to coordinates, and does not shrink with a fresh
 # matrix is rounding that the constraints or stiff forces amplify.
-_AMPLIFIED = 1e-12
+_AMPLIFIED = 1e-10
 
 # Proximal steps of the solve for a derivative.
 _REFINEMENTS = 5
@@ -63,12 +63,13 @@ _REFINEMENTS = 5
 class Matrix(eqx.Module):
     """An inverse of Newton's matrix, and what is known of it: `length` (s) of the step for which it
     was made, negative where a new one is wanted; `fewest` iterations of a step, and how many `more`
-    all steps since have taken."""
+    all steps since have taken. `exact`: does a matrix of all terms have to be made?"""
 
     inverse: Float[Array, "n n"]
     length: Scalar
     fewest: IntScalar
     more: IntScalar
+    exact: BoolScalar
 
 
 class Guess(eqx.Module):
@@ -99,7 +100,7 @@ class Solved(NamedTuple):
 
 class _Iterate(NamedTuple):
     """`change`: of the last iteration; `rate`: the largest of this step; `count` of iterations;
-    `renew`: is a new matrix wanted? `fresh`: was one made in this step?"""
+    `renew`: is a new matrix wanted, and an `exact` one? `fresh`: was one made in this step?"""
 
     unknowns: Float[Array, " n"]
     inverse: Array
@@ -107,6 +108,7 @@ class _Iterate(NamedTuple):
     rate: Scalar
     count: IntScalar
     renew: BoolScalar
+    exact: BoolScalar
     fresh: BoolScalar
     going: BoolScalar
     met: BoolScalar
@@ -116,7 +118,7 @@ def no_matrix(system: AbstractSystem, dtype: Any) -> Matrix:
     """For the first step."""
     size = system.structure.nv + len(system.structure.rows)
     none = jnp.asarray(0)
-    return Matrix(jnp.zeros((size, size), dtype), -jnp.ones((), dtype), none, none)
+    return Matrix(jnp.zeros((size, size), dtype), -jnp.ones((), dtype), none, none, jnp.asarray(False))
 
 
 @eqx.filter_custom_jvp
@@ -142,6 +144,7 @@ def _solve_step(
         jnp.zeros((), dtype),
         jnp.asarray(0),
         renew,
+        matrix.exact,
         jnp.asarray(False),
         jnp.asarray(True),
         jnp.asarray(False),
@@ -161,7 +164,7 @@ def _kept(start: Beginning, matrix: Matrix, end: _Iterate) -> Matrix:
     more = jnp.where(end.fresh, 0, matrix.more + end.count - fewest)
     length = jnp.where(end.fresh, start.h, matrix.length)
     length = jnp.where((more > _WORTH) | ~end.met, -1.0, length)
-    return Matrix(end.inverse, length, fewest, more)
+    return Matrix(end.inverse, length, fewest, more, end.exact)
 
 
 def _turn(
@@ -172,11 +175,14 @@ def _turn(
     now: _Iterate,
 ) -> _Iterate:
     """Iterations with one matrix, a new one if that is wanted."""
-    _, inverse = lax.while_loop(
-        lambda carry: carry[0],
-        lambda carry: (jnp.asarray(False), _inverse(system, start, now.unknowns)),
-        (now.renew, now.inverse),
-    )
+    inverse = now.inverse
+    for make, wanted in ((_inverse, ~now.exact), (_exact_inverse, now.exact)):
+        # A loop of one turn at most: in a batch a condition would make the matrix at each step.
+        _, inverse = lax.while_loop(
+            lambda carry: carry[0],
+            lambda _, make=make: (jnp.asarray(False), make(system, start, now.unknowns)),
+            (now.renew & wanted, inverse),
+        )
     fresh = now.fresh | now.renew
     iterate = functools.partial(_iterate, system, start, guess, limits, inverse)
     light = now._replace(inverse=jnp.zeros(()), renew=jnp.asarray(False), fresh=fresh)
@@ -226,6 +232,7 @@ def _iterate(
         jnp.where(slow, 0.0, rate),
         count,
         ~met & slow,
+        now.exact | (~met & slow & fresh),
         fresh,
         ~met & (finite | astray) & (count < limits.iterations),
         met & finite,
@@ -257,7 +264,11 @@ def _linearised(
     descriptor = system.descriptor(end.q, end.v, start.t1)
     rows = len(system.structure.rows)
     across = jnp.concatenate([descriptor.constraint_matrix().T, jnp.zeros((rows, rows))])
-    matrix = jnp.concatenate([jax.jacfwd(along)(increment), across], axis=1)
+    columns = lax.map(
+        lambda seed: jax.jvp(along, (increment,), (seed,))[1],
+        jnp.eye(len(increment), dtype=increment.dtype),
+    )
+    matrix = jnp.concatenate([columns.T, across], axis=1)
     return _Linearised(matrix, _units(descriptor))
 
 
@@ -289,6 +300,14 @@ def _inverse(
     lower = jnp.concatenate([rows, jnp.zeros((len(rows), len(rows)))], axis=1)
     matrix = jnp.concatenate([upper, lower])
     return _regular_inverse(system, _Linearised(matrix, _units(descriptor)))
+
+
+def _exact_inverse(
+    system: AbstractSystem, start: Beginning, unknowns: Float[Array, " n"]
+) -> Float[Array, "n n"]:
+    """Of the matrix of all terms, some times as dear: reactions turn with the bodies, which counts
+    where stiff forces make them large on the way to the solution."""
+    return _regular_inverse(system, _linearised(system, start, unknowns))
 
 
 def _regular_inverse(system: AbstractSystem, found: _Linearised) -> Float[Array, "n n"]:
