@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle_generalized_alpha as oracle
 import pytest
+from derivative_checks import difference, NODES
 from exact_motions import directions, G, Pendulum, RollingDisk, Skate
 from scipy.integrate import solve_ivp
 
@@ -16,6 +17,7 @@ import jaxmbs as jm
 from jaxmbs import forces, motions, planar, spatial
 from jaxmbs._dynamics._alpha_newton import no_matrix
 from jaxmbs._dynamics._arguments import Arguments, Packed
+from jaxmbs._dynamics._force_slopes import coloured_jacobian, colouring
 from jaxmbs._dynamics._generalized_alpha import AlphaState
 
 
@@ -111,15 +113,19 @@ def generalized_reactions(found, k):
 
 
 class Spring(eqx.Module):
-    """Of a unit mass; counts how often it is traced."""
+    """Of a unit mass, with a force that jumps by twice `friction` with the sign of q, and is no
+    number from the time `until`; counts how often it is traced."""
 
     square: jax.Array
+    friction: jax.Array
+    until: jax.Array
     count: list = eqx.field(static=True)
 
     def __call__(self, q, v, t):
-        del v, t
+        del v
         self.count.append(1)
-        return -self.square * q
+        pull = -self.square * q - self.friction * jnp.sign(q)
+        return jnp.where(t < self.until, pull, jnp.nan)
 
 
 def one_kilogram(q):
@@ -130,10 +136,9 @@ def one_kilogram(q):
 COUNT: list = []
 
 
-def oscillator(square):
-    return jm.GeneralizedSystem(
-        ["x"], mass_matrix=one_kilogram, force=Spring(jnp.asarray(square), COUNT), constraints={}
-    )
+def oscillator(square, friction=0.0, until=1e9):
+    spring = Spring(*map(jnp.asarray, (square, friction, until)), COUNT)
+    return jm.GeneralizedSystem(["x"], mass_matrix=one_kilogram, force=spring, constraints={})
 
 
 @eqx.filter_jit
@@ -235,13 +240,13 @@ class TestSecondImplementation:
         """The scheme in NumPy: what is carried, by states that are not projected, and shown."""
         rod = oracle.PinnedRod(ROD.MASS, ROD.inertia, ROD.length, G)
         q, v = ROD.state(0.0)
-        h, n = 0.05, 20
+        h, n = 0.02, 50
         expected = oracle.motion(rod, q, v, h, n, 0.6)
         solver = jm.GeneralizedAlpha(0.6, h, rtol=1e-13)
         found = run(system, h, [0.0, 0.5, n * h], solver)
-        for k, step in ((1, 10), (2, n)):
+        for k, step in ((1, 25), (2, n)):
             place, speed = expected[step - 1]
-            assert np.max(np.abs(rod.matrix(place) @ speed)) > 1e-4
+            assert np.max(np.abs(rod.matrix(place) @ speed)) > 1e-5
             np.testing.assert_allclose(found.q[k, :3], place, rtol=0, atol=1e-10)
             shown = rod.on_constraints(place, speed)
             np.testing.assert_allclose(found.v[k, :3], shown, rtol=0, atol=1e-10)
@@ -302,8 +307,8 @@ def test_driver(system):
         np.testing.assert_allclose(found.q[k, 18:20], [slider, 0.0], rtol=0, atol=1e-9)
 
 
-def swung(square, solver, **options):
-    system = oscillator(square)
+def swung(square, solver, friction=0.0, until=1e9, **options):
+    system = oscillator(square, friction, until)
     options = {"times": np.linspace(0.0, 2.0, 5), "monitor": False, **options}
     return jm.simulate(system, jnp.ones(1), jnp.zeros(1), 2.0, solver=solver, **options)
 
@@ -334,3 +339,127 @@ class TestPrograms:
             first_step=1e-2,
         )
         np.testing.assert_array_equal(own.q, theirs.q)
+
+
+class TestFailures:
+    """The run ends where the last step did that was solved, and says so."""
+
+    @pytest.mark.parametrize(
+        ("numbers", "words", "end"),
+        [
+            ({"until": 1.005}, "not finite a little later", 1.0),
+            # So strong that no acceleration fits to the sign of the end.
+            ({"friction": 1e5}, "did not converge", 0.0),
+        ],
+    )
+    def test_step_not_solved(self, numbers, words, end):
+        with pytest.raises(jm.SimulationError, match=words) as caught:
+            swung(4.0, jm.GeneralizedAlpha(step=1e-2), **numbers)
+        found = caught.value.trajectory
+        assert found.result == jm.RESULTS.step_not_solved
+        assert "Take smaller steps" in found.message
+        assert np.all(np.isfinite(found.q))
+        assert f"ended at {float(found.times[-1]):.9g} s" in found.message
+        np.testing.assert_allclose(found.times[-1], end, rtol=0, atol=1e-12)
+
+
+class TestDerivatives:
+    """Through the run, of a rod on two pins in one place against a spring and a damper: redundant
+    rows, a step of Newton's method that is not unrolled."""
+
+    H, N = 0.02, 10
+
+    def end(self, numbers, adjoint=None):
+        """q, v and the reaction at the end, by gravity, inertia, stiffness, damping and speed."""
+        gravity, inertia, stiffness, damping, speed = numbers
+        rod = dataclasses.replace(
+            ROD.body(),
+            inertia=inertia,
+            velocity=speed * jnp.asarray([ROD.length, 0.0]),
+            angular_velocity=speed,
+        )
+        pins = [planar.Revolute(name, ("ground", "rod"), (0.0, 0.0)) for name in ("pin", "twin")]
+        spring = forces.SpringDamper(
+            "spring",
+            ("ground", "rod"),
+            points=[(1.0, 0.0), (0.0, -1.0)],
+            stiffness=stiffness,
+            damping=damping,
+        )
+        system = jm.MultibodySystem(
+            [rod], pins, forces=[spring], gravity=jnp.stack([jnp.zeros(()), -gravity])
+        )
+        found = jm.simulate(
+            system,
+            system.reference_q,
+            system.initial_v,
+            self.H * self.N,
+            solver=jm.GeneralizedAlpha(step=self.H, rtol=1e-12),
+            monitor=False,
+            adjoint=adjoint,
+            max_steps=16,
+        )
+        force = system.constraint_matrix(found.q[-1], found.v[-1], 0.0).T @ found.multipliers[-1]
+        return jnp.concatenate([found.q[-1], found.v[-1], force])
+
+    def test_against_differences(self):
+        numbers = jnp.asarray([9.81, 0.1, 40.0, 2.0, 3.0])
+        direction = jnp.asarray([1.0, 0.02, 10.0, -1.0, 0.5])
+        weight = jnp.asarray(np.random.default_rng(1).normal(size=9))
+        value = jax.jit(self.end)
+        ends = [value(numbers + k * 1e-3 * direction) for k in NODES]
+        expected = difference([np.asarray(x) for x in ends], 1e-3)
+
+        def forward(x):
+            return self.end(x, diffrax.ForwardMode())
+
+        _, pushed = jax.jit(lambda x: jax.jvp(forward, (x,), (direction,)))(numbers)
+        np.testing.assert_allclose(pushed, expected, rtol=0, atol=1e-8 * np.max(np.abs(expected)))
+        pulled = jax.jit(jax.grad(lambda x: weight @ self.end(x)))(numbers)
+        np.testing.assert_allclose(pulled @ direction, weight @ pushed, rtol=1e-9)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"solver": jm.GeneralizedAlpha()}, r"GeneralizedAlpha\(step=1e-3\)"),
+            ({"controller": diffrax.PIDController(1e-6, 1e-8)}, "knows no error of its steps"),
+            ({"stabilisation": jm.Baumgarte()}, "meets the constraints itself"),
+            ({"adjoint": diffrax.BacksolveAdjoint()}, "BacksolveAdjoint"),
+            ({"solver": jm.GeneralizedAlpha(1.0, 1e-3)}, "less than 1 for a system with constr"),
+        ],
+    )
+    def test_what_does_not_go_with_it(self, system, options, words):
+        with pytest.raises(ValueError, match=words):
+            run(system, 1e-3, [0.0, 1.0], **({"solver": jm.GeneralizedAlpha(step=1e-3)} | options))
+
+    def test_what_it_cannot_follow(self):
+        body = planar.Body("block", mass=1.0, inertia=0.1, position=(0.0, 0.0))
+        slide = planar.Translational("slide", ("ground", "block"), (0.0, 0.0), (1.0, 0.0))
+        friction = forces.CoulombFriction("rubs", "slide", coefficient=0.1, velocity=1e-3)
+        system = jm.MultibodySystem([body], [slide], forces=[friction], gravity=(0.0, -G))
+        with pytest.raises(ValueError, match="Coulomb friction in joints, got friction in slide"):
+            run(system, 1e-3, [0.0, 1.0])
+
+
+class TestForceSlopes:
+    def test_fewer_colours_than_columns(self, system):
+        """Only the halves of the elastic rod act on each other."""
+        found = colouring(system.force_couplings(), system.structure.nv)
+        assert len(found.seeds) == 6
+        assert np.count_nonzero(found.entries) == 4 * 36 // 4 + 5 * 9
+
+    def test_the_derivative_of_the_forces(self, system, rng):
+        v = jnp.asarray(rng.normal(size=system.structure.nv))
+        q = system.retract(system.reference_q, 0.1 * v)
+
+        def force(step):
+            return system.force(system.retract(q, step), v + 3 * step, 0.0)
+
+        zero = jnp.zeros(system.structure.nv)
+        pattern = colouring(system.force_couplings(), system.structure.nv)
+        found = coloured_jacobian(force, zero, pattern)
+        expected = jax.jacfwd(force)(zero)
+        assert np.count_nonzero(expected) > 10
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-6)

@@ -118,7 +118,9 @@ def no_matrix(system: AbstractSystem, dtype: Any) -> Matrix:
     """For the first step."""
     size = system.structure.nv + len(system.structure.rows)
     none = jnp.asarray(0)
-    return Matrix(jnp.zeros((size, size), dtype), -jnp.ones((), dtype), none, none, jnp.asarray(False))
+    return Matrix(
+        jnp.zeros((size, size), dtype), -jnp.ones((), dtype), none, none, jnp.asarray(False)
+    )
 
 
 @eqx.filter_custom_jvp
@@ -216,7 +218,11 @@ def _iterate(
     missing = change * expected / (1 - expected)
     fresh = now.fresh
     amplified = fresh & again & (change > _SLOW * now.change) & (change <= _AMPLIFIED * size)
-    small = (missing <= limits.rtol * start.force_scale * pushed) | (change <= _ROUNDING * size) | amplified
+    small = (
+        (missing <= limits.rtol * start.force_scale * pushed)
+        | (change <= _ROUNDING * size)
+        | amplified
+    )
     met = small & (closure <= MET)
 
     finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(unknowns))

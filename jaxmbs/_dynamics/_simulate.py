@@ -42,7 +42,7 @@ from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor
 from ._projection import project_unchecked
 from ._runge_kutta import slope_at
-from ._saved_states import saved_state
+from ._saved_states import nearly_projected, saved_state, SavedState
 from ._saved_times import saved_times
 from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
@@ -363,7 +363,12 @@ def _assembled(
 
     whole = Packed(dataclasses.replace(args, formulation=integration.formulation))
     lanes = max(1, _LANES // max(1, len(system.structure.rows)))
-    saved = _in_batches(lambda given: saved_state(whole, *given), (times, ys), lanes)
+
+    def saved_at(given: tuple[Scalar, Float[Array, " state"]]) -> SavedState:
+        t, y = given
+        return saved_state(whole, t, nearly_projected(integration.solver, system, t, y))
+
+    saved = _in_batches(saved_at, (times, ys), lanes)
     _, watched = solution.solver_state
     result = _result(solution, saved.result, jnp.isfinite(ys).all())
     lost = ended_by_guard(solution.controller_state)
