@@ -1,5 +1,5 @@
-"""The generalized-alpha scheme of Arnold & Bruels (2007, eqs. 3-5), written down once more for a rod
-on a pin in the plane: NumPy, dense, a full Newton's method with differences for its matrix."""
+"""The generalized-alpha scheme of Arnold & Bruels (2007, eqs. 3-5), written down once more for a
+rod on a pin in the plane: NumPy, dense, a full Newton's method with differences for its matrix."""
 
 import numpy as np
 

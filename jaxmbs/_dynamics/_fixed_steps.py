@@ -50,7 +50,8 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
             t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
         )
         solved = jnp.all(jnp.isfinite(y1_candidate))
-        failure = dfx.RESULTS.where(solved, result, dfx.RESULTS.nonlinear_divergence)
+        failed: Any = dfx.RESULTS.nonlinear_divergence
+        failure = dfx.RESULTS.where(solved, result, failed)
         return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
 
 

@@ -132,7 +132,8 @@ def simulate(
     - `formulation`: what handles redundancy, default `MinimumNorm()`.
     - `solver`: any Diffrax solver, default `Dopri8`. (At an error of 1e-8 it is faster than
       `diffrax.Tsit5`, `benchmarks/work_precision.py`; a step within which states are saved, and
-      each step of a run with `StopWhen`, takes three evaluations more for its interpolation.)
+      each step of a run with `StopWhen`, takes three evaluations more for its interpolation.) For
+      stiff forces and elastic bodies `GeneralizedAlpha(step=1e-3)`.
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
       2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
