@@ -41,6 +41,7 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
     Positions are on the constraints by the method itself; its velocities meet C v + b = 0 to the
     order of h^2 only, and are carried on as they are. A state that is saved has them projected,
     and accelerations and reactions are those of the formulation there: with second order too.
+    (The force of a stiff damper has the error of the velocity times its coefficient.)
     States within a step lie on cubic Hermite polynomials through both ends. Give it to
     `simulate(..., solver=GeneralizedAlpha(step=1e-3))`; it knows no error, hence no adaptive step
     sizes: compare runs with steps h and h/2.
@@ -51,9 +52,8 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
       be less than 1 where there are constraints, whose multipliers are undamped otherwise.
     - `step`: length of the steps (s), at most; they divide the duration evenly. Without it give
       `controller` and `first_step` of `simulate`.
-    - `rtol`: of the velocities (of 1 m or rad, or a characteristic length, a second where they
-      are smaller) when Newton's method ends a step. Its part of the error is far below that of the
-      steps.
+    - `rtol`: of the accelerations (relative to the largest, or to 1 rad or a characteristic length
+      a second squared) when Newton's method ends a step.
     - `max_iterations`: of Newton's method in a step, after which the run fails.
 
     **Raises:** `TypeError` or `ValueError` for a setting of another type or out of its range.
@@ -77,7 +77,7 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
         spectral_radius: Setting[Numbers] = 0.8,
         step: Setting[Numbers | None] = None,
         *,
-        rtol: Setting[Numbers] = 1e-8,
+        rtol: Setting[Numbers] = 1e-6,
         max_iterations: Setting[int] = 30,
     ):
         self.spectral_radius = _settings.between(
@@ -87,7 +87,7 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
         if step is not None:
             self.step_length = _settings.between(step, "step", above=0, advice="it is in s")
         self.rtol = _settings.between(
-            rtol, "rtol", least=_settings.LEAST_TOLERANCE, below=1, advice="1e-8 is usual"
+            rtol, "rtol", least=_settings.LEAST_TOLERANCE, below=1, advice="1e-6 is usual"
         )
         self.max_iterations = _settings.whole_number(max_iterations, "max_iterations", least=2)
 
