@@ -25,6 +25,7 @@ from ._dynamics import (
     equilibrium as equilibrium,
     Floquet as Floquet,
     floquet as floquet,
+    GeneralizedAlpha as GeneralizedAlpha,
     inverse_dynamics as inverse_dynamics,
     Kinematics as Kinematics,
     kinematics as kinematics,

@@ -71,6 +71,11 @@ class RESULTS(Enumeration):
         "The integrator failed, most likely in the nonlinear solve of an implicit method. Take "
         "smaller steps, loosen its tolerances, or choose an explicit solver."
     )
+    step_not_solved = (
+        "The equations of a step were not solved: Newton's method did not converge, or a number "
+        "became NaN or inf. Take smaller steps (`step` of GeneralizedAlpha), or look for a force "
+        "that jumps."
+    )
     verdict_doubtful = (
         "The rank is decided by a hair: the configuration is near a singular one, or the model's "
         "numbers are not exact. Read verdicts from configurations nearby, or give more digits."

@@ -1,6 +1,7 @@
 """Motions that are known in closed form: sleigh, knife edge on an incline, rolling disk, pendulum,
 oscillator; and the chain of four-bars, by an integral of its own."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -147,7 +148,8 @@ class RollingDisk:
         self.first = Rotation.from_matrix(columns)
         self.spin = self.n * axis + self.W * self.sin * across
 
-    def system(self):
+    def parts(self):
+        """The disk and its contact."""
         disk = spatial.Body(
             "disk",
             mass=self.MASS,
@@ -158,7 +160,10 @@ class RollingDisk:
             angular_velocity=self.spin,
         )
         axis = self.first.as_matrix()[:, 2]
-        contact = spatial.RollingDisk("contact", ("disk",), axis=axis, radius=self.RADIUS)
+        return disk, spatial.RollingDisk("contact", ("disk",), axis=axis, radius=self.RADIUS)
+
+    def system(self):
+        disk, contact = self.parts()
         return jm.MultibodySystem([disk], [contact], gravity=-G * Z)
 
     def tilted(self, times):
@@ -218,6 +223,26 @@ class Pendulum:
         angle, rate = self.swing(time)
         along, across = directions(angle - np.pi / 2)
         return np.append(self.length * along, angle), rate * np.append(self.length * across, 1.0)
+
+
+def elastic_rod(rod: Pendulum, stiffness: float, damping: float = 0.0):
+    """The pendulum, of two halves that slide on each other and a spring from the pin to the tip:
+    bodies, joints and the spring."""
+    body = rod.body()
+    halves = [
+        dataclasses.replace(body, name=name, mass=body.mass / 2, inertia=body.inertia / 2)
+        for name in ("near", "far")
+    ]
+    pin = planar.Revolute("elastic pin", ("ground", "near"), (0.0, 0.0))
+    slide = planar.Translational("slide", ("near", "far"), (0.0, -rod.length), (0.0, 1.0))
+    spring = forces.SpringDamper(
+        "spring",
+        ("near", "far"),
+        points=[(0.0, 0.0), (0.0, -2 * rod.length)],
+        stiffness=stiffness,
+        damping=damping,
+    )
+    return halves, [pin, slide], spring
 
 
 class Oscillator:

@@ -166,6 +166,15 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "throw": NO_FLAG,
         },
     ),
+    "GeneralizedAlpha": (
+        jm.GeneralizedAlpha,
+        {
+            "spectral_radius": (*NO_NUMBER, None, -0.1, 1.1),
+            "step": (*NO_NUMBER, 0.0, -1e-3),
+            "rtol": (*NO_NUMBER, None, 0.0, -1e-6, 1e-17, 1.0),
+            "max_iterations": (*NO_COUNT, None, 0, 1),
+        },
+    ),
     "Baumgarte": (
         jm.Baumgarte,
         {name: (*NO_NUMBER, None, 0.0, -1.0, 1e13) for name in ("alpha", "beta")},

@@ -20,7 +20,8 @@ _NO_RESULTS = {
     *("AbstractSystem", "GeneralizedSystem", "MultibodySystem", "Model", "Driver", "Case"),
     *("PositionConstraint", "VelocityConstraint", "AbstractFormulation", "AugmentedLagrangian"),
     *("CoordinatePartitioning", "Elimination", "MinimumNorm", "NullSpace", "UdwadiaKalaba"),
-    *("Baumgarte", "Projection", "StopAtSingular", "StopWhen", "BatchedQR", "LapackQR"),
+    *("Baumgarte", "GeneralizedAlpha", "Projection", "StopAtSingular", "StopWhen"),
+    *("BatchedQR", "LapackQR"),
     *("PlatformQR", "QR", "SVD", "RankComparison", "Certification", "Misfit"),
     *("AbstractQuestion", "AbstractSecondLook", "RESULTS"),
 }

@@ -8,6 +8,7 @@ from ._events import (
 from ._failures import SimulationError as SimulationError
 from ._floquet import Floquet as Floquet, floquet as floquet
 from ._friction import solve_with_friction as solve_with_friction
+from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
 from ._initial import consistent_state as consistent_state, ConsistentState as ConsistentState
 from ._inverse import inverse_dynamics as inverse_dynamics
 from ._kinematics import (

@@ -80,7 +80,8 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     if opened:
         name, amount, unit = opened[0]
         return f"{name!r} is open by {amount:.3g} {unit} there."
-    if bool(trajectory.result != RESULTS.step_too_small):
+    ahead = (RESULTS.step_too_small, RESULTS.step_not_solved)
+    if not any(bool(trajectory.result == member) for member in ahead):
         return ""
     later = t + _AHEAD * (t - trajectory.times[0]) + _AHEAD_AT_LEAST
     unknown = undefined(system, q, later)

@@ -13,6 +13,7 @@ from .._custom_types import BoolScalar, Scalar
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._arguments import Packed, split
+from ._generalized_alpha import GeneralizedAlpha
 from ._interpolation import Inside, inside_stages, StepInterpolation
 from ._monitor import PackedCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
@@ -269,6 +270,18 @@ def _(
 ) -> AbstractProjectedSolver:
     del projecting
     return ProjectedRungeKutta(solver, monitor, inside)
+
+
+@projected_solver.register
+def _(
+    solver: GeneralizedAlpha,
+    monitor: SingularValueMonitor | None,
+    projecting: bool,
+    inside: Inside | None,
+) -> AbstractProjectedSolver:
+    # It meets Phi = 0 itself, and velocities that were projected would not be those of its order.
+    del projecting, inside
+    return ProjectedSolver(solver, monitor, False)
 
 
 def _onto_constraints(

@@ -164,6 +164,19 @@ class MultibodySystem(AbstractSystem):
         loads = generalized_loads(self.force_groups, *self._with_ground(q, v), t)
         return total + loads[: self.structure.nv]
 
+    def force_couplings(self) -> tuple[tuple[int, ...], ...]:
+        own = [group.indices["v"] for group in self._inertia_groups]
+        own += [
+            np.concatenate([group.indices[f"v{k}"] for k in range(len(group.markers))], axis=1)
+            for group in self.force_groups
+        ]
+        # The ground's columns stand behind the last one.
+        return tuple(
+            tuple(column for column in columns if column < self.structure.nv)
+            for places in own
+            for columns in places.tolist()
+        )
+
     @jitted
     def free_acceleration(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike

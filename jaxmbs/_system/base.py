@@ -62,6 +62,11 @@ class AbstractSystem(eqx.Module):
         """F(q, v, t): applied forces and velocity-dependent inertia terms."""
 
     @abc.abstractmethod
+    def force_couplings(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of columns: forces along one depend on the coordinates and velocities of the columns
+        with which it shares a set, and on no others."""
+
+    @abc.abstractmethod
     def free_acceleration(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
