@@ -218,7 +218,13 @@ for _d in (2, 3):
     PARTS[f"joint compliance {_d}"] = Part(
         _d,
         "compliance",
-        {"name": "soft", "type": "joint", **_gives, "misfit": _AT[_d], "tilt_misfit": _tilts},
+        {
+            "name": "soft",
+            "type": "joint",
+            **_gives,
+            "misfit": _AT[_d],
+            "tilt_misfit": copy.copy(_tilts),
+        },
         ("type", "joint"),
     )
 

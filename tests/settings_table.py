@@ -89,8 +89,10 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "criterion": _CRITERION,
             "subsets": ("A", 3, None, ["A"], [3], [["A", 3]], True),
             "combinations": (*(x for x in NO_NAMES if x != ["A", ""]), None),
+            "elastic": NO_FLAG,
         },
     ),
+    "Misfit": (with_defaults(jm.Misfit, system=SYSTEM), {"elastic": NO_FLAG}),
     "verdicts": (at_state(jm.verdicts), {"criterion": _CRITERION}),
     "certify": (at_state(jm.certify), {"criterion": _CRITERION}),
     "floquet": (
@@ -104,7 +106,7 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
     ),
     "reactions": (
         at_state(jm.reactions, v=V, t=0.0, multipliers=jnp.zeros(len(SYSTEM.structure.rows))),
-        {"criterion": _CRITERION},
+        {"criterion": _CRITERION, "elastic": NO_FLAG},
     ),
     "singularity": (
         at_state(jm.singularity, key=KEY),
@@ -288,7 +290,11 @@ DESIGN: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
     "design.Final": (design.Final, {"quantity": (*NO_OBJECT, None, design.Force)}),
     "design.MeanSquare": (design.MeanSquare, {"quantity": (*NO_OBJECT, None, design.Force)}),
-    "design.Driven": (design.Driven, {"times": (*NO_TIMES, None)}),
+    "design.AtState": (design.AtState, {"formulation": _FORMULATION}),
+    "design.Driven": (
+        with_defaults(design.Driven, times=[0.0, 1.0]),
+        {"times": (*NO_TIMES, None), "formulation": _FORMULATION},
+    ),
     "design.Motion": (
         with_defaults(design.Motion, end=1.0),
         {

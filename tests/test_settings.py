@@ -233,6 +233,7 @@ LEFT_OUT: Mapping[str, str] = {
     "PositionConstraint.rows": PART,
     "VelocityConstraint.rows": PART,
     "Reactions.axes": RESULT,
+    "Trajectory.elastic": RESULT,
     "Reactions.body": RESULT,
     "Verdict.all.axis": "an axis of an array, which JAX checks",
     "Verdict.any.axis": "an axis of an array, which JAX checks",

@@ -83,9 +83,11 @@ CLASSES = {"Misfit": lambda s, q, v, t: jm.Misfit(s, q, t)}
 METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "acceleration_offset": lambda s, q, v, t: s.acceleration_offset(q, v, t),
     "constraint_matrix": lambda s, q, v, t: s.constraint_matrix(q, v, t),
+    "deformation_matrix": lambda s, q, v, t: s.deformation_matrix(q, v, t),
     "descriptor": lambda s, q, v, t: s.descriptor(q, v, t),
     "difference": lambda s, q, v, t: s.difference(q, q),
     "driver_readings": lambda s, q, v, t: s.driver_readings(q, t),
+    "elasticity": lambda s, q, v, t: s.elasticity(q, v, t),
     "equations": lambda s, q, v, t: s.equations(q, v, t),
     "evaluation": lambda s, q, v, t: s.evaluation(q, v, t),
     "flow": lambda s, q, v, t: s.flow(q, v, t),

@@ -22,9 +22,10 @@ from .. import _settings
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
-from .._linalg import motion_solver, normalise_rows
+from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._solvability import QR
+from .._solvability._analyze import scaled, with_deformations
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard, said_of, succeeded
@@ -142,7 +143,7 @@ def null_space_data(response: Trajectory, after: Any = None) -> NullSpaceData:
     states, _ = lax.optimization_barrier((states, after))
 
     def one(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Scalar]:
-        null, scale = _null_space(response.system, *state)
+        null, scale = _null_space(response, *state)
         return null, scale, _change(response.system, *state, null, scale)
 
     return NullSpaceData(*lax.map(one, states))
@@ -170,7 +171,7 @@ def across(objectives: Sequence[Objective], response: Trajectory, after: Any) ->
     response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
     states, _ = lax.optimization_barrier((states, after))
-    null, scale = lax.map(lambda s: _null_space(response.system, *s), states)
+    null, scale = lax.map(lambda s: _null_space(response, *s), states)
     most = [
         jnp.max(_multiplier_sensitivity(f, response, null, scale).across, initial=0.0)
         for f in objectives
@@ -215,11 +216,16 @@ def _largest(lengths: Float[Array, "k n"]) -> Scalar:
 
 
 def _null_space(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    response: Trajectory, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "rows rows"], Float[Array, " rows"]]:
-    """N of the scaled C behind zeros, and what its rows were divided by."""
-    scaled, scale = normalise_rows(system.constraint_matrix(q, v, t) * _unit(system)[None])
-    return QR().decompose(scaled).null_space, scale
+    """N of the scaled C behind zeros, with the columns of what is elastic if multipliers are those
+    of it, and what its rows were divided by."""
+    system = response.system
+    matrix = system.constraint_matrix(q, v, t)
+    if response.elastic:
+        matrix = with_deformations(system, matrix, q, v, t)
+    rows, scale = scaled(system.structure, matrix, system.characteristic_length())
+    return QR().decompose(rows).null_space, scale
 
 
 def _unit(system: AbstractSystem) -> Float[Array, " nv"]:

@@ -14,7 +14,7 @@ from .. import _settings
 from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
-from .._formulations import AbstractFormulation, chosen_formulation, MinimumNorm
+from .._formulations import AbstractFormulation, chosen_formulation
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
@@ -52,10 +52,18 @@ class AbstractRun(eqx.Module):
 
 class AtState(AbstractRun):
     """One state: the assembled configuration, the velocities next to those given that the
-    constraints allow, and what acts there."""
+    constraints allow, and what acts there.
+
+    **Arguments:** `formulation`: default `MinimumNorm()`; with `ElasticResolution()` reactions are
+    those that the compliances of the model decide.
+    """
 
     moving: ClassVar[bool] = False
     one_mode: ClassVar[bool] = False
+    formulation: AbstractFormulation
+
+    def __init__(self, formulation: Setting[AbstractFormulation | None] = None):
+        self.formulation = chosen_formulation(formulation)
 
     def __call__(
         self,
@@ -69,7 +77,7 @@ class AtState(AbstractRun):
         del forward
         found = project_velocity(system, q, v, t)
         v = found.v
-        loads = solve_with_friction(system, MinimumNorm(), q, v, t)
+        loads = solve_with_friction(system, self.formulation, q, v, t)
         position, velocity = errors(system, q, v, t)
         result = RESULTS.where(found.met, loads.result, RESULTS.assembly_did_not_close)
         none = jnp.asarray(0)
@@ -88,6 +96,7 @@ class AtState(AbstractRun):
             Statistics(none, none, none),
             result,
             system,
+            elastic=self.formulation.elastic,
         )
 
 
@@ -95,14 +104,22 @@ class Driven(AbstractRun):
     """The motion that drivers determine, and the forces behind it: `inverse_dynamics`.
 
     **Arguments:** `times` (n,): s, increasing; at the first of them the mechanism is assembled.
+    `formulation`: as of `AtState`.
     """
 
     moving: ClassVar[bool] = True
     one_mode: ClassVar[bool] = False
     times: Float[Array, " n"]
+    formulation: AbstractFormulation
 
-    def __init__(self, times: Setting[NumberList]):
+    def __init__(
+        self,
+        times: Setting[NumberList],
+        *,
+        formulation: Setting[AbstractFormulation | None] = None,
+    ):
         self.times = _settings.increasing(times, "times", float, least=1)
+        self.formulation = chosen_formulation(formulation)
 
     def __call__(
         self,
@@ -114,7 +131,7 @@ class Driven(AbstractRun):
         forward: bool = False,
     ) -> Trajectory:
         del v, t, forward
-        return inverse_dynamics(system, q, self.times, throw=False)
+        return inverse_dynamics(system, q, self.times, formulation=self.formulation, throw=False)
 
 
 class Motion(AbstractRun):

@@ -84,14 +84,22 @@ class Elasticity(eqx.Module):
         directions that keep the rank of C."""
         held = SchurOperator(rigid).mv
 
-        def apply(x: tuple[Array, Array]) -> tuple[Array, Array]:
-            return self.strain(x[0]) + held(x[1]), held(x[0])
+        # As one vector: of several right-hand sides JAX transposes all or none.
+        def apply(both: Float[Array, " twice"]) -> Float[Array, " twice"]:
+            multipliers, beside = jnp.split(both, 2)
+            return jnp.concatenate([self.strain(multipliers) + held(beside), held(multipliers)])
+
+        def solve(
+            _: Any, both: Float[Array, " twice"]
+        ) -> tuple[Float[Array, " twice"], BoolScalar]:
+            found, settled = solver.solve(*jnp.split(both, 2))
+            return jnp.concatenate(found), settled
 
         solver = stop_gradient(_Solver.of(rigid, self))
-        (found, _), settled = lax.custom_linear_solve(
-            apply, (gap, right), lambda _, b: solver.solve(*b), symmetric=True, has_aux=True
+        both, settled = lax.custom_linear_solve(
+            apply, jnp.concatenate([gap, right]), solve, symmetric=True, has_aux=True
         )
-        return found, settled
+        return jnp.split(both, 2)[0], settled
 
 
 class _Loop(NamedTuple):
