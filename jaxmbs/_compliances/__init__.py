@@ -1,3 +1,4 @@
+from ._body_compliance import BodyCompliance as BodyCompliance
 from ._joint_compliance import JointCompliance as JointCompliance
 from ._rod import Rod as Rod
 from .base import (

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -73,6 +74,9 @@ class Rod(AbstractBodyCompliance):
                 "the two points coincide, so that the rod has no direction; give the points of "
                 "the joints at its ends."
             )
+
+    def check_points(self, points: Callable[[], list[np.ndarray]]) -> None:
+        """Uniform strain knows of all points."""
 
     def deformation(self, reference: Any) -> AxialDeformation:
         if reference.dimension != self.points.shape[1]:

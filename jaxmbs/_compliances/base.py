@@ -8,9 +8,11 @@ those that strain the parts least (`jaxmbs.ElasticResolution`).
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._geometry import Quantity
@@ -63,6 +65,14 @@ class AbstractBodyCompliance(AbstractCompliance):
         """What is evaluated; `reference`: the body's frame in the reference configuration.
 
         **Raises:** `ValueError` for a body of the other dimension.
+        """
+
+    @abc.abstractmethod
+    def check_points(self, points: Callable[[], list[np.ndarray]]) -> None:
+        """Look at where joints hold the body: `points` finds these (dim,), m, from its frame and
+        along its axes, those that are known.
+
+        **Raises:** `ValueError` where it does not know how it gives way.
         """
 
 

@@ -117,8 +117,10 @@ def _placed(
     if isinstance(part, AbstractBodyCompliance):
         body = _named(part.body, {body.name: body for body in bodies}, "moving body")
         site = body.sites()[body.name]
-        names = set(body.sites())
-        return part.body, part.deformation(site.reference), _on_body(names, groups)
+        deformation = part.deformation(site.reference)
+        slots = _on_body(set(body.sites()), groups)
+        part.check_points(lambda: _known_points(body, groups, slots))
+        return part.body, deformation, slots
     if isinstance(part, AbstractJointCompliance):
         joints = {
             name: (g, i)
@@ -155,6 +157,24 @@ def _on_body(
         for i, held in enumerate(group.bodies)
         if held[k] in names
     )
+
+
+def _known_points(
+    body: AbstractBody,
+    groups: Sequence[ConstraintGroup],
+    slots: Sequence[tuple[int, int, int]],
+) -> list[np.ndarray]:
+    """Where the markers in these slots are on their body in the reference configuration, as far as
+    that is not traced."""
+    found, q = [], body.coordinates()
+    for g, k, joint in slots:
+        marker: Any = _taken(groups[g].markers[k], np.array([joint]))
+        one = jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, marker)
+        frame, own = one.frame(q), one.body_frame(q)
+        point = _checks.concrete(own.rotation.T @ (frame.origin - own.origin))
+        if point is not None:
+            found.append(point)
+    return found
 
 
 class _Columns(NamedTuple):

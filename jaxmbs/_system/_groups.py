@@ -15,7 +15,15 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, PyTree
 
 from .._bodies import AbstractBodyInertia, AbstractInertia, AbstractMarker
-from .._constraints import AbstractJoint, AbstractPrimitive, Driven, Frames, RowKind, Twists
+from .._constraints import (
+    AbstractJoint,
+    AbstractMotion,
+    AbstractPrimitive,
+    Driven,
+    Frames,
+    RowKind,
+    Twists,
+)
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
@@ -146,6 +154,18 @@ def position(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, 
 def reading(primitives: tuple[Driven], frames: Frames, t: Scalar) -> Float[Array, "3"]:
     """Of a driver, the one primitive of its group."""
     return primitives[0].reading(frames, t)
+
+
+def knots_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " knots"]:
+    """Times (s), in order, at which prescribed motions are not smooth."""
+    leaves = jax.tree.leaves(groups, is_leaf=_is_motion)
+    motions = [leaf for leaf in leaves if _is_motion(leaf)]
+    knots = [map_parts(lambda m: m.knots(), motion).ravel() for motion in motions]
+    return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *knots]))
+
+
+def _is_motion(part: object) -> bool:
+    return isinstance(part, AbstractMotion)
 
 
 def velocity(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
 from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, AbstractMotion, Driver, Frames
+from .._constraints import AbstractJoint, Driver, Frames
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY
 from .._forces import AbstractForce
@@ -319,11 +319,11 @@ class MultibodySystem(AbstractSystem):
     def elasticity(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Elasticity | None:
-        t = jnp.asarray(t, q.dtype)
         if self.deformations is None:
             return None
-        extended, scales = self._with_ground(q, v), self._scales()
-        return self._elasticity(blocks_of(self.constraint_groups, *extended, t, scales), q, v, t)
+        t = jnp.asarray(t, q.dtype)
+        own = blocks_of(self.constraint_groups, *self._with_ground(q, v), t, self._scales())
+        return self._elasticity(own, q, v, t)
 
     def _elasticity(
         self,
@@ -333,8 +333,7 @@ class MultibodySystem(AbstractSystem):
         t: Scalar,
     ) -> Elasticity | None:
         """From the blocks of C of each group."""
-        giving = self.deformations
-        if giving is None:
+        if (giving := self.deformations) is None:
             return None
         groups, extended = self.constraint_groups, self._with_ground(q, v)
         padded = padded_blocks(groups, self.pattern, blocks, q.dtype, giving.pattern)
@@ -345,10 +344,9 @@ class MultibodySystem(AbstractSystem):
     def deformation_matrix(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows deformations"]:
-        giving, rows = self.deformations, len(self.structure.rows)
-        if giving is None:
+        rows, t = len(self.structure.rows), jnp.asarray(t, q.dtype)
+        if (giving := self.deformations) is None:
             return jnp.zeros((rows, 0), q.dtype)
-        t = jnp.asarray(t, q.dtype)
         columns = giving.columns(self.constraint_groups, *self._with_ground(q, v), t)
         return giving.matrix(columns, rows)
 
@@ -515,10 +513,7 @@ class MultibodySystem(AbstractSystem):
         return self._beside_states(parts, q)
 
     def knots(self) -> Float[Array, " knots"]:
-        leaves = jax.tree.leaves(self.constraint_groups, is_leaf=_is_motion)
-        motions = [leaf for leaf in leaves if _is_motion(leaf)]
-        knots = [map_parts(lambda m: m.knots(), motion).ravel() for motion in motions]
-        return jnp.sort(jnp.concatenate([jnp.zeros((0,)), *knots]))
+        return _groups.knots_of(self.constraint_groups)
 
     def characteristic_length(self) -> Scalar:
         """The one that was given, or the root mean square distance from a joint's point to the
@@ -586,10 +581,6 @@ class MultibodySystem(AbstractSystem):
         pose = jnp.asarray(self.indices["ground_q"], q.dtype)
         rest = jnp.zeros(self.indices["ground_v"].shape, v.dtype)
         return jnp.concatenate([q, pose]), jnp.concatenate([v, rest])
-
-
-def _is_motion(part: object) -> bool:
-    return isinstance(part, AbstractMotion)
 
 
 def _released_rows(
