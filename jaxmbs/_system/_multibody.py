@@ -358,9 +358,8 @@ class MultibodySystem(AbstractSystem):
         t: RealScalarLike,
         multipliers: Float[Array, " rows"],
     ) -> Float[Array, " nv"]:
-        t = jnp.asarray(t, q.dtype)
-        extended = self._with_ground(q, v)
-        total = generalized_friction(self.friction_groups, *extended, t, multipliers)
+        own, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
+        total = generalized_friction(self.friction_groups, *own, t, multipliers)
         return total[: self.structure.nv]
 
     @property
@@ -393,8 +392,7 @@ class MultibodySystem(AbstractSystem):
 
         Constant forces, motors and drivers store nothing: their work changes the sum.
         """
-        coordinates, _ = self._with_ground(q, v)
-        potential = stored_energy(self.force_groups, coordinates)
+        potential = stored_energy(self.force_groups, self._with_ground(q, v)[0])
         for group in self._inertia_groups:
             potential = potential + jnp.sum(
                 map_parts(
