@@ -13,7 +13,7 @@ import optimistix
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
-from jaxmbs import design
+from jaxmbs import design, elastic
 
 
 # ---------------------------------------------------------------------------------------------
@@ -391,6 +391,10 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         with_defaults(jaxmbs.plot.draw_force, wrench=WRENCH, **_CURVE),
         {"place": (*NO_COUNT, None), "component": (*NO_COUNT, 2)},
     ),
+    "plot.draw_flexibility": (
+        with_defaults(jaxmbs.plot.draw_flexibility, found=blank(elastic.Flexibility)),
+        {"parts": NO_NAMES},
+    ),
     "plot.draw_spread": (
         with_defaults(jaxmbs.plot.draw_spread, found=blank(jm.Sweep)),
         {"bins": _COUNT, "joints": NO_NAMES},
@@ -415,13 +419,32 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
     "mechanisms.get": (jm.mechanisms.get, {"name": (*NO_TEXT, None)}),
     "mechanisms.parallelogram": (jm.mechanisms.parallelogram, {"theta": (*NO_NUMBER, None)}),
+    "mechanisms.elastic_parallelogram": (
+        jm.mechanisms.elastic_parallelogram,
+        {"theta": (*NO_NUMBER, None), "stiffness": (*NO_NUMBER, None, 0.0, -1.0)},
+    ),
     "mechanisms.mobile_robot": (
         jm.mechanisms.mobile_robot,
         {"rack": (*NO_OBJECT, jm.motions.Linear)},
     ),
 }
 
-TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | EDGES
+_LINKS = jm.mechanisms.elastic_parallelogram()
+_SUBSETS = ("AB", 3, True, [], ["AB"], [3], [["AB", 3]])
+
+ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
+    "elastic.flexibility": (
+        with_defaults(elastic.flexibility, system=_LINKS),
+        {
+            "reactions": (*(x for x in NO_NAMES if x != ["A", ""]), [], ["A", ""]),
+            "candidates": (*NO_NAMES, ["A"]),
+            "subsets": _SUBSETS,
+            "tolerance": (*NO_NUMBER, None, 0.0, 1.0, -0.1),
+        },
+    ),
+}
+
+TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | ELASTIC | EDGES
 
 # What a message may name in the place of a setting: one of its entries.
 ENTRIES = (MASS, "name of Cases")

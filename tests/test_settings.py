@@ -21,7 +21,7 @@ from settings_table import FORCE, MASS, MODEL, outcome, Q, STUDY, SYSTEM, TABLE,
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
-from jaxmbs import design
+from jaxmbs import design, elastic
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._saved_times import saved_times
 
@@ -245,6 +245,7 @@ STATES = ("q", "v", "t")
 NAMESPACES = {
     "": jm,
     "design.": design,
+    "elastic.": elastic,
     "io.": jaxmbs.io,
     "plot.": jaxmbs.plot,
     "mechanisms.": jm.mechanisms,
