@@ -86,6 +86,7 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
     "analyze": (
         at_state(jm.analyze),
         {
+            "elastic": NO_FLAG,
             "criterion": _CRITERION,
             "subsets": ("A", 3, None, ["A"], [3], [["A", 3]], True),
             "combinations": (*(x for x in NO_NAMES if x != ["A", ""]), None),
@@ -104,7 +105,7 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
     ),
     "reactions": (
         at_state(jm.reactions, v=V, t=0.0, multipliers=jnp.zeros(len(SYSTEM.structure.rows))),
-        {"criterion": _CRITERION},
+        {"criterion": _CRITERION, "elastic": NO_FLAG},
     ),
     "singularity": (
         at_state(jm.singularity, key=KEY),

@@ -5,7 +5,7 @@ import json
 
 import equinox as eqx
 import jax.numpy as jnp
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from refusing import assert_says, refusal
@@ -340,7 +340,6 @@ class TestCommandLine:
 
 class TestPicture:
     def test_bars_are_the_forces(self, study):
-        matplotlib.use("Agg")
         figure = draw_flexibility(study, ["AB", "GH"])
         (axes,) = figure.axes
         # One container of bars for each part, one bar for each subset that decides.
@@ -349,7 +348,7 @@ class TestPicture:
         assert heights[0] == pytest.approx([own.carried[0] for own in decided])
         assert heights[1] == pytest.approx([own.carried[3] for own in decided])
         assert axes.get_ylabel() == "generalized force of the part (N)"
-        matplotlib.pyplot.close(figure)
+        plt.close(figure)
 
     def test_refusals(self, study):
         with pytest.raises(ValueError, match=r"^parts: there is no 'XY'; there are AB, CD"):

@@ -13,6 +13,9 @@ from .._system import Structure
 # So many forces of parts stand in a line of the table.
 _COLUMNS = 8
 
+# What is smaller than this, against the largest force, is printed as zero.
+_ROUNDING = 1e-8
+
 
 class SubsetAnswer(NamedTuple):
     """What one choice of elastic parts makes of the reactions that are asked for.
@@ -48,6 +51,11 @@ class SubsetAnswer(NamedTuple):
     def title(self) -> str:
         """Its elastic parts in a few words."""
         return ", ".join(self.elastic) or "none"
+
+    @property
+    def decides(self) -> bool:
+        """Are all reactions found that were asked for?"""
+        return not (self.undecided or self.failed)
 
     @property
     def verdict(self) -> str:
@@ -126,15 +134,20 @@ class Flexibility(eqx.Module):
         ][:_COLUMNS]
         names = [self.deformations[k] for k in shown]
         header = ("elastic", "redundancy", "difference", *names, "verdict")
+        rows = (*self.answers, self.everything._replace(elastic=("everything",)))
+        zero = _ROUNDING * max(
+            (np.max(np.abs(own.carried[shown]), initial=0.0) for own in rows if own.decides),
+            default=0.0,
+        )
         lines = [
             (
                 own.title,
                 str(own.redundancy),
-                "-" if np.isnan(own.difference) else f"{100 * own.difference:.2g} %",
-                *("-" if own.failed else f"{own.carried[k]:.5g}" for k in shown),
+                _percent(own.difference),
+                *(_rounded(own.carried[k], zero) if own.decides else "-" for k in shown),
                 own.verdict,
             )
-            for own in (*self.answers, self.everything._replace(elastic=("everything",)))
+            for own in rows
         ]
         return "\n".join([format_table(header, lines), "", *self.notes()])
 
@@ -147,8 +160,7 @@ class Flexibility(eqx.Module):
         if self.candidates:
             notes.append(
                 f"{', '.join(self.candidates)}: generalized force of the part (of a rod its mean "
-                "axial force in N, compression positive), which means nothing where reactions are "
-                "undecided."
+                "axial force in N, compression positive)."
             )
         if self.skipped:
             notes.append(
@@ -176,3 +188,13 @@ class Flexibility(eqx.Module):
             return f"No subset agrees with everything elastic {within}."
         least = "; ".join(own.title for own in self.smallest)
         return f"Smallest subset that agrees with everything elastic {within}: {least}."
+
+
+def _rounded(value: float, zero: float) -> str:
+    return "0" if abs(value) <= zero else f"{value:.5g}"
+
+
+def _percent(value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    return "0 %" if value <= _ROUNDING else f"{100 * value:.3g} %"

@@ -1,6 +1,7 @@
 """Forces by choice of elastic parts."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,7 +36,7 @@ def draw_flexibility(found: Flexibility, parts: Setting[Sequence[str] | None] = 
     units, or where no subset decides.
     """
     chosen = _parts(found, parts)
-    answers = [own for own in found.answers if not own.undecided and not own.failed][:_MOST]
+    answers = [own for own in found.answers if own.decides][:_MOST]
     if not answers:
         raise ModelError("no subset decides the reactions asked for, so there is nothing to draw.")
     places = [found.deformations.index(name) for name in chosen]
@@ -48,7 +49,7 @@ def draw_flexibility(found: Flexibility, parts: Setting[Sequence[str] | None] = 
         at = np.arange(len(answers)) + (k - (len(chosen) - 1) / 2) * width
         values = [own.carried[place] for own in answers]
         axes.bar(at, values, width, color=color, hatch=hatch, edgecolor="k", lw=0.6, label=name)
-        if not found.everything.failed and not found.everything.undecided:
+        if found.everything.decides:
             whole = np.full(len(at), found.everything.carried[place])
             axes.hlines(whole, at - width / 2, at + width / 2, color="k", lw=1.6)
     axes.axhline(0.0, color="k", lw=0.8)
@@ -66,13 +67,15 @@ def _title(elastic: Sequence[str]) -> str:
     return "\n".join(elastic) or "none"
 
 
-def _parts(found: Flexibility, parts: Sequence[str] | None) -> tuple[str, ...]:
+def _parts(found: Flexibility, parts: Any) -> tuple[str, ...]:
+    if parts is not None:
+        parts = _settings.names(parts, "parts", '["AB", "CD"]')
     names = found.deformations
     if parts is None:
         own = [name for name in names if name.partition(".")[0] in found.candidates]
         chosen = tuple(own or names)[: len(_BARS)]
     else:
-        chosen = tuple(dict.fromkeys(_settings.names(parts, "parts", '["AB", "CD"]')))
+        chosen = tuple(dict.fromkeys(parts))
     for name in chosen:
         if name not in names:
             raise ModelError(f"parts: there is no {name!r}; there are {listed(names)}.")
