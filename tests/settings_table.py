@@ -432,6 +432,14 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
 
 _LINKS = jm.mechanisms.elastic_parallelogram()
 _SUBSETS = ("AB", 3, True, [], ["AB"], [3], [["AB", 3]])
+_POSITIVE = (*NO_NUMBER, 0.0, -1.0)
+_ROD = {
+    "points": ("abc", 3.0, True, [[0.0, 0.0, NAN], [0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0]]),
+    "stiffness": _POSITIVE,
+    "young": (*_POSITIVE, 7e10),
+    "area": (*_POSITIVE, 1e-4),
+    "damping_time": (*NO_NUMBER, None, -1.0),
+}
 
 ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     "elastic.flexibility": (
@@ -443,6 +451,19 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "tolerance": (*NO_NUMBER, None, 0.0, 1.0, -0.1),
         },
     ),
+    "elastic.SplitRod": (with_defaults(elastic.SplitRod, body="link AB"), _ROD),
+    "elastic.split_rod": (
+        with_defaults(elastic.split_rod, model=_LINKS, body="link AB"),
+        {**_ROD, "start": (*NO_OBJECT, elastic.StaticStart)},
+    ),
+    "elastic.split_rods": (
+        with_defaults(elastic.split_rods, model=_LINKS, rods=[elastic.SplitRod("link AB")]),
+        {
+            "rods": (*NO_OBJECT, ["link AB"], elastic.SplitRod("link AB"), None),
+            "start": (*NO_OBJECT, elastic.StaticStart),
+        },
+    ),
+    "elastic.StaticStart": (elastic.StaticStart, {"t": (*NO_NUMBER, None)}),
 }
 
 TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | ELASTIC | EDGES

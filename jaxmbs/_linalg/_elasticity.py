@@ -82,15 +82,19 @@ class Elasticity(eqx.Module):
         whether it was found. Differentiable, forward and reverse, along directions that keep the
         rank of C."""
 
-        def apply(x: tuple[Array, Array]) -> tuple[Array, Array]:
+        def apply(x: Float[Array, "2 rows"]) -> Float[Array, "2 rows"]:
             held, strain = self.products(x[0])
-            return strain + self.products(x[1])[0], held
+            return jnp.stack([strain + self.products(x[1])[0], held])
+
+        def solve(_: Any, b: Float[Array, "2 rows"]) -> tuple[Float[Array, "2 rows"], BoolScalar]:
+            found, settled = solver.solve(b[0], b[1])
+            return jnp.stack(found), settled
 
         solver = stop_gradient(_Solver.of(self))
-        (found, _), settled = lax.custom_linear_solve(
-            apply, (gap, right), lambda _, b: solver.solve(*b), symmetric=True, has_aux=True
-        )
-        return found, settled
+        # One array, as JAX has no derivative of a solve of which one right-hand side has none.
+        both = jnp.stack([gap, right])
+        found, settled = lax.custom_linear_solve(apply, both, solve, symmetric=True, has_aux=True)
+        return found[0], settled
 
 
 class _Loop(NamedTuple):
