@@ -142,42 +142,46 @@ class TestParallelogram:
             for start, end in LOWER:
                 assert force[start] - force[end] == pytest.approx(needed, abs=1e-5)
 
-    def test_against_dense_matrices(self, rng):
-        """All subsets, other stiffnesses, an inclined configuration, a link of another length."""
-        model = jm.mechanisms.elastic_parallelogram(0.3)
-        stiffness = rng.uniform(5e6, 4e7, 6)
-        model = with_stiffness(model, stiffness)
-        misfits = rng.uniform(-1e-4, 1e-4, 6)
+    @pytest.mark.parametrize(("theta", "redundancy"), [(0.3, 1), (np.pi / 2, 2)])
+    def test_against_dense_matrices(self, theta, redundancy, rng):
+        """All subsets, with other stiffnesses and links of other lengths; also where all links lie
+        in parallel planes and the rank is 34."""
+        stiffness, misfits = rng.uniform(5e6, 4e7, 6), rng.uniform(-1e-4, 1e-4, 6)
+        model = with_stiffness(jm.mechanisms.elastic_parallelogram(theta), stiffness)
         rods = [
             eqx.tree_at(lambda r: r.misfit, rod, jnp.asarray(m))
             for rod, m in zip(model.compliances, misfits, strict=True)
         ]
         model = eqx.tree_at(lambda m: m.compliances, model, tuple(rods))
-        subsets = [own for n in range(1, 7) for own in itertools.combinations(ALL, n)]
+        subsets = [own for n in range(7) for own in itertools.combinations(ALL, n)]
         found = elastic.flexibility(model, subsets=subsets)
         dense = Dense(model)
+        assert dense.N.shape[1] == redundancy
         checked = 0
         for own in found.answers:
             mask = np.array([name in own.elastic for name in ALL])
             expected, left = dense.multipliers(mask / stiffness, misfits)
-            if own.undecided:
-                # Rigid lower links: their misfits are taken up by nothing.
-                assert left.shape[1] == 1
-                assert not set(own.elastic) & set(LOWER)
+            assert own.redundancy == left.shape[1]
+            if own.redundancy:
+                # Misfits of rigid links in the same loop are taken up by nothing.
                 assert own.failed
                 continue
-            assert left.shape[1] == 0
             assert not own.failed
             # Solutions are exact to about 1e-8 of the largest force, of some kN.
             assert own.carried == pytest.approx(dense.D.T @ expected, abs=1e-4)
+            loads, _ = dense.multipliers(mask / stiffness, np.zeros(6))
+            rest = [mask * (np.array(ALL) != name) / stiffness for name in own.elastic]
             needed = [
                 name
-                for name in own.elastic
-                if dense.multipliers(mask / stiffness * (np.array(ALL) != name), misfits)[1].size
+                for name, others in zip(own.elastic, rest, strict=True)
+                if dense.multipliers(others, misfits)[1].size
             ]
             assert list(own.disguised) == needed
+            for name in needed:
+                assert abs(dense.D[:, ALL.index(name)] @ loads) < 1e-6
             checked += 1
-        assert checked == 60
+        # Not the upper links alone; there not one link, and of the pairs not three.
+        assert checked == (60 if redundancy == 1 else 54)
 
 
 def beam(low=0.0, stiffness=(1e6, 1e6, 1e6)):
