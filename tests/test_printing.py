@@ -19,7 +19,14 @@ from jaxmbs.cli._app import app
 _NO_RESULTS = {
     *("AbstractSystem", "GeneralizedSystem", "MultibodySystem", "Model", "Driver", "Case"),
     *("PositionConstraint", "VelocityConstraint", "AbstractFormulation", "AugmentedLagrangian"),
-    *("CoordinatePartitioning", "Elimination", "MinimumNorm", "NullSpace", "UdwadiaKalaba"),
+    *(
+        "CoordinatePartitioning",
+        "ElasticResolution",
+        "Elimination",
+        "MinimumNorm",
+        "NullSpace",
+        "UdwadiaKalaba",
+    ),
     *("Baumgarte", "Projection", "StopAtSingular", "StopWhen", "BatchedQR", "LapackQR"),
     *("PlatformQR", "QR", "SVD", "RankComparison", "Certification", "Misfit"),
     *("AbstractQuestion", "AbstractSecondLook", "RESULTS"),

@@ -214,6 +214,19 @@ class TestRanks:
                 rank = int(np.sum(values > 1e-9 * values[0]))
                 assert len(own) - rank == (0 if set(parts) & set(LOWER) else 1)
 
+    @pytest.mark.parametrize(("parts", "redundancy"), [(UPPER, 1), (("AB", "MN"), 0)])
+    def test_verdicts(self, parts, redundancy):
+        """Upper links alone leave the joints of the lower ones undecided."""
+        system = split(parts, start=SuddenStart()).system()
+        report = jm.analyze(system, system.reference_q)
+        assert (report.structure.nv, len(report.structure.rows)) == (54, 46)
+        assert int(report.redundancy) == redundancy
+        assert int(report.mobility) == 54 - int(report.rank)
+        undecided = {
+            info.name for info in report.structure.constraints if not report.unique(info.name)
+        }
+        assert undecided == (set("ABCDEFGH") if redundancy else set())
+
 
 # Mean axial forces of the elastic resolution at the start and at t = 0.1 s (MECHANISMS.md section
 # 2), compression positive (N).

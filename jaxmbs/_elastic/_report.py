@@ -145,7 +145,7 @@ class Flexibility(eqx.Module):
                 str(own.redundancy),
                 _percent(own.difference),
                 *(_rounded(own.carried[k], zero) if own.decides else "-" for k in shown),
-                own.verdict,
+                own.verdict if own is not rows[-1] or not own.agrees else "compared with",
             )
             for own in rows
         ]

@@ -114,7 +114,7 @@ def flexibility(
     plot: Annotated[Path | None, typer.Option(help="Picture: .png, .pdf or .svg.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Which elastic parts decide the reactions, and which of them are enough."""
+    """Which elastic parts decide reactions, and which are enough."""
     compile_quickly()
     with refusing():
         request = _flexibility.Request(
@@ -223,7 +223,7 @@ def sweep(
     worker: Annotated[str | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Verdicts of many cases: other numbers, other configurations. Resumes where it stopped."""
+    """Verdicts of many cases: other numbers or configurations. Resumes where it stopped."""
     with refusing():
         request = _sweep.Request(
             over=tuple(over),
