@@ -60,10 +60,10 @@ class SubsetAnswer(NamedTuple):
     @property
     def verdict(self) -> str:
         """What it is worth, in a few words."""
-        if self.failed:
-            return "not found"
         if self.undecided:
             return f"leaves {', '.join(self.undecided)} undecided"
+        if self.failed:
+            return "not found"
         words = []
         if self.disguised:
             words.append(f"elimination in disguise ({', '.join(self.disguised)})")
