@@ -581,6 +581,7 @@ class Mechanism(NamedTuple):
 MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("mobile-robot", 22, 21, 20),
     Mechanism("parallelogram", 36, 42, 35),
+    Mechanism("elastic-parallelogram", 36, 42, 35),
     Mechanism("slider-crank", 8, 9, 8),
     Mechanism("driven-slider-crank", 9, 9, 9),
     Mechanism("door", 10, 6, 5),

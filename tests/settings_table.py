@@ -13,7 +13,7 @@ import optimistix
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
-from jaxmbs import design, finite_elements
+from jaxmbs import design, elastic, finite_elements
 
 
 # ---------------------------------------------------------------------------------------------
@@ -86,10 +86,10 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
     "analyze": (
         at_state(jm.analyze),
         {
+            "elastic": NO_FLAG,
             "criterion": _CRITERION,
             "subsets": ("A", 3, None, ["A"], [3], [["A", 3]], True),
             "combinations": (*(x for x in NO_NAMES if x != ["A", ""]), None),
-            "elastic": NO_FLAG,
         },
     ),
     "Misfit": (with_defaults(jm.Misfit, system=SYSTEM), {"elastic": NO_FLAG}),
@@ -406,6 +406,10 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         with_defaults(jaxmbs.plot.draw_force, wrench=WRENCH, **_CURVE),
         {"place": (*NO_COUNT, None), "component": (*NO_COUNT, 2)},
     ),
+    "plot.draw_flexibility": (
+        with_defaults(jaxmbs.plot.draw_flexibility, found=blank(elastic.Flexibility)),
+        {"parts": NO_NAMES},
+    ),
     "plot.draw_spread": (
         with_defaults(jaxmbs.plot.draw_spread, found=blank(jm.Sweep)),
         {"bins": _COUNT, "joints": NO_NAMES},
@@ -430,6 +434,10 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
     "mechanisms.get": (jm.mechanisms.get, {"name": (*NO_TEXT, None)}),
     "mechanisms.parallelogram": (jm.mechanisms.parallelogram, {"theta": (*NO_NUMBER, None)}),
+    "mechanisms.elastic_parallelogram": (
+        jm.mechanisms.elastic_parallelogram,
+        {"theta": (*NO_NUMBER, None), "stiffness": (*NO_NUMBER, None, 0.0, -1.0)},
+    ),
     "mechanisms.mobile_robot": (
         jm.mechanisms.mobile_robot,
         {"rack": (*NO_OBJECT, jm.motions.Linear)},
@@ -544,7 +552,43 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     "finite_elements.load": (finite_elements.load, {"path": NO_PATH}),
 }
 
-TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | EDGES | ELASTIC
+_LINKS = jm.mechanisms.elastic_parallelogram()
+_SUBSETS = ("AB", 3, True, [], ["AB"], [3], [["AB", 3]])
+_POSITIVE = (*NO_NUMBER, 0.0, -1.0)
+_ROD = {
+    "points": ("abc", 3.0, True, [[0.0, 0.0, NAN], [0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0]]),
+    "stiffness": _POSITIVE,
+    "young": (*_POSITIVE, 7e10),
+    "area": (*_POSITIVE, 1e-4),
+    "damping_time": (*NO_NUMBER, None, -1.0),
+}
+
+ELASTICITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
+    "elastic.flexibility": (
+        with_defaults(elastic.flexibility, system=_LINKS),
+        {
+            "reactions": (*(x for x in NO_NAMES if x != ["A", ""]), [], ["A", ""]),
+            "candidates": (*NO_NAMES, ["A"]),
+            "subsets": _SUBSETS,
+            "tolerance": (*NO_NUMBER, None, 0.0, 1.0, -0.1),
+        },
+    ),
+    "elastic.SplitRod": (with_defaults(elastic.SplitRod, body="link AB"), _ROD),
+    "elastic.split_rod": (
+        with_defaults(elastic.split_rod, model=_LINKS, body="link AB"),
+        {**_ROD, "start": (*NO_OBJECT, elastic.StaticStart)},
+    ),
+    "elastic.split_rods": (
+        with_defaults(elastic.split_rods, model=_LINKS, rods=[elastic.SplitRod("link AB")]),
+        {
+            "rods": (*NO_OBJECT, ["link AB"], elastic.SplitRod("link AB"), None),
+            "start": (*NO_OBJECT, elastic.StaticStart),
+        },
+    ),
+    "elastic.StaticStart": (elastic.StaticStart, {"t": (*NO_NUMBER, None)}),
+}
+
+TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | ELASTIC | ELASTICITY | EDGES
 
 # What a message may name in the place of a setting: one of its entries.
 ENTRIES = (MASS, "name of Cases")

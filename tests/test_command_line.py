@@ -461,6 +461,7 @@ def test_velocities_that_break_a_constraint_are_no_matter_of_analyze(tmp_path: P
             "MODEL --method qr|svd|rank --tolerance --time --assemble --subset --combination "
             "--singular --releases --json",
         ),
+        ("flexibility", "MODEL --reaction --elastic --subset --tolerance --plot --json"),
         ("list", "--json"),
         ("export", "NAME --out --json"),
         ("demo", "--all --json"),

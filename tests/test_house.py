@@ -40,7 +40,7 @@ FLOORS = (
     ("_bodies", "_constraints", "_forces", "_compliances"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions"),
-    ("_sweep", "_design"),
+    ("_sweep", "_design", "_elastic"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),
         *("mechanisms", "_finite_elements", "finite_elements"),

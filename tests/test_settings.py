@@ -21,7 +21,7 @@ from settings_table import FORCE, MASS, MODEL, outcome, Q, STUDY, SYSTEM, TABLE,
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
-from jaxmbs import design, finite_elements
+from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._saved_times import saved_times
 
@@ -231,9 +231,14 @@ LEFT_OUT: Mapping[str, str] = {
     "MultibodySystem.gravity": PART,
     "MultibodySystem.length": PART,
     "PositionConstraint.rows": PART,
+    "elastic.Rod.misfit": PART,
+    "elastic.JointCompliance.compliance": PART,
+    "elastic.JointCompliance.misfit": PART,
+    "elastic.JointCompliance.tilt_compliance": PART,
+    "elastic.JointCompliance.tilt_misfit": PART,
+    "Trajectory.elastic": RESULT,
     "VelocityConstraint.rows": PART,
     "Reactions.axes": RESULT,
-    "Trajectory.elastic": RESULT,
     "Reactions.body": RESULT,
     "Verdict.all.axis": "an axis of an array, which JAX checks",
     "Verdict.any.axis": "an axis of an array, which JAX checks",
@@ -246,6 +251,7 @@ STATES = ("q", "v", "t")
 NAMESPACES = {
     "": jm,
     "design.": design,
+    "elastic.": elastic,
     "io.": jaxmbs.io,
     "plot.": jaxmbs.plot,
     "mechanisms.": jm.mechanisms,

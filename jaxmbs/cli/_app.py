@@ -8,7 +8,7 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
-from . import _analyze, _demo, _design, _kinematics, _load, _simulate, _sweep
+from . import _analyze, _demo, _design, _flexibility, _kinematics, _load, _simulate, _sweep
 from ._compiler import compile_quickly
 from ._output import keep_programs_quietly, print_json, refusing
 
@@ -91,6 +91,44 @@ def analyze(
             print_json(_analyze.document(answer))
         else:
             _analyze.show(answer)
+
+
+@app.command()
+def flexibility(
+    model: ModelArgument,
+    reaction: Annotated[
+        list[str] | None,
+        typer.Option(help="A joint that matters; all that are not unique if left out. Repeats."),
+    ] = None,
+    elastic: Annotated[
+        list[str] | None,
+        typer.Option(help="A compliance of which subsets are made; all if left out. Repeats."),
+    ] = None,
+    subset: Annotated[
+        list[str] | None,
+        typer.Option(help='Compliances of one subset, in place of all: "AB,CD". Repeats.'),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="What counts as agreement, relative to the largest force.")
+    ] = 0.005,
+    plot: Annotated[Path | None, typer.Option(help="Picture: .png, .pdf or .svg.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Which elastic parts decide reactions, and which are enough."""
+    compile_quickly()
+    with refusing():
+        request = _flexibility.Request(
+            reactions=tuple(reaction or ()),
+            elastic=tuple(elastic or ()),
+            subsets=tuple(subset or ()),
+            tolerance=tolerance,
+            plot=plot,
+        )
+        answer = _flexibility.answer(_load.load(model), request)
+        if json:
+            print_json(_flexibility.document(answer))
+        else:
+            _flexibility.show(answer)
 
 
 @app.command()
@@ -185,7 +223,7 @@ def sweep(
     worker: Annotated[str | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Verdicts of many cases: other numbers, other configurations. Resumes where it stopped."""
+    """Verdicts of many cases: other numbers or configurations. Resumes where it stopped."""
     with refusing():
         request = _sweep.Request(
             over=tuple(over),

@@ -7,7 +7,7 @@ from .._custom_types import Setting
 from .._system import Model
 from ._bicycle import whipple_bicycle
 from ._chain import four_bar_chain, four_bar_chain_spatial
-from ._parallelogram import parallelogram
+from ._parallelogram import elastic_parallelogram, parallelogram
 from ._robot import mobile_robot
 from ._small import (
     bennett,
@@ -24,6 +24,7 @@ _PLAIN: Mapping[str, Callable[[], Model]] = MappingProxyType(
     {
         "mobile-robot": mobile_robot,
         "parallelogram": parallelogram,
+        "elastic-parallelogram": elastic_parallelogram,
         "slider-crank": slider_crank,
         "driven-slider-crank": driven_slider_crank,
         "door": door,

@@ -1,0 +1,200 @@
+"""The answer: how much elasticity decides the reactions."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from .._solvability._table import format_table
+from .._system import Structure
+
+
+# So many forces of parts stand in a line of the table.
+_COLUMNS = 8
+
+# What is smaller than this, against the largest force, is printed as zero.
+_ROUNDING = 1e-8
+
+
+class SubsetAnswer(NamedTuple):
+    """What one choice of elastic parts makes of the reactions that are asked for.
+
+    - `elastic`: names of the compliances that are not zero. `redundancy`: of C with the columns of
+      their deformations. `doubtful`: is its rank decided by a hair?
+    - `undecided`: the joints whose reaction is not unique.
+    - `disguised`: the parts that carry nothing by themselves, and whose elasticity takes the place
+      of a row that an elimination drops.
+    - `force` (joints, dim), `torque` (joints, turns): of each joint asked for on its second body
+      (its only one), at its point, world axes (N, N m).
+    - `carried` (deformations,): the generalized force D^T lambda of each deformation of each part,
+      rigid ones too (of a rod its mean axial force, N, compression positive).
+    - `difference`: the largest difference of a force (or of a torque over the characteristic
+      length) from that of the model in which everything is elastic, relative to the largest one
+      there; NaN where something is undecided. `agrees`: at most the tolerance.
+    - `failed`: why the reactions were not found; empty if they were.
+    """
+
+    elastic: tuple[str, ...]
+    redundancy: int
+    doubtful: bool
+    undecided: tuple[str, ...]
+    disguised: tuple[str, ...]
+    force: Float[np.ndarray, "joints dim"]
+    torque: Float[np.ndarray, "joints turns"]
+    carried: Float[np.ndarray, " deformations"]
+    difference: float
+    agrees: bool
+    failed: str
+
+    @property
+    def title(self) -> str:
+        """Its elastic parts in a few words."""
+        return ", ".join(self.elastic) or "none"
+
+    @property
+    def decides(self) -> bool:
+        """Are all reactions found that were asked for?"""
+        return not (self.undecided or self.failed)
+
+    @property
+    def verdict(self) -> str:
+        """What it is worth, in a few words."""
+        if self.undecided:
+            return f"leaves {', '.join(self.undecided)} undecided"
+        if self.failed:
+            return "not found"
+        words = []
+        if self.disguised:
+            words.append(f"elimination in disguise ({', '.join(self.disguised)})")
+        if self.agrees:
+            words.append("agrees")
+        elif np.isnan(self.difference):
+            words.append("nothing to agree with")
+        else:
+            words.append("depends on the choice")
+        return ", ".join(words)
+
+
+class Flexibility(eqx.Module):
+    """Which elastic parts decide reactions, and which of them are enough: a table when printed.
+
+    - `reactions`: the joints that were asked for. `candidates`: the compliances of which subsets
+      were made; `skipped`: those on which every reaction is unique in the rigid model, so that
+      they decide nothing.
+    - `answers`: of each subset. `everything`: of all compliances of the model together.
+      `smallest`: the smallest of the subsets that agree with it.
+    - `tolerance`: of the agreement. `open`: which joints are open, in a sentence; empty if none.
+    """
+
+    answers: tuple[SubsetAnswer, ...]
+    everything: SubsetAnswer
+    tolerance: float
+    reactions: tuple[str, ...] = eqx.field(static=True)
+    candidates: tuple[str, ...] = eqx.field(static=True)
+    skipped: tuple[str, ...] = eqx.field(static=True)
+    open: str = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+
+    @property
+    def smallest(self) -> tuple[SubsetAnswer, ...]:
+        """The answers of fewest elastic parts that agree with that of everything."""
+        agreeing = [own for own in self.answers if own.agrees]
+        least = min((len(own.elastic) for own in agreeing), default=0)
+        return tuple(own for own in agreeing if len(own.elastic) == least)
+
+    @property
+    def deformations(self) -> tuple[str, ...]:
+        """A name for each entry of `carried`: that of its part, or with the direction behind it."""
+        return tuple(
+            part.name if len(part.directions) == 1 else f"{part.name}.{own.name}"
+            for part in self.structure.compliances
+            for own in part.directions
+        )
+
+    def answer(self, *elastic: str) -> SubsetAnswer:
+        """That of the subset of these names.
+
+        **Raises:** `ValueError` if it was not asked for.
+        """
+        for own in self.answers:
+            if set(own.elastic) == set(elastic):
+                return own
+        asked = "; ".join(own.title for own in self.answers[:12])
+        raise ValueError(
+            f"the subset {', '.join(elastic) or 'none'} was not studied; there are {asked}."
+        )
+
+    def __str__(self) -> str:
+        shown = [
+            k
+            for part in self.structure.compliances
+            if part.name in self.candidates
+            for k in range(part.start, part.stop)
+        ][:_COLUMNS]
+        names = [self.deformations[k] for k in shown]
+        header = ("elastic", "redundancy", "difference", *names, "verdict")
+        rows = (*self.answers, self.everything._replace(elastic=("everything",)))
+        zero = _ROUNDING * max(
+            (np.max(np.abs(own.carried[shown]), initial=0.0) for own in rows if own.decides),
+            default=0.0,
+        )
+        lines = [
+            (
+                own.title,
+                str(own.redundancy),
+                _percent(own.difference),
+                *(_rounded(own.carried[k], zero) if own.decides else "-" for k in shown),
+                own.verdict if own is not rows[-1] or not own.agrees else "compared with",
+            )
+            for own in rows
+        ]
+        return "\n".join([format_table(header, lines), "", *self.notes()])
+
+    def notes(self) -> list[str]:
+        """What stands below the table, a sentence in each line."""
+        notes = [
+            f"Asked: {', '.join(self.reactions)}. Differences are relative to their largest force "
+            "with everything elastic."
+        ]
+        if self.candidates:
+            notes.append(
+                f"{', '.join(self.candidates)}: generalized force of the part (of a rod its mean "
+                "axial force in N, compression positive)."
+            )
+        if self.skipped:
+            notes.append(
+                f"Skipped, as every reaction there is unique in the rigid model: "
+                f"{', '.join(self.skipped)}."
+            )
+        notes.append(self._conclusion())
+        doubtful = [own.title for own in (*self.answers, self.everything) if own.doubtful]
+        if doubtful:
+            notes.append(f"Doubtful, as the rank is decided by a hair: {'; '.join(doubtful)}.")
+        failed = dict.fromkeys(own.failed for own in (*self.answers, self.everything) if own.failed)
+        return [*notes, *failed, *([self.open] if self.open else [])]
+
+    def _conclusion(self) -> str:
+        whole = self.everything
+        if whole.failed:
+            return "With everything elastic the reactions were not found."
+        if whole.undecided:
+            return (
+                f"With everything elastic {', '.join(whole.undecided)} are still undecided: give "
+                "compliances to other parts of their loops."
+            )
+        within = f"within {100 * self.tolerance:.3g} %"
+        if not self.smallest:
+            return f"No subset agrees with everything elastic {within}."
+        least = "; ".join(own.title for own in self.smallest)
+        return f"Smallest subset that agrees with everything elastic {within}: {least}."
+
+
+def _rounded(value: float, zero: float) -> str:
+    return "0" if abs(value) <= zero else f"{value:.5g}"
+
+
+def _percent(value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    return "0 %" if value <= _ROUNDING else f"{100 * value:.3g} %"

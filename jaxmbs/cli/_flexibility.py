@@ -1,0 +1,135 @@
+"""`jaxmbs flexibility`: a study of elastic parts, as a JSON document and as a table."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.markup import escape
+from rich.text import Text
+
+from .._checks import shown
+from .._elastic import Flexibility, flexibility, SubsetAnswer
+from .._errors import ModelError
+from .._system import Model
+from ._analyze import configuration_at, make_console, Request as _Analysis
+
+
+class Request(NamedTuple):
+    """What the command line asks."""
+
+    reactions: tuple[str, ...] = ()
+    elastic: tuple[str, ...] = ()
+    subsets: tuple[str, ...] = ()
+    tolerance: float = 0.005
+    plot: Path | None = None
+
+
+class Answer(NamedTuple):
+    """Everything that is printed."""
+
+    model: Model
+    found: Flexibility
+    plot: Path | None
+
+
+def answer(model: Model, request: Request) -> Answer:
+    """Make the study at the reference configuration, which must be closed.
+
+    **Raises:** `ModelError` for bad input.
+    """
+    if request.plot is not None and request.plot.suffix not in (".png", ".pdf", ".svg"):
+        raise ModelError(f"--plot writes .png, .pdf or .svg, not {str(request.plot)!r}.")
+    if not (math.isfinite(request.tolerance) and 0 < request.tolerance < 1):
+        raise ModelError(f"--tolerance must lie between 0 and 1, got {request.tolerance:g}.")
+    subsets = [_names(subset) for subset in request.subsets]
+    system = model.system()
+    configuration_at(system, _Analysis())
+    try:
+        found = flexibility(
+            system,
+            reactions=request.reactions or None,
+            candidates=request.elastic or None,
+            subsets=subsets or None,
+            tolerance=request.tolerance,
+        )
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    if request.plot is not None:
+        _draw(found, request.plot)
+    return Answer(model, found, request.plot)
+
+
+def _names(subset: str) -> tuple[str, ...]:
+    """Of one subset; of none an empty text."""
+    names = tuple(name.strip() for name in subset.split(",")) if subset.strip() else ()
+    if not all(names):
+        raise ModelError(
+            f"--subset {shown(subset)} holds an empty name; separate names by single commas."
+        )
+    return names
+
+
+def _draw(found: Flexibility, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from ..plot import draw_flexibility
+
+    try:
+        draw_flexibility(found).savefig(path, dpi=130)
+    except OSError as error:
+        raise ModelError(f"cannot write {str(path)!r}: {error.strerror}.") from None
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON document."""
+    found = answer.found
+    told: dict[str, Any] = {
+        "model": answer.model.name,
+        "reactions": list(found.reactions),
+        "candidates": list(found.candidates),
+        "skipped": list(found.skipped),
+        "tolerance": found.tolerance,
+        "subsets": [_subset(found, own) for own in found.answers],
+        "everything": _subset(found, found.everything),
+        "smallest": [list(own.elastic) for own in found.smallest],
+        "plot": str(answer.plot) if answer.plot else None,
+    }
+    if answer.model.remark:
+        told["remark"] = answer.model.remark
+    return told
+
+
+def _subset(found: Flexibility, own: SubsetAnswer) -> dict[str, Any]:
+    """Of forces that were not found, or are one of many, there are none."""
+    told: dict[str, Any] = {
+        "elastic": list(own.elastic),
+        "redundancy": own.redundancy,
+        "doubtful": own.doubtful,
+        "undecided": list(own.undecided),
+        "elimination_in_disguise": list(own.disguised),
+        "difference": None if math.isnan(own.difference) else own.difference,
+        "agrees": own.agrees,
+        "verdict": own.verdict,
+    }
+    if own.failed:
+        return told | {"failed": own.failed}
+    if own.undecided:
+        return told
+    forces = zip(found.deformations, own.carried.tolist(), strict=True)
+    joints = zip(found.reactions, own.force.tolist(), own.torque.tolist(), strict=True)
+    return told | {
+        "forces": dict(forces),
+        "joints": {name: {"force": force, "torque": torque} for name, force, torque in joints},
+    }
+
+
+def show(answer: Answer) -> None:
+    """Print the report."""
+    console = make_console()
+    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    console.print(Text(str(answer.found)))
+    if answer.plot is not None:
+        console.print(Text(f"wrote {answer.plot}"))
+    if answer.model.remark:
+        console.print(Text(answer.model.remark))
