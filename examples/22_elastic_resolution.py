@@ -11,6 +11,8 @@ The motion is that of the rigid mechanism in all cases: which compliances there 
 numbers, so that one compiled function answers for all of them.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,7 +25,7 @@ from jaxmbs import elastic
 
 jax.config.update("jax_enable_x64", True)
 
-model = jm.mechanisms.parallelogram()
+model: Any = jm.mechanisms.parallelogram()
 ends = {joint.name: np.asarray(joint.at[0]) for joint in model.joints}
 links = ("AB", "CD", "EF", "GH", "KL", "MN")
 stiffness = 17e6  # N/m

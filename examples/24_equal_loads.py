@@ -8,6 +8,8 @@ and the redundant constraint stays redundant: the reactions have a derivative al
 because elastic links decide them. With rigid ones there is nothing to differentiate.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ from jaxmbs import elastic, spatial
 
 jax.config.update("jax_enable_x64", True)
 
-model = jm.mechanisms.parallelogram()
+model: Any = jm.mechanisms.parallelogram()
 ends = {joint.name: np.asarray(joint.at[0]) for joint in model.joints}
 lower = ("AB", "CD", "EF", "GH")
 stiffness = 17e6  # N/m

@@ -16,7 +16,8 @@ import numpy as np
 import optax
 import optimistix
 import pytest
-from settings_table import FORCE, MASS, MODEL, outcome, Q, STUDY, SYSTEM, TABLE, V, with_defaults
+from settings_table import FORCE, MASS, MODEL, outcome, Q, STUDY, SYSTEM, TABLE, V
+from settings_values import with_defaults
 
 import jaxmbs as jm
 import jaxmbs.io
