@@ -1,4 +1,4 @@
-"""Time of an elastic mechanism by generalized-alpha against that of the rigid one.
+"""Time of an elastic mechanism against that of the rigid one.
 
 The parallelogram of Wojtyra & Fraczek (2012) with its four lower links split: each becomes two
 overlapping rods of half its density, with a sliding joint along the axis and a spring and damper
@@ -7,6 +7,9 @@ by Dopri8 at a relative tolerance of 1e-8. Both are measured after compilation, 
 process. The error of either is that of the angle theta of the links at 1 s, against a run with
 steps of a sixteenth of it (elastic) or a tolerance of 1e-12 (rigid). Then the time of the rigid run
 at the loosest tolerance whose error is not larger than that of the elastic one.
+
+And of one state: what the elastic resolution of all six links takes, against one rigid acceleration
+with its multipliers.
 
     taskset -c 0 python benchmarks/elastic.py    # prints a table, writes results/<hardware>.json
     taskset -c 0 python benchmarks/elastic.py --no-file
@@ -26,11 +29,11 @@ os.environ.setdefault(
 )
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +41,7 @@ from _hardware import hardware, renew, result_path
 from _timing import best, best_in_turn
 
 import jaxmbs as jm
-from jaxmbs import forces, spatial
+from jaxmbs import elastic
 
 
 jax.config.update("jax_enable_x64", True)
@@ -51,50 +54,7 @@ STIFFNESS, DAMPING = 17e6, 5e-4
 LOWER = ("AB", "CD", "EF", "GH")
 # Of the rigid run, loosest last: one of them is as exact as the elastic run.
 RIGID_TOLERANCES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-MOST_RATIO, MOST_ERROR = 10.0, 2e-4
-
-
-def split(model: Any, links: tuple[str, ...] = LOWER) -> jm.Model:
-    """The mechanism with these links made of two rods each, the first with the base joint and the
-    second with the platform's."""
-    points = {joint.name: joint.at[0] for joint in model.joints}
-    bodies, joints, springs, owner = [], [], [], {}
-    for body in model.bodies:
-        ends = body.name.removeprefix("link ")
-        if ends not in links:
-            bodies.append(body)
-            continue
-        halves = [f"{body.name} {k}" for k in (1, 2)]
-        for half in halves:
-            bodies.append(
-                dataclasses.replace(body, name=half, mass=body.mass / 2, inertia=body.inertia / 2)
-            )
-        start, end = points[ends[0]], points[ends[1]]
-        owner |= {ends[0]: (body.name, halves[0]), ends[1]: (body.name, halves[1])}
-        middle = (start + end) / 2
-        joints.append(spatial.Translational(f"slide {ends}", halves, middle, end - start))
-        springs.append(
-            forces.SpringDamper(
-                f"rod {ends}",
-                halves,
-                points=jnp.stack([start, end]),
-                stiffness=STIFFNESS,
-                damping=DAMPING * STIFFNESS,
-            )
-        )
-    kept = []
-    for joint in model.joints:
-        whole, half = owner.get(joint.name, ("", ""))
-        names = tuple(half if name == whole else name for name in joint.bodies)
-        kept.append(dataclasses.replace(joint, bodies=names))
-    return jm.Model(
-        "parallelogram-elastic",
-        3,
-        bodies=bodies,
-        joints=[*kept, *joints],
-        forces=[*model.forces, *springs],
-        gravity=model.gravity,
-    )
+MOST_RATIO, MOST_ERROR, MOST_RESOLUTION = 10.0, 2e-4, 2.0
 
 
 def theta(run: jm.Trajectory) -> float:
@@ -121,7 +81,7 @@ def elastic_run(system: jm.MultibodySystem, step: float, monitor: bool) -> jm.Tr
     return simulated(system, solver=jm.GeneralizedAlpha(step=step), monitor=monitor)
 
 
-def first_seconds(call: Callable[[], jm.Trajectory]) -> float:
+def first_seconds(call: Callable[[], Any]) -> float:
     """Of the first call (s), which compiles."""
     start = time.perf_counter()
     call()
@@ -131,15 +91,19 @@ def first_seconds(call: Callable[[], jm.Trajectory]) -> float:
 def measured(monitor: bool) -> dict[str, Any]:
     """Times (s) of both runs, with the monitor of singular configurations or without, and errors
     (rad)."""
-    model = jm.mechanisms.parallelogram()
-    rigid, elastic = model.system(), split(model).system()
+    rigid = jm.mechanisms.parallelogram().system()
+    halves = [
+        elastic.SplitRod(f"link {ends}", stiffness=STIFFNESS, damping_time=DAMPING)
+        for ends in LOWER
+    ]
+    split = elastic.split_rods(jm.mechanisms.parallelogram(), halves).system()
     calls = {
         "rigid": lambda: rigid_run(rigid, RIGID_TOLERANCES[0], monitor),
-        "elastic": lambda: elastic_run(elastic, STEP, monitor),
+        "elastic": lambda: elastic_run(split, STEP, monitor),
     }
     first = {name: first_seconds(call) for name, call in calls.items()}
     seconds = best_in_turn(calls, rounds=10)
-    converged = theta(elastic_run(elastic, REFERENCE, monitor))
+    converged = theta(elastic_run(split, REFERENCE, monitor))
     error = abs(theta(calls["elastic"]()) - converged)
     exact = theta(rigid_run(rigid, 1e-12, monitor))
     errors = {
@@ -150,8 +114,8 @@ def measured(monitor: bool) -> dict[str, Any]:
     loose = best(lambda: rigid_run(rigid, equal, monitor), repeats=10)
     found = {
         "monitor": monitor,
-        "columns": elastic.structure.nv,
-        "rows": len(elastic.structure.rows),
+        "columns": split.structure.nv,
+        "rows": len(split.structure.rows),
         "first_call_seconds": first,
         "seconds": seconds,
         "ratio": seconds["elastic"] / seconds["rigid"],
@@ -175,15 +139,64 @@ def measured(monitor: bool) -> dict[str, Any]:
     return found
 
 
+CALLS = 2000
+
+
+@eqx.filter_jit
+def accelerations(
+    system: jm.MultibodySystem, formulation: jm.AbstractFormulation, count: Any
+) -> jax.Array:
+    """So many solutions of the equations of motion, one after the other."""
+    q, v = system.reference_q, system.initial_v
+
+    def body(_: Any, total: jax.Array) -> jax.Array:
+        found = formulation.solve(system.equations(q + 1e-30 * total, v, 0.0))
+        return total + jnp.sum(found.acceleration) + jnp.sum(found.multipliers)
+
+    return jax.lax.fori_loop(0, count, body, jnp.zeros(()))
+
+
+def resolution() -> dict[str, Any]:
+    """Times (us) of one rigid acceleration with its multipliers, and of the elastic resolution."""
+    model = jm.mechanisms.elastic_parallelogram()
+    rigid = jm.mechanisms.parallelogram().system()
+    cases = {
+        "rigid": (rigid, jm.MinimumNorm()),
+        "rigid_motion_only": (rigid, jm.MinimumNorm(clean=False)),
+        "elastic": (model.system(), jm.ElasticResolution()),
+    }
+    count = jnp.asarray(CALLS)
+    calls = {
+        name: lambda s=system, f=formulation: jax.block_until_ready(accelerations(s, f, count))
+        for name, (system, formulation) in cases.items()
+    }
+    first = {name: first_seconds(call) for name, call in calls.items()}
+    each = {name: 1e6 * x / CALLS for name, x in best_in_turn(calls, rounds=5).items()}
+    ratio = each["elastic"] / each["rigid"]
+    print(
+        f"one state: rigid {each['rigid']:.1f} us ({each['rigid_motion_only']:.1f} where "
+        f"multipliers need not be exact), elastic resolution {each['elastic']:.1f} us: {ratio:.2f} (at most "
+        f"{MOST_RESOLUTION:g})",
+        flush=True,
+    )
+    return {"first_call_seconds": first, "us": each, "ratio": ratio}
+
+
 def main() -> None:
     """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--no-file", action="store_true", help="print alone")
     options = parser.parse_args()
     device = hardware(("diffrax", "equinox"))
+    one = resolution()
     rows = [measured(monitor) for monitor in (True, False)]
     if not options.no_file:
-        results = {"xla_flags": os.environ["XLA_FLAGS"], "runs": rows, "hardware": device}
+        results = {
+            "xla_flags": os.environ["XLA_FLAGS"],
+            "resolution": one,
+            "runs": rows,
+            "hardware": device,
+        }
         renew(result_path("elastic", device), results)
 
 
