@@ -175,8 +175,8 @@ def resolution() -> dict[str, Any]:
     ratio = each["elastic"] / each["rigid"]
     print(
         f"one state: rigid {each['rigid']:.1f} us ({each['rigid_motion_only']:.1f} where "
-        f"multipliers need not be exact), elastic resolution {each['elastic']:.1f} us: {ratio:.2f} (at most "
-        f"{MOST_RESOLUTION:g})",
+        f"multipliers need not be exact), elastic resolution {each['elastic']:.1f} us: "
+        f"{ratio:.2f} (at most {MOST_RESOLUTION:g})",
         flush=True,
     )
     return {"first_call_seconds": first, "us": each, "ratio": ratio}

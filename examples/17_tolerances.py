@@ -11,9 +11,6 @@ With the stiffness of the links each mechanism is loaded by its own parts: a ten
 is worth about a thousand newtons.
 """
 
-from typing import Any
-
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -38,13 +35,7 @@ print("standard deviation of the misfit against the first order:", ratio)
 
 # Elastic links (N/m): now the lower ones have forces, which vary with the misfit and hardly with
 # anything else.
-joints: Any = model.joints
-ends = {joint.name: np.asarray(joint.at[0]) for joint in joints}
-rods = tuple(
-    jm.elastic.Rod(n, f"link {n}", points=[ends[n[0]], ends[n[1]]], stiffness=17e6)
-    for n in ("AB", "CD", "EF", "GH", "KL", "MN")
-)
-elastic = eqx.tree_at(lambda m: m.compliances, model, rods)
+elastic = jm.mechanisms.elastic_parallelogram()
 stressed = jm.sweep(jm.Misfit(elastic, elastic=True), elastic, cases)
 print(jm.spread(stressed))
 figure = draw_spread(stressed, ["K", "A"])
