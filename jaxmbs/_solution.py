@@ -45,10 +45,10 @@ class RESULTS(Enumeration):
         "or a larger penalty; close to a singular configuration use MinimumNorm()."
     )
     misfit_not_taken_up = (
-        "A misfit strains parts that do not give way, or compliances lie too many orders of "
-        "magnitude apart, so that the reactions of the elastic parts were not found. Give a "
-        "compliance to another part of the same loop, or leave out what is stiffer than the "
-        "others by more than a factor of 1e6."
+        "The reactions of elastic parts were not found: a misfit strains parts that do not give "
+        "way, the configuration is next to a singular one, or compliances lie too many orders of "
+        "magnitude apart. Give a compliance to another part of the same loop, move away from the "
+        "singular configuration, or leave out what is stiffer than the others by a factor of 1e6."
     )
     friction_did_not_converge = (
         "The friction forces and the reactions that they follow from did not converge: a joint "

@@ -148,7 +148,8 @@ def least_strain(system: Any, q: Any, v: Any, t: float = 0.0) -> np.ndarray:
     along, null = u[:, :rank], u[:, rank:]
     carrying = along @ ((along.T @ right) / s[:rank] ** 2)
     root = D * np.sqrt(np.asarray(elasticity.compliance))[None] / length[:, None]
-    gap = D @ np.asarray(elasticity.misfit) / length
+    pushed = np.asarray(elasticity.compliance * elasticity.load)
+    gap = D @ (np.asarray(elasticity.misfit) + pushed) / length
     # The strain as a least-squares problem in what the null space leaves open.
     left = null.T @ (gap - root @ (root.T @ carrying))
     pushed = null.T @ root

@@ -91,7 +91,7 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "combinations": (*(x for x in NO_NAMES if x != ["A", ""]), None),
         },
     ),
-    "Misfit": (with_defaults(jm.Misfit, system=SYSTEM), {"elastic": NO_FLAG}),
+    "Misfit": (with_defaults(jm.Misfit, system=MODEL), {"elastic": NO_FLAG}),
     "verdicts": (at_state(jm.verdicts), {"criterion": _CRITERION}),
     "certify": (at_state(jm.certify), {"criterion": _CRITERION}),
     "floquet": (

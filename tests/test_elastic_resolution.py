@@ -21,7 +21,7 @@ from elastic_mechanisms import (
 )
 
 import jaxmbs as jm
-from jaxmbs import elastic, spatial
+from jaxmbs import elastic, planar, spatial
 
 
 PARALLELOGRAM = elastic_parallelogram()
@@ -259,6 +259,69 @@ class TestDoor:
         found, _ = resolved(system, *numbers(system), q, v)
         np.testing.assert_allclose(found.multipliers, expected.multipliers, atol=1e-7)
         np.testing.assert_allclose(found.acceleration, expected.acceleration, atol=1e-9)
+
+
+class TestLoadsOnElasticBodies:
+    """What acts on an elastic body strains it, as what joints exert does."""
+
+    def _bar(self, push_at):
+        """Pinned at 0 and 1 m, and pushed along itself with 1000 N."""
+        body = planar.Body("bar", mass=1.0, inertia=0.1, position=(0.5, 0.0))
+        pins = [
+            planar.Revolute(n, ("ground", "bar"), (x, 0.0)) for n, x in (("L", 0.0), ("R", 1.0))
+        ]
+        push = jm.forces.Applied("push", "bar", at=(push_at, 0.0), force=(1000.0, 0.0))
+        rod = elastic.Rod("rod", "bar", points=[(0.0, 0.0), (1.0, 0.0)], stiffness=1e6)
+        system = jm.MultibodySystem([body], pins, forces=[push], compliances=[rod])
+        q, v = system.reference_q, system.initial_v
+        found, _ = resolved(system, *numbers(system), q, v)
+        assert found.result == jm.RESULTS.successful
+        np.testing.assert_allclose(found.multipliers, least_strain(system, q, v), atol=1e-8)
+        return found.multipliers[::2]
+
+    def test_a_bar_between_two_pins(self):
+        """Each part of it is a spring: near one end the pin there holds nearly all."""
+        for place in (0.0, 0.25, 1.0):
+            expected = 1000 * np.array([1 - place, place])
+            np.testing.assert_allclose(np.abs(self._bar(place)), expected, atol=1e-7)
+
+    def test_a_pin_does_not_know_on_which_body_it_is_pushed(self):
+        forces = []
+        for body in ("coupler", "crank 0"):
+            push = jm.forces.Applied("push", body, at=(0.3, 0.5), force=(700.0, 300.0))
+            model = eqx.tree_at(lambda m: m.forces, three_cranks([1e5, 3e5, 2e5]), (push,))
+            system = model.system()
+            q, v = system.reference_q, system.initial_v
+            found, _ = resolved(system, *numbers(system), q, v)
+            forces.append(system.elasticity(q, v, 0.0).carried(found.multipliers))
+        size = float(jnp.max(jnp.abs(forces[0])))
+        np.testing.assert_allclose(forces[1], forces[0], atol=1e-9 * size)
+
+    def test_a_split_bar_starts_at_rest(self):
+        push = jm.forces.Applied("push", "crank 0", at=(0.3, 0.5), force=(700.0, 300.0))
+        model = eqx.tree_at(lambda m: m.forces, three_cranks([1e5, 3e5, 2e5]), (push,))
+        halves = elastic.split_rods(model, [elastic.SplitRod(f"crank {k}") for k in range(3)])
+        system = halves.system()
+        found = (
+            jm.MinimumNorm()
+            .solve(system.equations(system.reference_q, system.initial_v, 0.0))
+            .acceleration
+        )
+        names = [body.name for body in system.structure.bodies]
+        for k in range(3):
+            own = [names.index(f"crank {k} {side}") for side in ("start", "end")]
+            first, second = (found[3 * i : 3 * i + 3] for i in own)
+            np.testing.assert_allclose(first, second, atol=1e-8 * float(jnp.max(jnp.abs(found))))
+
+
+def test_a_wheel_beside_its_place_is_free_of_stress():
+    model = cart({"front": 1e-6, "middle": 3e-6, "back": 2e-6})
+    aside = elastic.JointCompliance("aside", "middle", compliance=(0.0, 3e-6), misfit=(0.0, 1e-3))
+    front, _, back = model.compliances
+    system = with_compliances(model, [front, aside, back]).system()
+    v = system.initial_v.at[0].set(1.0)
+    found, _ = resolved(system, *numbers(system), system.reference_q, v)
+    np.testing.assert_allclose(found.multipliers, 0.0, atol=1e-9)
 
 
 def test_wheels_in_one_line_share_by_their_compliance():

@@ -20,12 +20,19 @@ from jaxmbs.io import model_from_tables
 
 
 NAMESPACES = (planar, spatial, forces, motions, generalized, elastic)
-# What functions of the user return, what numbers measure, and what an elastic body is made of.
+# What functions of the user return, what numbers measure, what an elastic body is made of, and
+# what is asked of one.
 NO_PARTS = {
     generalized.PlanarFrame,
     generalized.SpatialFrame,
     generalized.Quantity,
     spatial.ReducedBody,
+    elastic.AbstractStart,
+    elastic.Flexibility,
+    elastic.SplitRod,
+    elastic.StaticStart,
+    elastic.SubsetAnswer,
+    elastic.SuddenStart,
 }
 
 

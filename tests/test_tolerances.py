@@ -165,6 +165,20 @@ class TestAssemblyStress:
         expected = STIFFNESS * WIDTH * np.sqrt(24) / 6 * np.array([1, 2, 1])
         np.testing.assert_allclose(deviation / expected, 1.0, atol=4 / np.sqrt(2 * COUNT))
 
+    def test_of_rods_that_touch_no_contradiction_is_none(self):
+        """The upper links of the parallelogram are determined: elastic or not, they carry what
+        they carry. And so is the rod of a slider-crank."""
+        whole = jm.mechanisms.elastic_parallelogram()
+        model = eqx.tree_at(lambda m: m.compliances, whole, whole.compliances[4:5])
+        cases = jm.tolerances(model, WIDTH, 4, seed=0)
+        swept, rigid = (
+            jm.sweep(jm.Misfit(model, elastic=own), model, cases, width=4).answers()
+            for own in (True, False)
+        )
+        names = model.system().structure.constraint_names
+        unique = [names.index(name) for name in "KLMN"]
+        np.testing.assert_allclose(swept.force[:, unique], rigid.force[:, unique], rtol=1e-6)
+
     def test_nothing_to_give_way_is_refused(self):
         with pytest.raises(ValueError, match=r"nothing of this system gives way"):
             jm.Misfit(three_links(), elastic=True)

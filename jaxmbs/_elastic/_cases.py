@@ -44,7 +44,7 @@ class CaseAnswer(NamedTuple):
     - `decided` (constraints,): is the reaction unique? `on_bodies` (pairs, 2): force and torque of
       a constraint on a body.
     - `force` (places, dim), `torque` (places, turns): on the place's body, world axes (N, N m).
-    - `carried` (deformations,): D^T lambda.
+    - `carried` (deformations,): what each carries (`Elasticity.carried`).
     """
 
     failed: str
@@ -144,7 +144,7 @@ def _evaluate(
             report.body_unique.unique,
             force,
             torque,
-            columns.T @ loads.multipliers,
+            elasticity.carried(loads.multipliers),
         )
 
     return jax.vmap(case)(masks, fits)

@@ -187,12 +187,15 @@ def _skipped(structure: Structure, candidates: Sequence[str], rigid: CaseAnswer)
     """Compliances of bodies on which, or joints in which, every reaction is unique."""
     # In the order of `Solvability.body_unique`.
     bodies = [structure.bodies[body].name for c in structure.constraints for body in c.bodies]
-    unique: dict[str, bool] = {}
+    on_bodies: dict[str, bool] = {}
     for name, (force, torque) in zip(bodies, rigid.on_bodies.tolist(), strict=True):
-        unique[name] = unique.get(name, True) and force and torque
-    unique |= dict(zip(structure.constraint_names, rigid.decided.tolist(), strict=True))
-    of = {part.name: part.of for part in structure.compliances}
-    return tuple(name for name in candidates if unique.get(of[name], False))
+        on_bodies[name] = on_bodies.get(name, True) and force and torque
+    in_joints = dict(zip(structure.constraint_names, rigid.decided.tolist(), strict=True))
+    unique = {
+        part.name: (in_joints if part.in_joint else on_bodies).get(part.of, False)
+        for part in structure.compliances
+    }
+    return tuple(name for name in candidates if unique[name])
 
 
 def _all_subsets(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

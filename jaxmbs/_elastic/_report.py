@@ -27,7 +27,7 @@ class SubsetAnswer(NamedTuple):
       of a row that an elimination drops.
     - `force` (joints, dim), `torque` (joints, turns): of each joint asked for on its second body
       (its only one), at its point, world axes (N, N m).
-    - `carried` (deformations,): the generalized force D^T lambda of each deformation of each part,
+    - `carried` (deformations,): the generalized force of each deformation of each part,
       rigid ones too (of a rod its mean axial force, N, compression positive).
     - `difference`: the largest difference of a force (or of a torque over the characteristic
       length) from that of the model in which everything is elastic, relative to the largest one

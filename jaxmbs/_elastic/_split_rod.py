@@ -127,5 +127,7 @@ class StaticStart(AbstractStart):
 def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
     """Of each rod, compression positive (N)."""
     q, v = system.reference_q, system.initial_v
-    loads = solve_with_friction(system, ElasticResolution(), q, v, t)
-    return system.deformation_matrix(q, v, t).T @ loads.multipliers, loads.result
+    found = solve_with_friction(system, ElasticResolution(), q, v, t)
+    elasticity = system.elasticity(q, v, t)
+    assert elasticity is not None
+    return elasticity.carried(found.multipliers), found.result

@@ -5,20 +5,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import IntScalar
-from .._linalg import cholesky, cholesky_solve, leading
+from .._linalg import leading
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted, MassWeighted
 from .base import AbstractFormulation, Accelerations, outcome
-
-
-# Of the strain in the null space, relative to its largest; steps that take away what it adds.
-_REGULARISATION = 1e-10
-_PROXIMAL_STEPS = 4
-
-# The part of a misfit that may be left over.
-_LEFT = 1e-6
 
 
 class Truncated(AbstractFormulation):
@@ -49,13 +40,16 @@ class ElasticTruncated(AbstractFormulation):
     """`Truncated`, with multipliers that strain what is elastic least (`ElasticResolution`), and
     with the stress of parts that contradict each other.
 
-    **Arguments:** `rank`: as of `Truncated`; `residual` (rows,): what is left of Phi where the
-    parts contradict each other least (m, rad), zero in velocity rows.
+    **Arguments:** `rank`: as of `Truncated`; `decided`: how many directions of the left null space
+    compliances decide where everything fits (others only seem to, by as much as parts are off);
+    `residual` (rows,): what is left of Phi where the parts contradict each other least (m, rad),
+    zero in velocity rows.
     """
 
     word: ClassVar[str] = "truncated-elastic"
     elastic: ClassVar[bool] = True
     rank: int = eqx.field(static=True)
+    decided: int = eqx.field(static=True)
     residual: Float[Array, " rows"]
 
     def solve(self, equations: Equations) -> Accelerations:
@@ -66,27 +60,16 @@ class ElasticTruncated(AbstractFormulation):
         columns = elasticity.extended.constraint_matrix()[:, elasticity.velocities :]
         root = columns * jnp.sqrt(elasticity.compliance)[None] / length[:, None]
         gap = (elasticity.gap() + self.residual) / length
-        # In the left null space of the nearest matrix of that rank: A is definite there, if
-        # compliances decide, and the identity elsewhere. What they do not decide stays at zero.
-        identity = jnp.eye(length.shape[0], dtype=length.dtype)
-        null = identity - found.held @ found.held.T
-        soft = null @ root
-        size = jnp.max(jnp.sum(soft**2, axis=1), initial=0.0)
-        size = jnp.where(size > 0, size, 1.0)
-        factor = cholesky(soft @ soft.T / size + identity - null + _REGULARISATION * null)
-        left = null @ (gap - root @ (root.T @ found.multipliers)) / size
-
-        def proximal(_: IntScalar, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-            return cholesky_solve(factor, left + _REGULARISATION * x)
-
-        change = null @ lax.fori_loop(0, _PROXIMAL_STEPS, proximal, jnp.zeros_like(left))
-        missing = left - soft @ (soft.T @ change) / size
-        taken_up = jnp.linalg.norm(missing) <= _LEFT * jnp.linalg.norm(left)
+        # In the left null space of the nearest matrix of that rank. What compliances do not decide
+        # stays at zero.
+        null = jnp.eye(length.shape[0], dtype=length.dtype) - found.held @ found.held.T
+        u, s, _ = leading(lax.stop_gradient(null @ root), self.decided)
+        strain = gap - root @ (root.T @ found.multipliers)
+        change = u @ ((u.T @ strain) / s**2)
         return outcome(
             found.acceleration,
             found.scaled.multipliers(found.multipliers + change),
             (~found.scaled.definite, RESULTS.mass_matrix_not_definite),
-            (~taken_up, RESULTS.misfit_not_taken_up),
         )
 
 

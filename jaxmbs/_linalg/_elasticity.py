@@ -2,7 +2,8 @@
 
     minimise  1/2 lambda^T K lambda - lambda^T delta    over all lambda with  S lambda = b,
 
-K = D diag(compliance) D^T, delta = D misfit, with D the columns that deformations add to C. The
+K = D diag(c) D^T, delta = D (misfit + diag(c) load), with D the columns that deformations add to C
+and c their compliances: a deformation is c (load - D^T lambda) + misfit. The
 conditions are K lambda + S y = delta, S lambda = b, whose matrix is symmetric and singular: the
 null space of S and K both is what nothing decides.
 
@@ -50,12 +51,17 @@ class Elasticity(eqx.Module):
     """What gives way at one state.
 
     - `extended`: M and C with columns more for the deformations, whose block of M is the identity.
-    - `compliance`, `misfit` (n,): of the deformations.
+    - `compliance`, `misfit` (n,): of the deformations. `load` (n,): what applied forces push each
+      of them with.
+    - `geometric` (rows,): 1 in geometric rows and 0 in velocity rows. There a misfit means nothing:
+      a wheel that is put down beside its place rolls on without stress.
     """
 
     extended: AbstractKKTMatrices
     compliance: Float[Array, " n"]
     misfit: Float[Array, " n"]
+    load: Float[Array, " n"]
+    geometric: Float[Array, " rows"]
 
     @property
     def velocities(self) -> int:
@@ -63,15 +69,23 @@ class Elasticity(eqx.Module):
         return self.extended.shape[1] - self.compliance.shape[0]
 
     def gap(self) -> Float[Array, " rows"]:
-        """delta: what the misfit makes of the rows."""
-        still = jnp.zeros((self.velocities,), self.misfit.dtype)
-        return self.extended.apply_C(jnp.concatenate([still, self.misfit]))
+        """delta: what misfits and applied forces make of the rows."""
+        misfit = self.geometric * self._of_deformations(self.misfit)
+        return misfit + self._of_deformations(self.compliance * self.load)
+
+    def carried(self, multipliers: Float[Array, " rows"]) -> Float[Array, " n"]:
+        """D^T lambda - load: what each deformation carries, against it (of a rod its axial force,
+        compression positive)."""
+        return self.extended.apply_CT(multipliers)[self.velocities :] - self.load
+
+    def _of_deformations(self, sizes: Float[Array, " n"]) -> Float[Array, " rows"]:
+        still = jnp.zeros((self.velocities,), sizes.dtype)
+        return self.extended.apply_C(jnp.concatenate([still, sizes]))
 
     def strain(self, multipliers: Float[Array, " rows"]) -> Float[Array, " rows"]:
         """K lambda."""
-        eased = self.compliance * self.extended.apply_CT(multipliers)[self.velocities :]
-        still = jnp.zeros((self.velocities,), eased.dtype)
-        return self.extended.apply_C(jnp.concatenate([still, eased]))
+        pushed = self.extended.apply_CT(multipliers)[self.velocities :]
+        return self._of_deformations(self.compliance * pushed)
 
     def multipliers(
         self,
@@ -157,8 +171,12 @@ class _Solver(eqx.Module):
         # Asked for by derivatives alone.
         beside = self._carry(given - self._strain(found)).x
         last = relaxed.change - self._undecided(relaxed.change)
-        settled = (_size(last) <= _LEFT * _size(found)) & (
-            _size(self._undecided(given)) <= _LEFT * _size(given)
+        carried, held = right / scale, SchurOperator(self.rigid).mv(found / scale) / scale
+        settled = (
+            (_size(last) <= _LEFT * _size(found))
+            & (_size(self._undecided(given)) <= _LEFT * _size(given))
+            # Next to a singular configuration the load is not carried before the steps stall.
+            & (_size(carried - held) <= _LEFT * jnp.maximum(_size(carried), 1e-3 * _size(found)))
         )
         return (found / scale, beside / scale), settled
 

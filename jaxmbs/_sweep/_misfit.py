@@ -21,7 +21,12 @@ from .._linalg._concrete_rank import values_and_rank
 from .._linalg._pivoted_qr import substitute_lower
 from .._reactions import Axes, reactions, wrench_maps
 from .._solution import RESULTS
-from .._solvability._analyze import check_elastic, scaled_constraint_matrix
+from .._solvability._analyze import (
+    check_elastic,
+    scaled,
+    scaled_constraint_matrix,
+    with_deformations,
+)
 from .._system import AbstractSystem, Model, Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
@@ -116,6 +121,7 @@ class Misfit(AbstractQuestion):
     torque_unique: Annotated[Verdict, "constraints turns"]
     rank: int = eqx.field(static=True)
     rank_geometric: int = eqx.field(static=True)
+    decided: int = eqx.field(static=True)
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
     elastic: bool = eqx.field(static=True)
 
@@ -140,6 +146,11 @@ class Misfit(AbstractQuestion):
         self.rank, self.rank_geometric = (
             values_and_rank(rows)[1] for rows in (matrix, matrix[geometric])
         )
+        self.decided = 0
+        if elastic:
+            both = with_deformations(exact, exact.constraint_matrix(q, v, t), q, v, t)
+            rows, _ = scaled(exact.structure, both, exact.characteristic_length())
+            self.decided = values_and_rank(np.asarray(rows))[1] - self.rank
         whole = np.asarray(scaled_geometric_matrix(exact, q, t))
         basis = _few_rows(np.linalg.svd(whole)[0][:, self.rank_geometric :])
         self.basis = jnp.asarray(basis)
@@ -173,7 +184,7 @@ class Misfit(AbstractQuestion):
             structure = system.structure
             rows = jnp.zeros((len(structure.rows),), q.dtype)
             rows = rows.at[structure.geometric_rows].set(residual)
-            formulation = ElasticTruncated(self.rank, rows)
+            formulation = ElasticTruncated(self.rank, self.decided, rows)
         solved = solve_with_friction(system, formulation, q, v, t)
         places = system.places(q, v, t)
         maps = wrench_maps(places, system.constraint_matrix(q, v, t))

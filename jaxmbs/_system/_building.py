@@ -146,7 +146,11 @@ def build(
     )
     _unique("coordinate", [info.name for info in coordinates])
     groups = _constraint_groups(constraints, infos, slots)
-    giving, giving_infos = compliance_groups(compliances, bodies, groups, dimension)
+    force_groups = _force_groups(forces, slots, sites)
+    first = {body.name: int(slots[body.name].v[0]) for body in bodies}
+    giving, giving_infos = compliance_groups(
+        compliances, bodies, groups, force_groups, first, dimension
+    )
     structure = Structure(
         constraints=infos,
         rows=rows,
@@ -172,7 +176,7 @@ def build(
         body_groups=body_groups,
         element_groups=between,
         constraint_groups=groups,
-        force_groups=_force_groups(forces, slots, sites),
+        force_groups=force_groups,
         friction_groups=_friction_groups(forces, slots, sites, infos),
         reference_q=jnp.concatenate(
             [*(b.coordinates() for b in bodies), *(x.start for f in forces if (x := f.states()))]

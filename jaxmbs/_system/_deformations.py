@@ -22,6 +22,7 @@ from .._compliances import (
     AbstractJointCompliance,
 )
 from .._custom_types import Scalar
+from .._geometry import PlanarPose, SpatialPose
 from .._indices import Indices
 from .._linalg import (
     BlockKKTMatrices,
@@ -35,8 +36,9 @@ from .._linalg import (
     sizes_of,
     SlotBlocks,
 )
-from ._groups import ConstraintGroup, group_by, map_parts, stack
-from ._markers import of_markers, rates_of
+from ._groups import ConstraintGroup, ForceGroup, group_by, map_parts, stack
+from ._loads import wrenches_of
+from ._markers import frames_of, of_markers, rates_of
 from ._places import rows_by_displacements
 from ._structure import ComplianceInfo
 
@@ -54,10 +56,12 @@ class Use(NamedTuple):
 
 
 class ComplianceGroup(eqx.Module):
-    """Compliances of one kind. Indices: `compliance` (n,), which of all each of them is."""
+    """Compliances of one kind. `uses`: in joints and drivers; `loads`: in forces. Indices:
+    `compliance` (n,), which of all each of them is."""
 
     deformation: AbstractDeformation
     uses: tuple[Use, ...] = eqx.field(static=True)
+    loads: tuple[Use, ...] = eqx.field(static=True)
     indices: Indices = eqx.field(static=True)
 
 
@@ -68,15 +72,19 @@ class _Placed(NamedTuple):
     info: ComplianceInfo
     deformation: AbstractDeformation
     slots: tuple[tuple[int, int, int], ...]
+    loads: tuple[tuple[int, int, int], ...]
 
 
 def compliance_groups(
     compliances: Sequence[AbstractCompliance],
     bodies: Sequence[AbstractBody],
     groups: Sequence[ConstraintGroup],
+    forces: Sequence[ForceGroup],
+    columns: Mapping[str, int],
     dimension: int,
 ) -> tuple[tuple[ComplianceGroup, ...], tuple[ComplianceInfo, ...]]:
-    """The groups, and what the structure says of each compliance.
+    """The groups, and what the structure says of each compliance. `columns`: the first of each
+    moving body.
 
     **Raises:** `ValueError` that names the compliance.
     """
@@ -87,25 +95,47 @@ def compliance_groups(
             of, deformation, slots = _placed(part, bodies, groups, dimension)
         except ValueError as error:
             raise ValueError(f"compliance {_checks.shown(part.name)}: {error}") from None
-        info = ComplianceInfo(part.name, of, deformation.directions, start)
-        placed.append(_Placed(info, deformation, slots))
+        in_joint = isinstance(part, AbstractJointCompliance)
+        info = ComplianceInfo(part.name, of, in_joint, deformation.directions, start)
+        loads = ()
+        if isinstance(part, AbstractBodyCompliance):
+            loads = _loads_on(columns[part.body], forces)
+        placed.append(_Placed(info, deformation, slots, loads))
         start = info.stop
     found = []
     for members in group_by([own.deformation for own in placed]):
         own = [placed[i] for i in members]
-        uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for which, part in enumerate(own):
-            for group, slot, joint in part.slots:
-                uses.setdefault((group, slot), []).append((joint, which))
-        made = []
-        for (group, slot), pairs in sorted(uses.items()):
-            joint, which = np.array(pairs, dtype=np.int32).T
-            made.append(Use(group, slot, Indices(joint=joint, which=which)))
+        made, pushed = _uses([part.slots for part in own]), _uses([part.loads for part in own])
         deformation = stack([part.deformation for part in own])
         found.append(
-            ComplianceGroup(deformation, tuple(made), Indices(compliance=np.array(members)))
+            ComplianceGroup(deformation, made, pushed, Indices(compliance=np.array(members)))
         )
     return tuple(found), tuple(own.info for own in placed)
+
+
+def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Use, ...]:
+    """From the (group, slot, joint) of each deformation of a group."""
+    uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for which, own in enumerate(slots):
+        for group, slot, joint in own:
+            uses.setdefault((group, slot), []).append((joint, which))
+    made = []
+    for (group, slot), pairs in sorted(uses.items()):
+        joint, which = np.array(pairs, dtype=np.int32).T
+        made.append(Use(group, slot, Indices(joint=joint, which=which)))
+    return tuple(made)
+
+
+def _loads_on(column: int, forces: Sequence[ForceGroup]) -> tuple[tuple[int, int, int], ...]:
+    """The slots of forces that act on the body with that first column."""
+    return tuple(
+        (g, k, i)
+        for g, group in enumerate(forces)
+        for k, marker in enumerate(group.markers)
+        if marker.located
+        for i, first in enumerate(group.indices[f"v{k}"][:, 0].tolist())
+        if first == column
+    )
 
 
 def _placed(
@@ -116,6 +146,11 @@ def _placed(
 ) -> tuple[str, AbstractDeformation, tuple[tuple[int, int, int], ...]]:
     if isinstance(part, AbstractBodyCompliance):
         body = _named(part.body, {body.name: body for body in bodies}, "moving body")
+        if body.inertia_properties().coordinates not in (PlanarPose(), SpatialPose()):
+            raise ValueError(
+                f"body {_checks.shown(part.body)} has coordinates of its own besides its pose, "
+                "whose elasticity would count twice; give compliances to rigid bodies."
+            )
         site = body.sites()[body.name]
         deformation = part.deformation(site.reference)
         slots = _on_body(set(body.sites()), groups)
@@ -234,10 +269,44 @@ class Deformations(eqx.Module):
         total = scatter_add([own.block for own in columns], places, rows * count)
         return total.reshape(rows, count)
 
+    def loads(
+        self,
+        forces: Sequence[ForceGroup],
+        q: Float[Array, " extended_q"],
+        v: Float[Array, " extended_v"],
+        t: Scalar,
+    ) -> Float[Array, " deformations"]:
+        """What applied forces push each deformation with, from the ground-extended state."""
+        used = sorted({use.group for own in self.groups for use in own.loads})
+        own_forces = [forces[g] for g in used]
+        wrenches = dict(zip(used, wrenches_of(own_forces, q, v, t), strict=True))
+        frames = dict(zip(used, frames_of(own_forces, q), strict=True))
+        bodies = dict(zip(used, of_markers(_body_frame, own_forces, q), strict=True))
+        parts, places = [jnp.zeros((0,), q.dtype)], [np.zeros(0, dtype=int)]
+        starts = np.array([info.start for info in self.infos])
+        for own in self.groups:
+            for use in own.loads:
+                which = use.indices["which"]
+                wrench, marker, body = (
+                    _taken(found[use.group][use.slot], use.indices["joint"])
+                    for found in (wrenches, frames, bodies)
+                )
+                part = map_parts(_pushed, _taken(own.deformation, which), marker, body, wrench)
+                first = starts[own.indices["compliance"][which]]
+                parts.append(part)
+                places.append(first[:, None] + np.arange(part.shape[1]))
+        return scatter_add(parts, places, self.infos[-1].stop)
+
     def elasticity(
-        self, blocks: SlotBlocks, mass: BlockMass, columns: Sequence[_Columns]
+        self,
+        blocks: SlotBlocks,
+        mass: BlockMass,
+        columns: Sequence[_Columns],
+        loads: Float[Array, " deformations"],
+        geometric: np.ndarray,
     ) -> Elasticity:
-        """From the blocks of C and from M, both in the buckets of the pattern."""
+        """From the blocks of C and from M, both in the buckets of the pattern. `geometric`: which
+        rows are."""
         pairs = zip(blocks, self._blocks(columns), strict=True)
         both = tuple(jnp.concatenate(own, axis=-1) for own in pairs)
         layout = layout_of(self.pattern)
@@ -245,6 +314,8 @@ class Deformations(eqx.Module):
             BlockKKTMatrices(both, mass, layout),
             self._of_all(lambda d: d.compliance),
             self._of_all(lambda d: d.misfit),
+            loads,
+            jnp.asarray(geometric, loads.dtype),
         )
 
     def _of_all(
@@ -333,6 +404,15 @@ def _displacements(
     deformation: AbstractDeformation, marker: Frame, body: Frame
 ) -> Float[Array, "motions n"]:
     return deformation.displacements(marker, body)
+
+
+def _pushed(
+    deformation: AbstractDeformation, marker: Any, body: Any, wrench: Any
+) -> Float[Array, " n"]:
+    """The work of a wrench at a marker along a unit of each deformation."""
+    moved = deformation.displacements(marker, body)
+    dimension = wrench.linear.shape[0]
+    return wrench.linear @ moved[:dimension] + jnp.atleast_1d(wrench.angular) @ moved[dimension:]
 
 
 def _taken(tree: Any, places: np.ndarray) -> Any:

@@ -35,6 +35,22 @@ def generalized_loads(
     return transpose(wrenches)
 
 
+def wrenches_of(
+    groups: Sequence[ForceGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+    t: Scalar,
+) -> list[Twists]:
+    """What each group's loads exert at their markers, from the ground-extended state."""
+    found = []
+    for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True):
+        moving = map_parts(twists, frames, rates)
+        found.append(
+            map_parts(lambda load, f, w: load.wrenches(f, w, t), group.load, frames, moving)
+        )
+    return found
+
+
 def generalized_friction(
     groups: Sequence[FrictionGroup],
     q: Float[Array, " extended_q"],

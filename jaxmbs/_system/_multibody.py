@@ -70,8 +70,7 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
-    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), of which the motion knows
-      nothing, and `ElasticResolution` decides reactions.
+    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), for `ElasticResolution`.
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
@@ -338,7 +337,9 @@ class MultibodySystem(AbstractSystem):
         groups, extended = self.constraint_groups, self._with_ground(q, v)
         padded = padded_blocks(groups, self.pattern, blocks, q.dtype, giving.pattern)
         mass = block_mass(self.body_groups, self.element_groups, giving.pattern, q, t)
-        return giving.elasticity(padded, mass, giving.columns(groups, *extended, t))
+        loads = giving.loads(self.force_groups, *extended, t)
+        columns = giving.columns(groups, *extended, t)
+        return giving.elasticity(padded, mass, columns, loads, self.structure.geometric)
 
     @jitted
     def deformation_matrix(

@@ -61,11 +61,12 @@ class BodyInfo(NamedTuple):
 
 
 class ComplianceInfo(NamedTuple):
-    """One compliance: the body or joint that gives way, and its deformations, `start` to `stop`
-    among all."""
+    """One compliance: the body that gives way, or the joint (`in_joint`), and its deformations,
+    `start` to `stop` among all."""
 
     name: str
     of: str
+    in_joint: bool
     directions: tuple[Direction, ...]
     start: int
 
