@@ -21,6 +21,12 @@ from ._node_sets import (
     NodesOnPlane as NodesOnPlane,
     NodesWithin as NodesWithin,
 )
+from ._parallelogram import (
+    parallelogram_link as parallelogram_link,
+    parallelogram_link_elements as parallelogram_link_elements,
+    parallelogram_platform as parallelogram_platform,
+    parallelogram_platform_elements as parallelogram_platform_elements,
+)
 from ._reduce import (
     frequencies as frequencies,
     mode_shapes as mode_shapes,

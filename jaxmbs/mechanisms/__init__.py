@@ -3,7 +3,10 @@ from ._chain import (
     four_bar_chain as four_bar_chain,
     four_bar_chain_spatial as four_bar_chain_spatial,
 )
-from ._parallelogram import parallelogram as parallelogram
+from ._parallelogram import (
+    elastic_parallelogram as elastic_parallelogram,
+    parallelogram as parallelogram,
+)
 from ._robot import mobile_robot as mobile_robot
 from ._small import (
     bennett as bennett,
