@@ -423,6 +423,18 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"windows": _COUNT},
     ),
     "mechanisms.get": (jm.mechanisms.get, {"name": (*NO_TEXT, None)}),
+    "mechanisms.elastic_parallelogram": (
+        with_defaults(
+            jm.mechanisms.elastic_parallelogram,
+            link=blank(jm.spatial.ReducedBody),
+            platform=blank(jm.spatial.ReducedBody),
+        ),
+        {
+            "link": (*NO_OBJECT, None, jm.spatial.ReducedBody),
+            "platform": (*NO_OBJECT, None, jm.spatial.ReducedBody),
+            "theta": (*NO_NUMBER, None),
+        },
+    ),
     "mechanisms.parallelogram": (jm.mechanisms.parallelogram, {"theta": (*NO_NUMBER, None)}),
     "mechanisms.mobile_robot": (
         jm.mechanisms.mobile_robot,
@@ -535,6 +547,14 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"elements": _ELEMENTS, "modes": (*NO_COUNT, None, 10**6)},
     ),
     "finite_elements.frequencies": (finite_elements.frequencies, {"reduced": (*NO_OBJECT, None)}),
+    "finite_elements.axial_stiffness": (
+        with_defaults(
+            finite_elements.axial_stiffness,
+            reduced=finite_elements.reduce(BAR, [], modes=1),
+            nodes=("A", "B"),
+        ),
+        {"reduced": (*NO_OBJECT, None), "nodes": (*NO_NAMES, None, ["A", "B"])},
+    ),
     "finite_elements.load": (finite_elements.load, {"path": NO_PATH}),
 }
 

@@ -1,5 +1,6 @@
 from ._assembly import solid as solid
 from ._attachment import Attachment as Attachment
+from ._axial_stiffness import axial_stiffness as axial_stiffness
 from ._connections import (
     AbstractConnection as AbstractConnection,
     AveragedConnection as AveragedConnection,
@@ -23,9 +24,7 @@ from ._node_sets import (
 )
 from ._parallelogram import (
     parallelogram_link as parallelogram_link,
-    parallelogram_link_elements as parallelogram_link_elements,
     parallelogram_platform as parallelogram_platform,
-    parallelogram_platform_elements as parallelogram_platform_elements,
 )
 from ._reduce import (
     frequencies as frequencies,

@@ -66,8 +66,8 @@ def elastic_parallelogram(
 
     Bodies, joints and load have the names and places that they have in `parallelogram`, and each
     body is a `spatial.ModalBody`: a floating frame of reference with the modes of a reduced body.
-    It asks for no finite elements. `finite_elements.parallelogram_link` and
-    `parallelogram_platform` make the source's bodies of them; others will do, too.
+    The bodies come from anywhere: `finite_elements.parallelogram_link` and
+    `parallelogram_platform` say how to make those of the source.
 
     **Arguments:**
 
