@@ -11,6 +11,7 @@ rods would have along the motion of the rigid mechanism.
 """
 
 import sys
+from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
@@ -37,7 +38,9 @@ system = model.system()
 print(f"{system.structure.nv} velocities, {len(system.structure.rows)} constraint rows")
 
 # The same masses, rigid; links are rods of the reduced link's stiffness.
-points = {joint.name: joint.at[0] for joint in model.joints}
+joints: Any = model.joints
+modal: Any = model.bodies
+points = {joint.name: joint.at[0] for joint in joints}
 stiffness = fem.axial_stiffness(link, ("base", "platform"))
 rods = [
     elastic.Rod(n, f"link {n}", points=[points[k] for k in n], stiffness=stiffness) for n in names
@@ -50,7 +53,7 @@ bodies = [
         position=body.position,
         orientation=body.orientation,
     )
-    for body in model.bodies
+    for body in modal
 ]
 rigid = jm.MultibodySystem(
     bodies, model.joints, forces=model.forces, compliances=rods, gravity=model.gravity
@@ -88,7 +91,8 @@ error = np.max(np.abs(forces - resolved)[later]) / np.max(np.abs(resolved))
 print(f"from 0.1 s on the forces differ by {100 * error:.2f} % of the largest, at most")
 
 figure = plt.figure(figsize=(9.0, 8.0), layout="constrained")
-upper, lower = figure.subfigures(2, 1, height_ratios=(1.4, 1.0))
+parts: Any = figure.subfigures(2, 1, height_ratios=(1.4, 1.0))
+upper, lower = parts
 axes = upper.subplots()
 styles = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 for k, (name, style) in enumerate(zip(names, styles, strict=True)):
@@ -104,6 +108,9 @@ axes.set_title("Links and platform elastic by finite elements (lines)", fontsize
 axes.grid(alpha=0.3)
 axes.legend(ncols=4, fontsize=9, loc="upper center")
 
+lower.suptitle(
+    "First modes of vibration: nothing moves on thick lines, dots are attachments", fontsize=11
+)
 panels = lower.subplots(1, 4, width_ratios=(1.15, 1.0, 1.0, 1.0))
 elements, attachments = tube
 shapes = np.asarray(fem.mode_shapes(elements, attachments, modes=20))
@@ -135,8 +142,7 @@ for k, panel in enumerate(panels[1:]):
     out = out / out.flat[np.argmax(np.abs(out))]
     panel.contourf(across, across, out, levels=np.linspace(-1, 1, 9), cmap="gray", alpha=0.6)
     panel.contour(across, across, out, levels=[0.0], colors="k", linewidths=1.8)
-    for attachment in attachments:
-        panel.plot(*attachment.point[:2], "ko", markersize=3.5, clip_on=False)
+    panel.plot(*np.asarray(platform.points)[:, :2].T, "ko", markersize=3.5, clip_on=False)
     panel.set_title(f"platform, {hertz[k]:.0f} Hz", fontsize=10)
     panel.set_xlabel("x (m)")
     panel.set_xticks((-0.25, 0.0, 0.25))

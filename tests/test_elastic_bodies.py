@@ -93,8 +93,8 @@ class TestAxialStiffness:
 class TestMechanism:
     @pytest.mark.parametrize("theta", [0.0, 0.3])
     def test_names_and_places_are_those_of_the_rigid_one(self, theta):
-        elastic = jm.mechanisms.elastic_parallelogram(link(), platform(), theta)
-        rigid = jm.mechanisms.parallelogram(theta)
+        elastic: Any = jm.mechanisms.elastic_parallelogram(link(), platform(), theta)
+        rigid: Any = jm.mechanisms.parallelogram(theta)
         for own, other in zip(elastic.bodies, rigid.bodies, strict=True):
             assert own.name == other.name
             np.testing.assert_array_equal(own.position, other.position)
