@@ -27,8 +27,8 @@ full = sys.argv[1:] == ["full"]
 link_modes, platform_modes, end = (20, 30, 1.0) if full else (2, 4, 0.2)
 names = ("AB", "CD", "EF", "GH", "KL", "MN")
 
-# Damping in proportion to the stiffness: the platform's vibration on its links, at 150 Hz, decays
-# within 20 ms.
+# In proportion to the stiffness, so that fast modes die away first; what the start excites has
+# done so after 30 ms.
 damping = fem.StiffnessDamping(5e-4)
 tube, plate = fem.parallelogram_link(), fem.parallelogram_platform()
 link = fem.reduce(*tube, modes=link_modes, damping=damping)
