@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.interpolate import RectBivariateSpline
 
 import jaxmbs as jm
 from jaxmbs import elastic, finite_elements as fem, spatial
@@ -139,13 +140,14 @@ middle = np.flatnonzero(np.abs(elements.points[:, 2]) < 1e-9)
 x, y, _ = elements.points[middle].T.round(9)
 middle = middle[np.lexsort((x, y))]
 across = np.unique(x)
+fine = np.linspace(-0.25, 0.25, 201)
 for k, panel in enumerate(panels[1:]):
     out = shapes[middle, 2, k].reshape(len(across), len(across))
     out = out / out.flat[np.argmax(np.abs(out))]
-    # Where symmetry makes it zero, rounding must not draw the line.
-    out = np.where(np.abs(out) < 1e-6, 1e-6, out)
-    panel.contourf(across, across, out, levels=np.linspace(-1, 1, 9), cmap="gray", alpha=0.6)
-    panel.contour(across, across, out, levels=[0.0], colors="k", linewidths=1.8)
+    # A mesh has corners where the lines between its nodes are drawn straight.
+    out = RectBivariateSpline(across, across, out)(fine, fine)
+    panel.contourf(fine, fine, out, levels=np.linspace(-1, 1, 9), cmap="gray", alpha=0.6)
+    panel.contour(fine, fine, out, levels=[0.0], colors="k", linewidths=1.8)
     panel.plot(*np.asarray(platform.points)[:, :2].T, "ko", markersize=3.5, clip_on=False)
     panel.set_title(f"platform, {hertz[k]:.0f} Hz", fontsize=10)
     panel.set_xlabel("x (m)")
