@@ -127,6 +127,14 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"elements": _ELEMENTS, "modes": (*NO_COUNT, None, 10**6)},
     ),
     "finite_elements.frequencies": (finite_elements.frequencies, {"reduced": (*NO_OBJECT, None)}),
+    "finite_elements.axial_stiffness": (
+        with_defaults(
+            finite_elements.axial_stiffness,
+            reduced=finite_elements.reduce(BAR, [], modes=1),
+            nodes=("A", "B"),
+        ),
+        {"reduced": (*NO_OBJECT, None), "nodes": (*NO_NAMES, None, ["A", "B"])},
+    ),
     "finite_elements.load": (finite_elements.load, {"path": NO_PATH}),
 }
 

@@ -432,6 +432,18 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"windows": _COUNT},
     ),
     "mechanisms.get": (jm.mechanisms.get, {"name": (*NO_TEXT, None)}),
+    "mechanisms.modal_parallelogram": (
+        with_defaults(
+            jm.mechanisms.modal_parallelogram,
+            link=blank(jm.spatial.ReducedBody),
+            platform=blank(jm.spatial.ReducedBody),
+        ),
+        {
+            "link": (*NO_OBJECT, None, jm.spatial.ReducedBody),
+            "platform": (*NO_OBJECT, None, jm.spatial.ReducedBody),
+            "theta": (*NO_NUMBER, None),
+        },
+    ),
     "mechanisms.parallelogram": (jm.mechanisms.parallelogram, {"theta": (*NO_NUMBER, None)}),
     "mechanisms.elastic_parallelogram": (
         jm.mechanisms.elastic_parallelogram,

@@ -93,7 +93,8 @@ class ModalInertia(AbstractBodyInertia):
     and so the stiffness by which forces along a body, centrifugal ones too, act on its bending.
 
     `second_moment` (3, 3): the integral of p p^T dm (kg m^2), of the undeformed body; the other
-    numbers are those of a `ReducedBody` that is `normalised`.
+    numbers are those of a `ReducedBody` that is `normalised`. `modal_inverse`: of the modal mass
+    matrix, which does not change with eta, so that each evaluation inverts six rows alone.
     """
 
     rheonomic: ClassVar[bool] = False
@@ -105,6 +106,7 @@ class ModalInertia(AbstractBodyInertia):
     mode_first_moment: Float[Array, "3 modes"]
     mode_second_moment: Float[Array, "3 3 modes"]
     mode_products: Float[Array, "3 3 modes modes"]
+    modal_inverse: Float[Array, "modes modes"]
     stiffness: Float[Array, "modes modes"]
     damping: Float[Array, "modes modes"]
     coordinates: ProductCoordinates = eqx.field(static=True)
@@ -136,8 +138,21 @@ class ModalInertia(AbstractBodyInertia):
         )
 
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        # Of blocks, with the modes eliminated first: their own block is constant, and what is left
+        # is of the size of a rigid body (Golub & Van Loan 2013, section 3.2.11).
         matrix = self.mass_matrix(q, t)
-        return cholesky_solve(cholesky(matrix), jnp.eye(matrix.shape[0], dtype=q.dtype))
+        rigid, coupling = matrix[:6, :6], matrix[:6, 6:]
+        carried = coupling @ self.modal_inverse
+        schur = rigid - carried @ coupling.T
+        own = cholesky_solve(cholesky(schur), jnp.eye(6, dtype=q.dtype))
+        beside = -own @ carried
+        modal = self.modal_inverse - carried.T @ beside
+        return jnp.concatenate(
+            [
+                jnp.concatenate([own, beside], axis=1),
+                jnp.concatenate([beside.T, modal], axis=1),
+            ]
+        )
 
     def inertia_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
@@ -180,9 +195,10 @@ class ModalInertia(AbstractBodyInertia):
         return -(gravity @ (self.mass * q[:3] + first))
 
 
+@jax.jit
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
     """Of a body that is `normalised`."""
-    trace = _trace(reduced.inertia)
+    trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
     return ModalInertia(
         mass=reduced.mass,
         first_moment=reduced.first_moment,
@@ -190,6 +206,7 @@ def modal_inertia(reduced: ReducedBody) -> ModalInertia:
         mode_first_moment=reduced.mode_first_moment,
         mode_second_moment=reduced.mode_second_moment,
         mode_products=reduced.mode_products,
+        modal_inverse=cholesky_solve(cholesky(modal), jnp.eye(modal.shape[0], dtype=modal.dtype)),
         stiffness=reduced.stiffness,
         damping=reduced.damping,
         coordinates=modal_coordinates(reduced.stiffness.shape[0]),

@@ -1,5 +1,6 @@
 from ._assembly import solid as solid
 from ._attachment import Attachment as Attachment
+from ._axial_stiffness import axial_stiffness as axial_stiffness
 from ._connections import (
     AbstractConnection as AbstractConnection,
     AveragedConnection as AveragedConnection,
@@ -20,6 +21,10 @@ from ._node_sets import (
     NodesNamed as NodesNamed,
     NodesOnPlane as NodesOnPlane,
     NodesWithin as NodesWithin,
+)
+from ._parallelogram import (
+    parallelogram_link as parallelogram_link,
+    parallelogram_platform as parallelogram_platform,
 )
 from ._reduce import (
     frequencies as frequencies,

@@ -84,7 +84,7 @@ def _rows(elements: FiniteElements, nodes: Int[np.ndarray, " k"]) -> Int[np.ndar
     return np.concatenate([np.arange(f, f + w) for f, w in zip(first, widths, strict=True)])
 
 
-def _check_claims(names: list[str], chosen: list[Int[np.ndarray, " k"]]) -> None:
+def _check_claims(names: list[str], chosen: list[Int[np.ndarray, " _"]]) -> None:
     owner: dict[int, str] = {}
     for name, nodes in zip(names, chosen, strict=True):
         both = [int(k) for k in nodes if int(k) in owner]

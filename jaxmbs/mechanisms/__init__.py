@@ -5,6 +5,7 @@ from ._chain import (
 )
 from ._parallelogram import (
     elastic_parallelogram as elastic_parallelogram,
+    modal_parallelogram as modal_parallelogram,
     parallelogram as parallelogram,
 )
 from ._robot import mobile_robot as mobile_robot
