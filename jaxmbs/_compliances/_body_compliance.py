@@ -69,6 +69,9 @@ class BodyCompliance(AbstractBodyCompliance):
         known = _checks.concrete(self.reduced.stiffness)
         if known is None:
             return
+        size = np.max(np.abs(known), initial=0.0)
+        if np.max(np.abs(known - known.T), initial=0.0) > 1e-9 * size:
+            raise ValueError("reduced.stiffness must be symmetric.")
         if known.shape[0] == 0 or np.linalg.eigvalsh((known + known.T) / 2)[0] <= 0:
             raise ValueError(
                 "reduced must have modes whose stiffness is positive definite; one that stores no "

@@ -8,10 +8,30 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Scalar
-from .._fields import number, positive, reference, two_points
+from .._fields import Field, number, positive, reference
 from .._geometry import LENGTH
 from ._fields import COMPLIANCE_NAME
 from .base import AbstractBodyCompliance, AbstractDeformation, Direction
+
+
+def _two_ends(value: Any, what: str) -> Float[Array, "2 dim"]:
+    shape = _checks.shape_of(value)
+    if shape not in ((2, 2), (2, 3)):
+        raise ValueError(
+            f"{what} must be two world points [[..], [..]], the ends of the rod, got "
+            f"{_checks.shown(value)}."
+        )
+    return _checks.real(value, shape, what)
+
+
+_ENDS = Field(
+    "points",
+    "m",
+    "the ends, in the reference configuration",
+    list[list[float]],
+    "two world points",
+    _two_ends,
+)
 
 
 class AxialDeformation(AbstractDeformation):
@@ -56,9 +76,7 @@ class Rod(AbstractBodyCompliance):
     kind: ClassVar[str] = "rod"
     name: str = eqx.field(static=True, converter=COMPLIANCE_NAME)
     body: str = eqx.field(static=True, converter=reference("body", "which gives way"))
-    points: Float[Array, "2 dim"] = eqx.field(
-        kw_only=True, converter=two_points("points", "the ends, in the reference configuration")
-    )
+    points: Float[Array, "2 dim"] = eqx.field(kw_only=True, converter=_ENDS)
     stiffness: Scalar = eqx.field(
         kw_only=True, converter=positive("stiffness", "N/m", "axial, of the whole length")
     )

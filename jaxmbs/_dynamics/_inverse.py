@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Numbers, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
+from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._system import AbstractSystem, takes_state
 from ._friction import solve_with_friction
@@ -40,6 +41,7 @@ def inverse_dynamics(
     **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
     """
     chosen = chosen_formulation(formulation)
+    check_compliances(chosen, system.structure)
     found = kinematics(system, q, times, throw=throw)
     trajectory = _loaded(found, chosen)
     failed = trajectory.result != RESULTS.successful

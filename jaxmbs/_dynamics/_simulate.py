@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
+from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, takes_state
@@ -164,6 +165,7 @@ def simulate(
         for x, what in ((consistent, "consistent"), (monitor, "monitor"), (throw, "throw"))
     )
     formulation, solver = chosen_formulation(formulation), chosen_solver(solver)
+    check_compliances(formulation, system.structure)
     stabilisation = chosen_stabilisation(stabilisation)
     controller = chosen_controller(controller, first_step)
     events = chosen_events(events, monitor)

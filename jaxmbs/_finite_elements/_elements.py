@@ -162,6 +162,8 @@ def _points(value: Any) -> Float[np.ndarray, "nodes 3"]:
 
 def _matrix(value: Any, what: str) -> SparseMatrix:
     """Square, finite and symmetric; made exactly symmetric."""
+    if np.iscomplexobj(value) or getattr(value, "dtype", np.dtype(float)).kind == "c":
+        raise ModelError(f"{what} must be a matrix of real numbers, got complex ones.")
     try:
         matrix: SparseMatrix = sp.csc_array(value, dtype=float)
     except (TypeError, ValueError):

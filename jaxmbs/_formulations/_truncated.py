@@ -47,10 +47,13 @@ class ElasticTruncated(AbstractFormulation):
     """
 
     word: ClassVar[str] = "truncated-elastic"
-    elastic: ClassVar[bool] = True
     rank: int = eqx.field(static=True)
     decided: int = eqx.field(static=True)
     residual: Float[Array, " rows"]
+
+    @property
+    def elastic(self) -> bool:
+        return True
 
     def solve(self, equations: Equations) -> Accelerations:
         elasticity = equations.elasticity

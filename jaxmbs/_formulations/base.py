@@ -45,8 +45,11 @@ class AbstractFormulation(eqx.Module):
     """
 
     word: ClassVar[str]
-    # Do its multipliers take in the compliances of the system?
-    elastic: ClassVar[bool] = False
+
+    @property
+    def elastic(self) -> bool:
+        """Do its multipliers take in the compliances of the system?"""
+        return False
 
     @property
     def shares_factor(self) -> bool:

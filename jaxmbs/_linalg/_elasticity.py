@@ -94,8 +94,8 @@ class Elasticity(eqx.Module):
         gap: Float[Array, " rows"],
     ) -> tuple[Float[Array, " rows"], BoolScalar]:
         """lambda for b = `right` and delta = `gap`, of least norm in what nothing decides, and
-        whether it was found. `rigid`: M and C. Differentiable, forward and reverse, along
-        directions that keep the rank of C."""
+        whether it was found. `rigid`: M and C. What is decided is differentiable, forward and
+        reverse, along directions that keep the rank of C."""
         held = SchurOperator(rigid).mv
 
         # As one vector: of several right-hand sides JAX transposes all or none.

@@ -112,8 +112,8 @@ class Misfit(AbstractQuestion):
       parts. (Misfits of compliances themselves, as of a rod that is too long, are numbers like
       others: `compliances.NAME.misfit`.) Verdicts are then those of `analyze(..., elastic=True)`.
 
-    **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q, or of
-    which nothing gives way.
+    **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q;
+    `ValueError` with `elastic` for one of which nothing gives way.
     """
 
     basis: Float[Array, "geometric contradictions"]

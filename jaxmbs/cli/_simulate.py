@@ -157,6 +157,11 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
             f"--formulation {shown(word)} is unknown; the formulations are "
             f"{', '.join(FORMULATIONS)}."
         )
+    if word == ElasticResolution.word and not system.structure.compliances:
+        raise ModelError(
+            f"--formulation {word} needs something that gives way; add [[compliance]] tables to "
+            "the model, or leave the option out."
+        )
     if not request.drop:
         return FORMULATIONS[word]()
     if word != Elimination.word:

@@ -68,8 +68,8 @@ def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Pat
 def load_trajectory(path: Setting[str | Path], system: AbstractSystem) -> Trajectory:
     """Read what `save_trajectory` wrote of a `Trajectory`.
 
-    A `.csv` knows nothing of steps, passages and the result: they come back as none and
-    successful.
+    A `.csv` knows nothing of steps, passages, the result and the formulation: they come back as
+    none, successful and rigid (verdicts that compliances gave are in the file, and not asked anew).
 
     **Arguments:** `path`; `system`: whose motion it is.
 

@@ -9,6 +9,7 @@ import tomlkit
 from tomlkit.items import AoT, Item
 
 from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialParticle
+from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
@@ -111,6 +112,11 @@ def _(body: GeneralizedBody) -> str:
 def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:
     """The table of a part of which there are several classes."""
     word = word_of(part, classes)
+    if isinstance(part, BodyCompliance):
+        raise ValueError(
+            f"{what} {part.name!r} holds a reduced body, which model files do not; write a rod, or "
+            "build it in Python."
+        )
     if word is None:
         raise ValueError(
             f"{what} {part.name!r} ({part.kind}) is made of a Python function and cannot be "
