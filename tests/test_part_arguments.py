@@ -20,14 +20,15 @@ from jaxmbs.io import model_from_tables
 
 
 NAMESPACES = (planar, spatial, forces, motions, generalized, elastic)
-# What functions of the user return, what numbers measure, what an elastic body is made of, and
-# what is asked of one.
+# What functions of the user return, what numbers measure, what an elastic body is made of
+# (and what holds that, in `test_body_compliance.py`), and what is asked of one.
 NO_PARTS = {
     generalized.PlanarFrame,
     generalized.SpatialFrame,
     generalized.Quantity,
     spatial.ReducedBody,
     elastic.AbstractStart,
+    elastic.BodyCompliance,
     elastic.Flexibility,
     elastic.SplitRod,
     elastic.StaticStart,
