@@ -102,6 +102,11 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
         self, terms: Any, t0: Any, t1: Any, y0: Float[Array, " state"], args: Packed
     ) -> AlphaState:
         del terms, t1
+        if y0.dtype != jnp.float64:
+            raise ValueError(
+                "GeneralizedAlpha needs double precision, as steps are solved to some millionths "
+                'of accelerations; set jax.config.update("jax_enable_x64", True).'
+            )
         given = args.opened()
         system = given.system
         q, v = split(system, y0)

@@ -198,7 +198,11 @@ def _first_dof(value: Any, nodes: int, count: int) -> Int[np.ndarray, " nodes"]:
                 "points; say with first_dof where the rows of each node begin."
             )
         return np.arange(nodes) * (count // nodes)
-    first = np.asarray(value)
+    try:
+        first = np.asarray(value)
+    except ValueError:
+        # Lists of unequal lengths.
+        first = np.zeros(())
     if first.shape != (nodes,) or not np.issubdtype(first.dtype, np.integer):
         raise ModelError(
             f"first_dof must be one whole number for each of {nodes} points, got {shown(value)}."
@@ -216,7 +220,9 @@ def _first_dof(value: Any, nodes: int, count: int) -> Int[np.ndarray, " nodes"]:
 
 
 def _names(value: Any, nodes: int) -> tuple[str, ...]:
-    names = tuple(value)
+    names = tuple(value) if isinstance(value, list | tuple) else None
+    if names is None:
+        raise ModelError(f"names must be one text for each of {nodes} points, got {shown(value)}.")
     if not names:
         return ("",) * nodes
     if len(names) != nodes or not all(isinstance(x, str) for x in names):

@@ -88,9 +88,15 @@ class NodeNumbers(AbstractNodeSet):
     numbers: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, numbers: Setting[NumberList]):
-        given = np.atleast_1d(np.asarray(numbers))
+        try:
+            given = np.atleast_1d(np.asarray(numbers))
+        except ValueError:
+            # Lists of unequal lengths.
+            given = np.zeros(())
         if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-            raise TypeError(f"numbers must be a list of whole numbers, got {numbers!r}.")
+            raise TypeError(
+                f"numbers must be a list of whole numbers, at least one, got {numbers!r}."
+            )
         self.numbers = tuple(sorted({int(k) for k in given}))
 
     def choose(
