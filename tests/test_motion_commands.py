@@ -11,7 +11,7 @@ import xarray
 from scipy.special import ellipkinc
 from typer.testing import CliRunner
 
-from jaxmbs import mechanisms
+from jaxmbs import ElasticResolution, mechanisms
 from jaxmbs.cli import _simulate
 from jaxmbs.cli._app import app
 from jaxmbs.io import read_model, write_model
@@ -221,6 +221,10 @@ def test_a_spatial_motion_as_a_person_reads_it(folder: Path):
 def test_every_formulation_has_its_name(name: str, folder: Path):
     system = read_model(folder / "ring.toml").system()
     request = _simulate.Request(end=1.0, formulation=name)
+    if name == ElasticResolution.word:
+        with pytest.raises(ValueError, match=r"--formulation elastic .* \[\[compliance\]\]"):
+            _simulate._formulation(system, request)
+        system = mechanisms.elastic_parallelogram().system()
     assert _simulate._formulation(system, request).word == name
 
 
