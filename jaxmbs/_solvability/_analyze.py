@@ -187,27 +187,7 @@ def analyze_matrix(
         layout = layout._replace(elastic=tuple(own.name for own in structure.compliances))
     decomposition, ranks = _decompose(structure, matrix, criterion)
     rows, rank = len(structure.rows), decomposition.rank
-    own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
-    subset_rows = [_rows_of(structure, subset) for subset in subsets]
-    everything = tuple(range(structure.nv))
-    own = [(r, c.columns) for r, c in zip(own_rows, structure.constraints, strict=True)]
-    on_bodies = [(own_rows[c], b) for c, b in layout.pairs]
-    subsets_on_bodies = [(subset_rows[s], b) for s, b in layout.subset_pairs]
-    coefficients = jnp.array(
-        [parse_combination(e, structure.row_names) for e in expressions], matrix.dtype
-    ).reshape(len(expressions), rows)
-    measures = criterion.measure(
-        decomposition,
-        matrix,
-        [
-            _questions.with_fewest_components(_questions.generalized_reactions(matrix, own)),
-            _questions.single_multipliers(structure, matrix.dtype),
-            _on_bodies(structure, matrix, on_bodies),
-            _questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),
-            _on_bodies(structure, matrix, subsets_on_bodies),
-            _questions.combinations(coefficients / row_scale[None, :]),
-        ],
-    )
+    measures = _measures(layout, decomposition, matrix, row_scale, criterion)
     near = [criterion.near_threshold(measure) for measure in measures]
     # Measures of nothing are no numbers, so that none can be mistaken for that of a verdict.
     reaction, multiplier, body, subset, subset_body, combination = (
@@ -249,6 +229,38 @@ def analyze_matrix(
         combination_measure=combination[0],
         combination_unique=combination[1],
         layout=layout,
+    )
+
+
+def _measures(
+    layout: Layout,
+    decomposition: RankDecomposition,
+    matrix: Float[Array, "rows columns"],
+    row_scale: Float[Array, " rows"],
+    criterion: AbstractCriterion,
+) -> list[Float[Array, " _"]]:
+    """Of reactions, multipliers, reactions on bodies, subsets, subsets on bodies, combinations."""
+    structure = layout.structure
+    own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
+    subset_rows = [_rows_of(structure, subset) for subset in layout.subsets]
+    everything = tuple(range(structure.nv))
+    own = [(r, c.columns) for r, c in zip(own_rows, structure.constraints, strict=True)]
+    on_bodies = [(own_rows[c], b) for c, b in layout.pairs]
+    subsets_on_bodies = [(subset_rows[s], b) for s, b in layout.subset_pairs]
+    coefficients = jnp.array(
+        [parse_combination(e, structure.row_names) for e in layout.expressions], matrix.dtype
+    ).reshape(len(layout.expressions), len(structure.rows))
+    return criterion.measure(
+        decomposition,
+        matrix,
+        [
+            _questions.with_fewest_components(_questions.generalized_reactions(matrix, own)),
+            _questions.single_multipliers(structure, matrix.dtype),
+            _on_bodies(structure, matrix, on_bodies),
+            _questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),
+            _on_bodies(structure, matrix, subsets_on_bodies),
+            _questions.combinations(coefficients / row_scale[None, :]),
+        ],
     )
 
 

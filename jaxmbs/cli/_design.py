@@ -19,6 +19,7 @@ from .._design import (
 )
 from .._errors import ModelError
 from ._analyze import make_console
+from ._figures import write_figure
 from ._study_file import read_study, StudyFile
 
 
@@ -92,15 +93,12 @@ def _tell(number: int, visit: Visit) -> None:
 
 
 def _draw(best: Optimum, path: Path) -> None:
-    import matplotlib
+    def figure() -> Any:
+        from ..plot import draw_study
 
-    matplotlib.use("Agg")
-    from ..plot import draw_study
+        return draw_study(best)
 
-    try:
-        draw_study(best).savefig(path, dpi=130)
-    except OSError as error:
-        raise ModelError(f"cannot write {str(path)!r}: {error.strerror}.") from None
+    write_figure(figure, path)
 
 
 def document(answer: Answer) -> dict[str, Any]:

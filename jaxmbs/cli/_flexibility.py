@@ -12,6 +12,7 @@ from .._elastic import Flexibility, flexibility, SubsetAnswer
 from .._errors import ModelError
 from .._system import Model
 from ._analyze import configuration_at, make_console, Request as _Analysis
+from ._figures import write_figure
 
 
 class Request(NamedTuple):
@@ -70,15 +71,12 @@ def _names(subset: str) -> tuple[str, ...]:
 
 
 def _draw(found: Flexibility, path: Path) -> None:
-    import matplotlib
+    def figure() -> Any:
+        from ..plot import draw_flexibility
 
-    matplotlib.use("Agg")
-    from ..plot import draw_flexibility
+        return draw_flexibility(found)
 
-    try:
-        draw_flexibility(found).savefig(path, dpi=130)
-    except OSError as error:
-        raise ModelError(f"cannot write {str(path)!r}: {error.strerror}.") from None
+    write_figure(figure, path)
 
 
 def document(answer: Answer) -> dict[str, Any]:
