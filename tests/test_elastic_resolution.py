@@ -293,7 +293,7 @@ class TestLoadsOnElasticBodies:
             system = model.system()
             q, v = system.reference_q, system.initial_v
             found, _ = resolved(system, *numbers(system), q, v)
-            forces.append(system.elasticity(q, v, 0.0).carried(found.multipliers))
+            forces.append(system.elasticity(q, v, 0.0).deformation_forces(found.multipliers))
         size = float(jnp.max(jnp.abs(forces[0])))
         np.testing.assert_allclose(forces[1], forces[0], atol=1e-9 * size)
 

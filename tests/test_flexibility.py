@@ -85,8 +85,8 @@ class TestParallelogram:
     def test_forces_of_the_links(self, study):
         for parts, expected in KNOWN.items():
             found = study.answer(*parts)
-            assert found.carried[:4] == pytest.approx(expected, abs=1e-4)
-            assert found.carried[4:] == pytest.approx([568.3031, -845.9105], abs=1e-4)
+            assert found.deformation_forces[:4] == pytest.approx(expected, abs=1e-4)
+            assert found.deformation_forces[4:] == pytest.approx([568.3031, -845.9105], abs=1e-4)
 
     def test_no_new_program_for_other_subsets_and_numbers(self, study, mechanism, monkeypatch):
         traces, masked = [], _cases._masked
@@ -95,7 +95,7 @@ class TestParallelogram:
         found = elastic.flexibility(other, subsets=[LOWER, ["KL"], ["AB", "KL"]])
         # The stiffer fourth link takes more.
         expected = (-61.7310, -1072.2575, -1617.3659, -1213.6788)
-        assert found.answer(*LOWER).carried[:4] == pytest.approx(expected, abs=1e-4)
+        assert found.answer(*LOWER).deformation_forces[:4] == pytest.approx(expected, abs=1e-4)
         assert traces == []
 
     def test_upper_links_decide_nothing(self, mechanism, study):
@@ -105,7 +105,7 @@ class TestParallelogram:
         assert (upper.redundancy, upper.undecided, upper.disguised) == (1, BASES, ())
         assert np.isnan(upper.difference)
         assert not upper.agrees
-        assert every.carried[:4] == pytest.approx(KNOWN[LOWER], abs=1e-4)
+        assert every.deformation_forces[:4] == pytest.approx(KNOWN[LOWER], abs=1e-4)
         assert every.agrees
         assert every.redundancy == 0
 
@@ -117,7 +117,9 @@ class TestParallelogram:
                 assert found.undecided == (BASES if size == 0 else ())
                 assert found.redundancy == (1 if size == 0 else 0)
         for name in LOWER:
-            carried = dict(zip(study.deformations, study.answer(name).carried, strict=True))
+            carried = dict(
+                zip(study.deformations, study.answer(name).deformation_forces, strict=True)
+            )
             assert abs(carried[name]) < 1e-9 * 2995.5
 
     def test_smallest_subset(self, study):
@@ -169,7 +171,7 @@ class TestParallelogram:
                 continue
             assert not own.failed
             # Solutions are exact to about 1e-8 of the largest force, of some kN.
-            assert own.carried == pytest.approx(dense.D.T @ expected, abs=1e-4)
+            assert own.deformation_forces == pytest.approx(dense.D.T @ expected, abs=1e-4)
             loads, _ = dense.multipliers(mask / stiffness, np.zeros(6))
             rest = [mask * (np.array(ALL) != name) / stiffness for name in own.elastic]
             needed = [
@@ -350,8 +352,8 @@ class TestPicture:
         # One container of bars for each part, one bar for each subset that decides.
         heights = [[bar.get_height() for bar in part] for part in axes.containers]
         decided = [own for own in study.answers if not own.undecided]
-        assert heights[0] == pytest.approx([own.carried[0] for own in decided])
-        assert heights[1] == pytest.approx([own.carried[3] for own in decided])
+        assert heights[0] == pytest.approx([own.deformation_forces[0] for own in decided])
+        assert heights[1] == pytest.approx([own.deformation_forces[3] for own in decided])
         assert axes.get_ylabel() == "generalized force of the part (N)"
         plt.close(figure)
 

@@ -44,7 +44,7 @@ class CaseAnswer(NamedTuple):
     - `decided` (constraints,): is the reaction unique? `on_bodies` (pairs, 2): force and torque of
       a constraint on a body.
     - `force` (places, dim), `torque` (places, turns): on the place's body, world axes (N, N m).
-    - `carried` (deformations,): what each carries (`Elasticity.carried`).
+    - `deformation_forces` (deformations,): what each carries (`Elasticity.deformation_forces`).
     """
 
     failed: str
@@ -54,7 +54,7 @@ class CaseAnswer(NamedTuple):
     on_bodies: Bool[np.ndarray, "pairs 2"]
     force: Float[np.ndarray, "places dim"]
     torque: Float[np.ndarray, "places turns"]
-    carried: Float[np.ndarray, " deformations"]
+    deformation_forces: Float[np.ndarray, " deformations"]
 
 
 class _Numbers(NamedTuple):
@@ -67,7 +67,7 @@ class _Numbers(NamedTuple):
     on_bodies: Bool[Array, "pairs 2"]
     force: Float[Array, "places dim"]
     torque: Float[Array, "places turns"]
-    carried: Float[Array, " deformations"]
+    deformation_forces: Float[Array, " deformations"]
 
 
 def answers(
@@ -97,7 +97,7 @@ def answers(
                 on_bodies=own.on_bodies,
                 force=own.force,
                 torque=own.torque,
-                carried=own.carried,
+                deformation_forces=own.deformation_forces,
             )
             found.append(answer)
     return found
@@ -144,7 +144,7 @@ def _evaluate(
             report.body_unique.unique,
             force,
             torque,
-            elasticity.carried(loads.multipliers),
+            elasticity.deformation_forces(loads.multipliers),
         )
 
     return jax.vmap(case)(masks, fits)

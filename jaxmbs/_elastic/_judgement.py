@@ -63,7 +63,7 @@ def judge(
         disguised=_disguised(structure, elastic, found, largest, scales.length),
         force=own.force[seconds],
         torque=own.torque[seconds],
-        carried=own.carried,
+        deformation_forces=own.deformation_forces,
         difference=float(difference),
         agrees=bool(difference <= scales.tolerance),
         failed=own.failed,
@@ -88,7 +88,7 @@ def _disguised(
     own = found[Case(elastic)]
     loads = found.get(Case(elastic, misfits=False), own)
     unit = np.asarray(structure.deformation_scale(length)) / length
-    forces = np.abs(loads.carried) * unit
+    forces = np.abs(loads.deformation_forces) * unit
     parts = {part.name: slice(part.start, part.stop) for part in structure.compliances}
     return tuple(
         name

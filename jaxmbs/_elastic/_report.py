@@ -27,7 +27,7 @@ class SubsetAnswer(NamedTuple):
       of a row that an elimination drops.
     - `force` (joints, dim), `torque` (joints, turns): of each joint asked for on its second body
       (its only one), at its point, world axes (N, N m).
-    - `carried` (deformations,): the generalized force of each deformation of each part,
+    - `deformation_forces` (deformations,): the generalized force of each deformation of each part,
       rigid ones too (of a rod its mean axial force, N, compression positive).
     - `difference`: the largest difference of a force (or of a torque over the characteristic
       length) from that of the model in which everything is elastic, relative to the largest one
@@ -42,7 +42,7 @@ class SubsetAnswer(NamedTuple):
     disguised: tuple[str, ...]
     force: Float[np.ndarray, "joints dim"]
     torque: Float[np.ndarray, "joints turns"]
-    carried: Float[np.ndarray, " deformations"]
+    deformation_forces: Float[np.ndarray, " deformations"]
     difference: float
     agrees: bool
     failed: str
@@ -105,7 +105,7 @@ class Flexibility(eqx.Module):
 
     @property
     def deformations(self) -> tuple[str, ...]:
-        """A name for each entry of `carried`: that of its part, or with the direction behind it."""
+        """Names of `deformation_forces`: that of the part, or with the direction behind it."""
         return tuple(
             part.name if len(part.directions) == 1 else f"{part.name}.{own.name}"
             for part in self.structure.compliances
@@ -136,7 +136,11 @@ class Flexibility(eqx.Module):
         header = ("elastic", "redundancy", "difference", *names, "verdict")
         rows = (*self.answers, self.everything._replace(elastic=("everything",)))
         zero = _ROUNDING * max(
-            (np.max(np.abs(own.carried[shown]), initial=0.0) for own in rows if own.decides),
+            (
+                np.max(np.abs(own.deformation_forces[shown]), initial=0.0)
+                for own in rows
+                if own.decides
+            ),
             default=0.0,
         )
         lines = [
@@ -144,7 +148,7 @@ class Flexibility(eqx.Module):
                 own.title,
                 str(own.redundancy),
                 _percent(own.difference),
-                *(_rounded(own.carried[k], zero) if own.decides else "-" for k in shown),
+                *(_rounded(own.deformation_forces[k], zero) if own.decides else "-" for k in shown),
                 own.verdict if own is not rows[-1] or not own.agrees else "compared with",
             )
             for own in rows

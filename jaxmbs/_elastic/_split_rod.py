@@ -130,4 +130,4 @@ def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " ro
     found = solve_with_friction(system, ElasticResolution(), q, v, t)
     elasticity = system.elasticity(q, v, t)
     assert elasticity is not None
-    return elasticity.carried(found.multipliers), found.result
+    return elasticity.deformation_forces(found.multipliers), found.result

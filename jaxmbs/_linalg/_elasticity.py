@@ -73,7 +73,7 @@ class Elasticity(eqx.Module):
         misfit = self.geometric * self._of_deformations(self.misfit)
         return misfit + self._of_deformations(self.compliance * self.load)
 
-    def carried(self, multipliers: Float[Array, " rows"]) -> Float[Array, " n"]:
+    def deformation_forces(self, multipliers: Float[Array, " rows"]) -> Float[Array, " n"]:
         """D^T lambda - load: what each deformation carries, against it (of a rod its axial force,
         compression positive)."""
         return self.extended.apply_CT(multipliers)[self.velocities :] - self.load
@@ -164,27 +164,30 @@ class _Solver(eqx.Module):
         """(lambda, y) with K lambda + S y = gap, S lambda = right, and whether it was found."""
         scale = self.factor.scale
         given = gap / scale
-        carrying = self._carry(right / scale)
-        relaxed = self._relax(given - self._strain(carrying.x))
-        found = carrying.x + relaxed.x
-        found = found - self._undecided(found)
+        particular = self._particular(right / scale)
+        correction = self._null_space_correction(given - self._strain(particular.x))
+        found = particular.x + correction.x
+        found = found - self._undecided_part(found)
         # Asked for by derivatives alone.
-        beside = self._carry(given - self._strain(found)).x
-        last = relaxed.change - self._undecided(relaxed.change)
-        carried, held = right / scale, SchurOperator(self.rigid).mv(found / scale) / scale
+        beside = self._particular(given - self._strain(found)).x
+        last = correction.change - self._undecided_part(correction.change)
+        given_load, held = right / scale, SchurOperator(self.rigid).mv(found / scale) / scale
         settled = (
             (_size(last) <= _LEFT * _size(found))
-            & (_size(self._undecided(given)) <= _LEFT * _size(given))
+            & (_size(self._undecided_part(given)) <= _LEFT * _size(given))
             # Next to a singular configuration the load is not carried before the steps stall.
-            & (_size(carried - held) <= _LEFT * jnp.maximum(_size(carried), 1e-3 * _size(found)))
+            & (
+                _size(given_load - held)
+                <= _LEFT * jnp.maximum(_size(given_load), 1e-3 * _size(found))
+            )
         )
         return (found / scale, beside / scale), settled
 
-    def _carry(self, right: Float[Array, " rows"]) -> _Loop:
+    def _particular(self, right: Float[Array, " rows"]) -> _Loop:
         """Some lambda with S lambda = right, as far as that is in the range of S."""
         return self._iterate(lambda loop: right - loop.held, right)
 
-    def _relax(self, gap: Float[Array, " rows"]) -> _Loop:
+    def _null_space_correction(self, gap: Float[Array, " rows"]) -> _Loop:
         """x in the null space of S with K x - gap in the range of S."""
         pushed = self.mu * gap
         return self._iterate(lambda loop: pushed + loop.r - loop.strain - loop.held, pushed)
@@ -216,7 +219,7 @@ class _Solver(eqx.Module):
         start = _Loop(none, none, none, none, none, far, 4 * far, jnp.asarray(0))
         return lax.while_loop(going, step, start)
 
-    def _undecided(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+    def _undecided_part(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
         """The part of x in the null space of S and K."""
         return lax.fori_loop(
             0, _CLEANING, lambda _, part: _REGULARISATION * self.factor.solve(part), x

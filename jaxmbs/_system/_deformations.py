@@ -46,7 +46,7 @@ from ._structure import ComplianceInfo
 _T = TypeVar("_T")
 
 
-class Use(NamedTuple):
+class DisplacedMarkers(NamedTuple):
     """Where deformations of a group displace markers: on slot `slot` of constraint group `group`,
     of its joints `joint` (n,) by the deformations `which` (n,)."""
 
@@ -60,12 +60,12 @@ class ComplianceGroup(eqx.Module):
     `compliance` (n,), which of all each of them is."""
 
     deformation: AbstractDeformation
-    uses: tuple[Use, ...] = eqx.field(static=True)
-    loads: tuple[Use, ...] = eqx.field(static=True)
+    uses: tuple[DisplacedMarkers, ...] = eqx.field(static=True)
+    loads: tuple[DisplacedMarkers, ...] = eqx.field(static=True)
     indices: Indices = eqx.field(static=True)
 
 
-class _Placed(NamedTuple):
+class _PlacedCompliance(NamedTuple):
     """A compliance with its deformation made, and the slots of joints that it displaces, as
     (group, slot, joint)."""
 
@@ -88,7 +88,7 @@ def compliance_groups(
 
     **Raises:** `ValueError` that names the compliance.
     """
-    placed: list[_Placed] = []
+    placed: list[_PlacedCompliance] = []
     start = 0
     for part in compliances:
         try:
@@ -100,7 +100,7 @@ def compliance_groups(
         loads = ()
         if isinstance(part, AbstractBodyCompliance):
             loads = _loads_on(columns[part.body], forces)
-        placed.append(_Placed(info, deformation, slots, loads))
+        placed.append(_PlacedCompliance(info, deformation, slots, loads))
         start = info.stop
     found = []
     for members in group_by([own.deformation for own in placed]):
@@ -113,7 +113,7 @@ def compliance_groups(
     return tuple(found), tuple(own.info for own in placed)
 
 
-def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Use, ...]:
+def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[DisplacedMarkers, ...]:
     """From the (group, slot, joint) of each deformation of a group."""
     uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for which, own in enumerate(slots):
@@ -122,7 +122,7 @@ def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Use, ...]:
     made = []
     for (group, slot), pairs in sorted(uses.items()):
         joint, which = np.array(pairs, dtype=np.int32).T
-        made.append(Use(group, slot, Indices(joint=joint, which=which)))
+        made.append(DisplacedMarkers(group, slot, Indices(joint=joint, which=which)))
     return tuple(made)
 
 
@@ -203,7 +203,7 @@ def _known_points(
     that is not traced."""
     found, q = [], body.coordinates()
     for g, k, joint in slots:
-        marker: Any = _taken(groups[g].markers[k], np.array([joint]))
+        marker: Any = _entries(groups[g].markers[k], np.array([joint]))
         one = jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, marker)
         frame, own = one.frame(q), one.body_frame(q)
         point = _checks.concrete(own.rotation.T @ (frame.origin - own.origin))
@@ -248,10 +248,10 @@ class Deformations(eqx.Module):
         for own in self.groups:
             for use in own.uses:
                 group, joint, which = groups[use.group], use.indices["joint"], use.indices["which"]
-                marker = _taken(moving[use.group][0][use.slot], joint)
-                body = _taken(bodies[use.group][use.slot], joint)
-                moved = map_parts(_displacements, _taken(own.deformation, which), marker, body)
-                by_motion = _taken(rows[use.group][use.slot], joint)[:, group.indices["order"]]
+                marker = _entries(moving[use.group][0][use.slot], joint)
+                body = _entries(bodies[use.group][use.slot], joint)
+                moved = map_parts(_displacements, _entries(own.deformation, which), marker, body)
+                by_motion = _entries(rows[use.group][use.slot], joint)[:, group.indices["order"]]
                 block = jnp.einsum("nrm,nmd->nrd", by_motion, moved)
                 start = group.indices["row"][joint]
                 found.append(_Columns(block, start, own.indices["compliance"][which]))
@@ -288,10 +288,12 @@ class Deformations(eqx.Module):
             for use in own.loads:
                 which = use.indices["which"]
                 wrench, marker, body = (
-                    _taken(found[use.group][use.slot], use.indices["joint"])
+                    _entries(found[use.group][use.slot], use.indices["joint"])
                     for found in (wrenches, frames, bodies)
                 )
-                part = map_parts(_pushed, _taken(own.deformation, which), marker, body, wrench)
+                part = map_parts(
+                    _deformation_load, _entries(own.deformation, which), marker, body, wrench
+                )
                 first = starts[own.indices["compliance"][which]]
                 parts.append(part)
                 places.append(first[:, None] + np.arange(part.shape[1]))
@@ -406,7 +408,7 @@ def _displacements(
     return deformation.displacements(marker, body)
 
 
-def _pushed(
+def _deformation_load(
     deformation: AbstractDeformation, marker: Any, body: Any, wrench: Any
 ) -> Float[Array, " n"]:
     """The work of a wrench at a marker along a unit of each deformation."""
@@ -415,7 +417,7 @@ def _pushed(
     return wrench.linear @ moved[:dimension] + jnp.atleast_1d(wrench.angular) @ moved[dimension:]
 
 
-def _taken(tree: Any, places: np.ndarray) -> Any:
+def _entries(tree: Any, places: np.ndarray) -> Any:
     """Entries of a stack."""
 
     def take(x: Any) -> Any:

@@ -114,7 +114,7 @@ def _subset(found: Flexibility, own: SubsetAnswer) -> dict[str, Any]:
         return told | {"failed": own.failed}
     if own.undecided:
         return told
-    forces = zip(found.deformations, own.carried.tolist(), strict=True)
+    forces = zip(found.deformations, own.deformation_forces.tolist(), strict=True)
     joints = zip(found.reactions, own.force.tolist(), own.torque.tolist(), strict=True)
     return told | {
         "forces": dict(forces),

@@ -47,10 +47,10 @@ def draw_flexibility(found: Flexibility, parts: Setting[Sequence[str] | None] = 
     for k, (name, place) in enumerate(zip(chosen, places, strict=True)):
         color, hatch = _BARS[k]
         at = np.arange(len(answers)) + (k - (len(chosen) - 1) / 2) * width
-        values = [own.carried[place] for own in answers]
+        values = [own.deformation_forces[place] for own in answers]
         axes.bar(at, values, width, color=color, hatch=hatch, edgecolor="k", lw=0.6, label=name)
         if found.everything.decides:
-            whole = np.full(len(at), found.everything.carried[place])
+            whole = np.full(len(at), found.everything.deformation_forces[place])
             axes.hlines(whole, at - width / 2, at + width / 2, color="k", lw=1.6)
     axes.axhline(0.0, color="k", lw=0.8)
     axes.set_xticks(range(len(answers)), [_title(own.elastic) for own in answers], fontsize=8)
