@@ -31,7 +31,7 @@ from .._formulations import AbstractFormulation, Accelerations, chosen_formulati
 from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, Equations, is_state, takes_state
+from .._system import AbstractSystem, Equations, is_state, State, takes_state
 
 
 @takes_state(offset="rows")
@@ -104,6 +104,9 @@ def accelerated(
     max_steps: int = 500,
 ) -> Accelerations:
     """`solve_stage` where the equations of the state are known."""
+    equations = eqx.tree_at(
+        lambda e: e.state, equations, State(q, v, t), is_leaf=lambda x: x is None
+    )
     if not system.frictional_joints:
         return formulation.solve(equations)
     state = _State(system, formulation, equations, q, v, t)

@@ -1,5 +1,5 @@
 from ._doors import refuse_internal as refuse_internal, takes_state as takes_state
-from ._equations import Equations as Equations, Evaluation as Evaluation
+from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
 from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._model import Model as Model
 from ._multibody import MultibodySystem as MultibodySystem

@@ -1,8 +1,19 @@
+from typing import NamedTuple
+
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._custom_types import Scalar
 from .._linalg import AbstractFactor, AbstractKKTMatrices, Elasticity
 from ._structure import Structure
+
+
+class State(NamedTuple):
+    """Coordinates `q` (nq,), velocities `v` (nv,) and the time `t` (s)."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    t: Scalar
 
 
 class Equations(eqx.Module):
@@ -12,7 +23,8 @@ class Equations(eqx.Module):
 
     (Wojtyra & Fraczek 2013, eqs. 10-11). `descriptor` holds M and C, `force` (nv,) is F without
     friction, `offset` (rows,) is Gamma. `factor`: of S + mu I with mu = `REGULARISATION`, if it is
-    known. `elasticity`: of what gives way, if anything does.
+    known. `elasticity`: of what gives way, if anything does. `state`: at which they were evaluated,
+    for what a formulation adds to them that depends on it.
     """
 
     descriptor: AbstractKKTMatrices
@@ -21,6 +33,7 @@ class Equations(eqx.Module):
     structure: Structure = eqx.field(static=True)
     factor: AbstractFactor | None = None
     elasticity: Elasticity | None = None
+    state: State | None = None
 
 
 class Evaluation(eqx.Module):

@@ -2,12 +2,13 @@ import abc
 from typing import NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractKKTMatrices, Elasticity
-from ._equations import Equations, Evaluation
+from ._equations import Equations, Evaluation, State
 from ._places import Attachments
 from ._states import state_method
 from ._structure import Structure
@@ -224,6 +225,7 @@ class AbstractSystem(eqx.Module):
             self.acceleration_offset(q, v, t),
             self.structure,
             elasticity=self.elasticity(q, v, t),
+            state=State(q, v, jnp.asarray(t, q.dtype)),
         )
 
     @state_method()
