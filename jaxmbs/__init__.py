@@ -11,8 +11,12 @@ from . import (
     spatial as spatial,
 )
 from ._constraints import (
+    AccelerationConstraint as AccelerationConstraint,
     Driver as Driver,
+    PfaffianConstraint as PfaffianConstraint,
     PositionConstraint as PositionConstraint,
+    Servo as Servo,
+    ServoConstraint as ServoConstraint,
     VelocityConstraint as VelocityConstraint,
 )
 from ._dynamics import (

@@ -1,7 +1,11 @@
 """Bodies in coordinates of their own, and what acts on these."""
 
 from ._bodies import Element as Element, GeneralizedBody as Body
-from ._constraints import Condition as Condition, RateCondition as RateCondition
+from ._constraints import (
+    AccelerationCondition as AccelerationCondition,
+    Condition as Condition,
+    RateCondition as RateCondition,
+)
 from ._forces import GeneralizedForce as Force
 from ._geometry import (
     ANGLE as ANGLE,
@@ -17,6 +21,7 @@ __all__ = [
     "ANGLE",
     "LENGTH",
     "NUMBER",
+    "AccelerationCondition",
     "Body",
     "Condition",
     "Element",

@@ -1,4 +1,4 @@
-from ._coordinate_marker import CoordinateMarker as CoordinateMarker
+from ._coordinate_marker import CoordinateMarker as CoordinateMarker, PoseMarker as PoseMarker
 from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
 from ._modal_body import ModalBody as ModalBody

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._geometry import CoordinateFrame, FlatCoordinates
-from .base import AbstractMarker, MarkerKinematics
+from .._geometry import AbstractCoordinates, CoordinateFrame, FlatCoordinates
+from .base import AbstractMarker, differentiated, MarkerKinematics
 
 
 class CoordinateMarker(AbstractMarker):
@@ -35,6 +35,29 @@ class CoordinateMarker(AbstractMarker):
         )
 
     def turned(self, turn: Float[Array, " ..."]) -> "CoordinateMarker":
+        raise TypeError("coordinates have no axes to turn.")
+
+    def lever_arm(self) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+
+class PoseMarker(AbstractMarker):
+    """The coordinates of a body that has a frame of its own, in place of that frame: for conditions
+    between bodies that are easier to write in these."""
+
+    located: ClassVar[bool] = False
+    coordinates: AbstractCoordinates = eqx.field(static=True)
+
+    def frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q, self.coordinates)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q, self.coordinates)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        return differentiated(self, q, v)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "PoseMarker":
         raise TypeError("coordinates have no axes to turn.")
 
     def lever_arm(self) -> Float[Array, ""]:

@@ -4,9 +4,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 
 from .. import _checks
-from .._fields import Field, part_name, reference
+from .._custom_types import Scalar
+from .._fields import Field, optional, part_name, positive, reference
 from ._motions import AbstractMotion
 from ._primitives import Driven
+from ._servo import Wanted
 from .base import AbstractCoordinate
 
 
@@ -31,7 +33,8 @@ class Driver(eqx.Module):
     **Arguments:** `joint`: its name, or the body's; `coordinate`: "translation" (translational,
     cylindrical) or "rotation" (revolute, cylindrical), of the joint's SECOND body against its
     first, zero in the reference configuration, or the name of the body's coordinate, as it counts;
-    `motion`: its value over time (m or rad).
+    `motion`: its value over time (m or rad). `time_constant` (s): if given, the driver is a servo:
+    a coordinate that is not where the motion wants it is taken there by and by (`Servo`).
 
     The driver acts at its joint's markers, on both bodies of the joint.
 
@@ -45,8 +48,22 @@ class Driver(eqx.Module):
         static=True, converter=reference("coordinate", "translation or rotation of the joint")
     )
     motion: AbstractMotion = eqx.field(converter=_MOTION)
+    time_constant: Scalar | None = eqx.field(
+        default=None,
+        kw_only=True,
+        converter=optional(
+            positive("time_constant", "s", "in which the error of a servo decays"), "no servo"
+        ),
+    )
 
-    def primitive(self, said: str, coordinates: Mapping[str, AbstractCoordinate]) -> Driven:
+    @property
+    def servo(self) -> bool:
+        """Is the coordinate taken to the motion by and by, and not held to it?"""
+        return self.time_constant is not None
+
+    def primitive(
+        self, said: str, coordinates: Mapping[str, AbstractCoordinate]
+    ) -> Driven | Wanted:
         """The row that the driver adds to what has these coordinates and is called so.
 
         **Raises:** `ValueError` if there is no such coordinate.
@@ -56,4 +73,5 @@ class Driver(eqx.Module):
             raise ValueError(
                 f"{said} has no coordinate {_checks.shown(self.coordinate)}; it has {offer}."
             )
-        return Driven(coordinates[self.coordinate], self.motion)
+        driven = Driven(coordinates[self.coordinate], self.motion)
+        return Wanted((driven,), self.time_constant) if self.servo else driven

@@ -69,6 +69,54 @@ def function(value: Any) -> Any:
     return _checks.function(value, "function")
 
 
+def function_or_array(value: Any, what: str) -> Any:
+    """A user's function, or what it would always return.
+
+    **Raises:** `ValueError` or `TypeError`.
+    """
+    if callable(value):
+        return value
+    return _checks.real(value, _checks.shape_of(value), what)
+
+
+def state_matrix(value: Any) -> Any:
+    """`matrix` of rows that are linear in accelerations."""
+    return function_or_array(value, "matrix")
+
+
+def state_offset(value: Any) -> Any:
+    """`offset` of such rows."""
+    return function_or_array(value, "offset")
+
+
+def evaluated(value: Any, *arguments: Any) -> Float[Array, " ..."]:
+    """What a function returns for these arguments, or the array that stands in its place."""
+    return jnp.asarray(value(*arguments) if callable(value) else value, float)
+
+
+def matrix_of_rows(value: Float[Array, " ..."], rows: int, count: int) -> Float[Array, "rows n"]:
+    """The matrix of so many rows on so many velocities; of one row it may be a vector.
+
+    **Raises:** `ValueError`.
+    """
+    if value.shape != (rows, count) and not (rows == 1 and value.shape == (count,)):
+        raise ValueError(
+            f"matrix must be of shape [{rows}, {count}], got {list(value.shape)}; say rows=... if "
+            "it has another number of rows."
+        )
+    return value.reshape(rows, count)
+
+
+def offset_of_rows(value: Float[Array, " ..."], rows: int) -> Float[Array, " rows"]:
+    """What stands beside such a matrix; one number for all of the rows, or a vector.
+
+    **Raises:** `ValueError`.
+    """
+    if value.shape not in ((), (rows,)):
+        raise ValueError(f"offset must be a vector of {rows} numbers, got {list(value.shape)}.")
+    return jnp.broadcast_to(value, (rows,))
+
+
 def quantity(value: Quantity) -> Quantity:
     """What a residual measures.
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._custom_types import RealScalarLike, Scalar
-from .._geometry import ANGLE, Quantity
+from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._geometry import ANGLE, CoordinateFrame, Quantity
 from . import _fields
 from .base import (
     AbstractGeometricPrimitive,
@@ -104,14 +104,66 @@ class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
         )
 
 
+class PfaffianConstraint(AbstractVelocityPrimitive, AbstractConstraint):
+    """Rows `matrix(q, t) v + offset(q, t) = 0` (Zhao et al. 2018, eq. 22).
+
+    **Arguments:** `matrix`: A (rows, n), `offset`: c (rows,), functions or arrays; of one row (n,)
+    and a number. `rows`, `quantity`: as for `PositionConstraint`.
+    """
+
+    matrix: ConditionFunction | Float[Array, " ..."]
+    offset: ConditionFunction | Float[Array, " ..."]
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        matrix: ConditionFunction | Numbers,
+        offset: ConditionFunction | Numbers = 0.0,
+        rows: int | Sequence[str] = 1,
+        *,
+        quantity: Quantity = ANGLE,
+    ):
+        self.labels = _fields.labels_of(rows, quantity)
+        self.matrix = _fields.function_or_array(matrix, "matrix")
+        self.offset = _fields.function_or_array(offset, "offset")
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
+        q, v = one_or_all([f.values for f in frames]), one_or_all([w.rates for w in twists])
+        return self._residual(q, v, t)
+
+    def _residual(self, q: Any, v: Any, t: RealScalarLike) -> Float[Array, " velocity"]:
+        velocities = jnp.concatenate(v) if isinstance(v, tuple) else v
+        matrix = _fields.matrix_of_rows(
+            _fields.evaluated(self.matrix, q, t), len(self.labels), velocities.shape[0]
+        )
+        offset = _fields.evaluated(self.offset, q, t)
+        return matrix @ velocities + _fields.offset_of_rows(offset, len(self.labels))
+
+    def lever_arm(self) -> Scalar:
+        return jnp.asarray(0.0)
+
+    def on(self, name: str, bodies: str | Sequence[str]) -> "RateCondition":
+        rows = [row.suffix for row in self.labels]
+        return RateCondition(
+            name, bodies, self._residual, rows=rows, quantity=self.labels[0].quantity
+        )
+
+
 class Condition(AbstractJoint):
-    """Rows on the coordinates of a generalized body, or of several.
+    """Rows on the coordinates of a body, or of several: of generalized bodies, rigid ones, or both.
 
     **Arguments:**
 
     - `bodies`: their names, or one. `function(q, t)`: residual (rows,), zero when satisfied; q is
-      the body's array (n,), of several bodies a tuple of these. An `eqx.Module` with array fields
-      makes them parameters of the system.
+      the body's array (nq,), of several bodies a tuple of these, of a planar body (x, y, angle), of
+      a spatial one its position and unit quaternion, scalar first. An `eqx.Module` with array
+      fields makes them parameters of the system.
     - `rows`: how many, or their suffixes. `quantity`: what the residual measures.
     """
 
@@ -135,9 +187,10 @@ class Condition(AbstractJoint):
 
 
 class RateCondition(AbstractJoint):
-    """Rows on the velocities of a generalized body, or of several.
+    """Rows on the velocities of a body, or of several.
 
-    **Arguments:** as `Condition`, with `function(q, v, t)`, linear, affine or nonlinear in v.
+    **Arguments:** as `Condition`, with `function(q, v, t)`, linear, affine or nonlinear in v; of a
+    spatial body v is linear (m/s, world axes), then angular (rad/s, body axes).
     """
 
     kind: ClassVar[str] = "velocity"
@@ -165,14 +218,9 @@ def one_or_all(arrays: Sequence[Any]) -> Any:
 
 
 def own_coordinates(bodies: Sequence[str], references: Frames) -> Frames:
-    """The references, which have to be coordinates.
-
-    **Raises:** `ValueError` for a body that is held at frames alone.
-    """
-    for name, frame in zip(bodies, references, strict=True):
-        if frame.dimension is not None:
-            raise ValueError(
-                f"{_checks.shown(name)} is a frame; name a generalized body, whose coordinates are "
-                "meant."
-            )
-    return references
+    """In place of frames the coordinates themselves, of each of the bodies."""
+    del bodies
+    return tuple(
+        reference if reference.dimension is None else CoordinateFrame(jnp.zeros(0))
+        for reference in references
+    )

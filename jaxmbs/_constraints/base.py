@@ -2,8 +2,9 @@
 
 A primitive is a textbook condition on marker frames (points coincide, a direction stays
 perpendicular to another ...) and supplies one function: a geometric primitive
-`position(frames, t)`, a velocity primitive `velocity(frames, twists, t)`. The constraint
-matrix C, b and Gamma follow by differentiation; no primitive writes any of them down.
+`position(frames, t)`, a velocity primitive `velocity(frames, twists, t)`, an acceleration
+primitive `acceleration(frames, rates, accelerations, t)`. The constraint matrix C, b and Gamma
+follow by differentiation; no primitive writes any of them down.
 
 A joint is a name, the bodies it acts on, where its markers lie in the reference configuration,
 and an ordered tuple of primitives. All joints of one class between the same kinds of body are
@@ -32,10 +33,12 @@ Twists: TypeAlias = tuple[Any, ...]
 
 class RowKind(enum.Enum):
     """What a scalar row restricts: `position`, a residual Phi(q, t) = 0 whose derivative is the row
-    of C (geometric rows); `velocity`, a residual g(q, v, t) = 0."""
+    of C (geometric rows); `velocity`, a residual g(q, v, t) = 0; `acceleration`, a residual
+    A(q, v, t) dv/dt - b(q, v, t) = 0 alone, so that no state is taken back onto it."""
 
     position = "position"
     velocity = "velocity"
+    acceleration = "acceleration"
 
 
 class Row(NamedTuple):
@@ -58,13 +61,21 @@ class AbstractPrimitive(eqx.Module):
 
     @abc.abstractmethod
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
-        """Residual of the geometric rows; empty for a velocity primitive."""
+        """Residual of the geometric rows; empty for a primitive that has none."""
 
     @abc.abstractmethod
     def velocity(
         self, frames: Frames, twists: Twists, t: RealScalarLike
     ) -> Float[Array, " velocity"]:
-        """Residual of the velocity rows; empty for a geometric primitive."""
+        """Residual of the velocity rows; empty for a primitive that has none."""
+
+    @abc.abstractmethod
+    def acceleration(
+        self, frames: Frames, rates: Frames, accelerations: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        """Residual of the rows that are given at acceleration level, affine in `accelerations`;
+        empty for a primitive that has none. `rates`, `accelerations`: how the numbers of the frames
+        change (1/s), and how these changes do (1/s^2)."""
 
     @abc.abstractmethod
     def lever_arm(self) -> Scalar:
@@ -82,6 +93,12 @@ class AbstractGeometricPrimitive(AbstractPrimitive):
         del twists, t
         return jnp.zeros((0,), frames[0].dtype)
 
+    def acceleration(
+        self, frames: Frames, rates: Frames, accelerations: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        del rates, accelerations, t
+        return jnp.zeros((0,), frames[0].dtype)
+
     def lever_arm(self) -> Scalar:
         return jnp.asarray(0.0)
 
@@ -94,6 +111,38 @@ class AbstractVelocityPrimitive(AbstractPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         return jnp.zeros((0,), frames[0].dtype)
+
+    def acceleration(
+        self, frames: Frames, rates: Frames, accelerations: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        del rates, accelerations, t
+        return jnp.zeros((0,), frames[0].dtype)
+
+
+class AbstractAccelerationPrimitive(AbstractPrimitive):
+    """Supplies `acceleration` and, of a servo constraint, its `servo_error`."""
+
+    row_kind: ClassVar[RowKind] = RowKind.acceleration
+
+    @abc.abstractmethod
+    def servo_error(
+        self, frames: Frames, rates: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        """How far the motion is from the wanted one, beta (1/s times the rows' quantities); zero
+        where nothing is wanted of velocities."""
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        del t
+        return jnp.zeros((0,), frames[0].dtype)
+
+    def velocity(
+        self, frames: Frames, twists: Twists, t: RealScalarLike
+    ) -> Float[Array, " velocity"]:
+        del twists, t
+        return jnp.zeros((0,), frames[0].dtype)
+
+    def lever_arm(self) -> Scalar:
+        return jnp.asarray(0.0)
 
 
 class AbstractCoordinate(eqx.Module):

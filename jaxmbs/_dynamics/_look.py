@@ -82,7 +82,8 @@ def solve_look(
 ) -> Solved:
     """What is solved for at one state. `embedded`: the error without the last slope, which has the
     weight `last_slope` (s) in it."""
-    system, geometric = given.system, given.system.structure.geometric
+    system, structure = given.system, given.system.structure
+    geometric, held = structure.geometric, structure.velocity_level
     q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
     equations = given.equations(evaluation)
     descriptor, offset = equations.descriptor, equations.offset
@@ -91,6 +92,8 @@ def solve_look(
     moves = purpose.opening | purpose.measuring
     # Where its factor serves, the acceleration is one right-hand side more.
     shared = given.formulation.shares_factor and not system.frictional_joints
+    # Rows at acceleration level are in the equations and not in the ways back.
+    shared = shared and bool(held.all())
     if shared:
         acceleration, failed = free, jnp.asarray(False)
     else:
@@ -106,7 +109,7 @@ def solve_look(
 
     kept = descriptor
     if not geometric.all():
-        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, True))
+        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, held))
     motion = motion_solver()
     shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
     factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
@@ -114,7 +117,7 @@ def solve_look(
     # that the constraints take away comes with the last slope, which follows. Of displacements
     # velocity constraints take nothing away, and are not left out here.
     error_q, rate_of_error = none, jnp.zeros_like(offset)
-    if geometric.all():
+    if structure.holonomic:
         error_q = embedded[0] + last_slope * v
         rate_of_error = -last_slope * evaluation.rate
     through = jnp.stack([free, none, none, error_q, embedded[1]])

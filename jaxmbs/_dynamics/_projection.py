@@ -72,16 +72,22 @@ class Projected(eqx.Module):
 
 def _one_matrix(system: AbstractSystem) -> bool:
     """Do configurations and velocities go back by the same rows, or configurations nowhere?"""
-    geometric = system.structure.geometric
-    return bool(geometric.all() or not geometric.any())
+    structure = system.structure
+    return structure.holonomic or not structure.geometric.any()
+
+
+def _velocity_rows(system: AbstractSystem, descriptor: AbstractKKTMatrices) -> AbstractKKTMatrices:
+    """Of the rows by which velocities go back: no other's part in C."""
+    held = system.structure.velocity_level
+    return descriptor if held.all() else descriptor.mask_rows(held)
 
 
 def _factor_position_and_velocity(
     system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
 ) -> KKTSystem:
-    """By the geometric rows, and by all (with a leading axis): two matrices of one pattern,
-    factored in one program."""
-    given, rest = eqx.partition(descriptor, eqx.is_array)
+    """By the geometric rows, and by those of velocities (with a leading axis): two matrices of one
+    pattern, factored in one program."""
+    given, rest = eqx.partition(_velocity_rows(system, descriptor), eqx.is_array)
     own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
     return eqx.filter_vmap(lambda arrays: KKTSystem(eqx.combine(arrays, rest), solver))(pair)
@@ -94,10 +100,11 @@ def both_corrections(
     rate: Float[Array, " rows"],
     solver: ProximalCholesky,
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-    """`correction` of a configuration, by the geometric rows alone, and of velocities, by all."""
+    """`correction` of a configuration, by the geometric rows alone, and of velocities, by all that
+    are not given at acceleration level."""
     residuals = jnp.stack([gap, rate])
     if _one_matrix(system):
-        move, change = corrections(descriptor, residuals, solver)
+        move, change = corrections(_velocity_rows(system, descriptor), residuals, solver)
     else:
         pair = _factor_position_and_velocity(system, descriptor, solver)
         move, change = eqx.filter_vmap(KKTSystem.correction)(pair, residuals)
@@ -204,7 +211,7 @@ def project_velocity(
     if not system.structure.rows:
         return Projected(q, v, jnp.asarray(True))
     problem = _problem(system, t, motion_solver(), q)
-    if system.structure.geometric.all():
+    if system.structure.holonomic:
         # These rows are linear in v: one step does, wherever C is taken.
         end = _velocity(problem, q, v, v)
     else:
@@ -282,7 +289,7 @@ def _velocity(
 ) -> Float[Array, " nv"]:
     """The step at q from v to its `end`, where rows that are not linear in v are taken."""
     system, t = problem.system, problem.t
-    descriptor = system.descriptor(q, end, t)
+    descriptor = _velocity_rows(system, system.descriptor(q, end, t))
     offset = descriptor.apply_C(end) - system.velocity_residual(q, end, t)
     return constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
 
@@ -308,7 +315,7 @@ def _moved(
 def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
     """How the end changes, by one more step from it that has nothing to do."""
     system, (q, v) = problem.system, end
-    descriptor = system.descriptor(q, v, problem.t)
+    descriptor = _velocity_rows(system, system.descriptor(q, v, problem.t))
     if _one_matrix(system):
         geometric = every = KKTSystem(descriptor, problem.solver)
     else:
@@ -353,9 +360,10 @@ def _projection_loop(
 ) -> ProjectedEvaluation:
     system, t = problem.system, problem.t
     structure = system.structure
-    linear = bool(structure.geometric.all())
+    linear = structure.holonomic
     scale = system.residual_scale()
-    shared = problem.close
+    # Rows at acceleration level are in the equations and not in the way back.
+    shared = problem.close and bool(structure.velocity_level.all())
 
     def largest(rows: Float[Array, " rows"]) -> Scalar:
         return jnp.max(jnp.abs(rows / scale), initial=0.0)
@@ -370,7 +378,8 @@ def _projection_loop(
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(here.v), initial=0.0))
         # Where nothing is left, nothing is solved for.
         final = looking | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
-        descriptor, rate = evaluation.equations.descriptor, evaluation.rate
+        descriptor = _velocity_rows(system, evaluation.equations.descriptor)
+        rate = evaluation.rate
         if not linear:
             kept = there | looking | structure.geometric
             descriptor, rate = descriptor.mask_rows(kept), jnp.where(kept, rate, 0.0)

@@ -300,7 +300,7 @@ def _look(step: _Constants, now: _Turn) -> Look:
 
 def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
     system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
-    linear = bool(system.structure.geometric.all())
+    linear = system.structure.holonomic
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
     onward = purpose.opening | purpose.closing
     q1 = jnp.where(look.moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
@@ -324,6 +324,9 @@ def _is_met(step: _Constants, look: Look, found: Solved, moved: _Moved) -> BoolS
     """Are the constraints met, with the change of velocity?"""
     evaluation = look.evaluation
     left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
+    held = step.given.system.structure.velocity_level
+    if not held.all():
+        left = jnp.where(held, left, 0.0)
     return (look.closure <= MET) & (step.largest(left) <= MET * moved.speed)
 
 

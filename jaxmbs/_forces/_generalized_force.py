@@ -29,11 +29,11 @@ class GeneralizedLoad(AbstractLoad):
         found = self.function(q, v, t)
         each = (found,) if len(frames) == 1 else tuple(found)
         if len(each) != len(frames) or any(
-            jnp.shape(own) != frame.values.shape for own, frame in zip(each, frames, strict=True)
+            jnp.shape(own) != twist.rates.shape for own, twist in zip(each, twists, strict=True)
         ):
-            shapes = ", ".join(str(list(frame.values.shape)) for frame in frames)
+            shapes = ", ".join(str(list(twist.rates.shape)) for twist in twists)
             raise ValueError(
-                f"a generalized force must return arrays of the coordinates' shapes, {shapes}; "
+                f"a generalized force must return arrays of the velocities' shapes, {shapes}; "
                 f"got {', '.join(str(list(jnp.shape(own))) for own in each)}."
             )
         return tuple(CoordinateTwist(jnp.asarray(own, frames[0].dtype)) for own in each)
@@ -45,13 +45,13 @@ class GeneralizedLoad(AbstractLoad):
 
 
 class GeneralizedForce(AbstractBodyForce):
-    """A force on the coordinates of a generalized body, or of several.
+    """A force on the coordinates of a body, or of several.
 
     **Arguments:**
 
-    - `bodies`: their names, or one. `function(q, v, t)`: the generalized force (n,) on the body, of
-      several bodies a tuple of these; so are q and v. An `eqx.Module` with array fields makes them
-      parameters of the system.
+    - `bodies`: their names, or one. `function(q, v, t)`: the generalized force (nv,) on the body,
+      of several bodies a tuple of these; so are q and v. An `eqx.Module` with array fields makes
+      them parameters of the system.
     - `potential(q)`: energy (J) that the force stores, to be counted in the system's energy;
       default none. The function must supply its forces all the same.
     """

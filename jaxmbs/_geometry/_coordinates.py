@@ -89,6 +89,10 @@ class AbstractCoordinates(eqx.Module):
         """qdot = N(q) v."""
 
     @abc.abstractmethod
+    def velocity(self, q: Float[Array, " nq"], rate: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        """v from qdot = `rate`: the inverse of `rate`."""
+
+    @abc.abstractmethod
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """The coordinates reached from q by the finite step; `step = 0` gives q."""
 
@@ -132,6 +136,10 @@ class AbstractFlatCoordinates(AbstractCoordinates):
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         del q
         return v
+
+    def velocity(self, q: Float[Array, " nq"], rate: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        del q
+        return rate
 
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return q + step
@@ -229,6 +237,10 @@ class SpatialPose(AbstractCoordinates):
         angular = jnp.concatenate([jnp.zeros_like(v[:1]), v[3:]])
         return jnp.concatenate([v[:3], 0.5 * quaternion_product(q[3:], angular)])
 
+    def velocity(self, q: Float[Array, " nq"], rate: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        conjugate = q[3:] * np.array([1.0, -1.0, -1.0, -1.0])
+        return jnp.concatenate([rate[:3], 2 * quaternion_product(conjugate, rate[3:])[1:]])
+
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         quaternion = quaternion_product(q[3:], quaternion_exponential(step[3:]))
         quaternion = quaternion / jnp.linalg.norm(quaternion)
@@ -297,6 +309,9 @@ class ProductCoordinates(AbstractCoordinates):
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return self._each(lambda part, x, u: part.rate(x, u), self._of_q(q), self._of_v(v))
+
+    def velocity(self, q: Float[Array, " nq"], rate: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        return self._each(lambda part, x, u: part.velocity(x, u), self._of_q(q), self._of_q(rate))
 
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
         return self._each(lambda part, x, d: part.retract(x, d), self._of_q(q), self._of_v(step))

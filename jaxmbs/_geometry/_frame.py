@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
+from ._coordinates import AbstractCoordinates
 from ._quaternion import composed, cross_matrix, rotated, vector_of_skew
 
 
@@ -34,15 +35,18 @@ class SpatialTwist(eqx.Module):
 
 
 class CoordinateTwist(eqx.Module):
-    """Rates of change of a body's own coordinates; as a covector, the generalized forces."""
+    """Velocities of a body that belong to its own coordinates; as a covector, the generalized
+    forces."""
 
     rates: Float[Array, " n"]
 
 
 class CoordinateFrame(eqx.Module):
-    """What a condition on a body's own coordinates sees of it in place of a frame: their values."""
+    """What a condition on a body's own coordinates sees of it in place of a frame: their values.
+    `kind`: of coordinates whose rates are not the velocities."""
 
     values: Float[Array, " n"]
+    kind: AbstractCoordinates | None = eqx.field(default=None, static=True)
 
     @property
     def dimension(self) -> None:
@@ -55,8 +59,10 @@ class CoordinateFrame(eqx.Module):
         return self.values.dtype
 
     def twist(self, rate: "CoordinateFrame") -> CoordinateTwist:
-        """Their rates, when they change at `rate`."""
-        return CoordinateTwist(rate.values)
+        """The velocities, when they change at `rate`."""
+        if self.kind is None:
+            return CoordinateTwist(rate.values)
+        return CoordinateTwist(self.kind.velocity(self.values, rate.values))
 
 
 class PlanarFrame(eqx.Module):

@@ -15,6 +15,7 @@ from .._bodies import (
     CoordinateMarker,
     Frame,
     PlanarMarker,
+    PoseMarker,
     SpatialMarker,
 )
 from .._compliances import AbstractCompliance
@@ -26,6 +27,7 @@ from .._constraints import (
     Frames,
     OwnCoordinate,
     RowKind,
+    Servo,
 )
 from .._forces import (
     AbstractBodyForce,
@@ -35,6 +37,7 @@ from .._forces import (
     AbstractLoad,
 )
 from .._geometry import (
+    AbstractCoordinates,
     FlatCoordinates,
     PlanarFrame,
     PlanarPose,
@@ -229,7 +232,9 @@ class _Placer:
         self._makers: dict[str, Callable[[Any], AbstractMarker]] = {
             GROUND: PlanarMarker if dimension == 2 else SpatialMarker
         }
+        self._kinds: dict[str, AbstractCoordinates] = {}
         for body in bodies:
+            self._kinds[body.name] = body.inertia_properties().coordinates
             for name, site in body.sites().items():
                 self._references[name] = site.reference
                 self._makers[name] = site.marker
@@ -265,7 +270,17 @@ class _Placer:
                     f"it is of dimension {frame.dimension} and the bodies are of "
                     f"dimension {self._dimension}."
                 )
-        return tuple(self._makers[n](f) for n, f in zip(part.bodies, frames, strict=True))
+        return tuple(self._marker(n, f) for n, f in zip(part.bodies, frames, strict=True))
+
+    def _marker(self, name: str, frame: Frame) -> AbstractMarker:
+        if frame.dimension is not None or self.is_own_coordinates(name):
+            return self._makers[name](frame)
+        if name not in self._kinds:
+            raise ValueError(
+                f"{_checks.shown(name)} has no coordinates of its own; name a moving body, whose "
+                "coordinates are meant."
+            )
+        return PoseMarker(self._kinds[name])
 
     def is_own_coordinates(self, name: str) -> bool:
         """Does the name of this body mean its coordinates?"""
@@ -332,10 +347,10 @@ def _constraints(
             primitives = (driver.primitive(driven.said, driven.coordinates),)
         except ValueError as error:
             raise ValueError(f"driver {_checks.shown(driver.name)}: {error}") from None
+        # A servo has no value that could be read off a configuration.
+        kind, joint = (Servo.kind, Servo) if driver.servo else (driver.kind, None)
         constraints.append(
-            _Constraint(
-                driver.name, driver.kind, None, driven.bodies, primitives, driven.markers, False
-            )
+            _Constraint(driver.name, kind, joint, driven.bodies, primitives, driven.markers, False)
         )
     return constraints
 

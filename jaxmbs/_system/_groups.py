@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._bodies import AbstractBodyInertia, AbstractInertia, AbstractMarker
 from .._constraints import (
+    AbstractAccelerationPrimitive,
     AbstractJoint,
     AbstractMotion,
     AbstractPrimitive,
@@ -50,8 +51,8 @@ class ConstraintGroup(eqx.Module):
 
     Indices: `row` (n,) first row; for each slot k `q{k}` (n, nq) and `v{k}` (n, nv) into the
     ground-extended state, `located` (n, slots); `order` (rows,) from geometric rows followed
-    by velocity rows to the joint's own row order. `bodies`: of each joint, by the names of the
-    frames at which they are held.
+    by velocity rows and acceleration rows to the joint's own row order. `bodies`: of each joint, by
+    the names of the frames at which they are held.
     """
 
     primitives: tuple[AbstractPrimitive, ...]
@@ -172,21 +173,44 @@ def velocity(
     primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
 ) -> Float[Array, " velocity"]:
     """Residual of the velocity rows."""
-    if all(p.row_kind is RowKind.position for p in primitives):
+    if not _any(primitives, RowKind.velocity):
         # To trace the twists takes longer than all that is kept of most joints.
         return jnp.zeros((0,), frames[0].dtype)
     moving = twists(frames, rates)
     return jnp.concatenate([p.velocity(frames, moving, t) for p in primitives])
 
 
+def acceleration(
+    primitives: Primitives, frames: Frames, rates: Frames, accelerations: Frames, t: Scalar
+) -> Float[Array, " acceleration"]:
+    """Residual of the rows that are given at acceleration level."""
+    return jnp.concatenate([p.acceleration(frames, rates, accelerations, t) for p in primitives])
+
+
+def servo_error(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
+    """How far the motion is from what servo constraints want; zero in all other rows."""
+    own = [p for p in primitives if isinstance(p, AbstractAccelerationPrimitive)]
+    others = sum(len(p.rows) for p in primitives) - sum(len(p.rows) for p in own)
+    errors = [p.servo_error(motion.frames, motion.rates, t) for p in own]
+    return jnp.concatenate([jnp.zeros((others,), motion.frames[0].dtype), *errors])
+
+
+def _any(primitives: Primitives, kind: RowKind) -> bool:
+    return any(p.row_kind is kind for p in primitives)
+
+
 def blocks(
     primitives: Primitives, frames: Frames, changes: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows nv"], ...]:
-    """For each slot the block of C: geometric rows, then velocity rows.
+    """For each slot the block of C: geometric rows, then velocity rows, then acceleration rows.
 
     Geometric rows: the derivative of the residual along the columns of the tangent basis, which
-    change the frames by `changes`. Velocity rows: the derivative with respect to v.
+    change the frames by `changes`. Velocity rows: the derivative with respect to v. Acceleration
+    rows: with respect to dv/dt.
     """
+    accelerating = _any(primitives, RowKind.acceleration)
+    # Affine in them, so that any will do.
+    still = jax.tree.map(jnp.zeros_like, rates)
 
     def slot_block(k: int) -> Float[Array, "rows nv"]:
         def push(change: Any) -> Float[Array, " rows"]:
@@ -200,7 +224,14 @@ def blocks(
                 (rates[k],),
                 (change,),
             )
-            return jnp.concatenate([geometric, nonholonomic])
+            if not accelerating:
+                return jnp.concatenate([geometric, nonholonomic])
+            _, accelerated = jax.jvp(
+                lambda x: acceleration(primitives, frames, rates, _replace(still, k, x), t),
+                (still[k],),
+                (change,),
+            )
+            return jnp.concatenate([geometric, nonholonomic, accelerated])
 
         return jax.vmap(push, out_axes=1)(changes[k])
 
@@ -208,8 +239,8 @@ def blocks(
 
 
 class Rows(NamedTuple):
-    """All rows of one joint, geometric ones first: Phi (zero for velocity rows), C v + b, Gamma,
-    and for each slot the block of C."""
+    """All rows of one joint, geometric ones first: Phi (zero for velocity rows), C v + b (zero for
+    acceleration rows), Gamma, and for each slot the block of C."""
 
     gap: Float[Array, " rows"]
     rate: Float[Array, " rows"]
@@ -236,25 +267,49 @@ def rows(primitives: Primitives, motion: MarkerMotion, changes: Frames, t: Scala
         (motion.frames, motion.rates, t),
         (motion.rates, motion.accelerations, jnp.ones_like(t)),
     )
-    return Rows(gap, rate, -derivative, blocks(primitives, motion.frames, changes, motion.rates, t))
+    offset = -derivative
+    if _any(primitives, RowKind.acceleration):
+        gap, rate = (_beside_accelerations(primitives, x) for x in (gap, rate))
+        offset = jnp.concatenate([offset, -_without_dv(primitives, motion, t)])
+    return Rows(gap, rate, offset, blocks(primitives, motion.frames, changes, motion.rates, t))
 
 
 def velocity_rows(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
-    """C v + b: the first derivative of the geometric residual along the motion, and the
-    residual of the velocity rows."""
-    return _velocity_rows(primitives, motion.frames, motion.rates, t)
+    """C v + b: the first derivative of the geometric residual along the motion, the residual of
+    the velocity rows, and zero in acceleration rows."""
+    return _beside_accelerations(
+        primitives, _velocity_rows(primitives, motion.frames, motion.rates, t)
+    )
 
 
 def acceleration_rows(
     primitives: Primitives, motion: MarkerMotion, t: Scalar
 ) -> Float[Array, " rows"]:
-    """Gamma: minus the derivative of C v + b along the motion with v held constant."""
+    """Gamma: minus the derivative of C v + b along the motion with v held constant, and minus what
+    is left of acceleration rows then."""
     _, derivative = jax.jvp(
         lambda frames, rates, s: _velocity_rows(primitives, frames, rates, s),
         (motion.frames, motion.rates, t),
         (motion.rates, motion.accelerations, jnp.ones_like(t)),
     )
-    return -derivative
+    if not _any(primitives, RowKind.acceleration):
+        return -derivative
+    return -jnp.concatenate([derivative, _without_dv(primitives, motion, t)])
+
+
+def _without_dv(
+    primitives: Primitives, motion: MarkerMotion, t: Scalar
+) -> Float[Array, " acceleration"]:
+    """What is left of the acceleration rows with v held constant."""
+    return acceleration(primitives, motion.frames, motion.rates, motion.accelerations, t)
+
+
+def _beside_accelerations(
+    primitives: Primitives, rows: Float[Array, " others"]
+) -> Float[Array, " rows"]:
+    """With a zero for each acceleration row behind."""
+    count = sum(len(p.rows) for p in primitives if p.row_kind is RowKind.acceleration)
+    return jnp.pad(rows, (0, count)) if count else rows
 
 
 def _velocity_rows(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
 from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, Driver, Frames
+from .._constraints import AbstractJoint, Driver, Frames, Servo
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY
 from .._forces import AbstractForce
@@ -53,7 +53,7 @@ from ._jitted import jitted
 from ._loads import generalized_friction, generalized_loads, state_rates, stored_energy
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
-from ._released import released_group, row_count
+from ._released import released_group, released_options, row_count
 from ._slots import GROUND
 from ._states import state_method
 from ._structure import Structure
@@ -257,6 +257,12 @@ class MultibodySystem(AbstractSystem):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
         return self._rows(_groups.acceleration_rows, q, v, t)
+
+    @jitted
+    def servo_error(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        return self._rows(_groups.servo_error, q, v, t)
 
     def _rows(
         self, function, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
@@ -548,7 +554,7 @@ class MultibodySystem(AbstractSystem):
         options = [
             ReleaseOption(info.name, info.kind, "none", None, np.zeros((0, self.structure.nv)))
             for info in self.structure.constraints
-            if info.stop - info.start == 1 and info.kind != Driver.kind
+            if info.stop - info.start == 1 and info.kind not in (Driver.kind, Servo.kind)
         ]
         released = []
         for group in self.constraint_groups:
@@ -559,17 +565,7 @@ class MultibodySystem(AbstractSystem):
                 start += row_count(changed)
         groups = tuple(group for group, _, _ in released)
         matrix, frames = eqx.filter_jit(_released_rows)(self, groups, q, v, t)
-        for (group, joint, release), rotations in zip(released, frames, strict=True):
-            size = group.indices["order"].shape[0]
-            for i, name in enumerate(group.names):
-                axis = None
-                if release.axis is not None:
-                    # Adding zero turns a printed -0 into 0.
-                    column = np.asarray(rotations[i, :, release.axis]).round(12) + 0.0
-                    axis = tuple(column.tolist())
-                first = group.indices["row"][i]
-                rows = np.asarray(matrix[first : first + size])
-                options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
+        options += released_options(released, matrix, frames)
         order = self.structure.constraint_names.index
         return tuple(sorted(options, key=lambda option: order(option.constraint)))
 

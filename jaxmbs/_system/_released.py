@@ -1,13 +1,17 @@
 """Joints of fewer rows in the places of others."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from .._constraints import Release
+from .._constraints import AbstractJoint, Release
 from .._indices import Indices
 from ._groups import ConstraintGroup, map_parts
+from .base import ReleaseOption
 
 
 def row_count(group: ConstraintGroup) -> int:
@@ -41,3 +45,25 @@ def released_group(group: ConstraintGroup, release: Release, start: int) -> Cons
         **slots,
     )
     return ConstraintGroup(primitives, markers, indices, group.names, group.bodies, group.joint)
+
+
+def released_options(
+    released: Sequence[tuple[ConstraintGroup, type[AbstractJoint], Release]],
+    matrix: Float[Array, "rows nv"],
+    frames: Sequence[Float[Array, "n dim dim"]],
+) -> list[ReleaseOption]:
+    """One for each joint of the groups, from the rows of C of all of them, and the axes of each
+    one's last marker."""
+    options = []
+    for (group, joint, release), rotations in zip(released, frames, strict=True):
+        size = group.indices["order"].shape[0]
+        for i, name in enumerate(group.names):
+            axis = None
+            if release.axis is not None:
+                # Adding zero turns a printed -0 into 0.
+                column = np.asarray(rotations[i, :, release.axis]).round(12) + 0.0
+                axis = tuple(column.tolist())
+            first = group.indices["row"][i]
+            rows = np.asarray(matrix[first : first + size])
+            options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
+    return options

@@ -152,6 +152,17 @@ class Structure:
         return np.flatnonzero(self.geometric)
 
     @cached_property
+    def velocity_level(self) -> np.ndarray:
+        """True for rows that velocities have to satisfy: all but those that are given at
+        acceleration level (bool, (rows,))."""
+        return np.array([row.kind is not RowKind.acceleration for row in self.rows], dtype=bool)
+
+    @cached_property
+    def holonomic(self) -> bool:
+        """Are all rows that velocities have to satisfy the derivatives of geometric ones?"""
+        return bool(np.all(self.geometric == self.velocity_level))
+
+    @cached_property
     def is_internal(self) -> np.ndarray:
         """True for coordinates that are states without velocities (bool, (nq,))."""
         return np.isin(np.arange(self.nq), self.internal)

@@ -90,7 +90,15 @@ class AbstractSystem(eqx.Module):
     def velocity_residual(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        """C v + b, zero for a velocity that the constraints allow."""
+        """C v + b, zero for a velocity that the constraints allow, and in rows that are given at
+        acceleration level."""
+
+    @abc.abstractmethod
+    def servo_error(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " rows"]:
+        """beta: how far the motion is from what servo constraints want, in the unit of their rows
+        in a second; zero in all other rows."""
 
     @abc.abstractmethod
     def acceleration_offset(

@@ -1,0 +1,113 @@
+"""Constraints that are given as linear equations of accelerations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import Numbers, RealScalarLike
+from .._geometry import ANGLE, CoordinateFrame, Quantity
+from . import _fields
+from ._generalized import AbstractConstraint, one_or_all, own_coordinates
+from .base import AbstractAccelerationPrimitive, AbstractJoint, AbstractPrimitive, Frames, Row
+
+
+# Of one body q and v are arrays, of several tuples of such.
+StateFunction: TypeAlias = Callable[[Any, Any, RealScalarLike], Float[Array, " ..."]]
+
+
+class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
+    """Rows `matrix(q, v, t) dv/dt = offset(q, v, t)`: the general form of Udwadia & Kalaba (1992;
+    Zhao et al. 2018, eq. 18).
+
+    No position or velocity is asked for, so that a motion is nowhere taken back onto them: errors
+    of the start stay, and those of the integration add up.
+
+    **Arguments:** `matrix`: A (rows, n), `offset`: b (rows,), functions or arrays; of one row (n,)
+    and a number. Of several bodies the columns of A are their velocities side by side. `rows`,
+    `quantity`: as for `PositionConstraint`.
+    """
+
+    matrix: StateFunction | Float[Array, " ..."]
+    offset: StateFunction | Float[Array, " ..."]
+    labels: tuple[Row, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        matrix: StateFunction | Numbers,
+        offset: StateFunction | Numbers = 0.0,
+        rows: int | Sequence[str] = 1,
+        *,
+        quantity: Quantity = ANGLE,
+    ):
+        self.labels = _fields.labels_of(rows, quantity)
+        self.matrix = _fields.function_or_array(matrix, "matrix")
+        self.offset = _fields.function_or_array(offset, "offset")
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.labels
+
+    def acceleration(
+        self, frames: Frames, rates: Frames, accelerations: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        moving = [
+            jax.jvp(_velocities, (frame, rate), (rate, acceleration))
+            for frame, rate, acceleration in zip(frames, rates, accelerations, strict=True)
+        ]
+        q = one_or_all([frame.values for frame in frames])
+        v, changes = one_or_all([u for u, _ in moving]), jnp.concatenate([a for _, a in moving])
+        count = len(self.labels)
+        matrix = _fields.matrix_of_rows(
+            _fields.evaluated(self.matrix, q, v, t), count, changes.shape[0]
+        )
+        offset = _fields.evaluated(self.offset, q, v, t)
+        return matrix @ changes - _fields.offset_of_rows(offset, count)
+
+    def servo_error(
+        self, frames: Frames, rates: Frames, t: RealScalarLike
+    ) -> Float[Array, " acceleration"]:
+        del rates, t
+        return jnp.zeros((len(self.labels),), frames[0].dtype)
+
+    def on(self, name: str, bodies: str | Sequence[str]) -> "AccelerationCondition":
+        rows = [row.suffix for row in self.labels]
+        return AccelerationCondition(
+            name, bodies, self.matrix, self.offset, rows=rows, quantity=self.labels[0].quantity
+        )
+
+
+class AccelerationCondition(AbstractJoint):
+    """Rows on the accelerations of a body, or of several.
+
+    **Arguments:** `bodies` as for `Condition`; the others as for `AccelerationConstraint`.
+    """
+
+    kind: ClassVar[str] = "acceleration"
+    located: ClassVar[bool] = False
+    name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
+    matrix: StateFunction | Float[Array, " ..."] = eqx.field(converter=_fields.state_matrix)
+    offset: StateFunction | Float[Array, " ..."] = eqx.field(
+        default=0.0, converter=_fields.state_offset
+    )
+    rows: tuple[str, ...] = eqx.field(
+        default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
+    )
+    quantity: Quantity = eqx.field(
+        default=ANGLE, static=True, kw_only=True, converter=_fields.quantity
+    )
+
+    def placements(self, references: Frames) -> Frames:
+        return own_coordinates(self.bodies, references)
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        own = AccelerationConstraint(self.matrix, self.offset, self.rows, quantity=self.quantity)
+        return (own,)
+
+
+def _velocities(frame: CoordinateFrame, rate: CoordinateFrame) -> Float[Array, " nv"]:
+    return frame.twist(rate).rates
