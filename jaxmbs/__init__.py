@@ -55,6 +55,7 @@ from ._formulations import (
     Elimination as Elimination,
     MinimumNorm as MinimumNorm,
     NullSpace as NullSpace,
+    ServoControl as ServoControl,
     UdwadiaKalaba as UdwadiaKalaba,
 )
 from ._kinematics import assemble as assemble, Assembly as Assembly

@@ -40,6 +40,11 @@ class RESULTS(Enumeration):
         "not determine their multipliers. Drop more rows (complete_removal lists a full set), "
         "leave the choice to Elimination(), or use MinimumNorm()."
     )
+    servo_not_attainable = (
+        "The actuators cannot give the accelerations that a servo constraint asks for: nothing "
+        "that they do moves what it wants, or other constraints do not let it. Let other bodies or "
+        "velocities carry the force, add an actuator, or want something else."
+    )
     augmented_lagrangian_not_converged = (
         "The augmented Lagrangian iteration did not meet the constraints. Allow more iterations "
         "or a larger penalty; close to a singular configuration use MinimumNorm()."

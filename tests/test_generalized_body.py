@@ -504,7 +504,7 @@ REFUSED = {
         lambda: jm.MultibodySystem(
             (arm(),), (generalized.Condition("c", "arm.upper", lambda q, t: q),)
         ),
-        r"joint 'c': 'arm\.upper' is a frame; name a generalized body",
+        r"joint 'c': 'arm\.upper' has no coordinates of its own; name a moving body",
     ),
     "a coordinate it has not": (
         lambda: jm.MultibodySystem((arm(),), drivers=(jm.Driver("d", "arm", "wrist", SWEEP),)),

@@ -87,6 +87,7 @@ def _generalized() -> list[Any]:
         ),
         generalized.Condition("own", "arm", _function),
         generalized.RateCondition("own", ("arm", "leg"), _function, rows=["a", "b"]),
+        generalized.AccelerationCondition("own", "arm", _function, _function, rows=["a", "b"]),
         generalized.Force("own", "arm", _function, potential=_function),
     ]
 

@@ -14,13 +14,49 @@ from .._linalg import cholesky, cholesky_solve
 from .base import AbstractBodyInertia, lagrangian_inertia_force
 
 
-# Of the coordinates q, or of q, v and t; a mass of q, or of q and t.
+# Of the coordinates q, or of q, v and t; a mass of q, or of q and t; a kinetic energy or a
+# Lagrangian of q and v, or of q, v and t.
 EnergyFunction = Callable[[Any], RealScalarLike]
+StateEnergy = (
+    Callable[[Any, Any], RealScalarLike] | Callable[[Any, Any, RealScalarLike], RealScalarLike]
+)
 MomentFunction = Callable[[Any], Float[Array, " dim"]]
 MassFunction = (
     Callable[[Any], Float[Array, "nv nv"]] | Callable[[Any, RealScalarLike], Float[Array, "nv nv"]]
 )
 ForceFunction = Callable[[Any, Any, RealScalarLike], Float[Array, " nv"]]
+
+
+class ConstantMass(eqx.Module):
+    """A mass matrix that does not change."""
+
+    value: Float[Array, "nv nv"]
+
+    def __call__(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        del q
+        return self.value
+
+
+class ConstantForce(eqx.Module):
+    """A force that does not change."""
+
+    value: Float[Array, " nv"]
+
+    def __call__(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        del q, v, t
+        return self.value
+
+
+def mass_function(given: MassFunction | Float[Array, "nv nv"] | None) -> MassFunction | None:
+    """An array as what always returns it."""
+    return given if given is None or callable(given) else ConstantMass(given)
+
+
+def force_function(given: ForceFunction | Float[Array, " nv"] | None) -> ForceFunction | None:
+    """Likewise."""
+    return given if given is None or callable(given) else ConstantForce(given)
 
 
 class FunctionInertia(AbstractBodyInertia):
@@ -98,15 +134,18 @@ class FunctionInertia(AbstractBodyInertia):
         return jax.grad(lambda step: function(kind.retract(q, step)))(still)
 
 
-def takes_time(mass_matrix: MassFunction | None) -> bool:
-    """Is it a function of q and t, and not of q alone? By its signature: a second argument is the
-    time if it has no default, or is called t. Of what has no signature both are expected.
+def takes_time(
+    function: Callable[..., Any] | None, what: str = "mass_matrix", state: tuple[str, ...] = ("q",)
+) -> bool:
+    """Is it a function of the state and t, and not of the state alone? By its signature: a further
+    argument is the time if it has no default, or is called t. Of what has no signature it is
+    expected.
 
     **Raises:** `ValueError` for what can be called in neither way.
     """
-    if mass_matrix is None:
+    if function is None:
         return False
-    given: Any = mass_matrix
+    given: Any = function
     if isinstance(given, eqx.Partial):
         given = functools.partial(given.func, *given.args, **given.keywords)
     try:
@@ -117,15 +156,17 @@ def takes_time(mass_matrix: MassFunction | None) -> bool:
     ordered = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
     # What takes any number of arguments has a second one too.
     ordered += [p for p in ordered if p.kind is p.VAR_POSITIONAL]
-    timed = len(ordered) > 1 and (
-        ordered[1].default is inspect.Parameter.empty or ordered[1].name == "t"
+    count = len(state)
+    timed = len(ordered) > count and (
+        ordered[count].default is inspect.Parameter.empty or ordered[count].name == "t"
     )
     try:
-        signature.bind(*(None,) * (1 + timed))
+        signature.bind(*(None,) * (count + timed))
     except TypeError:
+        shortly = " and ".join(state)
         raise ValueError(
-            "mass_matrix must be a function of q, or of q and t, in this order; it is called with "
-            f"these alone, and its arguments are {signature}."
+            f"{what} must be a function of {shortly}, or of {', '.join(state)} and t, in this "
+            f"order; it is called with these alone, and its arguments are {signature}."
         ) from None
     return timed
 

@@ -21,12 +21,16 @@ from .._geometry import (
 from ._coordinate_marker import CoordinateMarker
 from ._function_inertia import (
     EnergyFunction,
+    force_function,
     ForceFunction,
     FunctionInertia,
+    mass_function,
     MassFunction,
     MomentFunction,
+    StateEnergy,
     takes_time,
 )
+from ._lagrangian import force_of, mass_of, refuse_not_quadratic
 from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Part, Site
 
 
@@ -76,12 +80,17 @@ class GeneralizedBody(AbstractBody):
     **Arguments:**
 
     - `name`: unique among the bodies. `coordinates`: their names, in order.
-    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric positive definite. With t it is
-      given the time where its second argument has no default, or is called t. A mass that grows
-      or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where all mass
-      is that of elements (`jaxmbs.generalized.Element`) which hold the body.
-    - `force(q, v, t)`: (n,), default none. `complete`: it holds the velocity terms of M as well;
-      by default these are found by differentiating the kinetic energy.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric positive definite, or an array.
+      With t it is given the time where its second argument has no default, or is called t. A mass
+      that grows or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where
+      all mass is that of elements (`jaxmbs.generalized.Element`) which hold the body.
+    - `force(q, v, t)`: (n,), or an array, default none. `complete`: it holds the velocity terms of
+      M as well; by default these are found by differentiating the kinetic energy.
+    - `kinetic_energy(q, v)` or `kinetic_energy(q, v, t)` in the place of `mass_matrix`: T (J),
+      quadratic in v, with linear terms and others if need be (of a moving frame, say). Or
+      `lagrangian(q, v)`, `lagrangian(q, v, t)`: L = T - V. By Lagrange's equations M = d2L/dv2, and
+      what else they hold acts beside `force`. The system's energy does not know V of a Lagrangian:
+      give T and `energy` for that.
     - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
     - `frames`: name -> function of q, a `PlanarFrame` (origin (2,), angle) or `SpatialFrame`
       (origin (3,), rotation), in the world.
@@ -103,9 +112,11 @@ class GeneralizedBody(AbstractBody):
 
     name: str = eqx.field(static=True)
     kind: FlatCoordinates = eqx.field(static=True)
-    mass_matrix: MassFunction | None
-    force: ForceFunction | None
+    mass_matrix: MassFunction | Float[Array, "n n"] | None
+    force: ForceFunction | Float[Array, " n"] | None
     complete: bool = eqx.field(static=True)
+    kinetic_energy: StateEnergy | None
+    lagrangian: StateEnergy | None
     energy: EnergyFunction | None
     frames: Mapping[str, FrameFunction]
     first_moment: MomentFunction | None
@@ -119,9 +130,11 @@ class GeneralizedBody(AbstractBody):
         name: str,
         coordinates: Sequence[str],
         *,
-        mass_matrix: MassFunction | None = None,
-        force: ForceFunction | None = None,
+        mass_matrix: MassFunction | Numbers | None = None,
+        force: ForceFunction | Numbers | None = None,
         complete: bool = False,
+        kinetic_energy: StateEnergy | None = None,
+        lagrangian: StateEnergy | None = None,
         energy: EnergyFunction | None = None,
         frames: Mapping[str, FrameFunction] | None = None,
         first_moment: MomentFunction | None = None,
@@ -135,11 +148,13 @@ class GeneralizedBody(AbstractBody):
         self.name = _checks.name(name, "a body")
         names = coordinate_names(coordinates)
         self.kind = FlatCoordinates(names, measures_of(names, lengths, quantities))
-        self.mass_matrix = _checks.optional_function(mass_matrix, "mass_matrix")
-        self.force = _checks.optional_function(force, "force")
-        self.complete = _settings.flag(complete, "complete")
-        self.energy = _checks.optional_function(energy, "energy")
         count = len(names)
+        self.mass_matrix = _function_or_array(mass_matrix, (count, count), "mass_matrix")
+        self.force = _function_or_array(force, (count,), "force")
+        self.complete = _settings.flag(complete, "complete")
+        self.kinetic_energy = _checks.optional_function(kinetic_energy, "kinetic_energy")
+        self.lagrangian = _checks.optional_function(lagrangian, "lagrangian")
+        self.energy = _checks.optional_function(energy, "energy")
         given = {} if frames is None else frames
         self.frames = {
             _checks.name(own, "a frame"): _checks.function(function, f"frame {_checks.shown(own)}")
@@ -152,15 +167,46 @@ class GeneralizedBody(AbstractBody):
         self.velocity = _checks.real(rest, (count,), "velocity")
         self.told_apart = None if parts is None else parts_of(names, parts)
 
+    def __check_init__(self):
+        """What moves it, said once and in a way that can be used."""
+        masses = {
+            "mass_matrix": self.mass_matrix,
+            "kinetic_energy": self.kinetic_energy,
+            "lagrangian": self.lagrangian,
+        }
+        given = [name for name, value in masses.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given)} both say what mass there is; give one of them."
+            )
+        if self._energy is not None:
+            energy, name = self._energy
+            if self.complete:
+                raise ValueError(
+                    f"complete=True says that force holds the velocity terms, which {name} says "
+                    "already; leave it out."
+                )
+            refuse_not_quadratic(energy, self.start, name)
+
+    @property
+    def _energy(self) -> tuple[StateEnergy, str] | None:
+        """The energy that says what mass there is, and what the argument is called."""
+        if self.lagrangian is not None:
+            return self.lagrangian, "lagrangian"
+        return None if self.kinetic_energy is None else (self.kinetic_energy, "kinetic_energy")
+
     def inertia_properties(self) -> FunctionInertia:
+        mass, force = mass_function(self.mass_matrix), force_function(self.force)
+        if self._energy is not None:
+            mass, force = mass_of(*self._energy), force_of(*self._energy, force)
         return FunctionInertia(
-            mass_function=self.mass_matrix,
-            force_function=self.force,
+            mass_function=mass,
+            force_function=force,
             energy_function=self.energy,
             moment_function=self.first_moment,
             coordinates=self.kind,
-            complete=self.complete,
-            timed=takes_time(self.mass_matrix),
+            complete=self.complete or self._energy is not None,
+            timed=takes_time(mass),
         )
 
     def coordinates(self) -> Float[Array, " nq"]:
@@ -207,6 +253,14 @@ class GeneralizedBody(AbstractBody):
             return FunctionMarker(function=function, offset=offset, arm=arm, coordinates=self.kind)
 
         return marker
+
+
+def _function_or_array(value: Any, shape: tuple[int, ...], what: str) -> Any:
+    """What a user gave, or None.
+
+    **Raises:** `ValueError`.
+    """
+    return value if value is None or callable(value) else _checks.real(value, shape, what)
 
 
 def coordinate_names(given: Sequence[str]) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
     `quantity`: as for `PositionConstraint`.
     """
 
-    matrix: StateFunction | Float[Array, " ..."]
-    offset: StateFunction | Float[Array, " ..."]
+    matrix: StateFunction | Float[Array, "rows nv"]
+    offset: StateFunction | Float[Array, " rows"]
     labels: tuple[Row, ...] = eqx.field(static=True)
 
     def __init__(
@@ -44,8 +44,8 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
         quantity: Quantity = ANGLE,
     ):
         self.labels = _fields.labels_of(rows, quantity)
-        self.matrix = _fields.function_or_array(matrix, "matrix")
-        self.offset = _fields.function_or_array(offset, "offset")
+        self.matrix = _fields.row_matrix(matrix, len(self.labels))
+        self.offset = _fields.row_offset(offset, len(self.labels))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -88,18 +88,27 @@ class AccelerationCondition(AbstractJoint):
 
     kind: ClassVar[str] = "acceleration"
     located: ClassVar[bool] = False
-    name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
-    matrix: StateFunction | Float[Array, " ..."] = eqx.field(converter=_fields.state_matrix)
-    offset: StateFunction | Float[Array, " ..."] = eqx.field(
-        default=0.0, converter=_fields.state_offset
-    )
-    rows: tuple[str, ...] = eqx.field(
-        default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
-    )
-    quantity: Quantity = eqx.field(
-        default=ANGLE, static=True, kw_only=True, converter=_fields.quantity
-    )
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    matrix: StateFunction | Float[Array, "rows nv"]
+    offset: StateFunction | Float[Array, " rows"]
+    rows: tuple[str, ...] = eqx.field(static=True)
+    quantity: Quantity = eqx.field(static=True)
+
+    def __init__(
+        self,
+        name: str,
+        bodies: str | Sequence[str],
+        matrix: StateFunction | Numbers,
+        offset: StateFunction | Numbers = 0.0,
+        *,
+        rows: int | Sequence[str] = 1,
+        quantity: Quantity = ANGLE,
+    ):
+        self.name, self.bodies = _fields.JOINT_NAME(name), _fields.SOME_BODIES(bodies)
+        self.rows, self.quantity = _fields.suffixes_of(rows), _fields.quantity(quantity)
+        self.matrix = _fields.row_matrix(matrix, len(self.rows))
+        self.offset = _fields.row_offset(offset, len(self.rows))
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)

@@ -69,24 +69,32 @@ def function(value: Any) -> Any:
     return _checks.function(value, "function")
 
 
-def function_or_array(value: Any, what: str) -> Any:
-    """A user's function, or what it would always return.
+def row_matrix(value: Any, rows: int) -> Any:
+    """`matrix` of so many rows on velocities or accelerations: a function, or what it would always
+    return.
 
     **Raises:** `ValueError` or `TypeError`.
     """
     if callable(value):
         return value
-    return _checks.real(value, _checks.shape_of(value), what)
+    shape = _checks.shape_of(value)
+    if 0 in shape or len(shape) not in ((1, 2) if rows == 1 else (2,)):
+        raise ValueError(
+            f"matrix must be a function, or an array of {rows} row(s) with a column for each "
+            f"velocity, got {_checks.shown(value)}."
+        )
+    return matrix_of_rows(_checks.real(value, shape, "matrix"), rows, shape[-1])
 
 
-def state_matrix(value: Any) -> Any:
-    """`matrix` of rows that are linear in accelerations."""
-    return function_or_array(value, "matrix")
+def row_offset(value: Any, rows: int) -> Any:
+    """`offset` of such rows.
 
-
-def state_offset(value: Any) -> Any:
-    """`offset` of such rows."""
-    return function_or_array(value, "offset")
+    **Raises:** `ValueError` or `TypeError`.
+    """
+    if callable(value):
+        return value
+    shape = (rows,) if _checks.shape_of(value) == (rows,) else ()
+    return offset_of_rows(_checks.real(value, shape, "offset"), rows)
 
 
 def evaluated(value: Any, *arguments: Any) -> Float[Array, " ..."]:

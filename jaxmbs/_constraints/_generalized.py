@@ -111,8 +111,8 @@ class PfaffianConstraint(AbstractVelocityPrimitive, AbstractConstraint):
     and a number. `rows`, `quantity`: as for `PositionConstraint`.
     """
 
-    matrix: ConditionFunction | Float[Array, " ..."]
-    offset: ConditionFunction | Float[Array, " ..."]
+    matrix: ConditionFunction | Float[Array, "rows nv"]
+    offset: ConditionFunction | Float[Array, " rows"]
     labels: tuple[Row, ...] = eqx.field(static=True)
 
     def __init__(
@@ -124,8 +124,8 @@ class PfaffianConstraint(AbstractVelocityPrimitive, AbstractConstraint):
         quantity: Quantity = ANGLE,
     ):
         self.labels = _fields.labels_of(rows, quantity)
-        self.matrix = _fields.function_or_array(matrix, "matrix")
-        self.offset = _fields.function_or_array(offset, "offset")
+        self.matrix = _fields.row_matrix(matrix, len(self.labels))
+        self.offset = _fields.row_offset(offset, len(self.labels))
 
     @property
     def rows(self) -> tuple[Row, ...]:

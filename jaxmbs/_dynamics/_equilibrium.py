@@ -37,7 +37,7 @@ from .._linalg import KKTSystem, motion_solver
 from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, Equations, is_state, takes_state
+from .._system import AbstractSystem, Equations, is_state, refuse_acceleration_level, takes_state
 from ._force_states import (
     beside_states,
     displaced,
@@ -129,6 +129,9 @@ def equilibrium(
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
+    refuse_acceleration_level(
+        system.structure, "equilibrium", "write what they want as joints or drivers that hold it"
+    )
     found, last = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful

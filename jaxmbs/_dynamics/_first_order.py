@@ -27,6 +27,7 @@ from .._linalg import AbstractKKTMatrices, correction, motion_solver
 from .._system import AbstractSystem
 from ._force_states import beside_states, displaced, identity
 from ._friction import solve_stage
+from ._projection import velocity_level_matrices
 from ._watched import motion_only
 
 
@@ -95,7 +96,7 @@ def first_order(
     states = system.structure.internal
     p, n = position.shape[1], position.shape[1] + states.size + velocity.shape[1]
     formulation = motion_only(MinimumNorm(), system)
-    descriptor = system.descriptor(q, v, t)
+    descriptor = velocity_level_matrices(system, system.descriptor(q, v, t))
 
     def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array, Array], Array]:
         step, there, speed = displaced_state(system, descriptor, (q, v, t), (position, velocity), x)

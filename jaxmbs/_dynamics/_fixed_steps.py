@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._system import AbstractSystem
+from .._system import AbstractSystem, refuse_acceleration_level
 from ._generalized_alpha import GeneralizedAlpha
 from ._stabilisation import AbstractStabilisation
 
@@ -128,6 +128,7 @@ def _refuse_system(solver: GeneralizedAlpha, system: AbstractSystem) -> None:
             "GeneralizedAlpha knows no Coulomb friction in joints, got friction in "
             f"{', '.join(system.frictional_joints)}; leave the solver out."
         )
+    refuse_acceleration_level(system.structure, "GeneralizedAlpha", "leave the solver out")
     if system.structure.internal.size:
         names = ", ".join(system.structure.coordinates[k].name for k in system.structure.internal)
         raise ValueError(

@@ -28,6 +28,7 @@ from ._initial import check_state
 from ._linearise import bases_of, refuse_tracers, transport_bases
 from ._mobility import movers
 from ._modes import changes_of_eigenvalues, frequency_scale, rate_scale
+from ._projection import velocity_level_matrices
 from ._simulate import onto_knots
 from ._watched import motion_only
 
@@ -279,7 +280,8 @@ def _integrate_period(
     system, q, v, t, period, turn = problem
     states = system.structure.internal
     size = position.shape[1] + states.size + velocity.shape[1]
-    formulation, descriptor = motion_only(MinimumNorm(), system), system.descriptor(q, v, t)
+    formulation = motion_only(MinimumNorm(), system)
+    descriptor = velocity_level_matrices(system, system.descriptor(q, v, t))
     controller = onto_knots(dfx.PIDController(rtol=tolerance[0], atol=tolerance[1]), system)
 
     def slope(time: RealScalarLike, y: Any, _: Any) -> Any:

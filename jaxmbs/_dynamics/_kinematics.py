@@ -34,7 +34,13 @@ from .._kinematics import (
 from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state, refuse_internal, takes_state
+from .._system import (
+    AbstractSystem,
+    is_state,
+    refuse_acceleration_level,
+    refuse_internal,
+    takes_state,
+)
 from ._mobility import look_at_drivers, movers, null_space
 from ._projection import MET, position_error, velocity_error
 
@@ -131,6 +137,7 @@ def kinematics(
     """
     throw = _settings.flag(throw, "throw")
     refuse_internal(system.structure, "kinematic analysis", "simulate the motion")
+    refuse_acceleration_level(system.structure, "kinematic analysis", "simulate the motion")
     grid = _settings.increasing(times, "times", q.dtype, least=1)
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])

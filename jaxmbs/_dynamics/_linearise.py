@@ -29,6 +29,7 @@ from ._force_states import (
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
+from ._projection import velocity_level_matrices
 from ._steady import Bases, matrices, refuse_changing_rest, steady_motion
 
 
@@ -222,7 +223,7 @@ def bases_of(
     matrix, mass = (np.asarray(x) for x in matrices(system, q, v, t))
     found = [
         _orthonormal(null_space(rows, structure, length), mass)
-        for rows in (matrix[structure.geometric_rows], matrix)
+        for rows in (matrix[structure.geometric_rows], matrix[structure.velocity_level])
     ]
     if not found[0].shape[1]:
         raise ValueError(
@@ -301,7 +302,8 @@ def transport_bases(
     """M, Y and Z."""
     mass = system.mass_matrix(q, t)
     position = _transport_basis(geometric_descriptor(system, q, t), mass, position)
-    return mass, position, _transport_basis(system.descriptor(q, v, t), mass, velocity)
+    held = velocity_level_matrices(system, system.descriptor(q, v, t))
+    return mass, position, _transport_basis(held, mass, velocity)
 
 
 def _transport_basis(

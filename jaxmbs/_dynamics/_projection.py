@@ -76,8 +76,11 @@ def _one_matrix(system: AbstractSystem) -> bool:
     return structure.holonomic or not structure.geometric.any()
 
 
-def _velocity_rows(system: AbstractSystem, descriptor: AbstractKKTMatrices) -> AbstractKKTMatrices:
-    """Of the rows by which velocities go back: no other's part in C."""
+def velocity_level_matrices(
+    system: AbstractSystem, descriptor: AbstractKKTMatrices
+) -> AbstractKKTMatrices:
+    """M and C with zeros in the rows that are given at acceleration level: velocities go back by
+    the others alone."""
     held = system.structure.velocity_level
     return descriptor if held.all() else descriptor.mask_rows(held)
 
@@ -87,7 +90,7 @@ def _factor_position_and_velocity(
 ) -> KKTSystem:
     """By the geometric rows, and by those of velocities (with a leading axis): two matrices of one
     pattern, factored in one program."""
-    given, rest = eqx.partition(_velocity_rows(system, descriptor), eqx.is_array)
+    given, rest = eqx.partition(velocity_level_matrices(system, descriptor), eqx.is_array)
     own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
     return eqx.filter_vmap(lambda arrays: KKTSystem(eqx.combine(arrays, rest), solver))(pair)
@@ -104,7 +107,7 @@ def both_corrections(
     are not given at acceleration level."""
     residuals = jnp.stack([gap, rate])
     if _one_matrix(system):
-        move, change = corrections(_velocity_rows(system, descriptor), residuals, solver)
+        move, change = corrections(velocity_level_matrices(system, descriptor), residuals, solver)
     else:
         pair = _factor_position_and_velocity(system, descriptor, solver)
         move, change = eqx.filter_vmap(KKTSystem.correction)(pair, residuals)
@@ -289,7 +292,7 @@ def _velocity(
 ) -> Float[Array, " nv"]:
     """The step at q from v to its `end`, where rows that are not linear in v are taken."""
     system, t = problem.system, problem.t
-    descriptor = _velocity_rows(system, system.descriptor(q, end, t))
+    descriptor = velocity_level_matrices(system, system.descriptor(q, end, t))
     offset = descriptor.apply_C(end) - system.velocity_residual(q, end, t)
     return constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
 
@@ -315,7 +318,7 @@ def _moved(
 def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
     """How the end changes, by one more step from it that has nothing to do."""
     system, (q, v) = problem.system, end
-    descriptor = _velocity_rows(system, system.descriptor(q, v, problem.t))
+    descriptor = velocity_level_matrices(system, system.descriptor(q, v, problem.t))
     if _one_matrix(system):
         geometric = every = KKTSystem(descriptor, problem.solver)
     else:
@@ -378,7 +381,7 @@ def _projection_loop(
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(here.v), initial=0.0))
         # Where nothing is left, nothing is solved for.
         final = looking | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
-        descriptor = _velocity_rows(system, evaluation.equations.descriptor)
+        descriptor = velocity_level_matrices(system, evaluation.equations.descriptor)
         rate = evaluation.rate
         if not linear:
             kept = there | looking | structure.geometric

@@ -346,7 +346,7 @@ def _constraint_not_turning(
     rows, _ = (np.asarray(x) for x in matrices(motion.system, q, v, t))
     sizes = np.linalg.norm(rows, axis=1)
     passing = np.zeros(len(structure.rows))
-    for own, basis in zip((structure.geometric, np.ones(len(sizes), bool)), bases, strict=True):
+    for own, basis in zip((structure.geometric, structure.velocity_level), bases, strict=True):
         if basis.size:
             through = np.max(np.abs(rows @ basis), axis=1) / np.max(np.linalg.norm(basis, axis=0))
             passing = np.fmax(passing, np.where(own, through, 0.0))

@@ -6,5 +6,6 @@ from ._elastic_resolution import ElasticResolution as ElasticResolution
 from ._elimination import Elimination as Elimination
 from ._minimum_norm import MinimumNorm as MinimumNorm
 from ._null_space import NullSpace as NullSpace
+from ._servo_control import Control as Control, ServoControl as ServoControl
 from ._udwadia_kalaba import UdwadiaKalaba as UdwadiaKalaba
 from .base import AbstractFormulation as AbstractFormulation, Accelerations as Accelerations

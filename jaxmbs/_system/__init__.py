@@ -1,4 +1,8 @@
-from ._doors import refuse_internal as refuse_internal, takes_state as takes_state
+from ._doors import (
+    refuse_acceleration_level as refuse_acceleration_level,
+    refuse_internal as refuse_internal,
+    takes_state as takes_state,
+)
 from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
 from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._model import Model as Model

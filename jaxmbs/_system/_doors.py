@@ -40,6 +40,20 @@ def refuse_internal(structure: Structure, what: str, advice: str) -> None:
         raise ValueError(f"{what} does not know of states of forces ({names}); {advice}.")
 
 
+def refuse_acceleration_level(structure: Structure, what: str, advice: str) -> None:
+    """Refuse a system with constraints that no position or velocity satisfies.
+
+    **Raises:** `ValueError` that names them.
+    """
+    owners = {*structure.row_owner[~structure.velocity_level].tolist()}
+    if owners:
+        names = ", ".join(repr(structure.constraints[k].name) for k in sorted(owners))
+        raise ValueError(
+            f"{what} does not know of constraints that accelerations alone satisfy, as those of "
+            f"servos ({names}); {advice}."
+        )
+
+
 def _structure_for_rank(system: Any) -> Structure:
     _warn_single_precision()
     return _structure_of(system)

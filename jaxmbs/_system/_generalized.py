@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from .. import _checks
 from .._bodies import GeneralizedBody
-from .._bodies._generalized_body import ForceFunction, MassFunction
+from .._bodies._function_inertia import EnergyFunction, ForceFunction, MassFunction, StateEnergy
 from .._constraints import AbstractConstraint
 from .._custom_types import Numbers
+from .._geometry import Quantity
 from ._multibody import MultibodySystem
 
 
@@ -17,33 +18,44 @@ _BODY = "system"
 def GeneralizedSystem(
     coordinates: Sequence[str],
     *,
-    mass_matrix: MassFunction,
-    force: ForceFunction,
+    mass_matrix: MassFunction | Numbers | None = None,
+    force: ForceFunction | Numbers | None = None,
+    kinetic_energy: StateEnergy | None = None,
+    lagrangian: StateEnergy | None = None,
+    energy: EnergyFunction | None = None,
     constraints: Mapping[str, AbstractConstraint],
+    start: Numbers | None = None,
+    velocity: Numbers | None = None,
     lengths: Sequence[str] = (),
+    quantities: Mapping[str, Quantity] | None = None,
     length: Numbers = 1.0,
     bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
 ) -> MultibodySystem:
-    """A system given by its M, F and named constraint functions, with v = qdot: a system of one
-    `generalized.Body` with conditions on its coordinates.
+    """A system in generalized coordinates with v = qdot: a system of one `generalized.Body` with
+    constraints on its coordinates.
 
     **Arguments:**
 
     - `coordinates`: names of the generalized coordinates, in order.
-    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric positive definite; which of both,
-      its signature says, as for `generalized.Body`. `force(q, v, t)`: (n,), with the velocity terms
-      of M.
-    - `constraints`: name -> `PositionConstraint` or `VelocityConstraint`, in row order.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: M (n, n), symmetric positive definite; which of both,
+      its signature says. `force(q, v, t)`: F (n,) of M dv/dt = F, with the velocity terms of M.
+      Arrays, if they do not change.
+    - Or, in the place of `mass_matrix`, `lagrangian(q, v)` or `lagrangian(q, v, t)`: L = T - V (J),
+      quadratic in v; or `kinetic_energy`, likewise, and `energy(q)`: V. All else follows by
+      differentiation, and `force` is what has no potential, default none.
+    - `constraints`: name -> constraint, in row order: `PositionConstraint` f(q, t) = 0,
+      `PfaffianConstraint` A(q, t) v + c(q, t) = 0, `VelocityConstraint` g(q, v, t) = 0,
+      `AccelerationConstraint` A(q, v, t) dv/dt = b(q, v, t), or `ServoConstraint`.
+    - `start`, `velocity`: `reference_q` and `initial_v` of the system, default zero.
     - `lengths`: names of the coordinates that are lengths (the others count as angles or pure
       numbers), and `length`: the characteristic length (m) that makes both comparable.
+      `quantities`: name -> `Quantity`, for what is neither.
     - `bodies`: name -> (force coordinates, torque coordinates), for body-wise verdicts.
 
     Functions may be `eqx.Module`s; their array fields are parameters of the system.
 
     **Raises:** `ValueError` or `TypeError` that names what is wrong.
     """
-    _checks.function(mass_matrix, "mass_matrix")
-    _checks.function(force, "force")
     held = _checks.table(constraints, "constraints", "constraints")
     _checks.parts(held.values(), AbstractConstraint, "constraints")
     body = GeneralizedBody(
@@ -51,8 +63,14 @@ def GeneralizedSystem(
         coordinates,
         mass_matrix=mass_matrix,
         force=force,
-        complete=True,
+        complete=kinetic_energy is None and lagrangian is None,
+        kinetic_energy=kinetic_energy,
+        lagrangian=lagrangian,
+        energy=energy,
+        start=start,
+        velocity=velocity,
         lengths=lengths,
+        quantities=quantities,
         parts={} if bodies is None else _checks.table(bodies, "bodies", "pairs of lists"),
     )
     joints = [constraint.on(name, _BODY) for name, constraint in held.items()]

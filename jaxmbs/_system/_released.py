@@ -50,7 +50,7 @@ def released_group(group: ConstraintGroup, release: Release, start: int) -> Cons
 def released_options(
     released: Sequence[tuple[ConstraintGroup, type[AbstractJoint], Release]],
     matrix: Float[Array, "rows nv"],
-    frames: Sequence[Float[Array, "n dim dim"]],
+    frames: Sequence[Float[Array, "_ dim dim"]],
 ) -> list[ReleaseOption]:
     """One for each joint of the groups, from the rows of C of all of them, and the axes of each
     one's last marker."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._compliances import Direction
-from .._constraints import RowKind
+from .._constraints import RowKind, Servo
 from .._geometry import ANGLE, Quantity
 
 
@@ -156,6 +156,12 @@ class Structure:
         """True for rows that velocities have to satisfy: all but those that are given at
         acceleration level (bool, (rows,))."""
         return np.array([row.kind is not RowKind.acceleration for row in self.rows], dtype=bool)
+
+    @cached_property
+    def servo(self) -> np.ndarray:
+        """True for the rows of servo constraints (bool, (rows,))."""
+        kinds = [constraint.kind for constraint in self.constraints]
+        return np.array([kinds[owner] == Servo.kind for owner in self.row_owner], dtype=bool)
 
     @cached_property
     def holonomic(self) -> bool:

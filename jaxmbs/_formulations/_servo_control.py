@@ -1,0 +1,236 @@
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks, _settings
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Setting
+from .._linalg._pivoted_qr import Pseudoinverse
+from .._solution import RESULTS
+from .._system import Equations, Structure
+from ._chosen import chosen_formulation
+from ._mass_weighted import mass_weighted
+from .base import AbstractFormulation, Accelerations
+
+
+# What is left of the accelerations that servo constraints ask for, relative to these and to those
+# that the system has without them, where their actuators can give them.
+_ATTAINED = 1e-8
+
+ActuationFunction = Callable[
+    [Float[Array, " nq"], Float[Array, " nv"], RealScalarLike], Float[Array, "nv controls"]
+]
+
+
+class Control(NamedTuple):
+    """What actuators do at one state: `values` (controls,), and the generalized `force` (nv,) that
+    these are. `left` (rows,): accelerations that servo constraints ask for and do not get, in units
+    of what their rows feel; `attained`: is that rounding?"""
+
+    values: Float[Array, " controls"]
+    force: Float[Array, " nv"]
+    left: Float[Array, " rows"]
+    attained: BoolScalar
+
+
+class ServoControl(AbstractFormulation):
+    """Servo constraints whose force is carried by given actuators, and by nothing else:
+
+        M dv/dt + C_p^T lambda = F + B u,    C_p dv/dt = Gamma_p,    C_s dv/dt = Gamma_s,
+
+    with C_p the rows that hold by themselves, C_s those of servo constraints (`Servo`, or a driver
+    with a time constant), B(q, v, t) the actuation matrix and u the controls. Of all forces B u
+    that do it the one of least size in the metric of M^-1 is taken, and of all u that are this
+    force that of least norm. With B = 1 this is the ideal force of the servo constraints, as all
+    other formulations have it (Chen 2005; Zhao et al. 2018, section 8.3).
+
+    Servo constraints themselves exert nothing then: their multipliers are zero. `control` returns
+    what the actuators do, `controls` that along a motion.
+
+    **Arguments:**
+
+    - `actuators`: which bodies or velocities may carry a force: names of bodies (each of their
+      velocities has a control), of single velocities ("arm.angular_velocity") or of coordinates of
+      generalized bodies. Or B itself, (nv, controls), an array or a function of q, v and t.
+    - `limits`: largest size of each control, one number or (controls,), default none. It is
+      reported where one is exceeded (`controls`), and nothing is cut off.
+    - `formulation`: of the multipliers of all other constraints, default `MinimumNorm()`.
+
+    Accelerations that the actuators cannot give are told by the `result`
+    `servo_not_attainable`.
+
+    **Raises:** `TypeError` or `ValueError` that names what is wrong; for names that are none, when
+    it is used.
+    """
+
+    word: ClassVar[str] = "servo-control"
+    actuators: tuple[str, ...] = eqx.field(static=True)
+    actuation: ActuationFunction | Float[Array, "nv controls"] | None
+    limits: Float[Array, ""] | Float[Array, " controls"] | None
+    formulation: AbstractFormulation
+
+    def __init__(
+        self,
+        actuators: Setting[Sequence[str] | ActuationFunction | Numbers],
+        *,
+        limits: Setting[Numbers | None] = None,
+        formulation: Setting[AbstractFormulation | None] = None,
+    ):
+        self.actuators, self.actuation = _actuators(actuators)
+        self.limits = None if limits is None else _limits(limits)
+        self.formulation = chosen_formulation(formulation)
+        if self.formulation.elastic or self.formulation.word == self.word:
+            raise ValueError(
+                "formulation must be one of rigid systems that finds the multipliers of all other "
+                f"constraints, such as MinimumNorm(), got {type(self.formulation).__name__}."
+            )
+
+    def solve(self, equations: Equations) -> Accelerations:
+        found = self.control(equations)
+        others = _without_servos(equations, equations.force + found.force)
+        moved = self.formulation.solve(others)
+        failed = RESULTS.where(found.attained, RESULTS.successful, RESULTS.servo_not_attainable)
+        result = RESULTS.where(moved.result == RESULTS.successful, failed, moved.result)
+        return Accelerations(moved.acceleration, moved.multipliers, result)
+
+    def control(self, equations: Equations) -> Control:
+        """What the actuators do at the state of the equations (`system.equations(q, v, t)`).
+
+        **Raises:** `ValueError` for names of actuators that are none, and a system without servo
+        constraints.
+        """
+        servo = _servo_rows(equations.structure)
+        matrix = self._matrix(equations)
+        scaled = mass_weighted(equations)
+        held = jnp.where(servo[:, None], 0.0, scaled.matrix)
+        wanted = jnp.where(servo[:, None], scaled.matrix, 0.0)
+        passive = Pseudoinverse(held)
+        offset = jnp.where(servo, 0.0, scaled.offset)
+        uncontrolled = scaled.force + passive.apply(offset - held @ scaled.force)
+        missing = jnp.where(servo, scaled.offset, 0.0) - wanted @ uncontrolled
+        # What a force changes, in coordinates in which mass is 1, is what the other constraints
+        # leave of it; and it is one of those that the actuators have.
+        let_pass = wanted - passive.apply_columns(held @ wanted.T).T
+        weighed = scaled.weigh(matrix)
+        actuated = Pseudoinverse(weighed)
+        reach = (weighed @ actuated.apply_columns(let_pass.T)).T
+        least = Pseudoinverse(reach).apply(missing)
+        left = reach @ least - missing
+        values = actuated.apply(least)
+        size = jnp.max(jnp.abs(missing), initial=0.0) + jnp.max(
+            jnp.abs(wanted @ uncontrolled), initial=0.0
+        )
+        attained = jnp.max(jnp.abs(left), initial=0.0) <= _ATTAINED * size
+        return Control(values, matrix @ values, left, attained)
+
+    def names(self, structure: Structure) -> tuple[str, ...]:
+        """Names of the controls: of the velocities that they act on, or their numbers.
+
+        **Raises:** `ValueError` for a name of an actuator that is none.
+        """
+        return tuple(name for name, _ in self._columns(structure))
+
+    def _columns(self, structure: Structure) -> list[tuple[str, int]]:
+        """The velocities that actuators are named by."""
+        velocities = {info.name: k for k, info in enumerate(structure.velocities)}
+        # Coordinates whose rates are the velocities have names of their own.
+        own = {
+            name.removesuffix(".rate"): k
+            for name, k in velocities.items()
+            if name.endswith(".rate")
+        }
+        bodies = {body.name: body.columns for body in structure.bodies}
+        found = []
+        for name in self.actuators:
+            if name in bodies:
+                columns = bodies[name]
+            elif name in velocities or name in own:
+                columns = ({**own, **velocities}[name],)
+            else:
+                raise ValueError(
+                    f"actuators names {_checks.shown(name)}, which is no body and no velocity; "
+                    f"there are {_checks.listed([*bodies, *velocities])}."
+                )
+            found += [(structure.velocities[k].name, k) for k in columns]
+        return found
+
+    def _matrix(self, equations: Equations) -> Float[Array, "nv controls"]:
+        structure = equations.structure
+        if self.actuation is None:
+            columns = [k for _, k in self._columns(structure)]
+            return jnp.asarray(np.eye(structure.nv)[:, columns], equations.force.dtype)
+        found = self.actuation
+        if callable(found):
+            state = equations.state
+            if state is None:
+                raise ValueError(
+                    "these equations do not know their state, on which the actuation depends; "
+                    "take those of system.equations(q, v, t)."
+                )
+            found = jnp.asarray(found(*state), float)
+        if found.ndim != 2 or found.shape[0] != structure.nv:
+            raise ValueError(
+                f"the actuation matrix must have {structure.nv} rows, one for each velocity, and a "
+                f"column for each control, got an array of shape {list(found.shape)}."
+            )
+        return found
+
+
+def _servo_rows(structure: Structure) -> np.ndarray:
+    """
+    **Raises:** `ValueError` where there are none.
+    """
+    if not structure.servo.any():
+        raise ValueError(
+            "ServoControl needs a servo constraint, and this system has none; give it a "
+            "jaxmbs.Servo, or a driver with a time_constant."
+        )
+    return structure.servo
+
+
+def _without_servos(equations: Equations, force: Float[Array, " nv"]) -> Equations:
+    """The equations of all other constraints, with this force."""
+    others = ~equations.structure.servo
+    descriptor = equations.descriptor.mask_rows(others)
+    offset = jnp.where(others, equations.offset, 0.0)
+    return Equations(descriptor, force, offset, equations.structure, state=equations.state)
+
+
+def _actuators(
+    value: Sequence[str] | ActuationFunction | Numbers,
+) -> tuple[tuple[str, ...], ActuationFunction | Float[Array, "nv controls"] | None]:
+    """Names, or the matrix.
+
+    **Raises:** `TypeError` or `ValueError`.
+    """
+    if callable(value):
+        return (), value
+    given = (value,) if isinstance(value, str) else value
+    if isinstance(given, list | tuple) and any(isinstance(x, str) for x in given):
+        names = _settings.names(given, "actuators", '("shoulder", "elbow")')
+        if len({*names}) != len(names):
+            raise ValueError(f"actuators names one twice, got {list(names)!r}; name each once.")
+        return names, None
+    shape = _checks.shape_of(given)
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            "actuators must be names of bodies or velocities, or the actuation matrix with a row "
+            f"for each velocity and a column for each control, got {_checks.shown(value)}."
+        )
+    return (), _checks.real(given, shape, "actuators")
+
+
+def _limits(value: Numbers) -> Float[Array, ""] | Float[Array, " controls"]:
+    shape = _checks.shape_of(value)
+    if len(shape) > 1:
+        raise ValueError(
+            f"limits must be one number, or one for each control, got {_checks.shown(value)}."
+        )
+    found = _checks.real(value, shape, "limits")
+    known = _checks.concrete(found)
+    if known is not None and np.any(known <= 0):
+        raise ValueError(f"limits must be greater than zero, got {known.tolist()}.")
+    return found
