@@ -25,6 +25,8 @@ from ._dynamics import (
     certify as certify,
     consistent_state as consistent_state,
     ConsistentState as ConsistentState,
+    Controls as Controls,
+    controls as controls,
     Equilibrium as Equilibrium,
     equilibrium as equilibrium,
     Floquet as Floquet,

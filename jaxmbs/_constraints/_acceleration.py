@@ -73,6 +73,9 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
         del rates, t
         return jnp.zeros((len(self.labels),), frames[0].dtype)
 
+    def force_limits(self) -> Float[Array, " acceleration"]:
+        return jnp.full((len(self.labels),), jnp.inf)
+
     def on(self, name: str, bodies: str | Sequence[str]) -> "AccelerationCondition":
         rows = [row.suffix for row in self.labels]
         return AccelerationCondition(

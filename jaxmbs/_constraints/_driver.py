@@ -34,7 +34,8 @@ class Driver(eqx.Module):
     cylindrical) or "rotation" (revolute, cylindrical), of the joint's SECOND body against its
     first, zero in the reference configuration, or the name of the body's coordinate, as it counts;
     `motion`: its value over time (m or rad). `time_constant` (s): if given, the driver is a servo:
-    a coordinate that is not where the motion wants it is taken there by and by (`Servo`).
+    a coordinate that is not where the motion wants it is taken there by and by (`Servo`). `limit`
+    (N or N m): the largest size of a servo's force, reported where more is needed.
 
     The driver acts at its joint's markers, on both bodies of the joint.
 
@@ -55,6 +56,21 @@ class Driver(eqx.Module):
             positive("time_constant", "s", "in which the error of a servo decays"), "no servo"
         ),
     )
+    limit: Scalar | None = eqx.field(
+        default=None,
+        kw_only=True,
+        converter=optional(
+            positive("limit", "N or N m", "largest size of a servo's force, to be reported"), "none"
+        ),
+    )
+
+    def __check_init__(self):
+        """Limits are those of servos."""
+        if self.limit is not None and not self.servo:
+            raise ValueError(
+                "limit is that of a servo; give time_constant too, or leave it out (the reactions "
+                "of a driver tell its force)."
+            )
 
     @property
     def servo(self) -> bool:
@@ -74,4 +90,4 @@ class Driver(eqx.Module):
                 f"{said} has no coordinate {_checks.shown(self.coordinate)}; it has {offer}."
             )
         driven = Driven(coordinates[self.coordinate], self.motion)
-        return Wanted((driven,), self.time_constant) if self.servo else driven
+        return Wanted((driven,), self.time_constant, self.limit) if self.servo else driven

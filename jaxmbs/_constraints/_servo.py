@@ -1,7 +1,9 @@
 """Servo constraints: constraints as a wanted motion, whose force is the control."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +30,7 @@ class Wanted(AbstractAccelerationPrimitive):
 
     primitives: tuple[AbstractPrimitive, ...]
     time_constant: TimeConstant | None
+    limit: Float[Array, ""] | Float[Array, " rows"] | None
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -55,6 +58,10 @@ class Wanted(AbstractAccelerationPrimitive):
             self.servo_error, (frames, rates, t), (rates, accelerations, jnp.ones_like(t))
         )
         return change + self._decay(error)
+
+    def force_limits(self) -> Float[Array, " acceleration"]:
+        limit = jnp.asarray(jnp.inf if self.limit is None else self.limit)
+        return jnp.broadcast_to(limit, (len(self.rows),))
 
     def _position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " acceleration"]:
         """Phi, zero in velocity rows."""
@@ -95,6 +102,9 @@ class Servo(AbstractJoint):
     - `constraint`: a joint, whose name, bodies and rows are those of the servo.
     - `time_constant`: P (s), symmetric positive definite (rows, rows), its diagonal (rows,), or one
       number for all. None: beta stays as it is, as with the force of an ideal constraint alone.
+    - `limit`: the largest size of the force of each row (N or N m), one number or (rows,), default
+      none. It is reported where more is needed (`controls`, and what a trajectory prints), and
+      nothing is cut off.
 
     **Raises:** `TypeError` or `ValueError` that names what is wrong.
     """
@@ -103,8 +113,15 @@ class Servo(AbstractJoint):
     located: ClassVar[bool] = False
     constraint: AbstractJoint
     time_constant: TimeConstant | None
+    limit: Float[Array, ""] | Float[Array, " rows"] | None
 
-    def __init__(self, constraint: AbstractJoint, time_constant: Numbers | None = None):
+    def __init__(
+        self,
+        constraint: AbstractJoint,
+        time_constant: Numbers | None = None,
+        *,
+        limit: Numbers | None = None,
+    ):
         self.constraint = _settings.instance(
             constraint, AbstractJoint, "constraint", "a joint, such as generalized.RateCondition()"
         )
@@ -116,6 +133,7 @@ class Servo(AbstractJoint):
             )
         rows = sum(len(p.rows) for p in constraint.primitives())
         self.time_constant = time_constant_of(time_constant, rows)
+        self.limit = None if limit is None else _limit(limit, rows)
 
     @property
     def name(self) -> str:
@@ -129,25 +147,43 @@ class Servo(AbstractJoint):
         return self.constraint.placements(references)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        return (Wanted(self.constraint.primitives(), self.time_constant),)
+        return (Wanted(self.constraint.primitives(), self.time_constant, self.limit),)
 
 
 class ServoConstraint(AbstractConstraint):
     """A constraint on coordinates as the motion that is wanted: that of a `Servo`.
 
     **Arguments:** `constraint`: a `PositionConstraint`, `VelocityConstraint` or
-    `PfaffianConstraint`; `time_constant`: as for `Servo`.
+    `PfaffianConstraint`; `time_constant`, `limit`: as for `Servo`.
     """
 
     constraint: AbstractConstraint
     time_constant: Numbers | None = None
+    limit: Numbers | None = eqx.field(default=None, kw_only=True)
 
-    def on(self, name: str, bodies: str | tuple[str, ...]) -> Servo:
-        return Servo(self.constraint.on(name, bodies), self.time_constant)
+    def on(self, name: str, bodies: str | Sequence[str]) -> Servo:
+        return Servo(self.constraint.on(name, bodies), self.time_constant, limit=self.limit)
 
 
 def _zeros(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
     return jnp.zeros((len(primitive.rows),))
+
+
+def _limit(value: Numbers, rows: int) -> Float[Array, ""] | Float[Array, " rows"]:
+    """
+    **Raises:** `ValueError`.
+    """
+    shape = _checks.shape_of(value)
+    if shape not in ((), (rows,)):
+        raise ValueError(
+            f"limit must be one number, or {rows} of them, one for each row, got "
+            f"{_checks.shown(value)}."
+        )
+    found = _checks.real(value, shape, "limit")
+    known = _checks.concrete(found)
+    if known is not None and np.any(known <= 0):
+        raise ValueError(f"limit must be greater than zero, got {known.tolist()}.")
+    return found
 
 
 def time_constant_of(value: Numbers | None, rows: int) -> TimeConstant | None:

@@ -131,6 +131,11 @@ class AbstractAccelerationPrimitive(AbstractPrimitive):
         """How far the motion is from the wanted one, beta (1/s times the rows' quantities); zero
         where nothing is wanted of velocities."""
 
+    @abc.abstractmethod
+    def force_limits(self) -> Float[Array, " acceleration"]:
+        """The largest size of each row's multiplier that what acts there can give; infinite where
+        nothing is said."""
+
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         return jnp.zeros((0,), frames[0].dtype)

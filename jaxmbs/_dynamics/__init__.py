@@ -1,4 +1,5 @@
 from ._certificate import Certificate as Certificate, certify as certify
+from ._controls import Controls as Controls, controls as controls
 from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
 from ._events import (
     AbstractEvent as AbstractEvent,

@@ -10,7 +10,7 @@ from .. import _checks, _settings
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Setting
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
-from .._system import Equations, Structure
+from .._system import ColumnInfo, Equations, Structure
 from ._chosen import chosen_formulation
 from ._mass_weighted import mass_weighted
 from .base import AbstractFormulation, Accelerations
@@ -126,15 +126,15 @@ class ServoControl(AbstractFormulation):
         attained = jnp.max(jnp.abs(left), initial=0.0) <= _ATTAINED * size
         return Control(values, matrix @ values, left, attained)
 
-    def names(self, structure: Structure) -> tuple[str, ...]:
-        """Names of the controls: of the velocities that they act on, or their numbers.
+    def actuated(self, structure: Structure) -> tuple[ColumnInfo, ...]:
+        """The velocities that the controls act on; none where B was given.
 
         **Raises:** `ValueError` for a name of an actuator that is none.
         """
-        return tuple(name for name, _ in self._columns(structure))
+        return tuple(structure.velocities[k] for k in self._columns(structure))
 
-    def _columns(self, structure: Structure) -> list[tuple[str, int]]:
-        """The velocities that actuators are named by."""
+    def _columns(self, structure: Structure) -> list[int]:
+        """Of the velocities that actuators are named by."""
         velocities = {info.name: k for k, info in enumerate(structure.velocities)}
         # Coordinates whose rates are the velocities have names of their own.
         own = {
@@ -154,14 +154,17 @@ class ServoControl(AbstractFormulation):
                     f"actuators names {_checks.shown(name)}, which is no body and no velocity; "
                     f"there are {_checks.listed([*bodies, *velocities])}."
                 )
-            found += [(structure.velocities[k].name, k) for k in columns]
+            found += columns
+        twice = sorted({structure.velocities[k].name for k in found if found.count(k) > 1})
+        if twice:
+            raise ValueError(f"actuators names {', '.join(twice)} twice; name each once.")
         return found
 
     def _matrix(self, equations: Equations) -> Float[Array, "nv controls"]:
         structure = equations.structure
         if self.actuation is None:
-            columns = [k for _, k in self._columns(structure)]
-            return jnp.asarray(np.eye(structure.nv)[:, columns], equations.force.dtype)
+            every = np.eye(structure.nv)
+            return jnp.asarray(every[:, self._columns(structure)], equations.force.dtype)
         found = self.actuation
         if callable(found):
             state = equations.state
@@ -211,8 +214,6 @@ def _actuators(
     given = (value,) if isinstance(value, str) else value
     if isinstance(given, list | tuple) and any(isinstance(x, str) for x in given):
         names = _settings.names(given, "actuators", '("shoulder", "elbow")')
-        if len({*names}) != len(names):
-            raise ValueError(f"actuators names one twice, got {list(names)!r}; name each once.")
         return names, None
     shape = _checks.shape_of(given)
     if len(shape) != 2 or 0 in shape:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._bodies import AbstractBodyInertia, AbstractInertia, AbstractMarker
 from .._constraints import (
@@ -28,6 +28,7 @@ from .._constraints import (
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
 from .._indices import Indices
+from .._linalg import gather
 
 
 class BodyGroup(eqx.Module):
@@ -193,6 +194,23 @@ def servo_error(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Floa
     others = sum(len(p.rows) for p in primitives) - sum(len(p.rows) for p in own)
     errors = [p.servo_error(motion.frames, motion.rates, t) for p in own]
     return jnp.concatenate([jnp.zeros((others,), motion.frames[0].dtype), *errors])
+
+
+def servo_limits_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " rows"]:
+    """The largest size of each row's multiplier that a servo can give, group after group."""
+    parts = [jnp.zeros((0,))]
+    for group in groups:
+        # Parts without any number stack too: their rows say how many there are.
+        found = map_parts(_servo_limits, group.primitives, jnp.asarray(group.indices["row"]))
+        parts.append(gather(found, group.indices["order"]).ravel())
+    return jnp.concatenate(parts)
+
+
+def _servo_limits(primitives: Primitives, row: Int[Array, ""]) -> Float[Array, " rows"]:
+    del row
+    own = [p for p in primitives if isinstance(p, AbstractAccelerationPrimitive)]
+    others = sum(len(p.rows) for p in primitives) - sum(len(p.rows) for p in own)
+    return jnp.concatenate([jnp.full((others,), jnp.inf), *(p.force_limits() for p in own)])
 
 
 def _any(primitives: Primitives, kind: RowKind) -> bool:

@@ -264,6 +264,9 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, " rows"]:
         return self._rows(_groups.servo_error, q, v, t)
 
+    def servo_limits(self) -> Float[Array, " rows"]:
+        return gather(_groups.servo_limits_of(self.constraint_groups), self.indices["row_order"])
+
     def _rows(
         self, function, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:

@@ -101,6 +101,11 @@ class AbstractSystem(eqx.Module):
         in a second; zero in all other rows."""
 
     @abc.abstractmethod
+    def servo_limits(self) -> Float[Array, " rows"]:
+        """The largest size of each row's multiplier that a servo can give; infinite where nothing
+        is said."""
+
+    @abc.abstractmethod
     def acceleration_offset(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:

@@ -1,0 +1,182 @@
+"""What servo constraints need along a motion."""
+
+import functools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
+
+from .. import _printing
+from .._custom_types import Scalar, Setting
+from .._formulations import AbstractFormulation, chosen_formulation, ServoControl
+from .._system import AbstractSystem
+from ._limits import force_unit, limit_line
+from ._trajectory import Trajectory
+
+
+# What may be left of the equations of motion, relative to the largest force in them.
+_BALANCED = 1e-6
+
+
+class Controls(eqx.Module):
+    """What the actuators of servo constraints do at the saved times of a motion.
+
+    - `times` (n,): s. `values` (n, controls): N or N m, positive along the velocity or the rows
+      that they act on. `limits` (controls,): their largest sizes, infinite where there is none.
+    - `names`, `units` (controls,); no units where an actuation matrix was given.
+    """
+
+    times: Float[Array, " n"]
+    values: Float[Array, "n controls"]
+    limits: Float[Array, " controls"]
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+
+    def of(self, name: str) -> Float[Array, " n"]:
+        """The control of that name.
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        if name not in self.names:
+            raise ValueError(f"there is no control {name!r}; there are {', '.join(self.names)}.")
+        return self.values[..., self.names.index(name)]
+
+    @property
+    def exceeded(self) -> Bool[Array, "n controls"]:
+        """Where a control is larger than its limit."""
+        return jnp.abs(self.values) > self.limits
+
+    def __str__(self) -> str:
+        if self.values.ndim > 2:
+            return _printing.batch("motions", self.values.shape[:-2])
+        times, values, limits = (np.asarray(x) for x in (self.times, self.values, self.limits))
+        return "\n".join(
+            limit_line(f"{name}: ", unit, times, values[:, k], limits[k])
+            for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))
+        )
+
+
+def controls(
+    trajectory: Trajectory, formulation: Setting[AbstractFormulation | None] = None
+) -> Controls:
+    """The forces that servo constraints need along a motion.
+
+    With `ServoControl` these are those of its actuators. With any other formulation a servo
+    constraint acts by the ideal force of its own rows, one control for each row, whose generalized
+    force C^T u stands beside F. Differentiable, and works under `jit` and `vmap`.
+
+    **Arguments:** `trajectory`: of `simulate`; `formulation`: the one that made it, or a
+    `ServoControl` that is asked what it would do at the states of another motion.
+
+    **Returns:** `Controls`, to be printed.
+
+    **Raises:** `ValueError` for a system without servo constraints, and for a motion that was made
+    by actuators of which `formulation` does not know.
+    """
+    chosen = chosen_formulation(formulation)
+    structure = trajectory.system.structure
+    if not structure.servo.any():
+        raise ValueError(
+            "the system has no servo constraint, so that there are no controls; reactions() of the "
+            "trajectory tells the forces of drivers."
+        )
+    values, left = _along(chosen, trajectory)
+    if not isinstance(left, Tracer) and bool(np.any(np.asarray(left) > _BALANCED)):
+        raise ValueError(
+            "this motion was made by actuators that formulation does not know; give the "
+            "ServoControl with which it was simulated."
+        )
+    said = _said(chosen, trajectory.system, values.shape[-1])
+    return Controls(trajectory.times, values, said.limits, said.names, said.units)
+
+
+@eqx.filter_jit
+def _along(
+    formulation: AbstractFormulation, trajectory: Trajectory
+) -> tuple[Float[Array, "n controls"], Float[Array, " n"]]:
+    system = trajectory.system
+    states = (
+        trajectory.q,
+        trajectory.v,
+        trajectory.times,
+        trajectory.acceleration,
+        trajectory.multipliers,
+    )
+    return jax.lax.map(lambda x: _at(formulation, system, *x), states)
+
+
+class _Said(NamedTuple):
+    """What is known of controls besides their values: each one's `names` and `units`, and
+    `limits`."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    limits: Float[Array, " controls"]
+
+
+@functools.singledispatch
+def _said(formulation: AbstractFormulation, system: AbstractSystem, count: int) -> _Said:
+    """Of ideal servo constraints: that of their rows."""
+    del formulation, count
+    rows = np.flatnonzero(system.structure.servo)
+    infos = [system.structure.rows[k] for k in rows]
+    names, units = zip(*((row.name, force_unit(row.quantity)) for row in infos), strict=True)
+    return _Said(names, units, system.servo_limits()[rows])
+
+
+@_said.register
+def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _Said:
+    moved = formulation.actuated(system.structure)
+    names = tuple(info.name for info in moved) or tuple(str(k + 1) for k in range(count))
+    units = tuple(force_unit(info.quantity) for info in moved) or ("",) * count
+    limits = jnp.asarray(jnp.inf if formulation.limits is None else formulation.limits)
+    if limits.shape not in ((), (count,)):
+        raise ValueError(
+            f"limits must be one number, or one for each of the {count} controls "
+            f"({', '.join(names)}), got {limits.shape[0]}."
+        )
+    return _Said(names, units, jnp.broadcast_to(limits, (count,)))
+
+
+@functools.singledispatch
+def _at(
+    formulation: AbstractFormulation,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    acceleration: Float[Array, " nv"],
+    multipliers: Float[Array, " rows"],
+) -> tuple[Float[Array, " controls"], Scalar]:
+    """The controls at one state, and what is left of the equations of motion then, relative."""
+    del formulation
+    equations = system.equations(q, v, t)
+    force = equations.force + system.friction(q, v, t, multipliers)
+    inertia = equations.descriptor.mass(acceleration)
+    pull = equations.descriptor.apply_CT(multipliers)
+    unit = system.column_scale()
+    left, size = (
+        jnp.max(jnp.abs(x * unit), initial=0.0)
+        for x in (force - inertia - pull, jnp.concatenate([force, inertia, pull]).reshape(3, -1))
+    )
+    servo = np.flatnonzero(system.structure.servo)
+    return -multipliers[servo], left / jnp.where(size > 0, size, 1.0)
+
+
+@_at.register
+def _(
+    formulation: ServoControl,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    acceleration: Float[Array, " nv"],
+    multipliers: Float[Array, " rows"],
+) -> tuple[Float[Array, " controls"], Scalar]:
+    del acceleration, multipliers
+    found = formulation.control(system.equations(q, v, t))
+    return found.values, jnp.zeros((), q.dtype)
