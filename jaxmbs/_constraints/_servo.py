@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._custom_types import Numbers, RealScalarLike
+from .._custom_types import Numbers, RealScalarLike, Setting
 from ._generalized import AbstractConstraint
 from .base import (
     AbstractAccelerationPrimitive,
@@ -117,7 +117,7 @@ class Servo(AbstractJoint):
 
     def __init__(
         self,
-        constraint: AbstractJoint,
+        constraint: Setting[AbstractJoint],
         time_constant: Numbers | None = None,
         *,
         limit: Numbers | None = None,

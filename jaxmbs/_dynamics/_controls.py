@@ -48,7 +48,7 @@ class Controls(eqx.Module):
     @property
     def exceeded(self) -> Bool[Array, "n controls"]:
         """Where a control is larger than its limit."""
-        return jnp.abs(self.values) > self.limits
+        return jnp.abs(self.values) > self.limits[..., None, :]
 
     def __str__(self) -> str:
         if self.values.ndim > 2:
@@ -159,10 +159,11 @@ def _at(
     inertia = equations.descriptor.mass(acceleration)
     pull = equations.descriptor.apply_CT(multipliers)
     unit = system.column_scale()
-    left, size = (
+    left, *sizes = (
         jnp.max(jnp.abs(x * unit), initial=0.0)
-        for x in (force - inertia - pull, jnp.concatenate([force, inertia, pull]).reshape(3, -1))
+        for x in (force - inertia - pull, force, inertia, pull)
     )
+    size = jnp.max(jnp.stack(sizes))
     servo = np.flatnonzero(system.structure.servo)
     return -multipliers[servo], left / jnp.where(size > 0, size, 1.0)
 

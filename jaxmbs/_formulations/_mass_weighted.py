@@ -56,8 +56,8 @@ class MassWeighted(eqx.Module):
         """dv/dt = L^-T w, for one vector or the columns of a matrix."""
         return substitute_upper(self.lower, w)
 
-    def weigh(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """L^-1 f of a generalized force f."""
+    def weigh(self, force: Float[Array, " nv *k"]) -> Float[Array, " nv *k"]:
+        """L^-1 f of a generalized force f, or of the columns of a matrix."""
         return substitute_lower(self.lower, force)
 
     def multipliers(self, mu: Float[Array, " rows"]) -> Float[Array, " rows"]:

@@ -44,8 +44,8 @@ class ServoControl(AbstractFormulation):
     with C_p the rows that hold by themselves, C_s those of servo constraints (`Servo`, or a driver
     with a time constant), B(q, v, t) the actuation matrix and u the controls. Of all forces B u
     that do it the one of least size in the metric of M^-1 is taken, and of all u that are this
-    force that of least norm. With B = 1 this is the ideal force of the servo constraints, as all
-    other formulations have it (Chen 2005; Zhao et al. 2018, section 8.3).
+    force that of least norm. With B = 1 the motion is that of the ideal force of the servo
+    constraints, as all other formulations have it (Chen 2005; Zhao et al. 2018, section 8.3).
 
     Servo constraints themselves exert nothing then: their multipliers are zero. `control` returns
     what the actuators do, `controls` that along a motion.

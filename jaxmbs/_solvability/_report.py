@@ -54,7 +54,8 @@ class Solvability(eqx.Module):
     - `result`: a `RESULTS` member: `state_not_valid` if the numbers are no state (then the ranks
       are -1, measures NaN and verdicts not decided), `configuration_open` if it is not closed.
       `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
-    - `rank`, `redundancy` p, `mobility`, `rank_geometric`, `rank_velocity`.
+    - `rank`, `redundancy` p, `mobility`, `rank_geometric`, `rank_velocity` (of all rows that are
+      not geometric).
     - `rank_gap`: last kept over first dropped pivot of the scaled C, infinite if none dropped;
       `margin`, `dropped`: last kept and first dropped pivot over the first one; `tolerance`: the
       threshold between them; `rounding`: below it a dropped pivot is nothing but rounding.
@@ -211,8 +212,8 @@ class Solvability(eqx.Module):
         head = [
             f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, "
             f"rank {int(self.rank)} ({int(self.rank_geometric)} geometric, "
-            f"{int(self.rank_velocity)} velocity), redundancy p = {int(self.redundancy)}, "
-            f"mobility {int(self.mobility)}",
+            f"{int(self.rank_velocity)} {self.structure.other_rows}), redundancy p = "
+            f"{int(self.redundancy)}, mobility {int(self.mobility)}",
             "",
         ]
         table = format_table(("joint", "type", "rows", "reaction", "measure"), self.rows())

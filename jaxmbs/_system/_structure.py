@@ -157,6 +157,11 @@ class Structure:
         acceleration level (bool, (rows,))."""
         return np.array([row.kind is not RowKind.acceleration for row in self.rows], dtype=bool)
 
+    @property
+    def other_rows(self) -> str:
+        """What rows that are not geometric are called."""
+        return "velocity" if self.velocity_level.all() else "velocity and acceleration"
+
     @cached_property
     def servo(self) -> np.ndarray:
         """True for the rows of servo constraints (bool, (rows,))."""

@@ -317,9 +317,9 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console.print(f"[bold]{escape(answer.model.name)}[/bold]")
     console.print(
         f"{structure.nv} coordinates, {len(structure.rows)} constraint rows: rank "
-        f"{int(report.rank)} (geometric {int(report.rank_geometric)}, velocity "
-        f"{int(report.rank_velocity)}), redundancy p = {int(report.redundancy)}, mobility "
-        f"{int(report.mobility)}"
+        f"{int(report.rank)} (geometric {int(report.rank_geometric)}, "
+        f"{structure.other_rows} {int(report.rank_velocity)}), redundancy p = "
+        f"{int(report.redundancy)}, mobility {int(report.mobility)}"
     )
     console.print(_joint_table(answer))
     for line in _notes(answer):

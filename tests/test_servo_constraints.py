@@ -1,0 +1,554 @@
+"""Constraints at acceleration level and servo constraints: rows by hand, decay of errors in closed
+form, forces of actuators by dense algebra."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracle_formulations as slow
+import pytest
+from derivative_checks import difference, NODES, slopes
+from formulation_cases import MEMBERS
+from scipy.linalg import expm
+
+import jaxmbs as jm
+from jaxmbs import generalized, io, motions, planar, spatial
+from jaxmbs._errors import ModelError
+
+
+# Sums of some ten products of numbers of order ten.
+ROUNDING = 1e-12
+TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+P = np.array([[0.6, 0.2], [0.2, 0.4]])
+
+
+def wanted(q, v, t):
+    """Two velocities, wanted by a function that is not linear in v."""
+    return jnp.stack([v[0] * q[1] - jnp.sin(t), v[2] ** 2 + v[1] - q[0] * t])
+
+
+def wanted_position(q, t):
+    return q[2] ** 2 + q[0] - t
+
+
+def matrix(q, v, t):
+    return jnp.stack([q[0] * v[1] + t, q[1], v[2]])
+
+
+def offset(q, v, t):
+    return v[0] * v[2] - t * q[1]
+
+
+def every_kind():
+    """Rows of all kinds, servo rows among the others."""
+    servo = jm.ServoConstraint
+    return jm.GeneralizedSystem(
+        ("x", "y", "z"),
+        mass_matrix=np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 1.5]]),
+        force=lambda q, v, t: jnp.stack([q[1] - v[0], t * q[2], v[1] * v[2]]),
+        constraints={
+            "acceleration": jm.AccelerationConstraint(matrix, offset),
+            "position": jm.PositionConstraint(lambda q, t: q[0] * q[1] - t),
+            "velocities": servo(jm.VelocityConstraint(wanted, 2), P),
+            "pfaffian": jm.PfaffianConstraint(lambda q, t: jnp.stack([q[2], t, 1.0]), -2.0),
+            "place": servo(jm.PositionConstraint(wanted_position), 0.3),
+        },
+        lengths=("x", "y", "z"),
+    )
+
+
+class TestRows:
+    Q, V, T = np.array([0.7, -1.2, 0.4]), np.array([0.9, 0.3, -0.8]), 1.1
+
+    def by_hand(self):
+        """C, C v + b, Gamma and beta, derivatives written down."""
+        (x, y, z), (u, v, w), t = self.Q, self.V, self.T
+        C = np.array(
+            [
+                [x * v + t, y, w],
+                [y, x, 0],
+                [y, 0, 0],
+                [0, 1, 2 * w],
+                [z, t, 1],
+                [1, 0, 2 * z],
+            ]
+        )
+        rate = np.array([0, y * u + x * v - 1, 0, 0, z * u + t * v + w - 2, 0])
+        beta = np.array([u * y - np.sin(t), w**2 + v - x * t])
+        change = np.array([u * v - np.cos(t), -u * t - x])
+        phi, slope = z**2 + x - t, 2 * z * w + u - 1
+        place = slope + phi / 0.3
+        Gamma = np.array(
+            [
+                u * w - t * y,
+                -2 * u * v,
+                *(-change - np.linalg.solve(P, beta)),
+                -(w * u + v),
+                -(2 * w**2) - slope / 0.3 - place / 0.3,
+            ]
+        )
+        return C, rate, Gamma, np.array([0, 0, *beta, 0, place])
+
+    def test_against_hand_written_derivatives(self):
+        system = every_kind()
+        state = (jnp.asarray(self.Q), jnp.asarray(self.V), self.T)
+        C, rate, Gamma, beta = self.by_hand()
+        for found, expected in (
+            (system.constraint_matrix(*state), C),
+            (system.velocity_residual(*state), rate),
+            (system.acceleration_offset(*state), Gamma),
+            (system.servo_error(*state), beta),
+            (system.position_residual(state[0], self.T), [-0.84 - 1.1]),
+        ):
+            np.testing.assert_allclose(found, expected, atol=ROUNDING)
+        said = system.evaluation(*state)
+        np.testing.assert_allclose(said.rate, rate, atol=ROUNDING)
+        np.testing.assert_allclose(said.gap, [0, -1.94, 0, 0, 0, 0], atol=ROUNDING)
+        np.testing.assert_allclose(said.equations.offset, Gamma, atol=ROUNDING)
+        np.testing.assert_allclose(said.equations.descriptor.constraint_matrix(), C, atol=ROUNDING)
+        structure = system.structure
+        np.testing.assert_array_equal(structure.velocity_level, [0, 1, 0, 0, 1, 0])
+        np.testing.assert_array_equal(structure.servo, [0, 0, 1, 1, 0, 1])
+        assert not structure.holonomic
+
+    def test_of_two_bodies_one_of_them_rigid(self):
+        """Velocities side by side: of a spatial body linear, then along its own axes."""
+        body = spatial.Body("body", mass=2.0, inertia=(1.0, 2.0, 3.0), position=(0.1, 0.2, 0.3))
+        slider = generalized.Body("slider", ("s",), mass_matrix=[[4.0]], lengths=("s",))
+        A = np.arange(14.0).reshape(2, 7) - 5.0
+        condition = generalized.AccelerationCondition(
+            "c",
+            ("slider", "body"),
+            lambda q, v, t: A * (1 + q[0][0]) + t,
+            lambda q, v, t: v[1][1:3],
+            rows=2,
+        )
+        system = jm.MultibodySystem([body, slider], [condition])
+        q = system.retract(system.reference_q, jnp.linspace(-0.5, 0.6, 7))
+        v = jnp.linspace(1.0, 2.0, 7)
+        right = A * (1 + q[7]) + 0.5
+        expected = np.concatenate([right[:, 1:], right[:, :1]], axis=1)
+        np.testing.assert_allclose(system.constraint_matrix(q, v, 0.5), expected, atol=ROUNDING)
+        np.testing.assert_allclose(system.acceleration_offset(q, v, 0.5), v[1:3], atol=ROUNDING)
+
+    @pytest.mark.parametrize("name", [name for name, _, _ in MEMBERS])
+    def test_accelerations(self, name):
+        """That of the oracle: rows count alike, whatever their kind (Zhao et al. 2018, eq. 36)."""
+        system = every_kind()
+        # Without two of the six rows, which three coordinates cannot meet.
+        equations = system.equations(jnp.asarray(self.Q), jnp.asarray(self.V), self.T)
+        C, F, Gamma = (
+            np.array(equations.descriptor.constraint_matrix()),
+            np.array(equations.force),
+            np.array(equations.offset),
+        )
+        kept = np.array([1, 0, 1, 0, 0, 0], bool)
+        reduced = eqx.tree_at(
+            lambda e: (e.descriptor, e.offset),
+            equations,
+            (equations.descriptor.mask_rows(kept), jnp.where(kept, equations.offset, 0.0)),
+        )
+        M = np.array(system.mass_matrix(jnp.asarray(self.Q)))
+        a, _ = slow.solve(M, C[kept], F, Gamma[kept])
+        member, tolerance = next((m, tol) for other, m, tol in MEMBERS if other == name)
+        found = member.solve(reduced)
+        assert bool(found.result == jm.RESULTS.successful)
+        np.testing.assert_allclose(found.acceleration, a, atol=10 * tolerance)
+
+
+def free(constraints, n=2, force=None):
+    """A particle that only these constraints hold."""
+    return jm.GeneralizedSystem(
+        tuple("xyz"[:n]),
+        mass_matrix=np.eye(n) * 2.0,
+        force=np.zeros(n) if force is None else force,
+        constraints=constraints,
+        lengths=tuple("xyz"[:n]),
+    )
+
+
+class TestDecay:
+    def test_of_velocities(self):
+        """beta' = -P^-1 beta, P a matrix; None leaves beta as it is."""
+
+        def row(q, v, t):
+            return v - jnp.stack([jnp.cos(t) + q[1], q[0] * t])
+
+        start = jnp.array([0.3, -0.4])
+        for constant, power in ((P, -np.linalg.inv(P)), (None, np.zeros((2, 2)))):
+            servo = jm.ServoConstraint(jm.VelocityConstraint(row, 2), constant)
+            system = free({"servo": servo})
+            motion = jm.simulate(system, start, jnp.zeros(2), 1.5, every=0.25, **TIGHT)
+            errors = np.array(jax.vmap(system.servo_error)(motion.q, motion.v, motion.times))
+            expected = [expm(power * t) @ errors[0] for t in np.array(motion.times)]
+            # The tolerance of the steps, added up over some thirty of them.
+            np.testing.assert_allclose(errors, expected, atol=1e-9)
+            assert np.linalg.norm(errors[0]) > 0.5
+
+    def test_of_positions(self):
+        """Phi = (Phi_0 + (Phi_0' + Phi_0 / P) t) exp(-t / P)."""
+        constants, start, speed = np.array([0.2, 0.5]), np.array([0.3, -0.4]), np.array([2.0, 1.0])
+        servo = jm.ServoConstraint(
+            jm.PositionConstraint(lambda q, t: q - jnp.stack([t**2, 1.0]), 2), constants
+        )
+        system = free({"servo": servo}, force=lambda q, v, t: -30.0 * q)
+        motion = jm.simulate(
+            system, jnp.asarray(start), jnp.asarray(speed), 2.0, every=0.1, **TIGHT
+        )
+        t = np.array(motion.times)[:, None]
+        gap = start - np.array([0.0, 1.0])
+        expected = (gap + (speed + gap / constants) * t) * np.exp(-t / constants)
+        left = np.array(motion.q) - np.concatenate([t**2, np.ones_like(t)], axis=1)
+        np.testing.assert_allclose(left, expected, atol=1e-9)
+
+    def test_beside_redundant_joints(self):
+        """Two hinges hold the door on its axis to rounding while the servo's error decays; its rows
+        are never taken for a constraint of velocities."""
+        door = spatial.Body("door", mass=20.0, inertia=(5.0, 2.0, 3.0), position=(0.4, 0.0, 1.0))
+        hinges = [
+            spatial.Revolute(name, ("ground", "door"), (0.0, 0.0, z), (0.0, 0.0, 1.0))
+            for name, z in (("top", 1.8), ("bottom", 0.2))
+        ]
+        motor = jm.Driver("motor", "top", "rotation", motions.Linear(rate=0.4), time_constant=0.2)
+        # The same row as one of the hinges, given at acceleration level: redundant there.
+        twin = generalized.AccelerationCondition("twin", "door", np.eye(6)[2], 0.0)
+        system = jm.MultibodySystem([door], [*hinges, twin], [motor], gravity=(0.0, 0.0, -9.81))
+        q = system.reference_q
+        motion = jm.simulate(system, q, jnp.zeros(6), 1.5, every=0.1, **TIGHT)
+        assert float(motion.position_error.max()) < 1e-13
+        assert float(motion.velocity_error.max()) < 1e-12
+        angle = 2 * np.arctan2(np.array(motion.q[:, 6]), np.array(motion.q[:, 3]))
+        t = np.array(motion.times)
+        expected = 0.4 * t - 0.4 * t * np.exp(-t / 0.2)
+        np.testing.assert_allclose(angle, expected, atol=1e-9)
+        report = jm.analyze(system, q)
+        assert (int(report.redundancy), int(report.mobility)) == (6, 0)
+        assert "velocity and acceleration" in str(report)
+        assert bool(report.reaction_unique[-1])
+        assert not bool(report.reaction_unique[0])
+
+    def test_a_rate_that_decays_is_an_eigenvalue(self):
+        servo = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0] + q[0]), 0.25)
+        system = free({"servo": servo}, force=lambda q, v, t: jnp.stack([5.0 * q[1], -8.0 * q[1]]))
+        found = jm.linearise(system, jnp.zeros(2))
+        # x: v + x = beta with beta' = -4 beta; y: 2 y'' = -8 y.
+        np.testing.assert_allclose(
+            np.sort_complex(np.array(found.eigenvalues)), [-4, -1, -2j, 2j], atol=1e-9
+        )
+
+
+def arm():
+    """Three links in the plane on a hinge that is there twice; its tip is to be led, and its first
+    hinges have motors."""
+    links = [
+        planar.Body(f"link {k}", mass=1.0 + k, inertia=0.1, position=(0.5 + k, 0.0))
+        for k in range(3)
+    ]
+    hinges = [
+        planar.Revolute(
+            f"hinge {k}", ("ground" if k == 0 else f"link {k - 1}", f"link {k}"), (k, 0.0)
+        )
+        for k in range(3)
+    ]
+    twin = planar.Revolute("twin", ("ground", "link 0"), (0.0, 0.0))
+    tip = planar.Velocity(
+        "tip",
+        lambda frames, twists, t: twists[0].linear - jnp.stack([0.2 * jnp.cos(t), 0.3 * t]),
+        [("link 2", (3.0, 0.0))],
+        rows=2,
+    )
+    servo = jm.Servo(tip, time_constant=0.3, limit=0.5)
+    return jm.MultibodySystem(links, [*hinges, twin, servo], gravity=(0.0, -9.81))
+
+
+def torques(q, v, t):
+    """Torques in the three hinges, on both links of each."""
+    del q, v, t
+    return (
+        jnp.zeros((9, 3))
+        .at[2, 0]
+        .set(1.0)
+        .at[jnp.array([5, 2]), 1]
+        .set(jnp.array([1.0, -1.0]))
+        .at[jnp.array([8, 5]), 2]
+        .set(jnp.array([1.0, -1.0]))
+    )
+
+
+def by_dense_algebra(system, B, q, v, t):
+    """dv/dt and u of all that satisfy the equations, with B u least in the metric of M^-1."""
+    equations = system.equations(q, v, t)
+    C, F, Gamma = (
+        np.array(x)
+        for x in (equations.descriptor.constraint_matrix(), equations.force, equations.offset)
+    )
+    M, servo = np.array(system.mass_matrix(q)), system.structure.servo
+    L = np.linalg.cholesky(M)
+    passive = np.linalg.solve(L, C[~servo].T).T
+    projector = np.eye(len(M)) - np.linalg.pinv(passive, rcond=1e-10) @ passive
+    a0, _ = slow.solve(M, C[~servo], F, Gamma[~servo])
+    half = np.linalg.solve(L, B)
+    # u = U z with U an orthonormal basis of forces.
+    U, s, Vt = np.linalg.svd(half, full_matrices=False)
+    U, Vt = U[:, s > 1e-10 * s[0]], Vt[s > 1e-10 * s[0]] / s[s > 1e-10 * s[0], None]
+    weighed = np.linalg.solve(L, C[servo].T).T
+    z = np.linalg.pinv(weighed @ projector @ U, rcond=1e-10) @ (Gamma[servo] - C[servo] @ a0)
+    return a0 + np.linalg.solve(L.T, projector @ U @ z), Vt.T @ z
+
+
+class TestActuators:
+    def state(self, system):
+        rng = np.random.default_rng(3)
+        q = system.retract(system.reference_q, jnp.asarray(rng.normal(size=9)))
+        q = jm.assemble(system, q).q
+        return *jm.consistent_state(system, q, jnp.asarray(rng.normal(size=9))), 0.7
+
+    @pytest.mark.parametrize("motors", [[0, 1, 2], [1, 2], [0, 2], "all", "twice"])
+    def test_against_dense_algebra(self, motors):
+        system = arm()
+        q, v, t = self.state(system)
+        B = np.array(torques(q, v, t))
+        if motors == "all":
+            B = np.eye(9)
+        elif motors == "twice":
+            B = np.concatenate([B, 3.0 * B[:, :2]], axis=1)
+        else:
+            B = B[:, motors]
+        formulation = jm.ServoControl(B)
+        equations = system.equations(q, v, t)
+        a, u = by_dense_algebra(system, B, q, v, t)
+        found, control = formulation.solve(equations), formulation.control(equations)
+        assert bool(found.result == jm.RESULTS.successful)
+        np.testing.assert_allclose(found.acceleration, a, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(control.values, u, rtol=1e-8, atol=1e-8)
+        # Newton's equations, with what the actuators do beside the forces.
+        C = np.array(equations.descriptor.constraint_matrix())
+        M = np.array(system.mass_matrix(q))
+        left = equations.force + B @ u - M @ a - C.T @ np.array(found.multipliers)
+        np.testing.assert_allclose(left, 0.0, atol=1e-8)
+        np.testing.assert_array_equal(found.multipliers[-2:], 0.0)
+        if motors == "all":
+            ideal = jm.MinimumNorm().solve(equations)
+            np.testing.assert_allclose(ideal.acceleration, found.acceleration, atol=1e-8)
+            # The same force, but for what the hinges would carry of it.
+            more = B @ u + C[-2:].T @ np.array(ideal.multipliers[-2:])
+            carried = np.linalg.lstsq(C[:-2].T, more, rcond=None)[0]
+            np.testing.assert_allclose(C[:-2].T @ carried, more, atol=1e-8)
+
+    def test_names(self):
+        system = arm()
+        equations = system.equations(*self.state(system))
+        by_name = jm.ServoControl(("link 0.angular_velocity", "link 2"))
+        by_matrix = jm.ServoControl(np.eye(9)[:, [2, 6, 7, 8]])
+        for one, other in zip(
+            by_name.control(equations), by_matrix.control(equations), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-12)
+        names = [info.name for info in by_name.actuated(system.structure)]
+        assert names[0] == "link 0.angular_velocity"
+        assert names[1:] == [
+            f"link 2.{x}" for x in ("velocity.x", "velocity.y", "angular_velocity")
+        ]
+
+    def test_that_cannot_do_it(self):
+        """One motor cannot lead a tip along two directions, nor can a force at a hinge."""
+        system = arm()
+        q, v, t = self.state(system)
+        equations = system.equations(q, v, t)
+        found = jm.ServoControl(torques(q, v, t)[:, :1]).solve(equations)
+        assert bool(found.result == jm.RESULTS.servo_not_attainable)
+        with pytest.raises(jm.SimulationError, match="This is asked for: 'tip'"):
+            jm.simulate(system, q, v, 0.1, formulation=jm.ServoControl(("link 0.velocity.x",)))
+
+    def test_along_a_motion(self):
+        system = arm()
+        q = jm.assemble(system, system.reference_q.at[jnp.array([2, 5, 8])].set([0.8, -0.3, 0.5])).q
+        formulation = jm.ServoControl(torques, limits=[60.0, 1e3, 1e3])
+        motion = jm.simulate(
+            system, q, jnp.zeros(9), 0.4, every=0.05, formulation=formulation, **TIGHT
+        )
+        errors = np.array(jax.vmap(system.servo_error)(motion.q, motion.v, motion.times))[:, -2:]
+        expected = errors[0] * np.exp(-np.array(motion.times) / 0.3)[:, None]
+        np.testing.assert_allclose(errors, expected, atol=1e-9)
+        found = jm.controls(motion, formulation)
+        for k in (0, 4, 8):
+            state = motion.q[k], motion.v[k], motion.times[k]
+            a, u = by_dense_algebra(system, np.array(torques(*state)), *state)
+            np.testing.assert_allclose(found.values[k], u, rtol=1e-8)
+            np.testing.assert_allclose(motion.acceleration[k], a, atol=1e-8)
+        assert found.names == ("1", "2", "3")
+        np.testing.assert_array_equal(found.exceeded[:, 1:], False)
+        assert bool(found.exceeded[:, 0].any())
+        assert "more than its limit of 60 in" in str(found)
+        np.testing.assert_array_equal(found.of("2"), found.values[:, 1])
+        # Whoever asks with the ideal force is told that this motion had another.
+        with pytest.raises(ValueError, match="made by actuators"):
+            jm.controls(motion)
+        # What the actuators would do along the ideal motion may be asked.
+        ideal = jm.simulate(system, q, jnp.zeros(9), 0.1, **TIGHT)
+        own = jm.controls(ideal)
+        assert own.names == ("tip.1", "tip.2")
+        assert own.units == ("N", "N")
+        np.testing.assert_allclose(own.values, -ideal.multipliers[:, -2:])
+        assert bool(jnp.isfinite(jm.controls(ideal, formulation).values).all())
+        over = np.abs(np.array(own.values)) > 0.5
+        assert ("servo tip.1" in str(ideal)) == bool(over[:, 0].any())
+        assert ("servo tip.2" in str(ideal)) == bool(over[:, 1].any())
+        assert over.any()
+
+
+class OwnMass(eqx.Module):
+    scale: jax.Array
+
+    def __call__(self, q):
+        return self.scale * (jnp.diag(jnp.stack([q[1] ** 2, 0.0])) + np.array([[2, 0.3], [0.3, 1]]))
+
+
+class Pull(eqx.Module):
+    """The end of a motion as a function of its numbers."""
+
+    formulation: jm.AbstractFormulation
+
+    def __call__(self, numbers):
+        constant, mass, limit = numbers
+        body = generalized.Body(
+            "b",
+            ("x", "y"),
+            mass_matrix=OwnMass(mass),
+            force=lambda q, v, t: jnp.stack([q[1], -5.0 * q[0]]),
+        )
+        rate = generalized.RateCondition("r", "b", lambda q, v, t: 0.3 * v[0] * v[1] + v[0] - 1.0)
+        system = jm.MultibodySystem([body], [jm.Servo(rate, constant, limit=limit)])
+        motion = jm.simulate(
+            system,
+            jnp.array([0.1, 0.2]),
+            jnp.array([0.3, 0.1]),
+            0.4,
+            formulation=self.formulation,
+            adjoint=diffrax.DirectAdjoint(),
+            max_steps=64,
+            **TIGHT,
+        )
+        values = jm.controls(motion, self.formulation).values[-1]
+        return jnp.concatenate([motion.q[-1], motion.v[-1], values])
+
+
+def test_derivatives():
+    """Forward, reverse and by differences, in P and in masses; a batch is one program."""
+    pull, at = Pull(jm.ServoControl(("b.x",))), jnp.array([0.3, 1.2, 50.0])
+    rng = np.random.default_rng(1)
+    direction, weight = jnp.array([1.0, 0.7, 0.0]), jnp.asarray(rng.normal(size=5))
+    found = slopes(pull, at, direction, weight)
+    values = eqx.filter_vmap(pull)(at[None] + 2e-3 * np.outer(NODES, direction))
+    np.testing.assert_allclose(found.pushed, difference(values, 2e-3), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found.pulled @ direction, weight @ found.pushed, rtol=1e-9)
+    assert float(found.pulled[2]) == 0.0
+
+
+class TestDriver:
+    def tables(self, **more):
+        return {
+            "schema": 1,
+            "name": "pendulum",
+            "dimension": 2,
+            "gravity": [0.0, -9.81],
+            "body": [{"name": "rod", "mass": 2.0, "inertia": 0.2, "position": [0.5, 0.0]}],
+            "joint": [
+                {"name": "pin", "type": "revolute", "bodies": ["ground", "rod"], "at": [0.0, 0.0]}
+            ],
+            "driver": [
+                {
+                    "name": "servo",
+                    "joint": "pin",
+                    "coordinate": "rotation",
+                    "motion": {"type": "linear", "rate": 2.0},
+                    **more,
+                }
+            ],
+        }
+
+    def test_of_a_model_file(self, tmp_path):
+        model = io.model_from_tables(self.tables(time_constant=0.2, limit=11.0))
+        (tmp_path / "model.toml").write_text(io.write_model(model), encoding="utf-8")
+        read = io.read_model(tmp_path / "model.toml")
+        assert float(read.drivers[0].time_constant) == 0.2
+        system = read.system()
+        motion = jm.simulate(system, system.reference_q, system.initial_v, 1.0, every=0.1, **TIGHT)
+        t = np.array(motion.times)
+        angle = 2.0 * t * (1 - np.exp(-t / 0.2))
+        np.testing.assert_allclose(motion.q[:, 2], angle, atol=1e-9)
+        # Torque about the pin: (I + m l^2) angle'' + m g l cos(angle).
+        second = 2.0 * np.exp(-t / 0.2) * (2 / 0.2 - t / 0.2**2)
+        torque = 0.7 * second + 9.81 * np.cos(angle)
+        np.testing.assert_allclose(jm.controls(motion).of("servo"), torque, atol=1e-7)
+        assert "servo servo: up to 23.81 N m (at 0 s), more than its limit of 11 N m" in str(motion)
+        # The same without a servo is held from the start.
+        held = io.model_from_tables(self.tables()).system()
+        with pytest.raises(ValueError, match="velocities break the constraints"):
+            jm.simulate(held, held.reference_q, held.initial_v, 1.0)
+
+    def test_a_limit_without_a_servo(self):
+        with pytest.raises(ModelError, match="limit is that of a servo"):
+            io.model_from_tables(self.tables(limit=11.0))
+
+
+def rate_row():
+    return generalized.RateCondition("r", "b", lambda q, v, t: v[:1])
+
+
+SERVO = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
+NONE = jnp.zeros(2)
+
+
+def tried(actuators, **constraints):
+    """What a servo control says to a particle."""
+    return jm.ServoControl(actuators).solve(free(constraints).equations(NONE, NONE, 0.0))
+
+
+REFUSED = {
+    "zero": (lambda: jm.Servo(rate_row(), 0.0), "time_constant must be greater than zero"),
+    "two rows": (lambda: jm.Servo(rate_row(), [[1.0, 2.0]]), "time_constant must be one number"),
+    "limit": (lambda: jm.Servo(rate_row(), limit=-1.0), "limit must be greater than zero"),
+    "limits": (lambda: jm.Servo(rate_row(), limit=[1.0, 2.0]), "limit must be one number, or 1"),
+    "no joint": (lambda: jm.Servo("r"), "constraint must be a joint"),
+    "twice": (lambda: jm.Servo(jm.Servo(rate_row())), "acceleration level already"),
+    "a vector": (lambda: jm.ServoControl(np.zeros(3)), "actuators must be names"),
+    "no limit": (lambda: jm.ServoControl(("a",), limits=0.0), "limits must be greater than zero"),
+    "elastic": (
+        lambda: jm.ServoControl(("a",), formulation=jm.ElasticResolution()),
+        "formulation must be one of rigid systems",
+    ),
+    "no servo": (lambda: tried(("x",)), "ServoControl needs a servo constraint"),
+    "no body": (lambda: tried(("w",), s=SERVO), "actuators names 'w', which is no body and no"),
+    "x twice": (lambda: tried(("x", "x.rate"), s=SERVO), "actuators names x.rate twice"),
+    "rows of B": (lambda: tried(np.eye(3), s=SERVO), "the actuation matrix must have 2 rows"),
+    "kinematics": (
+        lambda: jm.kinematics(free({"s": SERVO}), NONE, jnp.array([0.0, 1.0])),
+        r"kinematic analysis does not know of constraints .* \('s'\); simulate",
+    ),
+    "equilibrium": (lambda: jm.equilibrium(free({"s": SERVO}), NONE), "equilibrium does not know"),
+    "generalized alpha": (
+        lambda: jm.simulate(
+            free({"s": SERVO}), NONE, NONE, 1.0, solver=jm.GeneralizedAlpha(step=1)
+        ),
+        "GeneralizedAlpha does not know",
+    ),
+    "no controls": (
+        lambda: jm.controls(jm.simulate(free({}), NONE, NONE, 1.0)),
+        "no servo constraint",
+    ),
+    "no matrix": (lambda: jm.AccelerationConstraint(3.0), "matrix must be a function, or an array"),
+    "wide matrix": (
+        lambda: free({"a": jm.AccelerationConstraint([1.0, 2.0, 3.0])}).equations(NONE, NONE, 0.0),
+        r"matrix must be of shape \[1, 2\], got \[1, 3\]",
+    ),
+    "offsets": (lambda: jm.PfaffianConstraint([1.0, 2.0], [1.0, 2.0]), "offset must be a"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case):
+    make, words = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
