@@ -37,28 +37,32 @@ def velocity_constraints(structure: Structure) -> tuple[int, ...]:
 
 class Forms(eqx.Module):
     """The rows about one configuration, those that count: a function of x (n,), the nv coordinates
-    and time. `counted` (rows,): the others are zero. `lengths` (rows,): what rows are divided by,
-    so that they have unit length at x = 0."""
+    and time. `counted` (rows,): the others are zero."""
 
     system: AbstractSystem
     q: Float[Array, " nq"]
     t: Scalar
     counted: Bool[Array, " rows"]
-    lengths: Float[Array, " rows"]
+
+    @property
+    def origin(self) -> Float[Array, " n"]:
+        """x of the configuration itself."""
+        return jnp.zeros((self.system.structure.nv + 1,), self.q.dtype)
 
     def __call__(self, x: Float[Array, " n"]) -> Float[Array, "rows n"]:
         rows = _rows_at(self.system, self.q, self.t, x)
         # Not a product: rows that are not linear may be NaN for velocities that are zero.
-        return jnp.where(self.counted[:, None], rows, 0.0) / self.lengths[:, None]
+        return jnp.where(self.counted[:, None], rows, 0.0)
 
-
-def forms_about(
-    system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, counted: Bool[Array, " rows"]
-) -> Forms:
-    """The forms about q and t."""
-    rows = _rows_at(system, q, t, jnp.zeros((system.structure.nv + 1,), q.dtype))
-    _, lengths = normalise_rows(jnp.where(counted[:, None], rows, 0.0))
-    return Forms(system, q, t, counted, lengths)
+    def with_slope(
+        self, x: Float[Array, " n"]
+    ) -> tuple[Float[Array, "rows n"], Float[Array, "rows n n"]]:
+        """W, with rows of unit length there, and its derivative along the coordinates (last axis):
+        of rows divided by constants."""
+        rows, push = jax.linearize(self, x)
+        unit, lengths = normalise_rows(rows)
+        slope = jax.vmap(push, out_axes=2)(jnp.eye(x.shape[0], dtype=x.dtype))
+        return unit, slope / lengths[:, None, None]
 
 
 def _rows_at(

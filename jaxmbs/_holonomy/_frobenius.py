@@ -17,7 +17,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._linalg import BatchedQR, pivoted_qr
-from ._forms import Forms
 
 
 class Split(NamedTuple):
@@ -70,16 +69,16 @@ def split(
 
 
 def measure_sets(
-    forms: Forms,
+    matrix: Float[Array, "rows n"],
+    slope: Float[Array, "rows n n"],
     sets: Bool[Array, "sets rows"],
     velocity: Int[np.ndarray, " velocity"],
     tolerance: RealScalarLike,
 ) -> PointMeasures:
-    """Of each set of rows. `velocity`: indices of the rows that may be not exact."""
-    origin = jnp.zeros((forms.system.structure.nv + 1,), forms.q.dtype)
-    matrix = forms(origin)
-    slope = jax.jacfwd(lambda x: forms(x)[velocity])(origin)
-    twice = jnp.swapaxes(slope, 1, 2) - slope
+    """Of each set of rows, from W and its derivative. `velocity`: indices of the rows that may be
+    not exact."""
+    own_slope = slope[velocity]
+    twice = own_slope - jnp.swapaxes(own_slope, 1, 2)
 
     def of_set(rows: Bool[Array, " rows"]) -> tuple[IntScalar, Scalar, Scalar]:
         found = decompose(jnp.where(rows[:, None], matrix, 0.0))
@@ -94,12 +93,13 @@ def measure_sets(
 
 
 def measure_time(
-    forms: Forms, own_rows: Int[np.ndarray, "constraints width"], tolerance: Scalar
+    matrix: Float[Array, "rows n"],
+    rate: Float[Array, "rows n"],
+    own_rows: Int[np.ndarray, "constraints width"],
+    tolerance: Scalar,
 ) -> TimeMeasures:
-    """Of the own rows of each constraint, counted from 1; 0 is none."""
-    origin = jnp.zeros((forms.system.structure.nv + 1,), forms.q.dtype)
-    later = origin.at[-1].set(1.0)
-    matrix, rate = jax.jvp(forms, (origin,), (later,))
+    """Of the own rows of each constraint, counted from 1 (0 is none), from W and its derivative
+    along time."""
     matrix, rate = (jnp.pad(x, ((1, 0), (0, 0))) for x in (matrix, rate))
 
     def of_constraint(rows: Int[Array, " width"]) -> tuple[IntScalar, Scalar]:

@@ -16,8 +16,8 @@ from .._kinematics import close
 from .._solvability._state import check_numbers
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
-from ._closure import follow_way, REACHED
-from ._forms import Forms, forms_about, linear_rows, velocity_constraints, velocity_rows
+from ._closure import follow_way, REACHED, Reached
+from ._forms import Forms, linear_rows, velocity_constraints, velocity_rows
 from ._frobenius import measure_sets, measure_time, PointMeasures, TimeMeasures
 from ._report import Holonomy, Integrability, NO_COUNT
 
@@ -37,7 +37,7 @@ _PASSING = 1e-12
 # A measure near the tolerance: a nonholonomic one up to a thousand times as large, a holonomic one down
 # to a ten thousandth of it, or to what rounding may have left. Likewise of directions reached.
 _ABOVE, _BELOW = 1e3, 1e-4
-_REACHED_ABOVE, _REACHED_BELOW = 1e2, 1e-2
+_REACHED_BAND = 10.0
 
 
 @takes_state(decides_rank=True)
@@ -130,17 +130,17 @@ def _holonomy(
     own_rows = _own_rows(structure)
 
     def look(at: tuple[Array, Array, Array]) -> tuple[PointMeasures | None, TimeMeasures]:
-        forms = forms_about(system, at[0], at[1], points.rows & valid)
-        return (
-            measure_sets(forms, sets, velocity_rows(structure), at[2]) if len(sets) else None,
-            measure_time(forms, own_rows, at[2]),
-        )
+        forms = Forms(system, at[0], at[1], points.rows & valid)
+        matrix, slope = forms.with_slope(forms.origin)
+        of_time = measure_time(matrix, slope[:, :, -1], own_rows, at[2])
+        if not len(sets):
+            return None, of_time
+        return measure_sets(matrix, slope, sets, velocity_rows(structure), at[2]), of_time
 
     found, of_time = lax.map(look, (points.q, points.t, tolerances))
-    threshold = jnp.maximum(options.tolerance, check.rounding)
     each, together = _nothing(structure, q.dtype, valid)
     if found is not None:
-        whole = _integrability(system, points, found, options, valid, threshold)
+        whole = _integrability(system, points, found, options, valid, check.rounding)
         each, together = (jax.tree.map(lambda x, k=k: x[k], whole) for k in (slice(-1), -1))
     return Holonomy(
         result=check.result(),
@@ -225,10 +225,10 @@ def _integrability(
     found: PointMeasures,
     options: _Options,
     valid: BoolScalar,
-    threshold: Scalar,
+    rounding: Scalar,
 ) -> Integrability:
     """Of each velocity constraint, and last of all."""
-    structure = system.structure
+    structure, threshold = system.structure, jnp.maximum(options.tolerance, rounding)
     linear = _linear_sets(structure, points.linear)
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     generic = jnp.max(ranks, axis=0)
@@ -240,15 +240,18 @@ def _integrability(
     known = valid & linear & jnp.any(regular[1:], axis=0)
     decided = known & jnp.all(passing | ~regular, axis=0)
     integrable = Verdict.where(decided, jnp.maximum(here, nearby) <= threshold)
-    beyond, reached, near = _reached(system, points, generic, options)
     rank = generic[1:] - generic[0]
+    # Of one row the verdict says it all.
+    more = known & integrable.not_unique & (rank > 1)
+    beyond, reached, near = _reached(system, points, generic[1:], more, rounding, options)
     count = jnp.where(integrable.unique, rank, jnp.clip(rank - beyond, 0, rank - 1))
-    lowest = jnp.maximum(_BELOW * options.tolerance, threshold)
-    lowest = jnp.where(threshold > options.tolerance, lowest, _BELOW * options.tolerance)
+    # Where rounding is the threshold, below it is nothing but that.
+    exact = threshold <= options.tolerance
+    lowest = jnp.where(exact, jnp.maximum(_BELOW * threshold, rounding), threshold)
     doubtful = (measure > lowest) & (measure < _ABOVE * threshold)
     return Integrability(
         rank=jnp.where(known, rank, NO_COUNT),
-        integrable_rows=jnp.where(decided & reached, count, NO_COUNT),
+        integrable_rows=jnp.where(decided & (reached | ~more), count, NO_COUNT),
         freedoms=jnp.where(decided, structure.nv - generic[1:], NO_COUNT),
         measure_here=jnp.where(decided_here, here, jnp.nan),
         measure=jnp.where(decided, nearby, jnp.nan),
@@ -256,7 +259,7 @@ def _integrability(
         integrable=integrable,
         linear=linear,
         consistent=jnp.all(passing | ~regular, axis=0),
-        doubtful=jnp.any(doubtful, axis=0) | near,
+        doubtful=jnp.any(doubtful, axis=0) | (near & more),
     )
 
 
@@ -268,31 +271,50 @@ def _linear_sets(structure: Structure, linear: Bool[Array, " rows"]) -> Bool[Arr
 def _reached(
     system: AbstractSystem,
     points: _Points,
-    generic: Int[Array, " sets"],
+    rank: Int[Array, " sets"],
+    asked: Bool[Array, " sets"],
+    rounding: Scalar,
     options: _Options,
 ) -> tuple[Int[Array, " sets"], Bool[Array, " sets"], Bool[Array, " sets"]]:
-    """Dimensions that sets of rows let reach beyond the velocities they allow, whether it is known,
-    and whether one is nearly none, or nearly one."""
-    sets = jnp.asarray(_sets(system.structure))[1:]
+    """Dimensions that sets of rows, whose forms have that rank, let reach beyond the velocities
+    they allow; whether it is known, and whether one is nearly none, or nearly one. Of those that
+    are asked for."""
+    sets = _sets(system.structure)[1:]
+    many = np.flatnonzero(np.sum(sets & ~system.structure.geometric, axis=1) > 1)
+    none = jnp.zeros(sets.shape[:1], int), jnp.zeros(sets.shape[:1], bool)
+    if not many.size:
+        return *none, none[1]
     ways = min(_WAYS, options.samples)
     # Neighbours that count first.
     order = jnp.argsort(~points.counted[1:], stable=True)[:ways] + 1
-
-    def from_neighbour(at: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        forms: Forms = forms_about(system, at[0], at[1], points.rows)
-        follow = jax.vmap(lambda rows, rank: tuple(follow_way(forms, rows, rank, at[2])))
-        return follow(sets, generic[1:])
-
     keys = jr.split(jr.fold_in(options.key, 1), ways)
-    values, integrated = lax.map(from_neighbour, (points.q[order], points.t[order], keys))
-    counted = integrated & points.counted[order][:, None]
-    beyond = jnp.sum(values > REACHED, axis=-1)
-    between = (values > _REACHED_BELOW * REACHED) & (values < _REACHED_ABOVE * REACHED)
-    near = jnp.any(between, axis=-1) & counted
+
+    def from_neighbour(at: tuple[Array, Array, Array]) -> Reached:
+        forms = Forms(system, at[0], at[1], points.rows)
+        follow = jax.vmap(lambda rows, rank: follow_way(forms, rows, rank, at[2]))
+        return follow(jnp.asarray(sets[many]), rank[many])
+
+    def follow_ways() -> Reached:
+        return lax.map(from_neighbour, (points.q[order], points.t[order], keys))
+
+    shapes = jax.eval_shape(follow_ways)
+    found = lax.cond(
+        jnp.any(asked),
+        follow_ways,
+        lambda: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes),
+    )
+    counted = found.integrated & points.counted[order][:, None]
+    least = jnp.maximum(REACHED, rounding)
+    above, below = (
+        jnp.max(jnp.where(counted, jnp.sum(found.values > x, axis=-1), 0), axis=0)
+        for x in (_REACHED_BAND * least, least / _REACHED_BAND)
+    )
+    beyond = jnp.max(jnp.where(counted, jnp.sum(found.values > least, axis=-1), 0), axis=0)
+    known = jnp.any(counted, axis=0)
     return (
-        jnp.max(jnp.where(counted, beyond, 0), axis=0),
-        jnp.any(counted, axis=0),
-        jnp.all(near | ~counted, axis=0) & jnp.any(counted, axis=0),
+        none[0].at[many].set(beyond),
+        none[1].at[many].set(known),
+        none[1].at[many].set(above != below),
     )
 
 

@@ -187,9 +187,8 @@ class Holonomy(eqx.Module):
             return ""
         rank, count, freedoms = (int(x) for x in (own.rank, own.integrable_rows, own.freedoms))
         return (
-            f"Of {rank} independent velocity rows {count} can be integrated: velocities have "
-            f"{freedoms} degrees of freedom, and the configurations that can be reached "
-            f"{freedoms + rank - count}."
+            f"Velocity rows: {rank} independent, {count} integrable. Degrees of freedom: {freedoms} of "
+            f"velocities, {freedoms + rank - count} of the configurations that can be reached."
         )
 
     def _here(self) -> str:
