@@ -22,10 +22,10 @@ import jax.random as jr
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar, IntScalar, PRNGKeyArray, Scalar
+from .._custom_types import BoolScalar, IntScalar, PRNGKeyArray, RealScalarLike
 from .._linalg import normalise_rows
 from ._forms import Forms, velocity_rows
-from ._frobenius import decompose, split, Split
+from ._frobenius import decompose, Split, split
 
 
 # Length of the way, in characteristic lengths, radians and seconds. A bracket of depth d shows by
@@ -63,7 +63,7 @@ def follow_way(
     def split_of(matrix: Float[Array, "rows n"]) -> Split:
         return split(decompose(jnp.where(rows[:, None], matrix, 0.0)), rank)
 
-    def slope(s: Scalar, state: _State, u: Float[Array, " n"]) -> _State:
+    def slope(s: RealScalarLike, state: _State, u: Float[Array, " n"]) -> _State:
         del s
         x, back = state
         matrix, change = forms.with_slope(x)

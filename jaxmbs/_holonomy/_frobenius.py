@@ -8,7 +8,7 @@ and combined nor on which of them are redundant. The measure is the root of the 
 over pairs of an orthonormal basis.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,13 @@ class Split(NamedTuple):
     allowed: Float[Array, "n n"]
 
 
+# Singular vectors on the left, singular values, singular vectors on the right.
+Decomposition: TypeAlias = tuple[Float[Array, "rows k"], Float[Array, " k"], Float[Array, "k n"]]
+
+
 class PointMeasures(NamedTuple):
-    """Of sets of rows at one configuration. `rank`: of the forms; `bracket`: the measure; `passing`:
-    the part of time in what they allow, zero where no velocity satisfies all rows."""
+    """Of sets of rows at one configuration. `rank`: of the forms; `bracket`: the measure;
+    `passing`: the part of time in what they allow, zero where no velocity satisfies all rows."""
 
     rank: Int[Array, " sets"]
     bracket: Float[Array, " sets"]
@@ -43,11 +47,10 @@ class TimeMeasures(NamedTuple):
     change: Float[Array, " constraints"]
 
 
-def decompose(
-    matrix: Float[Array, "rows n"],
-) -> tuple[Float[Array, "rows k"], Float[Array, " k"], Float[Array, "k n"]]:
+def decompose(matrix: Float[Array, "rows n"]) -> Decomposition:
     """Singular values and vectors."""
-    return jnp.linalg.svd(matrix, full_matrices=False)
+    left, values, right = jnp.linalg.svd(matrix, full_matrices=False)
+    return left, values, right
 
 
 def rank_of(values: Float[Array, " k"], tolerance: RealScalarLike) -> IntScalar:
@@ -56,7 +59,7 @@ def rank_of(values: Float[Array, " k"], tolerance: RealScalarLike) -> IntScalar:
 
 
 def split(
-    decomposition: tuple[Float[Array, "rows k"], Float[Array, " k"], Float[Array, "k n"]],
+    decomposition: Decomposition,
     rank: IntScalar,
 ) -> Split:
     """Of the nearest matrix of that rank."""

@@ -14,6 +14,7 @@ from .. import _settings
 from .._custom_types import BoolScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
 from .._kinematics import close
 from .._solvability._state import check_numbers
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 from ._closure import follow_way, REACHED, Reached
@@ -34,8 +35,8 @@ _WAYS = 3
 # A part of time below this in what rows allow: only at speeds of a million do they let time pass.
 _PASSING = 1e-12
 
-# A measure near the tolerance: a nonholonomic one up to a thousand times as large, a holonomic one down
-# to a ten thousandth of it, or to what rounding may have left. Likewise of directions reached.
+# A measure near the tolerance: a nonholonomic one up to a thousand times as large, a holonomic one
+# down to a ten thousandth of it, or to what rounding may have left. And of directions reached.
 _ABOVE, _BELOW = 1e3, 1e-4
 _REACHED_BAND = 10.0
 
@@ -68,7 +69,8 @@ def holonomy(
     Works under `jit` and `vmap`; ranks are data. No verdict depends on units, on the order or
     scale of rows, or on rows that repeat others. Not differentiable. A row that is not linear in
     the velocities is not decided: there is no such condition for it. Geometric constraints are
-    holonomic as they are; of these too it is told whether they depend on time.
+    holonomic as they are; of these too it is told whether they depend on time. A driver that rests at
+    all these times holds its joint fixed, and may make a system holonomic that is not so when it moves.
 
     **Arguments:**
 
@@ -119,6 +121,7 @@ class _Points(NamedTuple):
 def _holonomy(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, options: _Options
 ) -> Holonomy:
+    system, q, t = stop_gradient((system, q, t))
     structure = system.structure
     points = _points(system, q, t, options)
     rest = jnp.zeros((structure.nv,), q.dtype)
@@ -142,12 +145,14 @@ def _holonomy(
     if found is not None:
         whole = _integrability(system, points, found, options, valid, check.rounding)
         each, together = (jax.tree.map(lambda x, k=k: x[k], whole) for k in (slice(-1), -1))
+    scleronomic, resting = _scleronomic(structure, points, of_time, valid, options.tolerance)
     return Holonomy(
         result=check.result(),
         residual=check.residual,
         each=each,
         together=together,
-        scleronomic=_scleronomic(structure, points, of_time, valid, options.tolerance),
+        scleronomic=scleronomic,
+        resting=resting,
         linear=_all_of(structure, points.linear),
         counted=points.counted[1:],
         rounding=check.rounding,
@@ -324,14 +329,16 @@ def _scleronomic(
     found: TimeMeasures,
     valid: BoolScalar,
     tolerance: Scalar,
-) -> Verdict:
-    """Of each constraint. What a driver prescribes depends on time, also while it rests."""
+) -> tuple[Verdict, Bool[Array, " constraints"]]:
+    """Of each constraint; and which are drivers that rest: what they prescribe depends on time all
+    the same."""
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0))
     change = jnp.max(jnp.where(regular, found.change, 0.0), axis=0)
     driven = np.array([c.kind == "driver" for c in structure.constraints], dtype=bool)
     decided = valid & _all_of(structure, points.rows)
-    return Verdict.where(decided, ~driven & (change <= tolerance))
+    still = change <= tolerance
+    return Verdict.where(decided, ~driven & still), decided & driven & still
 
 
 def _nothing(

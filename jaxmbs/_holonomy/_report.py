@@ -3,12 +3,13 @@
 from typing import Annotated
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .. import _printing
-from .._checks import listed
+from .._checks import listed, shown
 from .._custom_types import Scalar
 from .._solution import RESULTS
 from .._solvability._report import openness
@@ -81,7 +82,8 @@ class Holonomy(eqx.Module):
     - `each`: the `Integrability` of each constraint that has velocity rows (`names`), alone with
       the geometric constraints; `together`: of all of them.
     - `scleronomic` (constraints,): True where time has no part in a constraint, False where it
-      has (rheonomic), as in all that drivers prescribe; at the configurations looked at.
+      has (rheonomic), as in all that drivers prescribe; at the configurations looked at. `resting`
+      (constraints,): drivers that rest there.
     - `linear` (constraints,): are its rows linear, or affine, in the velocities?
     - `counted` (samples,): neighbours that closed. `rounding`: below it a measure is
       nothing but rounding; `tolerance`: the threshold between verdicts.
@@ -92,6 +94,7 @@ class Holonomy(eqx.Module):
     each: Integrability
     together: Integrability
     scleronomic: Annotated[Verdict, "constraints"]
+    resting: Bool[Array, " constraints"]
     linear: Bool[Array, " constraints"]
     counted: Bool[Array, " samples"]
     rounding: Scalar
@@ -116,6 +119,17 @@ class Holonomy(eqx.Module):
         asked = self.structure.geometric[info.start : info.stop]
         valid = jnp.asarray(self.result != RESULTS.state_not_valid)
         return Verdict.where(valid & bool(np.all(asked)), True)
+
+    def alone(self, name: str) -> Integrability:
+        """Of the constraint of that name, which has velocity rows.
+
+        **Raises:** `ValueError` that lists those that have.
+        """
+        if name not in self.names:
+            raise ValueError(
+                f"{shown(name)} has no velocity rows; there are such of {listed(self.names)}."
+            )
+        return jax.tree.map(lambda x: x[..., self.names.index(name)], self.each)
 
     @property
     def decided(self) -> Bool[Array, "..."]:
@@ -149,15 +163,11 @@ class Holonomy(eqx.Module):
                 verdict = "holonomic (geometric)" if bool(self.holonomic(info.name).decided) else ""
                 lines.append((info.name, info.kind, "0", "", verdict, time, ""))
                 continue
-            own = self._alone(self.names.index(info.name))
+            own = self.alone(info.name)
             lines.append((info.name, info.kind, str(owners.count(k)), *_line(own, time)))
         if len(self.names) > 1:
             lines.append((_ALL, "", str(len(owners)), *_line(self.together, "")))
         return lines
-
-    def _alone(self, k: int) -> Integrability:
-        own = self.each
-        return Integrability(**{name: value[k] for name, value in vars(own).items()})
 
     def sentences(self) -> list[str]:
         """What is to be said of the system as a whole. Concrete values only."""
@@ -165,6 +175,7 @@ class Holonomy(eqx.Module):
             self._system(),
             self._motions(),
             self._here(),
+            self._resting(),
             self._neighbours(),
             openness(self.structure, self.length, self.residual),
             self._doubt(),
@@ -186,18 +197,25 @@ class Holonomy(eqx.Module):
         if not self.names or min(int(own.integrable_rows), int(own.freedoms)) < 0:
             return ""
         rank, count, freedoms = (int(x) for x in (own.rank, own.integrable_rows, own.freedoms))
+        reached = freedoms + rank - count
         return (
-            f"Velocity rows: {rank} independent, {count} integrable. Degrees of freedom: {freedoms} of "
-            f"velocities, {freedoms + rank - count} of the configurations that can be reached."
+            f"Velocity rows: {rank} independent, {count} integrable. Degrees of freedom: "
+            f"{freedoms} of velocities, {reached} of the configurations that can be reached."
         )
 
     def _here(self) -> str:
-        alone = [self._alone(k) for k in range(len(self.names))]
+        alone = [self.alone(name) for name in self.names]
         whole = [*zip(self.names, alone, strict=True), (_ALL, self.together)]
         only = [n for n, own in whole if bool(own.here.unique & own.integrable.not_unique)]
         if not only:
             return ""
         return f"Integrable in this configuration and not in those nearby: {listed(only)}."
+
+    def _resting(self) -> str:
+        named = [c.name for k, c in enumerate(self.structure.constraints) if bool(self.resting[k])]
+        if not self.names or not named:
+            return ""
+        return f"At rest, where a driver holds its joint fixed: {listed(named)}."
 
     def _neighbours(self) -> str:
         if not self.names or bool(jnp.any(self.counted)):
@@ -208,8 +226,8 @@ class Holonomy(eqx.Module):
         if not bool(self.doubtful):
             return ""
         return (
-            f"Doubtful: a measure is near the threshold of {float(self.tolerance):.1e}; the model's "
-            "numbers are not exact, or the constraint is nearly holonomic."
+            f"Doubtful: a measure is near the threshold of {float(self.tolerance):.1e}; the "
+            "model's numbers are not exact, or the constraint is nearly holonomic."
         )
 
 
