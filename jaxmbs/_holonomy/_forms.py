@@ -86,8 +86,9 @@ def linear_rows(
     unit = system.column_scale()
     some, more = jr.normal(key, (2, system.structure.nv), q.dtype)
     # Against: of a row that one sign alone gives. Longer: of one that is linear up to some speed.
-    chosen = unit * jnp.stack([some, -some, 10 * more])
-    matrices = jax.vmap(lambda v: system.constraint_matrix(q, v, t))(chosen) * unit
+    chosen = jnp.stack([unit * some, -unit * some, 10 * unit * more])
+    matrices = jax.vmap(lambda v: system.constraint_matrix(q, v, t))(chosen)
+    matrices = matrices * unit[None, None]
     size = jnp.max(jnp.abs(matrices), axis=(0, 2), initial=0.0)
     change = jnp.max(jnp.abs(matrices - matrices[:1]), axis=(0, 2), initial=0.0)
     return change <= _LINEAR * size, jnp.all(jnp.isfinite(matrices))

@@ -68,7 +68,9 @@ def split(
     right = jnp.where(kept[:, None], right, 0.0)
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
     n = right.shape[1]
-    return Split((right.T * inverse) @ left.T, jnp.eye(n, dtype=right.dtype) - right.T @ right)
+    return Split(
+        (right.T * inverse[None]) @ left.T, jnp.eye(n, dtype=right.dtype) - right.T @ right
+    )
 
 
 def measure_sets(

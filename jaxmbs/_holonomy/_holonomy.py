@@ -69,8 +69,9 @@ def holonomy(
     Works under `jit` and `vmap`; ranks are data. No verdict depends on units, on the order or
     scale of rows, or on rows that repeat others. Not differentiable. A row that is not linear in
     the velocities is not decided: there is no such condition for it. Geometric constraints are
-    holonomic as they are; of these too it is told whether they depend on time. A driver that rests at
-    all these times holds its joint fixed, and may make a system holonomic that is not so when it moves.
+    holonomic as they are; of these too it is told whether they depend on time. A driver that rests
+    at all these times holds its joint fixed, and may make a system holonomic that is not so when it
+    moves.
 
     **Arguments:**
 
@@ -237,7 +238,7 @@ def _integrability(
     linear = _linear_sets(structure, points.linear)
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     generic = jnp.max(ranks, axis=0)
-    regular = (points.counted[:, None] & (ranks == generic))[:, 1:]
+    regular = (points.counted[:, None] & (ranks == generic[None]))[:, 1:]
     passing = (found.passing > _PASSING)[:, 1:]
     measure = jnp.where(regular, found.bracket[:, 1:], 0.0)
     here, nearby = measure[0], jnp.max(measure[1:], axis=0)
@@ -333,7 +334,7 @@ def _scleronomic(
     """Of each constraint; and which are drivers that rest: what they prescribe depends on time all
     the same."""
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
-    regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0))
+    regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0, keepdims=True))
     change = jnp.max(jnp.where(regular, found.change, 0.0), axis=0)
     driven = np.array([c.kind == "driver" for c in structure.constraints], dtype=bool)
     decided = valid & _all_of(structure, points.rows)

@@ -1,0 +1,657 @@
+"""Which constraints are holonomic: closed forms, an oracle in NumPy, and known systems."""
+
+import json
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jaxmbs as jm
+from jaxmbs import motions, planar, RESULTS, spatial
+from jaxmbs.cli._app import app
+
+
+KEY = jax.random.key(3)
+
+# Measures are sums of a few dozen products of numbers of size one.
+ROUNDING = 1e-12
+
+
+def ask(system, q, t=0.0, **options):
+    return jm.holonomy(system, jnp.asarray(q, float), t, **{"key": KEY, **options})
+
+
+def verdict(found):
+    """Holonomic nearby, here, and how many combinations of how many independent rows are."""
+    own = found.together
+    return (
+        own.integrable.tolist(),
+        own.here.tolist(),
+        int(own.integrable_rows),
+        int(own.rank),
+    )
+
+
+def in_coordinates(function, n, rows, **keys):
+    """A system in n coordinates, lengths of 1 m, held by velocity rows."""
+    return jm.GeneralizedSystem(
+        [f"x{k}" for k in range(n)],
+        mass_matrix=lambda q: jnp.eye(n),
+        force=lambda q, v, t: jnp.zeros(n),
+        constraints={"rows": jm.VelocityConstraint(function, rows)},
+        **keys,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows whose coefficients are polynomials: other numbers of one program
+# ---------------------------------------------------------------------------------------------
+
+
+class Polynomial(eqx.Module):
+    """Forms w = (a + B z + z^T C z) dz in z = (q, t), as rows on v."""
+
+    constant: Any
+    linear: Any
+    square: Any
+
+    def __call__(self, q, v, t):
+        z = jnp.append(q, t)
+        form = self.constant + self.linear @ z + jnp.einsum("rijk,j,k->ri", self.square, z, z)
+        return form[:, :-1] @ v + form[:, -1]
+
+    def at(self, z):
+        """The forms, in NumPy."""
+        return self.constant + self.linear @ z + np.einsum("rijk,j,k->ri", self.square, z, z)
+
+
+def forms(n, rows, *entries):
+    """Polynomials from entries (row, place, factors, coefficient), places of coordinates 0 to n - 1
+    and of time n: at most two factors."""
+    made = Polynomial(*(np.zeros((rows,) + (n + 1,) * k) for k in (1, 2, 3)))
+    for row, place, factors, coefficient in entries:
+        array = (made.constant, made.linear, made.square)[len(factors)]
+        array[(row, place, *factors)] += coefficient
+    return made
+
+
+def random_forms(seed, n, rows, moving=True):
+    """With coefficients that depend on time, or do not and leave dt out."""
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal((rows,) + (n + 1,) * k) for k in (1, 2, 3)]
+    if not moving:
+        arrays[0][:, n] = arrays[1][:, n] = arrays[2][:, n] = 0.0
+        arrays[1][..., n] = arrays[2][..., n] = 0.0
+        arrays[2][:, :, n] = 0.0
+    return Polynomial(*arrays)
+
+
+def exact_forms(seed, n, rows, moving=True):
+    """f dg with f linear and g quadratic: f (b + 2 S z) dz."""
+    rng = np.random.default_rng(seed)
+    b, symmetric = rng.standard_normal((rows, n + 1)), rng.standard_normal((rows, n + 1, n + 1))
+    symmetric = symmetric + np.swapaxes(symmetric, 1, 2)
+    slope = 0.3 * rng.standard_normal((rows, n + 1))
+    if not moving:
+        b[:, n] = slope[:, n] = 0.0
+        symmetric[:, n] = symmetric[:, :, n] = 0.0
+    product = np.einsum("rij,rk->rijk", 2 * symmetric, slope)
+    return Polynomial(b, 2 * symmetric + b[:, :, None] * slope[:, None], product)
+
+
+def mixed(matrix, *parts):
+    """Rows of several, combined by a matrix."""
+    stacked = [np.concatenate(arrays) for arrays in zip(*map(arrays_of, parts), strict=True)]
+    return Polynomial(*(np.tensordot(matrix, array, 1) for array in stacked))
+
+
+def arrays_of(form):
+    return form.constant, form.linear, form.square
+
+
+@pytest.fixture(scope="module")
+def one_row():
+    """One row in three coordinates."""
+    return in_coordinates(forms(3, 1), 3, 1)
+
+
+@pytest.fixture(scope="module")
+def three_rows():
+    """Three rows in five coordinates."""
+    return in_coordinates(forms(5, 3), 5, 3)
+
+
+def with_forms(system, form):
+    def functions(s):
+        (group,) = s.constraint_groups
+        return group.primitives[0].function
+
+    stacked = jax.tree.map(lambda x: jnp.asarray(x)[None], form)
+    return eqx.tree_at(functions, system, stacked)
+
+
+def frobenius(form, z, step=1e-3):
+    """The measure by another way: brackets of a basis of the null space, by central differences
+    (exact for quadratic coefficients)."""
+    n = z.size
+    matrix = form.at(z)
+    slope = np.stack(
+        [(form.at(z + h) - form.at(z - h)) / (2 * step) for h in step * np.eye(n)], axis=-1
+    )
+    rank = np.linalg.matrix_rank(matrix, tol=1e-9)
+    basis = np.linalg.svd(matrix)[2][rank:]
+    inverse = np.linalg.pinv(matrix, rcond=1e-9)
+    square = 0.0
+    for i, first in enumerate(basis):
+        for second in basis[:i]:
+            change = slope @ first @ second - slope @ second @ first
+            square += np.sum((inverse @ change) ** 2)
+    return math.sqrt(square)
+
+
+class TestOneRow:
+    """In three coordinates, where the condition is Lemma 1 of Zhao, Chen & Udwadia."""
+
+    @pytest.mark.parametrize(
+        ("entries", "expected", "scleronomic"),
+        [
+            # Their examples 2, 3 and 4: dx + 2 y dy + dz = 0, = dt, and dx + 2 z dy + dz = 0.
+            ([(0, 1, (1,), 2.0)], (True, True, 1, 1), True),
+            ([(0, 1, (1,), 2.0), (0, 3, (), -1.0)], (True, True, 1, 1), False),
+            ([(0, 1, (2,), 2.0)], (False, False, 0, 1), True),
+        ],
+        ids=["example 2", "example 3", "example 4"],
+    )
+    def test_examples_of_the_review(self, one_row, entries, expected, scleronomic):
+        form = forms(3, 1, (0, 0, (), 1.0), (0, 2, (), 1.0), *entries)
+        found = ask(with_forms(one_row, form), [0.3, -0.2, 0.5])
+        assert verdict(found) == expected
+        assert found.scleronomic.tolist() == [scleronomic]
+        assert bool(found.holonomic("rows")) is expected[0]
+        assert not bool(found.doubtful)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_lemma_1(self, one_row, seed):
+        """|w . curl w| / |w|^2, of which the lemma asks whether it is zero."""
+        form = random_forms(seed, 3, 1, moving=False)
+        q = np.random.default_rng(seed).standard_normal(3)
+        (alpha, beta, gamma), slope = form.at(np.append(q, 0.0))[0, :3], np.zeros((3, 3))
+        for k, h in enumerate(0.5 * np.eye(4)[:3]):
+            z = np.append(q, 0.0)
+            slope[:, k] = (form.at(z + h) - form.at(z - h))[0, :3]
+        lemma = (
+            alpha * (slope[1, 2] - slope[2, 1])
+            + beta * (slope[2, 0] - slope[0, 2])
+            + gamma * (slope[0, 1] - slope[1, 0])
+        )
+        expected = abs(lemma) / (alpha**2 + beta**2 + gamma**2)
+        found = ask(with_forms(one_row, form), q)
+        assert expected > 1e-3
+        np.testing.assert_allclose(found.together.measure_here, expected, rtol=1e-9)
+        assert verdict(found) == (False, False, 0, 1)
+        assert found.scleronomic.tolist() == [True]
+
+    @pytest.mark.parametrize("moving", [False, True])
+    def test_with_an_integrating_factor(self, one_row, moving):
+        """f dg is holonomic, and depends on time where g does."""
+        found = ask(
+            with_forms(one_row, exact_forms(1, 3, 1, moving)), [0.3, -0.2, 0.5], 0.4 * moving
+        )
+        assert verdict(found) == (True, True, 1, 1)
+        assert found.scleronomic.tolist() == [not moving]
+        assert float(found.together.measure) < ROUNDING
+
+    def test_a_factor_of_time_is_no_matter(self, one_row):
+        """(1 + t / 2) dx = 0 is as scleronomic as dx = 0, and dx + t dy = 0 is not."""
+        common = forms(3, 1, (0, 0, (), 1.0), (0, 0, (3,), 0.5))
+        turning = forms(3, 1, (0, 0, (), 1.0), (0, 1, (3,), 1.0))
+        assert ask(with_forms(one_row, common), [0.1, 0.2, 0.3]).scleronomic.tolist() == [True]
+        found = ask(with_forms(one_row, turning), [0.1, 0.2, 0.3])
+        assert found.scleronomic.tolist() == [False]
+        # (X, Y) = (d/dt, d/dy): frozen at any time it could be integrated.
+        assert verdict(found) == (False, False, 0, 1)
+
+    @pytest.mark.parametrize(
+        "entry", [(0, 0, (1, 1), -1.0), (0, 0, (2, 1), -1.0)], ids=["y^2", "z y"]
+    )
+    def test_integrable_at_a_point_alone(self, one_row, entry):
+        """dz - y^2 dx at y = 0; dz - z y dx where z = 0, a surface that it never leaves."""
+        found = ask(with_forms(one_row, forms(3, 1, (0, 2, (), 1.0), entry)), [0.3, 0.0, 0.0])
+        assert verdict(found) == (False, True, 0, 1)
+        assert float(found.together.measure_here) == 0.0
+        assert "Integrable in this configuration and not in those nearby: rows" in str(found)
+
+    def test_where_a_row_vanishes(self, one_row):
+        """x (dz - y dx) says nothing at x = 0."""
+        form = forms(3, 1, (0, 2, (0,), 1.0), (0, 0, (0, 1), -1.0))
+        found = ask(with_forms(one_row, form), [0.0, 0.2, 0.3])
+        assert verdict(found) == (False, None, 0, 1)
+        assert "nonholonomic nearby (singular here)" in str(found)
+
+    def test_by_a_hair(self, one_row):
+        """A contact form with a coefficient of 1e-8."""
+        form = forms(3, 1, (0, 2, (), 1.0), (0, 0, (1,), -1e-8))
+        found = ask(with_forms(one_row, form), [0.1, 0.2, 0.3])
+        assert verdict(found)[0] is False
+        assert bool(found.doubtful)
+        assert "Doubtful" in str(found)
+        exact = ask(with_forms(one_row, form), [0.1, 0.2, 0.3], tolerance=1e-6)
+        assert verdict(exact)[0] is True
+
+    @pytest.mark.parametrize("factor", [1e-20, 1e20])
+    def test_the_size_of_a_row_is_no_matter(self, one_row, factor):
+        form, q = random_forms(2, 3, 1), [0.3, -0.2, 0.5]
+        scaled = mixed(np.array([[factor]]), form)
+        one, other = (ask(with_forms(one_row, f), q, 0.1) for f in (form, scaled))
+        np.testing.assert_allclose(one.together.measure, other.together.measure, rtol=1e-9)
+        assert verdict(one) == verdict(other)
+
+    def test_batches(self, one_row):
+        """Of one program; NaN decides nothing."""
+        system = with_forms(one_row, forms(3, 1, (0, 2, (), 1.0), (0, 0, (1, 1), -1.0)))
+        q = jnp.array([[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, jnp.nan, 0.0]])
+        found = jax.vmap(lambda q: jm.holonomy(system, q, 0.1, key=KEY))(q)
+        assert found.together.here.tolist() == [True, False, None]
+        assert found.together.integrable.tolist() == [False, False, None]
+        assert found.holonomic("rows").tolist() == [False, False, None]
+        assert found.scleronomic.tolist() == [[True], [True], [None]]
+        np.testing.assert_allclose(found.together.measure_here[:2], [0.0, 1.0], atol=ROUNDING)
+        assert str(found) == "3 configurations (index them to print one)"
+        last = jax.tree.map(lambda x: x[2], found)
+        assert last.result == RESULTS.state_not_valid
+        assert str(last).startswith("Nothing was decided.")
+
+
+class TestSeveralRows:
+    """Three rows in five coordinates."""
+
+    Q, T = (0.3, -0.2, 0.5, 0.1, -0.4), 0.2
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_measure_against_the_oracle(self, three_rows, seed):
+        form = random_forms(seed, 5, 3)
+        found = ask(with_forms(three_rows, form), self.Q, self.T)
+        expected = frobenius(form, np.append(self.Q, self.T))
+        np.testing.assert_allclose(found.together.measure_here, expected, rtol=1e-8)
+        assert verdict(found) == (False, False, 0, 3)
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_combinations_of_exact_rows(self, three_rows, seed):
+        matrix = np.random.default_rng(seed).standard_normal((3, 3))
+        form = mixed(matrix, exact_forms(seed, 5, 3))
+        found = ask(with_forms(three_rows, form), self.Q, self.T)
+        assert verdict(found) == (True, True, 3, 3)
+        assert found.scleronomic.tolist() == [False]
+        assert frobenius(form, np.append(self.Q, self.T)) < 1e-9
+
+    @pytest.mark.parametrize("exact", [1, 2])
+    def test_some_combinations_are_exact(self, three_rows, exact):
+        """Hidden among the others, of which none can be integrated."""
+        matrix = np.random.default_rng(exact).standard_normal((3, 3))
+        parts = exact_forms(exact, 5, exact), random_forms(exact, 5, 3 - exact)
+        found = ask(with_forms(three_rows, mixed(matrix, *parts)), self.Q, self.T)
+        assert verdict(found) == (False, False, exact, 3)
+
+    def test_rows_of_which_only_brackets_of_brackets_tell(self, three_rows):
+        """dy - z dx, dz - w dx, dw - u dx: each condition holds with the next row, and in the end
+        none can be integrated; the last one replaced by dw, or by du, which then can."""
+        first = [(0, 1, (), 1.0), (0, 0, (2,), -1.0), (1, 2, (), 1.0), (1, 0, (3,), -1.0)]
+        last = [(2, 3, (), 1.0), (2, 0, (4,), -1.0)]
+        found = ask(with_forms(three_rows, forms(5, 3, *first, *last)), self.Q)
+        assert verdict(found) == (False, False, 0, 3)
+        assert "Degrees of freedom: 2 of velocities, 5 of the configurations" in str(found)
+        # With w constant dz - w dx is exact; dy - z dx is not, then.
+        found = ask(with_forms(three_rows, forms(5, 3, *first, (2, 3, (), 1.0))), self.Q)
+        assert verdict(found) == (False, False, 2, 3)
+        found = ask(with_forms(three_rows, forms(5, 3, *first, (2, 4, (), 1.0))), self.Q)
+        assert verdict(found) == (False, False, 1, 3)
+
+    def test_doubled_rows(self, three_rows):
+        """Rows that repeat others in other units change nothing."""
+        contact = forms(5, 1, (0, 1, (), 1.0), (0, 0, (2,), -1.0))
+        exact = exact_forms(4, 5, 1)
+        once = ask(with_forms(three_rows, mixed(np.eye(3, 2), contact, exact)), self.Q, self.T)
+        matrix = np.array([[1.0, 0.0], [1e-3, 1e-3], [-1e3, 2e3]])
+        again = ask(with_forms(three_rows, mixed(matrix, contact, exact)), self.Q, self.T)
+        for found in (once, again):
+            assert verdict(found) == (False, False, 1, 2)
+        measures = [found.together.measure_here for found in (once, again)]
+        np.testing.assert_allclose(*measures, rtol=1e-9)
+
+    def test_no_rows_at_all(self, three_rows):
+        found = ask(with_forms(three_rows, forms(5, 3)), self.Q)
+        assert verdict(found) == (True, True, 0, 0)
+
+    def test_rows_that_contradict_each_other(self, three_rows):
+        """dx = 0 and dx = dt."""
+        entries = [(0, 0, (), 1.0), (1, 0, (), 1.0), (1, 5, (), -1.0), (2, 1, (), 1.0)]
+        found = ask(with_forms(three_rows, forms(5, 3, *entries)), self.Q)
+        assert verdict(found)[:2] == (None, None)
+        assert "no velocity satisfies it" in str(found)
+
+
+def test_two_wheels_on_an_axle():
+    """Coordinates x, y, heading and the angles of two wheels of radius r at the distance b from the
+    middle. The relation r (first - second) = 2 b heading is what can be integrated of three rows;
+    of one wheel alone, a coin, nothing."""
+
+    def rows(q, v):
+        along = jnp.array([jnp.cos(q[2]), jnp.sin(q[2])])
+        across = jnp.array([-along[1], along[0]])
+        forward, r, b = along @ v[:2], 0.3, 0.5
+        own = [across @ v[:2], forward + b * v[2] - r * v[3], forward - b * v[2] - r * v[4]]
+        return jnp.stack(own)
+
+    class Mixed(eqx.Module):
+        mixing: Any
+
+        def __call__(self, q, v, t):
+            del t
+            return self.mixing @ rows(q, v)
+
+    system = in_coordinates(Mixed(jnp.eye(3)), 5, 3, lengths=("x0", "x1"))
+
+    def of(mixing, q=(0.4, 0.3, 0.7, 0.2, 0.1)):
+        return ask(with_forms(system, Mixed(np.array(mixing, float))), q)
+
+    axle = of(np.eye(3))
+    assert verdict(axle) == (False, False, 1, 3)
+    coin = of([[1, 0, 0], [0, 1, 0], [2, 1e3, 0]])
+    assert verdict(coin) == (False, False, 0, 2)
+    assert verdict(of([[0, 1, -1], [0, 0, 0], [0, 2, -2]])) == (True, True, 1, 1)
+    # The edge alone: the way and the turn of unit length make a bracket across of unit length.
+    edge = of([[1, 0, 0], [0, 0, 0], [0, 0, 0]])
+    np.testing.assert_allclose(edge.together.measure_here, 1.0, rtol=1e-12)
+    # Ten thousand kilometres away.
+    far = of(np.eye(3), (1e7, -1e7, 0.7, 0.2, 0.1))
+    assert verdict(far) == verdict(axle)
+    np.testing.assert_allclose(far.together.measure_here, axle.together.measure_here, rtol=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------
+# Bodies
+# ---------------------------------------------------------------------------------------------
+
+
+def sledges(unit=1.0, rate=0.0):
+    """A sledge on an edge; a skate that a slide lets move along its edge alone; both are on
+    a table that a driver moves."""
+    at = {"table": (0.0, 0.0), "sledge": (0.4, 0.2), "skate": (-0.4, 0.3)}
+    bodies = [
+        planar.Body(k, mass=2.0, inertia=0.1 * unit**2, position=unit * np.array(p))
+        for k, p in at.items()
+    ]
+    turn = np.array([math.cos(0.3), math.sin(0.3)])
+    joints = [
+        planar.Translational("rail", ("ground", "table"), (0.0, 0.0), (1.0, 0.0)),
+        planar.KnifeEdge("edge", ("sledge",), unit * np.array([0.3, 0.1]), (1.0, 0.5)),
+        planar.Translational("slide", ("ground", "skate"), unit * np.array([-0.4, 0.3]), turn),
+        planar.KnifeEdge("blade", ("skate",), unit * np.array([-0.3, 0.3]), turn),
+    ]
+    driver = jm.Driver("push", "rail", "translation", motions.Linear(rate=unit * rate))
+    return jm.MultibodySystem(bodies, joints, [driver])
+
+
+class TestSledges:
+    @pytest.fixture(scope="class")
+    def found(self):
+        system = sledges()
+        return ask(system, system.reference_q)
+
+    def test_alone_and_together(self, found):
+        assert found.names == ("edge", "blade")
+        assert found.each.integrable.tolist() == [False, True]
+        # What the slide forbids the blade does not forbid again.
+        assert found.each.rank.tolist() == [1, 0]
+        assert found.each.integrable_rows.tolist() == [0, 0]
+        assert verdict(found) == (False, False, 0, 1)
+        assert found.together.freedoms.tolist() == 3
+        held = {name: found.holonomic(name).tolist() for name in found.structure.constraint_names}
+        assert held == {
+            "rail": True,
+            "edge": False,
+            "slide": True,
+            "blade": True,
+            "push": True,
+        }
+
+    def test_a_driver_is_rheonomic_also_at_rest(self, found):
+        assert found.scleronomic.tolist() == [True, True, True, True, False]
+        assert found.resting.tolist() == [False, False, False, False, True]
+        system = sledges(rate=0.2)
+        moving = ask(system, system.reference_q)
+        assert moving.scleronomic.tolist() == [True, True, True, True, False]
+        assert not moving.resting.any()
+
+    def test_words(self, found):
+        lines = str(found).splitlines()
+        assert lines[2].split() == ["rail", "translational", "0", *GEOMETRIC, "scleronomic"]
+        assert lines[3].split()[:6] == ["edge", "knife_edge", "1", "0", "of", "1"]
+        assert lines[6].split() == ["push", "driver", "0", *GEOMETRIC, "rheonomic"]
+        assert "The system is nonholonomic. Rheonomic: push." in lines
+        assert "At rest, where a driver holds its joint fixed: push." in lines
+        assert str(found.alone("blade")) == "holonomic"
+        assert str(found.each) == "2 sets of velocity rows (index them to print one)"
+        with pytest.raises(ValueError, match="'rail' has no velocity rows; .* of edge, blade"):
+            found.alone("rail")
+
+    @pytest.mark.parametrize("unit", [1e3, 1e-3])
+    def test_units(self, found, unit):
+        """In millimetres and kilometres."""
+        system = sledges(unit)
+        other = ask(system, system.reference_q)
+        assert other.each.integrable.tolist() == found.each.integrable.tolist()
+        np.testing.assert_allclose(
+            other.each.measure_here, found.each.measure_here, rtol=1e-9, atol=ROUNDING
+        )
+
+    def test_open(self):
+        system = sledges()
+        found = ask(system, system.reference_q.at[1].set(0.01))
+        assert found.result == RESULTS.configuration_open
+        assert "Not closed: 'rail' by 0.01 m" in str(found)
+
+
+GEOMETRIC = ("holonomic", "(geometric)")
+
+
+def ball(rows):
+    """Rows on the angular velocity of a body along its own axes, filled up to three."""
+    body = spatial.Body(
+        "ball",
+        mass=1.0,
+        inertia=(0.1, 0.2, 0.3),
+        position=(1.0, 2.0, 3.0),
+        orientation=np.array([0.5, 0.5, -0.5, 0.5]),
+    )
+    coefficients = np.zeros((3, 6))
+    coefficients[: len(rows), 3:] = rows
+    return jm.MultibodySystem(
+        [body], [spatial.Pfaffian("spin", ("ball",), coefficients=coefficients)]
+    )
+
+
+def test_turns_of_a_ball():
+    """Velocities that are no rates of coordinates. Without spin about one of its axes a ball still
+    comes to any orientation: turns about the two others make one about the first, of the area
+    between them. Two rows leave one axis, and what has one direction can be integrated."""
+    axis = np.array([0.6, 0.0, 0.8])
+    known = {
+        1: ([axis], (False, False, 0, 1)),
+        2: ([axis, [0.0, 1.0, 0.0]], (True, True, 2, 2)),
+        3: (np.eye(3), (True, True, 3, 3)),
+    }
+    for rows, expected in known.values():
+        system = ball(rows)
+        found = ask(system, system.reference_q)
+        assert verdict(found) == expected
+        here = float(found.together.measure_here)
+        np.testing.assert_allclose(here, 0.0 if expected[0] else 1.0, atol=ROUNDING)
+
+
+def disk(unit=1.0, at=(0.0, 0.0)):
+    lean, radius = 0.3, 0.5
+    body = spatial.Body(
+        "disk",
+        mass=1.0,
+        inertia=np.array([0.1, 0.2, 0.1]) * unit**2,
+        position=np.array([*at, radius * math.cos(lean)]) * unit,
+        orientation=np.array([math.cos(lean / 2), math.sin(lean / 2), 0.0, 0.0]),
+    )
+    axis = (0.0, math.cos(lean), math.sin(lean))
+    tyre = spatial.RollingDisk("tyre", ("disk",), axis=axis, radius=unit * radius)
+    return jm.MultibodySystem([body], [tyre])
+
+
+def test_a_disk_that_rolls():
+    """It turns and rolls in three ways, and comes to all five dimensions of places on the plane."""
+    system = disk()
+    found = ask(system, system.reference_q)
+    assert verdict(found) == (False, False, 0, 2)
+    assert int(found.together.freedoms) == 3
+    for other in (disk(1e3), disk(1e-3), disk(1.0, (1e5, -1e5))):
+        again = ask(other, other.reference_q)
+        assert verdict(again) == verdict(found)
+        # A hundred kilometres away a place has 11 digits.
+        np.testing.assert_allclose(
+            again.together.measure_here, found.together.measure_here, rtol=1e-8
+        )
+
+
+def test_the_mobile_robot():
+    """Its wheels are nonholonomic one by one. With the rack at rest they let it move in one
+    way, along a circle: nothing is left to integrate. While the rack moves, they do not."""
+    found = {}
+    for rate in (0.0, 0.05):
+        system = jm.mechanisms.mobile_robot(motions.Linear(rate=rate)).system()
+        found[rate] = ask(system, system.reference_q, samples=2)
+        assert found[rate].each.integrable.tolist() == [False] * 5
+        # As published of this layout: five rows, of which three are independent.
+        assert int(found[rate].together.rank) == 3
+    assert verdict(found[0.0]) == (True, True, 3, 3)
+    assert verdict(found[0.05]) == (False, False, 0, 3)
+
+
+def test_the_bicycle():
+    """Three degrees of freedom of velocities, seven of configurations (Meijaard, Papadopoulos,
+    Ruina & Schwab 2007, section 3)."""
+    system = jm.mechanisms.whipple_bicycle().system()
+    found = ask(system, system.reference_q, samples=1)
+    own = found.together
+    assert verdict(found) == (False, False, 0, 4)
+    assert (int(own.freedoms), int(own.freedoms + own.rank)) == (3, 7)
+    assert found.each.integrable_rows.tolist() == [0, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# What is not asked, and what is refused
+# ---------------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_not_linear():
+    """A speed of 1, and an edge: the edge is decided, the system is not."""
+    system = jm.GeneralizedSystem(
+        ["x", "y", "angle"],
+        mass_matrix=lambda q: jnp.eye(3),
+        force=lambda q, v, t: jnp.zeros(3),
+        constraints={
+            "speed": jm.VelocityConstraint(lambda q, v, t: jnp.linalg.norm(v[:2]) - 1.0),
+            "edge": jm.VelocityConstraint(
+                lambda q, v, t: v[1] * jnp.cos(q[2]) - v[0] * jnp.sin(q[2])
+            ),
+        },
+    )
+    found = ask(system, [0.1, 0.2, 0.3])
+    assert found.linear.tolist() == [False, True]
+    assert found.each.integrable.tolist() == [None, False]
+    assert found.scleronomic.tolist() == [None, True]
+    assert verdict(found) == (None, None, -1, -1)
+    assert "not decided (not linear in the velocities)" in str(found)
+    assert "Of all velocity rows together it is not decided." in str(found)
+
+
+def test_without_velocity_rows():
+    """A geometric constraint is scleronomic or rheonomic."""
+    system = jm.GeneralizedSystem(
+        ["x", "y", "z"],
+        mass_matrix=lambda q: jnp.eye(3),
+        force=lambda q, v, t: jnp.zeros(3),
+        constraints={
+            "sphere": jm.PositionConstraint(lambda q, t: q @ q - 1.0),
+            "plane": jm.PositionConstraint(lambda q, t: q[0] - 0.1 * jnp.sin(t)),
+        },
+    )
+    found = ask(system, [0.0, 0.6, 0.8])
+    assert found.names == ()
+    assert verdict(found) == (True, True, 0, 0)
+    assert found.scleronomic.tolist() == [True, False]
+    assert found.holonomic("plane").tolist() is True
+    text = str(found)
+    assert "The system is holonomic: it has no velocity rows. Rheonomic: plane." in text
+    assert not bool(found.doubtful)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["holonomy", *arguments], catch_exceptions=False)
+
+
+MODEL = """
+name = "sledge"
+dimension = 2
+
+[[body]]
+name = "sledge"
+mass = 1.0
+inertia = 0.1
+position = [0.0, 0.0]
+
+[[joint]]
+name = "edge"
+type = "knife_edge"
+bodies = ["sledge"]
+at = [0.3, 0.0]
+direction = [1.0, 0.0]
+"""
+
+
+class TestCommand:
+    @pytest.fixture
+    def model(self, tmp_path):
+        path = tmp_path / "sledge.toml"
+        path.write_text(MODEL, encoding="utf-8")
+        return str(path)
+
+    def test_document_and_table(self, model):
+        done = run(model, "--json", "--samples", "2")
+        assert (done.exit_code, done.stderr) == (0, "")
+        found = json.loads(done.stdout)
+        assert (found["model"], found["holonomic"], found["closed"]) == ("sledge", False, True)
+        (name, edge), *more = found["constraints"].items()
+        assert (name, more) == ("edge", [])
+        assert (edge["type"], edge["holonomic"], edge["scleronomic"]) == ("knife_edge", False, True)
+        rows = edge["velocity_rows"]
+        assert (rows["independent"], rows["integrable"], rows["degrees_of_freedom"]) == (1, 0, 2)
+        done = run(model, "--samples", "2")
+        assert done.exit_code == 0
+        assert "The system is nonholonomic." in done.stdout
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--spread", "3"), "spread must be at least 0.001 and at most 1, got 3"),
+            (("--samples", "0"), "samples must be at least 1, got 0"),
+            (("--tolerance", "0"), "tolerance must be"),
+            (("--time", "nan"), "--time must be a finite number of seconds"),
+        ],
+    )
+    def test_refused(self, model, options, words):
+        done = run(model, *options)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("jaxmbs: ")
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
