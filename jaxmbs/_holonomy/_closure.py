@@ -78,7 +78,7 @@ def follow_way(
         x, back = state
         directions = back @ split_of(normalise_rows(forms(x))[0]).allowed
         solution = dfx.diffeqsolve(
-            dfx.ODETerm(slope),
+            dfx.ODETerm(jax.jit(slope)),
             dfx.Dopri8(),
             0.0,
             _LENGTH / pieces,

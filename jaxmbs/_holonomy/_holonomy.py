@@ -303,12 +303,12 @@ def _reached(
     def follow_ways() -> Reached:
         return lax.map(from_neighbour, (points.q[order], points.t[order], keys))
 
-    shapes = jax.eval_shape(follow_ways)
-    found = lax.cond(
-        jnp.any(asked),
-        follow_ways,
-        lambda: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes),
-    )
+    def stay() -> Reached:
+        shape = ways, many.size
+        values = jnp.zeros((*shape, system.structure.nv + 1), points.q.dtype)
+        return Reached(values, jnp.zeros(shape, bool))
+
+    found = lax.cond(jnp.any(asked), follow_ways, stay)
     counted = found.integrated & points.counted[order][:, None]
     least = jnp.maximum(REACHED, rounding)
     above, below = (
