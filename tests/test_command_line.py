@@ -462,7 +462,6 @@ def test_velocities_that_break_a_constraint_are_no_matter_of_analyze(tmp_path: P
             "--singular --releases --json",
         ),
         ("flexibility", "MODEL --reaction --elastic --subset --tolerance --plot --json"),
-        ("holonomy", "MODEL --time --assemble --samples --spread --tolerance --json"),
         ("list", "--json"),
         ("export", "NAME --out --json"),
         ("demo", "--all --json"),
