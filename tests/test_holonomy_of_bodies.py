@@ -156,8 +156,8 @@ class TestInSpace:
         # Three of the disk, and those of the ball's centre, which is free.
         assert verdict(found) == (False, False, 3, 5)
         assert int(found.together.freedoms) == 6
-        for changed in ({"unit": 1e3}, {"unit": 1e-3}, {"at": (1e5, -1e5)}):
-            other = disk_and_ball(np.eye(3), **changed)
+        for unit, at in ((1e3, (0.0, 0.0)), (1e-3, (0.0, 0.0)), (1.0, (1e5, -1e5))):
+            other = disk_and_ball(np.eye(3), unit, at)
             again = ask(other, other.reference_q)
             assert verdict(again) == verdict(found)
             # A hundred kilometres away a place has 11 digits.
