@@ -132,7 +132,7 @@ def frobenius(form, z, step=1e-3):
 
 
 class TestOneRow:
-    """In three coordinates, where the condition is Lemma 1 of Zhao, Chen & Udwadia."""
+    """In three coordinates, where the condition is Lemma 1 of Zhao et al. 2018."""
 
     @pytest.mark.parametrize(
         ("entries", "expected", "scleronomic"),

@@ -174,7 +174,7 @@ def test_the_mobile_robot():
         system = jm.mechanisms.mobile_robot(motions.Linear(rate=rate)).system()
         found[rate] = ask(system, system.reference_q, samples=2)
         assert found[rate].each.integrable.tolist() == [False] * 5
-        # As published of this layout: five rows, of which three are independent.
+        # Five rows, of which three are independent.
         assert int(found[rate].together.rank) == 3
     assert verdict(found[0.0]) == (True, True, 3, 3)
     assert verdict(found[0.05]) == (False, False, 0, 3)
@@ -182,7 +182,7 @@ def test_the_mobile_robot():
 
 def test_the_bicycle():
     """Three degrees of freedom of velocities, seven of configurations (Meijaard, Papadopoulos,
-    Ruina & Schwab 2007, section 3)."""
+    Ruina & Schwab 2007)."""
     system = jm.mechanisms.get("whipple-bicycle").system()
     found = ask(system, system.reference_q, samples=1)
     own = found.together

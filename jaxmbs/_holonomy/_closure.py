@@ -9,8 +9,8 @@ along which rows are differentiated once, gives it whatever the depth: each piec
 until there is none left to add.
 
 The flows are those of x' = P(x) u with constant u, P the projector onto what the rows allow. With
-W of constant rank dP = -W^+ dW P - (W^+ dW P)^T (Golub & Pereyra 1973, SIAM J. Numer. Anal. 10,
-eq. 4.11), so that no decomposition is differentiated.
+W of constant rank dP = -W^+ dW P - (W^+ dW P)^T (Golub & Pereyra 1973, SIAM J. Numer. Anal. 10),
+so that no decomposition is differentiated.
 """
 
 from typing import NamedTuple

@@ -57,9 +57,9 @@ def holonomy(
     A constraint A(q, t) v + c(q, t) = 0 is holonomic if it can be written f(q, t) = 0, given the
     geometric constraints. That is so iff dw_i(X, Y) = 0 for its forms w_i = A_i dq + c_i dt and all
     X, Y that satisfy it and the geometric constraints (Frobenius); of one row in three coordinates
-    it is Lemma 1 of Zhao, Chen & Udwadia. Time is one coordinate more, so rheonomic rows are
+    it is Lemma 1 of Zhao et al. 2018. Time is one coordinate more, so rheonomic rows are
     decided as well. It is asked of each constraint alone, and of all together, which may be
-    holonomic where none is (wheels on one axle).
+    holonomic where none is (wheels that leave a vehicle one way to move).
 
     Here means: to first order at this configuration. Nearby means: at random configurations
     on the geometric constraints too, at times a little earlier or later. What vanishes here alone
@@ -85,8 +85,8 @@ def holonomy(
     **Raises:** `TypeError` or `ValueError` for what is no state of the system, or a setting that
     cannot be.
 
-    Zhao, Chen & Udwadia 2018, definitions 1 and 2, lemma 1; Bloch 2003, Nonholonomic Mechanics and
-    Control, section 2.4 (Frobenius).
+    Zhao et al. 2018, definitions 1 and 2, lemma 1; Bloch 2003, Nonholonomic Mechanics
+    and Control (Frobenius' theorem).
     """
     key = _settings.random_key(key, "key")
     samples = _settings.whole_number(samples, "samples", least=1)
