@@ -60,6 +60,7 @@ from ._formulations import (
     ServoControl as ServoControl,
     UdwadiaKalaba as UdwadiaKalaba,
 )
+from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._programs import keep_programs as keep_programs

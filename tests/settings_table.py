@@ -116,6 +116,15 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "criterion": _CRITERION,
         },
     ),
+    "holonomy": (
+        at_state(jm.holonomy, key=KEY),
+        {
+            "key": (0, None, "a", True, 1.5, jnp.zeros(2), jnp.arange(2), jax.random.split(KEY, 2)),
+            "samples": _COUNT,
+            "spread": (*NO_NUMBER, None, 0.0, -0.1, 1e-4, 1.1),
+            "tolerance": _TOLERANCE,
+        },
+    ),
     "dependent_sets": (
         with_defaults(jm.dependent_sets, report=blank(jm.Solvability)),
         {"work": (*NO_NUMBER, None, 0.0, -1.0)},

@@ -39,7 +39,7 @@ FLOORS = (
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_forces", "_compliances"),
     ("_system",),
-    ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions"),
+    ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
     ("_sweep", "_design", "_elastic"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),

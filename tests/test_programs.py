@@ -35,6 +35,20 @@ FREE = pendulum()
 DRIVEN = pendulum(jm.Driver("motor", "pin", "rotation", jm.motions.Linear(rate=6.28)))
 
 
+def coin() -> jm.MultibodySystem:
+    """It rolls upright: x, y, heading, roll."""
+
+    def rows(q: Any, v: Any, t: Any) -> Any:
+        return v[:2] - jnp.stack([jnp.cos(q[2]), jnp.sin(q[2])]) * v[3]
+
+    return jm.GeneralizedSystem(
+        ["x", "y", "heading", "roll"],
+        mass_matrix=lambda q: jnp.eye(4),
+        force=lambda q, v, t: jnp.zeros(4),
+        constraints={"rolling": jm.VelocityConstraint(rows, 2)},
+    )
+
+
 def two(t: Any) -> Any:
     return jnp.stack([t, t + 1.0])
 
@@ -48,6 +62,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], jm.MultibodySystem]] = {
     "consistent_state": (jm.consistent_state, DRIVEN),
     "equilibrium": (lambda s, q, v, t: jm.equilibrium(s, q, t, throw=False), FREE),
     "kinematics": (lambda s, q, v, t: jm.kinematics(s, q, two(t), throw=False), DRIVEN),
+    "holonomy": (lambda s, q, v, t: jm.holonomy(s, q, t, key=jax.random.key(0)), coin()),
     "inverse_dynamics": (
         lambda s, q, v, t: jm.inverse_dynamics(s, q, two(t), throw=False),
         DRIVEN,

@@ -63,6 +63,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "consistent_state": jm.consistent_state,
     "equilibrium": lambda s, q, v, t: jm.equilibrium(s, q, t),
     "floquet": lambda s, q, v, t: jm.floquet(s, q, v, 1.0, t),
+    "holonomy": lambda s, q, v, t: jm.holonomy(s, q, t, key=jax.random.key(0)),
     "inverse_dynamics": lambda s, q, v, t: jm.inverse_dynamics(s, q, jnp.array([0.0, 1.0])),
     "kinematics": lambda s, q, v, t: jm.kinematics(s, q, jnp.array([0.0, 1.0])),
     "linearise": jm.linearise,
@@ -216,6 +217,7 @@ BAD_SYSTEMS: Mapping[str, Any] = {
 
 # Those that take no velocities, and no time (or several).
 NO_V = {"assemble", "equilibrium", "inverse_dynamics", "kinematics", "Misfit", "difference"} | {
+    "holonomy",
     "mass_matrix",
     "driver_readings",
     "world_axes",

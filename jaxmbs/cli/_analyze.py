@@ -86,7 +86,7 @@ def answer(model: Model, request: Request) -> Answer:
     """
     criterion = _criterion(request)
     system = model.system()
-    _check_time(model, request.time)
+    check_time(model, request.time)
     subsets = [_names(subset) for subset in request.subsets]
     q = configuration_at(system, request)
     v, t = system.initial_v, request.time
@@ -147,7 +147,7 @@ def _names(subset: str) -> tuple[str, ...]:
     return names
 
 
-def _check_time(model: Model, time: float) -> None:
+def check_time(model: Model, time: float) -> None:
     if not abs(time) <= LARGEST:
         raise ModelError(
             f"--time must be a finite number of seconds (at most {LARGEST:g}), got {time:g}."

@@ -8,7 +8,17 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
-from . import _analyze, _demo, _design, _flexibility, _kinematics, _load, _simulate, _sweep
+from . import (
+    _analyze,
+    _demo,
+    _design,
+    _flexibility,
+    _holonomy,
+    _kinematics,
+    _load,
+    _simulate,
+    _sweep,
+)
 from ._compiler import compile_quickly
 from ._output import keep_programs_quietly, print_json, refusing
 
@@ -129,6 +139,33 @@ def flexibility(
             print_json(_flexibility.document(answer))
         else:
             _flexibility.show(answer)
+
+
+@app.command()
+def holonomy(
+    model: ModelArgument,
+    time: Annotated[float, typer.Option(help="Time in driver motions (s).")] = 0.0,
+    assemble: Annotated[
+        bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
+    ] = False,
+    samples: Annotated[int, typer.Option(help="Configurations nearby that are looked at.")] = 8,
+    spread: Annotated[
+        float, typer.Option(help="How far they are: in characteristic lengths, rad and s.")
+    ] = 0.05,
+    tolerance: Annotated[float, typer.Option(help="Of ranks and of the measure.")] = 1e-9,
+    json: JsonOption = False,
+) -> None:
+    """Which constraints are holonomic, and which depend on time."""
+    compile_quickly()
+    with refusing():
+        request = _holonomy.Request(
+            time=time, assemble=assemble, samples=samples, spread=spread, tolerance=tolerance
+        )
+        answer = _holonomy.answer(_load.load(model), request)
+        if json:
+            print_json(_holonomy.document(answer))
+        else:
+            _holonomy.show(answer)
 
 
 @app.command()
