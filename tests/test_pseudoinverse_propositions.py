@@ -16,7 +16,7 @@ SHAPES = ((1, 1), (1, 5), (5, 1), (4, 4), (6, 4), (4, 7))
 SCALES = (1e-6, 1e-3, 1.0, 1e3, 1e6)
 CONDITION = 1e3
 # Relative: rounding of a decomposition of at most 7 x 7, amplified by the condition.
-TOLERANCE = 20 * np.finfo(float).eps * CONDITION
+TOLERANCE = 20 * float(np.finfo(float).eps) * CONDITION
 
 
 def matrices(rows, columns, rng):
