@@ -173,22 +173,24 @@ class TestConstantSpeed:
         v = jm.consistent_state(system, jnp.zeros(2), jnp.array([1.2, 1.6]), 0.0).v
         np.testing.assert_allclose(v, [1.8, 2.4], rtol=1e-12)
 
-    def test_derivative_by_the_speed(self):
-        """Of the end, started with the same direction, against differences of the closed form."""
+    def test_derivatives_by_the_direction(self):
+        """Of a = g cos (sin, -cos) and of lambda = -m g sin, forward and reverse."""
+        system, angle = in_coordinates(3.0, G), 1.2
 
-        @jax.jit
-        @jax.grad
-        def slope(speed):
-            v = speed * jnp.array([np.cos(1.2), np.sin(1.2)])
-            system = in_coordinates(speed, G)
-            found = jm.simulate(system, jnp.zeros(2), v, 1.5, rtol=1e-11, monitor=False)
-            return found.q[-1] @ jnp.array([0.6, 0.8])
+        def answer(angle):
+            v = 3.0 * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+            found = jm.UdwadiaKalaba().solve(system.equations(jnp.zeros(2), v, 0.2))
+            return jnp.concatenate([found.acceleration, found.multipliers])
 
-        h = 1e-3
-        places = [ConstantSpeed(1.2, 3.0 + n * h).place(1.5) for n in (-2, -1, 1, 2)]
-        # Truncation h^4 / 30 of the fifth derivative, and rounding 1e-16 / h.
-        expected = np.array([1, -8, 8, -1]) @ places / (12 * h) @ [0.6, 0.8]
-        np.testing.assert_allclose(slope(jnp.asarray(3.0)), expected, atol=1e-8)
+        c, s = np.cos(angle), np.sin(angle)
+        expected = [G * np.cos(2 * angle), G * np.sin(2 * angle), -MASS * G * c]
+        weights = jnp.array([0.3, -1.1, 0.7])
+        at = jnp.asarray(angle)
+        value, pushed = jax.jit(lambda x: jax.jvp(answer, (x,), (jnp.ones(()),)))(at)
+        np.testing.assert_allclose(value, [G * s * c, -G * c * c, -MASS * G * s], rtol=1e-12)
+        np.testing.assert_allclose(pushed, expected, rtol=1e-12)
+        pulled = jax.jit(jax.grad(lambda x: weights @ answer(x)))(at)
+        np.testing.assert_allclose(pulled, weights @ np.array(expected), rtol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------
