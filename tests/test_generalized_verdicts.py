@@ -84,8 +84,9 @@ each = pytest.mark.parametrize("name", tuple(WHOLE | TREES))
 def test_it_is_the_same_mechanism(name):
     """The same motion; rows of the same names are the same, along what the coordinates can do."""
     twin, absolute, own, along, rest = both(name)
-    assert not bool(absolute.report.doubtful)
-    assert not bool(own.report.doubtful)
+    for one in (absolute, own):
+        assert one.report.result == jm.RESULTS.successful
+        assert not bool(one.report.doubtful)
     moved = along @ own.acceleration + rest
     np.testing.assert_allclose(moved, absolute.acceleration, atol=TOLERANCE)
     here, there = rows_of(own, twin.same), rows_of(absolute, twin.same)

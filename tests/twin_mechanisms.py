@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import jaxmbs as jm
-from jaxmbs import generalized, planar, spatial
+from jaxmbs import generalized, motions, planar, spatial
 from jaxmbs._geometry import quaternion_from_rotation
 from jaxmbs.mechanisms import _robot
 
@@ -310,10 +310,41 @@ def three_cranks_in_space() -> Twin:
     )
 
 
+STEERED = 0.01  # m
+
+
+class Joined(eqx.Module):
+    """Places of two bodies of the plane at each other."""
+
+    poses: Callable = eqx.field(static=True)
+    body: jax.Array
+    offset: jax.Array
+    other: jax.Array
+    end: jax.Array
+
+    def __call__(self, q, t):
+        poses = self.poses(q)
+        return point(poses[self.body], self.offset) - point(poses[self.other], self.end)
+
+
+class Rolls(eqx.Module):
+    """A place of a body of the plane moves along its first axis alone."""
+
+    poses: Callable = eqx.field(static=True)
+    body: jax.Array
+    offset: jax.Array
+
+    def __call__(self, q, v, t):
+        pose, change = jax.jvp(lambda q: self.poses(q)[self.body], (q,), (v,))
+        _, velocity = jax.jvp(lambda pose: point(pose, self.offset), (pose,), (change,))
+        return velocity @ jnp.stack([-jnp.sin(pose[2]), jnp.cos(pose[2])])
+
+
 def robot() -> Twin:
     """The platform's pose; knuckles, rods and trolley turned against what carries them; the rack's
     displacement. Conditions join the rods to the rack, wheels roll, the rack is driven."""
-    absolute = jm.mechanisms.get("mobile-robot").system()
+    rack = motions.Linear(offset=STEERED, rate=0.0)
+    absolute = jm.mechanisms.mobile_robot(rack).system()
     at = {name: _robot._A * np.array(p) for name, p in _robot._POINTS.items()}
     middle = {pair: (at[pair[0]] + at[pair[1]]) / 2 for pair in ("BD", "CE", "DF", "EG", "FG")}
     trolley_centre = np.array([-11 * _robot._A, 0.0])
@@ -340,31 +371,23 @@ def robot() -> Twin:
 
     centres = [np.zeros(2), *(middle[k] for k in ("BD", "CE", "DF", "EG", "FG")), trolley_centre]
 
-    def joined(first, name):
-        def rows(q, t):
-            here = poses(q)
-            return point(here[first], at[name] - centres[first]) - point(
-                here[5], at[name] - centres[5]
-            )
+    def on(body, name):
+        return jnp.asarray(body), jnp.asarray(at[name] - centres[body])
 
-        return jm.PositionConstraint(rows, ("x", "y"), quantity=generalized.LENGTH)
+    def joined(first, name):
+        row = Joined(poses, *on(first, name), *on(5, name))
+        return jm.PositionConstraint(row, ("x", "y"), quantity=generalized.LENGTH)
 
     def rolls(body, name):
-        def row(q, v, t):
-            def wheel(q):
-                return point(poses(q)[body], at[name] - centres[body])
-
-            _, velocity = jax.jvp(wheel, (q,), (v,))
-            angle = poses(q)[body, 2]
-            return velocity @ jnp.stack([-jnp.sin(angle), jnp.cos(angle)])
-
-        return jm.VelocityConstraint(row, quantity=generalized.LENGTH)
+        return jm.VelocityConstraint(Rolls(poses, *on(body, name)), quantity=generalized.LENGTH)
 
     made: dict[str, Any] = {"F": joined(3, "F"), "G": joined(4, "G")}
     wheels = {"W1": (1, "B"), "W2": (2, "C"), "W3": (0, "L"), "W4": (0, "M"), "W5": (6, "N")}
     made |= {name: rolls(*wheel) for name, wheel in wheels.items()}
-    made["steering"] = jm.PositionConstraint(lambda q, t: q[7], quantity=generalized.LENGTH)
-    q = jnp.asarray([0.3, -0.2, 0.5, 0.0, 0.0, 0.0, 0.0, 0.01, 0.2])
+    made["steering"] = jm.PositionConstraint(
+        lambda q, t: q[7] - STEERED, quantity=generalized.LENGTH
+    )
+    q = jnp.asarray([0.3, -0.2, 0.5, 0.0, 0.0, 0.0, 0.0, STEERED, 0.2])
 
     @jax.jit
     def closer(q):
