@@ -147,11 +147,16 @@ class TestConstantSpeed:
         np.testing.assert_allclose(v, law.c * np.array([np.cos(angle), np.sin(angle)]), rtol=1e-14)
         assert_follows(run(in_coordinates(law.c, law.g), jnp.zeros(2), v, size), law, size)
 
-    def test_motion_of_a_particle_among_bodies(self):
+    def test_a_particle_among_bodies(self):
+        """The same row as of the coordinates, and what the closed form says."""
         law = ConstantSpeed(1.2, 3.0)
-        system = as_particle(law)
-        v = jnp.asarray(law.velocity(0.0))
-        assert_follows(run(system, system.reference_q, v), law)
+        system, own = as_particle(law), in_coordinates(law.c, law.g)
+        for t in (0.0, 0.2, 1.1):
+            q, v = jnp.asarray(law.place(t)), jnp.asarray(law.velocity(t))
+            found, rows = solved(system, jm.MinimumNorm(), q, v, t)
+            np.testing.assert_allclose(rows, own.constraint_matrix(q, v, t), atol=1e-15)
+            np.testing.assert_allclose(found.acceleration, law.acceleration(t), atol=1e-11)
+            np.testing.assert_allclose(found.multipliers[0], law.multiplier(t), atol=1e-11)
 
     @pytest.mark.parametrize(
         "formulation", [jm.MinimumNorm(), jm.UdwadiaKalaba(), jm.NullSpace()], ids=lambda x: x.word
@@ -250,21 +255,29 @@ def answers(name, constraints, q, v):
 
 
 class TestPolarCoordinates:
-    @pytest.mark.parametrize("name", PAIRS)
-    def test_projectile(self, name):
+    def test_projectile(self):
         """Zhao et al. 2018, example 1: the parabola, around the origin and below it."""
         start, velocity = np.array([1.0, 0.5]), np.array([-2.0, 6.0])
         r, angle = np.hypot(*start), np.arctan2(start[1], start[0])
         along = np.array([np.cos(angle), np.sin(angle)])
         across = np.array([-along[1], along[0]])
         v = jnp.array([velocity @ along, velocity @ across / r])
-        found = run(polar(name, {}), jnp.array([r, angle]), v)
+        found = run(polar("of the energy", {}), jnp.array([r, angle]), v)
         r, angle = np.asarray(found.q).T
         place = r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         fall = np.outer(TIMES**2 / 2, [0.0, -G])
         np.testing.assert_allclose(
             place, start + np.outer(TIMES, velocity) + fall, atol=10 * TOLERANCE
         )
+
+    def test_free_accelerations_of_both(self, rng):
+        """Without rows M^-1 F is the same: the motion as well."""
+        for q, v in rng.uniform(0.5, 2.0, (5, 2, 2)):
+            own, printed = (
+                np.linalg.solve(mass(jnp.asarray(q)), force(jnp.asarray(q), jnp.asarray(v), 0.0))
+                for mass, force in PAIRS.values()
+            )
+            np.testing.assert_allclose(printed, own, rtol=1e-13)
 
     def test_constraints_that_leave_no_freedom(self, rng):
         """Whatever M is, the rows decide the accelerations. The generalized forces that they take
