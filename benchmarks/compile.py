@@ -18,11 +18,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
-import gc
-import itertools
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import diffrax as dfx
@@ -30,7 +27,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from _hardware import earlier, hardware, renew, result_path
-from jax.extend import core
+from _weight import weight
 
 import jaxmbs as jm
 
@@ -42,43 +39,6 @@ MECHANISMS = (*jm.mechanisms.names(), "four-bar-chain:16", "four-bar-chain:160")
 
 # The reference is measured again with each mechanism, so that ratios are those of one run.
 REFERENCE = "Diffrax on Lorenz"
-
-
-_PROGRAMS = (core.Jaxpr, core.ClosedJaxpr)
-
-
-def equations(jaxpr: Any) -> Iterator[core.JaxprEqn]:
-    """The equations of a program, and of all programs in it."""
-    for equation in jaxpr.eqns:
-        yield equation
-        parameters = list(equation.params.values())
-        for inner in jax.tree.leaves(parameters, is_leaf=lambda x: isinstance(x, _PROGRAMS)):
-            if isinstance(inner, _PROGRAMS):
-                yield from equations(getattr(inner, "jaxpr", inner))
-
-
-def weight(function: Callable[..., Any], *arguments: Any) -> dict[str, float]:
-    """Of one program: CPU seconds, equations, and kernels (fusions in the compiled program)."""
-    numbers, rest = eqx.partition(arguments, eqx.is_array)
-    program = jax.jit(lambda x: eqx.filter(function(*eqx.combine(x, rest)), eqx.is_array))
-    jax.clear_caches()
-    gc.collect()
-    times = [time.process_time()]
-    traced = program.trace(numbers)
-    times.append(time.process_time())
-    lowered = traced.lower()
-    times.append(time.process_time())
-    compiled = lowered.compile()
-    times.append(time.process_time())
-    trace, lower, compile_ = (b - a for a, b in itertools.pairwise(times))
-    return {
-        "trace": trace,
-        "lower": lower,
-        "compile": compile_,
-        "seconds": times[-1] - times[0],
-        "equations": sum(1 for _ in equations(traced.jaxpr.jaxpr)),
-        "kernels": (compiled.as_text() or "").count(" fusion("),
-    }
 
 
 def lorenz(y: Any) -> Any:
