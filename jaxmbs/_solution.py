@@ -40,6 +40,11 @@ class RESULTS(Enumeration):
         "not determine their multipliers. Drop more rows (complete_removal lists a full set), "
         "leave the choice to Elimination(), or use MinimumNorm()."
     )
+    accelerations_contradict = (
+        "Constraints that are given at acceleration level, as those of servos are, cannot be met: "
+        "they contradict other constraints, or each other. Leave one of them out, want something "
+        "that the others let happen, or start from a state that they all allow."
+    )
     servo_not_attainable = (
         "The actuators cannot give the accelerations that a servo constraint asks for: nothing "
         "that they do moves what it wants, or other constraints do not let it. Let other bodies or "

@@ -1,7 +1,6 @@
 """Constraints at acceleration level and servo constraints: rows by hand, decay of errors in closed
 form, forces of actuators by dense algebra."""
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,6 +19,7 @@ from jaxmbs._errors import ModelError
 # Sums of some ten products of numbers of order ten.
 ROUNDING = 1e-12
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+NONE = jnp.zeros(2)
 P = np.array([[0.6, 0.2], [0.2, 0.4]])
 
 
@@ -169,37 +169,39 @@ def free(constraints, n=2, force=None):
 
 
 class TestDecay:
-    def test_of_velocities(self):
-        """beta' = -P^-1 beta, P a matrix; None leaves beta as it is."""
+    def test_closed_forms(self):
+        """Of velocities beta' = -P^-1 beta, P a matrix; None leaves beta as it is; of positions
+        Phi = (Phi_0 + (Phi_0' + Phi_0 / P) t) exp(-t / P)."""
 
         def row(q, v, t):
-            return v - jnp.stack([jnp.cos(t) + q[1], q[0] * t])
+            return v[:2] - jnp.stack([jnp.cos(t) + q[1], q[0] * t])
 
-        start = jnp.array([0.3, -0.4])
-        for constant, power in ((P, -np.linalg.inv(P)), (None, np.zeros((2, 2)))):
-            servo = jm.ServoConstraint(jm.VelocityConstraint(row, 2), constant)
-            system = free({"servo": servo})
-            motion = jm.simulate(system, start, jnp.zeros(2), 1.5, every=0.25, **TIGHT)
-            errors = np.array(jax.vmap(system.servo_error)(motion.q, motion.v, motion.times))
-            expected = [expm(power * t) @ errors[0] for t in np.array(motion.times)]
-            # The tolerance of the steps, added up over some thirty of them.
-            np.testing.assert_allclose(errors, expected, atol=1e-9)
-            assert np.linalg.norm(errors[0]) > 0.5
-
-    def test_of_positions(self):
-        """Phi = (Phi_0 + (Phi_0' + Phi_0 / P) t) exp(-t / P)."""
-        constants, start, speed = np.array([0.2, 0.5]), np.array([0.3, -0.4]), np.array([2.0, 1.0])
-        servo = jm.ServoConstraint(
-            jm.PositionConstraint(lambda q, t: q - jnp.stack([t**2, 1.0]), 2), constants
+        servo, constants = jm.ServoConstraint, np.array([0.2, 0.5])
+        system = free(
+            {
+                "rates": servo(jm.VelocityConstraint(row, 2), P),
+                "kept": servo(jm.VelocityConstraint(lambda q, v, t: v[2] * (1 + q[2] ** 2) - t)),
+                "places": servo(
+                    jm.PositionConstraint(lambda q, t: q[3:] - jnp.stack([t**2, 1.0]), 2), constants
+                ),
+            },
+            n=5,
+            force=lambda q, v, t: -30.0 * q,
         )
-        system = free({"servo": servo}, force=lambda q, v, t: -30.0 * q)
-        motion = jm.simulate(
-            system, jnp.asarray(start), jnp.asarray(speed), 2.0, every=0.1, **TIGHT
-        )
+        start, speed = np.array([0.3, -0.4, 0.2, 0.3, -0.4]), np.array([0.0, 0.0, 0.7, 2.0, 1.0])
+        q, v = jnp.asarray(start), jnp.asarray(speed)
+        motion = jm.simulate(system, q, v, 1.5, every=0.25, **TIGHT)
+        errors = np.array(jax.vmap(system.servo_error)(motion.q, motion.v, motion.times))
+        decay = -np.linalg.inv(P)
+        expected = [expm(decay * t) @ errors[0, :2] for t in np.array(motion.times)]
+        # The tolerance of the steps, added up over some thirty of them.
+        np.testing.assert_allclose(errors[:, :2], expected, atol=1e-9)
+        np.testing.assert_allclose(errors[:, 2], errors[0, 2], atol=1e-9)
+        assert np.all(np.abs(errors[0]) > 0.3)
         t = np.array(motion.times)[:, None]
-        gap = start - np.array([0.0, 1.0])
-        expected = (gap + (speed + gap / constants) * t) * np.exp(-t / constants)
-        left = np.array(motion.q) - np.concatenate([t**2, np.ones_like(t)], axis=1)
+        gap = start[3:] - np.array([0.0, 1.0])
+        expected = (gap + (speed[3:] + gap / constants) * t) * np.exp(-t / constants)
+        left = np.array(motion.q)[:, 3:] - np.concatenate([t**2, np.ones_like(t)], axis=1)
         np.testing.assert_allclose(left, expected, atol=1e-9)
 
     def test_beside_redundant_joints(self):
@@ -358,8 +360,6 @@ class TestActuators:
         equations = system.equations(q, v, t)
         found = jm.ServoControl(torques(q, v, t)[:, :1]).solve(equations)
         assert bool(found.result == jm.RESULTS.servo_not_attainable)
-        with pytest.raises(jm.SimulationError, match="This is asked for: 'tip'"):
-            jm.simulate(system, q, v, 0.1, formulation=jm.ServoControl(("link 0.velocity.x",)))
 
     def test_along_a_motion(self):
         system = arm()
@@ -385,65 +385,72 @@ class TestActuators:
         # Whoever asks with the ideal force is told that this motion had another.
         with pytest.raises(ValueError, match="made by actuators"):
             jm.controls(motion)
-        # What the actuators would do along the ideal motion may be asked.
-        ideal = jm.simulate(system, q, jnp.zeros(9), 0.1, **TIGHT)
-        own = jm.controls(ideal)
-        assert own.names == ("tip.1", "tip.2")
-        assert own.units == ("N", "N")
-        np.testing.assert_allclose(own.values, -ideal.multipliers[:, -2:])
-        assert bool(jnp.isfinite(jm.controls(ideal, formulation).values).all())
-        over = np.abs(np.array(own.values)) > 0.5
-        assert ("servo tip.1" in str(ideal)) == bool(over[:, 0].any())
-        assert ("servo tip.2" in str(ideal)) == bool(over[:, 1].any())
-        assert over.any()
 
 
-class OwnMass(eqx.Module):
-    scale: jax.Array
+class TestContradictions:
+    def test_of_a_servo_and_a_joint(self):
+        """What a joint forbids cannot be wanted; that no formulation meets it is told, by name."""
+        want = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0] - 1.0), 0.1)
+        hold = jm.PositionConstraint(lambda q, t: q[0])
+        system = free({"hold": hold, "want": want})
+        for member in (jm.MinimumNorm(), jm.UdwadiaKalaba(), jm.ServoControl(("x",))):
+            found = jm.solve_with_friction(system, member, NONE, NONE, 0.0)
+            assert bool(found.result != jm.RESULTS.successful)
+        with pytest.raises(jm.SimulationError, match=r"they contradict .* asked for: 'want'"):
+            jm.simulate(system, NONE, NONE, 1.0)
+        # The same joint lets it pass where the servo wants what it does anyway.
+        still = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
+        system = free({"hold": hold, "want": still}, force=np.array([3.0, 1.0]))
+        found = jm.solve_with_friction(system, jm.MinimumNorm(), NONE, NONE, 0.0)
+        assert bool(found.result == jm.RESULTS.successful)
+        np.testing.assert_allclose(found.acceleration, [0.0, 0.5], atol=1e-12)
 
-    def __call__(self, q):
-        return self.scale * (jnp.diag(jnp.stack([q[1] ** 2, 0.0])) + np.array([[2, 0.3], [0.3, 1]]))
+    def test_a_direction_that_a_motor_has_not(self):
+        """The tip of an arm that lies along x cannot be pulled along x about its hinge; rounding of
+        sine and cosine is no way to do it."""
+        body = planar.Body("arm", mass=2.0, inertia=0.1, position=(0.5, 0.1), angle=0.3)
+        pin = planar.Revolute("pin", ("ground", "arm"), (0.0, 0.1))
+        tip = planar.Velocity(
+            "tip", lambda f, w, t: w[0].linear[:1] - 0.2, [("arm", (1.0, 0.1 + 1e-16))]
+        )
+        system = jm.MultibodySystem([body], [pin, jm.Servo(tip, 0.1)])
+        equations = system.equations(system.reference_q, jnp.zeros(3), 0.0)
+        found = jm.ServoControl(("arm.angular_velocity",)).solve(equations)
+        assert bool(found.result == jm.RESULTS.servo_not_attainable)
+        assert float(jnp.abs(found.acceleration).max()) < 1e-9
 
 
-class Pull(eqx.Module):
-    """The end of a motion as a function of its numbers."""
+class Solved(eqx.Module):
+    """Accelerations and controls as a function of P and of masses."""
 
     formulation: jm.AbstractFormulation
 
     def __call__(self, numbers):
-        constant, mass, limit = numbers
+        constant, mass = numbers
+        rate = generalized.RateCondition("r", "b", lambda q, v, t: 0.3 * v[0] * v[1] + v[0] - 1.0)
         body = generalized.Body(
             "b",
             ("x", "y"),
-            mass_matrix=OwnMass(mass),
+            mass_matrix=mass * jnp.array([[2.0, 0.3], [0.3, 1.0]]),
             force=lambda q, v, t: jnp.stack([q[1], -5.0 * q[0]]),
         )
-        rate = generalized.RateCondition("r", "b", lambda q, v, t: 0.3 * v[0] * v[1] + v[0] - 1.0)
-        system = jm.MultibodySystem([body], [jm.Servo(rate, constant, limit=limit)])
-        motion = jm.simulate(
-            system,
-            jnp.array([0.1, 0.2]),
-            jnp.array([0.3, 0.1]),
-            0.4,
-            formulation=self.formulation,
-            adjoint=diffrax.DirectAdjoint(),
-            max_steps=64,
-            **TIGHT,
-        )
-        values = jm.controls(motion, self.formulation).values[-1]
-        return jnp.concatenate([motion.q[-1], motion.v[-1], values])
+        system = jm.MultibodySystem([body], [jm.Servo(rate, constant)])
+        state = jnp.array([0.1, 0.2]), jnp.array([0.3, 0.1]), 0.0
+        found = self.formulation.solve(system.equations(*state))
+        return jnp.concatenate([found.acceleration, found.multipliers])
 
 
-def test_derivatives():
+@pytest.mark.parametrize(
+    "formulation", [jm.MinimumNorm(), jm.ServoControl(("b.x",))], ids=["ideal", "actuated"]
+)
+def test_derivatives(formulation):
     """Forward, reverse and by differences, in P and in masses; a batch is one program."""
-    pull, at = Pull(jm.ServoControl(("b.x",))), jnp.array([0.3, 1.2, 50.0])
-    rng = np.random.default_rng(1)
-    direction, weight = jnp.array([1.0, 0.7, 0.0]), jnp.asarray(rng.normal(size=5))
-    found = slopes(pull, at, direction, weight)
-    values = eqx.filter_vmap(pull)(at[None] + 2e-3 * np.outer(NODES, direction))
-    np.testing.assert_allclose(found.pushed, difference(values, 2e-3), rtol=1e-6, atol=1e-7)
+    solved, at = Solved(formulation), jnp.array([0.3, 1.2])
+    direction, weight = jnp.array([1.0, 0.7]), jnp.array([0.4, -1.0, 0.6])
+    found = slopes(solved, at, direction, weight)
+    values = eqx.filter_vmap(solved)(at[None] + 2e-3 * np.outer(NODES, direction))
+    np.testing.assert_allclose(found.pushed, difference(values, 2e-3), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found.pulled @ direction, weight @ found.pushed, rtol=1e-9)
-    assert float(found.pulled[2]) == 0.0
 
 
 class TestDriver:
@@ -498,7 +505,6 @@ def rate_row():
 
 
 SERVO = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
-NONE = jnp.zeros(2)
 
 
 def tried(actuators, **constraints):

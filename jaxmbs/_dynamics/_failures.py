@@ -1,18 +1,17 @@
 """What a failed run says: what happened, when, at which joint, and what to try."""
 
-import functools
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._formulations import AbstractFormulation, Accelerations, ServoControl
+from .._formulations import AbstractFormulation, Accelerations
 from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
+from ._consistency import acceleration_residual
 from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
@@ -51,7 +50,7 @@ def explain(
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"{text} The force is not finite on {_bodies(system, force)}."
     if RESULTS[found.result]:
-        return f"{text} {RESULTS[found.result]}{_blamed(formulation, system, q, v, t)}"
+        return f"{text} {RESULTS[found.result]}{_blamed(system, q, v, t, found)}"
     worst = _hardest(system, trajectory)
     return f"{text} {worst}" if worst else text
 
@@ -67,31 +66,21 @@ def _state(
     return system.force(q, v, t), solve_stage(system, formulation, q, v, t)
 
 
-@functools.singledispatch
 def _blamed(
-    formulation: AbstractFormulation,
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Scalar,
+    found: Accelerations,
 ) -> str:
-    """Which constraint a formulation could not meet, if it knows."""
-    del formulation, system, q, v, t
-    return ""
-
-
-@_blamed.register
-def _(
-    formulation: ServoControl,
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
-) -> str:
-    left = np.abs(np.asarray(formulation.control(system.equations(q, v, t)).left))
+    """The constraints at acceleration level that are not met."""
+    structure = system.structure
+    if structure.velocity_level.all():
+        return ""
+    equations = system.equations(q, v, t)
+    left = np.abs(np.asarray(acceleration_residual(system, equations, found.acceleration)))
     # A tenth of the largest is more than rounding.
     rows = np.flatnonzero(left > 0.1 * np.max(left, initial=0.0))
-    structure = system.structure
     names = {structure.constraints[owner].name: None for owner in structure.row_owner[rows]}
     return f" This is asked for: {', '.join(map(repr, names))}." if names else ""
 

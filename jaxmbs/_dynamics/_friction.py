@@ -32,6 +32,7 @@ from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, State, takes_state
+from ._consistency import checked
 
 
 @takes_state(offset="rows")
@@ -108,7 +109,7 @@ def accelerated(
         lambda e: e.state, equations, State(q, v, t), is_leaf=lambda x: x is None
     )
     if not system.frictional_joints:
-        return formulation.solve(equations)
+        return checked(system, equations, formulation.solve(equations))
     state = _State(system, formulation, equations, q, v, t)
     frictionless, result = _linearised(state)
     # Below this a change is rounding.
@@ -116,7 +117,8 @@ def accelerated(
     found, converged = _coupled(state, frictionless, tolerance, max_steps)
     failed = RESULTS.where(converged, RESULTS.successful, RESULTS.friction_did_not_converge)
     first = RESULTS.where(result == RESULTS.successful, failed, result)
-    return Accelerations(found.acceleration, found.multipliers, first)
+    found = Accelerations(found.acceleration, found.multipliers, first)
+    return checked(system, equations, found)
 
 
 class _State(eqx.Module):

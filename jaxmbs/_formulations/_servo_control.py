@@ -117,7 +117,10 @@ class ServoControl(AbstractFormulation):
         weighed = scaled.weigh(matrix)
         actuated = Pseudoinverse(weighed)
         reach = (weighed @ actuated.apply_columns(let_pass.T)).T
-        least = Pseudoinverse(reach).apply(missing)
+        # Rows are of unit length before what cannot be reached of them is taken away: a one beside
+        # them makes the rank tolerance one of that length, so that no rounding is reached.
+        beside = jnp.pad(reach, ((0, 1), (0, 1))).at[-1, -1].set(1.0)
+        least = Pseudoinverse(beside).apply(jnp.pad(missing, (0, 1)))[:-1]
         left = reach @ least - missing
         values = actuated.apply(least)
         size = jnp.max(jnp.abs(missing), initial=0.0) + jnp.max(

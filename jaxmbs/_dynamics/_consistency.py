@@ -1,0 +1,52 @@
+"""Can all constraints that are given at acceleration level be met?
+
+Those of positions and velocities can at a state that satisfies them. What servo constraints want,
+and rows of accelerations alone, may contradict the others or each other: formulations return what
+meets all of them least badly then.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar
+from .._formulations import Accelerations
+from .._solution import RESULTS
+from .._system import AbstractSystem, Equations
+
+
+# What is left of C dv/dt = Gamma where the rows can be met: relative to the largest of these
+# accelerations, and in 1/s^2, lengths relative to the characteristic length.
+_MET = 1e-6
+_ROUNDING = 1e-10
+
+
+def acceleration_residual(
+    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+) -> Float[Array, " rows"]:
+    """C dv/dt - Gamma in units of what counts as one in each row; zero in rows of positions and
+    velocities."""
+    descriptor = equations.descriptor
+    left = (descriptor.apply_C(acceleration) - equations.offset) / system.residual_scale()
+    return jnp.where(system.structure.velocity_level, 0.0, left)
+
+
+def checked(system: AbstractSystem, equations: Equations, found: Accelerations) -> Accelerations:
+    """With the failure that rows at acceleration level are not met."""
+    if system.structure.velocity_level.all():
+        return found
+    met = _are_met(system, equations, found.acceleration)
+    failed = RESULTS.where(met, RESULTS.successful, RESULTS.accelerations_contradict)
+    result = RESULTS.where(found.result == RESULTS.successful, failed, found.result)
+    return Accelerations(found.acceleration, found.multipliers, result)
+
+
+def _are_met(
+    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+) -> BoolScalar:
+    descriptor, scale = equations.descriptor, system.residual_scale()
+    free = descriptor.apply_C(descriptor.inverse_mass(equations.force))
+    sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
+    left = acceleration_residual(system, equations, acceleration)
+    limit = _MET * jnp.max(sizes, initial=0.0) + _ROUNDING
+    # What is not a number has a result of its own.
+    return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
