@@ -80,6 +80,11 @@ class GeneralizedBody(AbstractBody):
       given the time where its second argument has no default, or is called t. A mass that grows
       or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where all mass
       is that of elements (`jaxmbs.generalized.Element`) which hold the body.
+    - `semidefinite`: M need only be positive semidefinite, as of a coordinate without mass that
+      constraints tie to others; it may be left out altogether then. Accelerations are determined
+      where M and C together have full column rank (Udwadia & Phohomsiri 2006), which is checked
+      (`undetermined_accelerations`), by `UdwadiaKalaba(semidefinite=True)`, the default
+      formulation of such a system.
     - `force(q, v, t)`: (n,), default none. `complete`: it holds the velocity terms of M as well;
       by default these are found by differentiating the kinetic energy.
     - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
@@ -104,6 +109,7 @@ class GeneralizedBody(AbstractBody):
     name: str = eqx.field(static=True)
     kind: FlatCoordinates = eqx.field(static=True)
     mass_matrix: MassFunction | None
+    semidefinite: bool = eqx.field(static=True)
     force: ForceFunction | None
     complete: bool = eqx.field(static=True)
     energy: EnergyFunction | None
@@ -120,6 +126,7 @@ class GeneralizedBody(AbstractBody):
         coordinates: Sequence[str],
         *,
         mass_matrix: MassFunction | None = None,
+        semidefinite: bool = False,
         force: ForceFunction | None = None,
         complete: bool = False,
         energy: EnergyFunction | None = None,
@@ -136,6 +143,7 @@ class GeneralizedBody(AbstractBody):
         names = coordinate_names(coordinates)
         self.kind = FlatCoordinates(names, measures_of(names, lengths, quantities))
         self.mass_matrix = _checks.optional_function(mass_matrix, "mass_matrix")
+        self.semidefinite = _settings.flag(semidefinite, "semidefinite")
         self.force = _checks.optional_function(force, "force")
         self.complete = _settings.flag(complete, "complete")
         self.energy = _checks.optional_function(energy, "energy")
@@ -161,6 +169,7 @@ class GeneralizedBody(AbstractBody):
             coordinates=self.kind,
             complete=self.complete,
             timed=takes_time(self.mass_matrix),
+            definite=not self.semidefinite,
         )
 
     def coordinates(self) -> Float[Array, " nq"]:

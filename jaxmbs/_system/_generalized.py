@@ -23,6 +23,7 @@ def GeneralizedSystem(
     lengths: Sequence[str] = (),
     length: Numbers = 1.0,
     bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+    semidefinite: bool = False,
 ) -> MultibodySystem:
     """A system given by its M, F and named constraint functions, with v = qdot: a system of one
     `generalized.Body` with conditions on its coordinates.
@@ -37,6 +38,7 @@ def GeneralizedSystem(
     - `lengths`: names of the coordinates that are lengths (the others count as angles or pure
       numbers), and `length`: the characteristic length (m) that makes both comparable.
     - `bodies`: name -> (force coordinates, torque coordinates), for body-wise verdicts.
+    - `semidefinite`: M need only be positive semidefinite, as for `generalized.Body`.
 
     Functions may be `eqx.Module`s; their array fields are parameters of the system.
 
@@ -50,6 +52,7 @@ def GeneralizedSystem(
         _BODY,
         coordinates,
         mass_matrix=mass_matrix,
+        semidefinite=semidefinite,
         force=force,
         complete=True,
         lengths=lengths,
