@@ -12,9 +12,9 @@ from .._formulations._udwadia_kalaba import effective_mass
 from .._system import AbstractSystem, Structure, takes_state
 
 
-# Singular values of M^1/2 and C, relative to the largest, that leave accelerations undetermined. The
-# pivots that `UdwadiaKalaba(semidefinite=True)` refuses, at most 1e-12 of their columns' squares,
-# are below: lengths of columns only make a smallest value smaller.
+# Singular values of M^1/2 and C, relative to the largest, that leave accelerations undetermined.
+# The pivots that `UdwadiaKalaba(semidefinite=True)` refuses, at most 1e-12 of their columns'
+# squares, are below: lengths of columns only make a smallest value smaller.
 _UNDETERMINED = 1.5e-6
 
 # An eigenvalue of M below minus this, relative to the largest, is no rounding.
@@ -102,8 +102,8 @@ def _matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "rows nv"], Float[Array, " nv"]]:
     unit = system.column_scale()
-    mass = unit[:, None] * system.mass_matrix(q, t) * unit
-    return mass, system.constraint_matrix(q, v, t) * unit, unit
+    mass = unit[:, None] * system.mass_matrix(q, t) * unit[None]
+    return mass, system.constraint_matrix(q, v, t) * unit[None], unit
 
 
 class _Scaled(NamedTuple):
