@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _settings
+from .. import _printing, _settings
 from .._custom_types import Numbers, Scalar, Setting
 from .._system import Equations
 from ._chosen import SUCH_AS
@@ -31,6 +31,13 @@ class ConstraintForce(NamedTuple):
     def total(self) -> Float[Array, " nv"]:
         """Their sum, Q^c."""
         return self.ideal + self.non_ideal
+
+    def __str__(self) -> str:
+        if self.ideal.ndim > 1:
+            return _printing.batch("states", self.ideal.shape[:-1])
+        return (
+            f"ideal = {_printing.array(self.ideal)}\nnon-ideal = {_printing.array(self.non_ideal)}"
+        )
 
 
 class NonIdeal(AbstractFormulation):
@@ -122,13 +129,13 @@ class NonIdeal(AbstractFormulation):
 
 
 class _Constant(eqx.Module):
-    """The same force at each state."""
+    """The same force at each state; how many numbers it needs is known where it is used."""
 
-    force: Float[Array, " nv"]
+    force: Float[Array, " given"]
 
     def __call__(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-    ) -> Float[Array, " nv"]:
+    ) -> Float[Array, " given"]:
         del q, v, t
         return self.force
 
