@@ -42,7 +42,7 @@ system = jm.GeneralizedSystem(
     },
     lengths=("x", "y"),
 )
-q, v, times = jnp.array([radius, 0.0]), jnp.array([0.0, speed]), np.linspace(0.0, 2.0, 41)
+q, v, times = jnp.array([radius, 0.0]), jnp.array([0.0, speed]), np.linspace(0.0, 2.0, 201)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
 for mu, line in ((0.0, ":"), (0.1, "--"), (0.3, "-")):
@@ -52,7 +52,7 @@ for mu, line in ((0.0, ":"), (0.1, "--"), (0.3, "-")):
     exact = speed / (1 + mu * speed * times / radius)
     print(f"mu = {mu}: speed off by at most {np.max(np.abs(speeds - exact)):.1e} m/s")
     left.plot(times, speeds, "k" + line, label=f"mu = {mu}")
-    left.plot(times[::5], exact[::5], "ko", fillstyle="none")
+    left.plot(times[::25], exact[::25], "ko", fillstyle="none")
 
 # Of the last one: what the constraint does, in its two parts.
 equations = jax.vmap(system.equations)(motion.q, motion.v, motion.times)

@@ -92,9 +92,9 @@ class TestParticle:
 
     @functools.cached_property
     def given(self):
-        descriptor = self.equations.descriptor
-        arrays = descriptor.constraint_matrix(), self.equations.force, self.equations.offset
-        return MASS, *map(np.asarray, arrays)
+        equations = self.equations
+        C = np.asarray(equations.descriptor.constraint_matrix())
+        return MASS, C, np.asarray(equations.force), np.asarray(equations.offset)
 
     def test_all_formulations_within_against_the_explicit_equation(self):
         """(One compiled program for all.)"""

@@ -37,7 +37,7 @@ from .._system import AbstractSystem, Equations, is_state, State, takes_state
 @takes_state(offset="rows")
 def solve_with_friction(
     system: AbstractSystem,
-    formulation: Setting[AbstractFormulation],
+    formulation: Setting[AbstractFormulation | None],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
@@ -52,6 +52,7 @@ def solve_with_friction(
 
     **Arguments:**
 
+    - `formulation`: what handles redundancy; None for the default of `simulate`.
     - `q` (nq,), `v` (nv,), `t` (s): the state.
     - `offset` (rows,): added to Gamma (stabilisation).
     - `rtol`: iterations end when the friction forces change by less than this, relative to all
