@@ -330,8 +330,6 @@ class TestQuestions:
         for formulation in (
             jm.Elimination(),
             jm.NullSpace(),
-            jm.CoordinatePartitioning(),
-            jm.UdwadiaKalaba(),
         ):
             found = eqx.filter_jit(formulation.solve)(equations)
             assert bool(found.result == jm.RESULTS.mass_matrix_not_definite)
