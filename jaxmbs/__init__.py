@@ -45,6 +45,8 @@ from ._dynamics import (
     StopAtSingular as StopAtSingular,
     StopWhen as StopWhen,
     Trajectory as Trajectory,
+    undetermined_accelerations as undetermined_accelerations,
+    UndeterminedAccelerations as UndeterminedAccelerations,
 )
 from ._formulations import (
     AbstractFormulation as AbstractFormulation,
@@ -52,10 +54,12 @@ from ._formulations import (
     AugmentedLagrangian as AugmentedLagrangian,
     compare as compare,
     Comparison as Comparison,
+    ConstraintForce as ConstraintForce,
     CoordinatePartitioning as CoordinatePartitioning,
     ElasticResolution as ElasticResolution,
     Elimination as Elimination,
     MinimumNorm as MinimumNorm,
+    NonIdeal as NonIdeal,
     NullSpace as NullSpace,
     ServoControl as ServoControl,
     UdwadiaKalaba as UdwadiaKalaba,

@@ -30,6 +30,12 @@ class RESULTS(Enumeration):
         "The mass matrix is not positive definite. Give every coordinate inertia, or, where the "
         "constraints make up for what is missing, use UdwadiaKalaba(semidefinite=True)."
     )
+    acceleration_not_determined = (
+        "Nothing determines some of the accelerations: the mass matrix and the constraints hold no "
+        "coordinate to them (undetermined_accelerations names those, and says whether the mass "
+        "matrix has a negative eigenvalue). Give the coordinate mass, tie it by a constraint, or "
+        "leave it out."
+    )
     elimination_singular = (
         "This elimination has become singular: the rows that it keeps no longer determine the "
         "motion here, although all rows together do. Drop other rows (removable_rows lists them "

@@ -15,7 +15,7 @@ from given_matrices import kkt_matrices
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
-from jaxmbs._system import Equations
+from jaxmbs._system import Equations, State
 from jaxmbs.io import model_from_tables
 
 
@@ -30,6 +30,7 @@ MEMBERS: tuple[tuple[str, fo.AbstractFormulation, float], ...] = (
     ("elimination", fo.Elimination(), 1e-9),
     ("udwadia-kalaba", fo.UdwadiaKalaba(), 1e-9),
     ("udwadia-kalaba, semidefinite", fo.UdwadiaKalaba(semidefinite=True), 1e-9),
+    ("non-ideal", fo.NonIdeal(fo.UdwadiaKalaba(), lambda q, v, t: 0.0 * v), 1e-9),
     ("null-space", fo.NullSpace(), 1e-9),
     ("coordinate-partitioning", fo.CoordinatePartitioning(), 1e-9),
     ("augmented-lagrangian", fo.AugmentedLagrangian(), 1e-7),
@@ -39,6 +40,7 @@ NAMES = tuple(name for name, _, _ in MEMBERS)
 LEAST = (
     "minimum-norm",
     "udwadia-kalaba",
+    "non-ideal",
     "null-space",
     "coordinate-partitioning",
     "augmented-lagrangian",
@@ -180,7 +182,8 @@ def padded(case):
 def equations_of(M, C, F, Gamma, structure=PARALLELOGRAM):
     arrays = map(jnp.asarray, (M, C, F, Gamma))
     M, C, F, Gamma = arrays
-    return Equations(kkt_matrices(M, C), F, Gamma, structure)
+    state = State(jnp.zeros(structure.nq), jnp.zeros(structure.nv), jnp.zeros(()))
+    return Equations(kkt_matrices(M, C), F, Gamma, structure, state=state)
 
 
 def spoiled():

@@ -139,6 +139,13 @@ FORMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] =
     ),
     "Elimination": (jm.Elimination, {"drop": (*NO_NAMES[1:], "", None, ["A", "A"])}),
     "UdwadiaKalaba": (jm.UdwadiaKalaba, {"semidefinite": NO_FLAG}),
+    "NonIdeal": (
+        with_defaults(jm.NonIdeal, formulation=jm.NullSpace(), work_force=[0.0]),
+        {
+            "formulation": (*_FORMULATION, None),
+            "work_force": (*NO_VECTOR, None),
+        },
+    ),
     "AugmentedLagrangian": (
         jm.AugmentedLagrangian,
         {"penalty": (*NO_NUMBER, None, 0.0, -1.0, 1e16), "iterations": _COUNT},
@@ -191,6 +198,10 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
     "StopWhen": (jm.StopWhen, {"function": (*NO_OBJECT, None, jm.StopWhen)}),
     "assemble": (at_state(jm.assemble), {"max_steps": _COUNT, "throw": NO_FLAG}),
+    "undetermined_accelerations": (
+        at_state(jm.undetermined_accelerations, v=V),
+        {"tolerance": _OPEN},
+    ),
     "equilibrium": (at_state(jm.equilibrium), {"max_steps": _COUNT, "throw": NO_FLAG}),
     "kinematics": (
         at_state(jm.kinematics, times=[0.0, 1.0]),

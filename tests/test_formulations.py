@@ -301,4 +301,4 @@ class TestSemidefiniteMass:
         undetermined = run(
             fo.UdwadiaKalaba(semidefinite=True), self.equations(np.diag([2.0, 0.0, 0.0]))
         )
-        assert bool(undetermined.result == jm.RESULTS.mass_matrix_not_definite)
+        assert bool(undetermined.result == jm.RESULTS.acceleration_not_determined)

@@ -24,6 +24,7 @@ _NO_RESULTS = {
         "ElasticResolution",
         "Elimination",
         "MinimumNorm",
+        "NonIdeal",
         "NullSpace",
         "UdwadiaKalaba",
     ),

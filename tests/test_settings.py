@@ -228,6 +228,7 @@ RESULT = "of an outcome, which the package makes"
 LEFT_OUT: Mapping[str, str] = {
     "GeneralizedSystem.length": PART,
     "GeneralizedSystem.bodies": PART,
+    "GeneralizedSystem.semidefinite": PART,
     "Model.gravity": PART,
     "MultibodySystem.gravity": PART,
     "MultibodySystem.length": PART,

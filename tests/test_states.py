@@ -74,6 +74,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "singularity": lambda s, q, v, t: jm.singularity(s, q, v, t, key=jax.random.key(0)),
     "solve_with_friction": lambda s, q, v, t: jm.solve_with_friction(s, jm.MinimumNorm(), q, v, t),
     "sweep": lambda s, q, v, t: jm.sweep(jm.screen, s, cases(), q=q, v=v, t=t),
+    "undetermined_accelerations": jm.undetermined_accelerations,
     "verdicts": jm.verdicts,
     "workspace": jm.workspace,
 }

@@ -70,10 +70,15 @@ class FunctionInertia(AbstractBodyInertia):
     coordinates: AbstractCoordinates = eqx.field(static=True)
     complete: bool = eqx.field(static=True)
     timed: bool = eqx.field(static=True)
+    definite: bool = eqx.field(static=True, default=True)
 
     @property
     def rheonomic(self) -> bool:
         return self.timed
+
+    @property
+    def semidefinite(self) -> bool:
+        return not self.definite
 
     @property
     def massless(self) -> bool:

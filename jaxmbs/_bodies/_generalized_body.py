@@ -84,6 +84,11 @@ class GeneralizedBody(AbstractBody):
       With t it is given the time where its second argument has no default, or is called t. A mass
       that grows or shrinks does so at rest: the equations are Lagrange's, d(M v)/dt. Left out where
       all mass is that of elements (`jaxmbs.generalized.Element`) which hold the body.
+    - `semidefinite`: M need only be positive semidefinite, as of a coordinate without mass that
+      constraints tie to others; it may be left out altogether then. Accelerations are determined
+      where M and C together have full column rank (Udwadia & Phohomsiri 2006), which is checked
+      (`undetermined_accelerations`), by `UdwadiaKalaba(semidefinite=True)`, the default
+      formulation of such a system.
     - `force(q, v, t)`: (n,), or an array, default none. `complete`: it holds the velocity terms of
       M as well; by default these are found by differentiating the kinetic energy.
     - `kinetic_energy(q, v)` or `kinetic_energy(q, v, t)` in the place of `mass_matrix`: T (J),
@@ -113,6 +118,7 @@ class GeneralizedBody(AbstractBody):
     name: str = eqx.field(static=True)
     kind: FlatCoordinates = eqx.field(static=True)
     mass_matrix: MassFunction | Float[Array, "n n"] | None
+    semidefinite: bool = eqx.field(static=True)
     force: ForceFunction | Float[Array, " n"] | None
     complete: bool = eqx.field(static=True)
     kinetic_energy: StateEnergy | None
@@ -131,6 +137,7 @@ class GeneralizedBody(AbstractBody):
         coordinates: Sequence[str],
         *,
         mass_matrix: MassFunction | Numbers | None = None,
+        semidefinite: bool = False,
         force: ForceFunction | Numbers | None = None,
         complete: bool = False,
         kinetic_energy: StateEnergy | None = None,
@@ -148,6 +155,7 @@ class GeneralizedBody(AbstractBody):
         self.name = _checks.name(name, "a body")
         names = coordinate_names(coordinates)
         self.kind = FlatCoordinates(names, measures_of(names, lengths, quantities))
+        self.semidefinite = _settings.flag(semidefinite, "semidefinite")
         count = len(names)
         self.mass_matrix = _function_or_array(mass_matrix, (count, count), "mass_matrix")
         self.force = _function_or_array(force, (count,), "force")
@@ -207,6 +215,7 @@ class GeneralizedBody(AbstractBody):
             coordinates=self.kind,
             complete=self.complete or self._energy is not None,
             timed=takes_time(mass),
+            definite=not self.semidefinite,
         )
 
     def coordinates(self) -> Float[Array, " nq"]:

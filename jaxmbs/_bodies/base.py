@@ -89,7 +89,8 @@ class AbstractInertia(eqx.Module):
     @property
     @abc.abstractmethod
     def massless(self) -> bool:
-        """Is its part of M zero? That of a body is positive definite if not."""
+        """Is its part of M zero? That of a body is positive definite if not, unless it is
+        `semidefinite`."""
 
     @property
     @abc.abstractmethod
@@ -130,9 +131,15 @@ class AbstractInertia(eqx.Module):
 class AbstractBodyInertia(AbstractInertia):
     """Of one body."""
 
+    @property
+    def semidefinite(self) -> bool:
+        """Need its block of M only be positive semidefinite?"""
+        return False
+
     @abc.abstractmethod
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        """The inverse of its block of M; not asked for where an element adds mass to it."""
+        """The inverse of its block of M; not asked for where an element adds mass to it, nor where
+        it is only semidefinite."""
 
 
 class AbstractRigidInertia(AbstractBodyInertia):

@@ -14,7 +14,7 @@ from .. import _settings
 from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
-from .._formulations import AbstractFormulation, chosen_formulation
+from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
@@ -54,16 +54,16 @@ class AtState(AbstractRun):
     """One state: the assembled configuration, the velocities next to those given that the
     constraints allow, and what acts there.
 
-    **Arguments:** `formulation`: default `MinimumNorm()`; with `ElasticResolution()` reactions are
+    **Arguments:** `formulation`: default as of `simulate`; with `ElasticResolution()` reactions are
     those that the compliances of the model decide.
     """
 
     moving: ClassVar[bool] = False
     one_mode: ClassVar[bool] = False
-    formulation: AbstractFormulation
+    formulation: AbstractFormulation | None
 
     def __init__(self, formulation: Setting[AbstractFormulation | None] = None):
-        self.formulation = chosen_formulation(formulation)
+        self.formulation = given_formulation(formulation)
 
     def __call__(
         self,
@@ -77,7 +77,8 @@ class AtState(AbstractRun):
         del forward
         found = project_velocity(system, q, v, t)
         v = found.v
-        loads = solve_with_friction(system, self.formulation, q, v, t)
+        formulation = chosen_formulation(self.formulation, system.structure)
+        loads = solve_with_friction(system, formulation, q, v, t)
         position, velocity = errors(system, q, v, t)
         result = RESULTS.where(found.met, loads.result, RESULTS.assembly_did_not_close)
         none = jnp.asarray(0)
@@ -96,7 +97,7 @@ class AtState(AbstractRun):
             Statistics(none, none, none),
             result,
             system,
-            elastic=self.formulation.elastic,
+            elastic=formulation.elastic,
         )
 
 
@@ -110,7 +111,7 @@ class Driven(AbstractRun):
     moving: ClassVar[bool] = True
     one_mode: ClassVar[bool] = False
     times: Float[Array, " n"]
-    formulation: AbstractFormulation
+    formulation: AbstractFormulation | None
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class Driven(AbstractRun):
         formulation: Setting[AbstractFormulation | None] = None,
     ):
         self.times = _settings.increasing(times, "times", float, least=1)
-        self.formulation = chosen_formulation(formulation)
+        self.formulation = given_formulation(formulation)
 
     def __call__(
         self,
@@ -138,7 +139,7 @@ class Motion(AbstractRun):
     """The motion from the initial velocities: `simulate`.
 
     **Arguments:** `end`: s; `count`: states saved from the start to the end, at equal times, at
-    least 2; `rtol`, `atol`: of a step, as of `simulate`; `formulation`: default `MinimumNorm()`;
+    least 2; `rtol`, `atol`: of a step, as of `simulate`; `formulation`: default as of `simulate`;
     `monitor`: watch for singular configurations between the steps (at the saved states a study does
     anyway), which a motion that meets none can do without.
     """
@@ -164,7 +165,7 @@ class Motion(AbstractRun):
     ):
         self.end = _settings.between(end, "end")
         self.rtol, self.atol = _settings.step_tolerances(rtol, atol)
-        self.formulation = None if formulation is None else chosen_formulation(formulation)
+        self.formulation = given_formulation(formulation)
         self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
         self.monitor = _settings.flag(monitor, "monitor")
 

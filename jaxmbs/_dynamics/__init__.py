@@ -21,3 +21,7 @@ from ._linearise import Linearisation as Linearisation, linearise as linearise
 from ._simulate import simulate as simulate
 from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
 from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
+from ._undetermined import (
+    undetermined_accelerations as undetermined_accelerations,
+    UndeterminedAccelerations as UndeterminedAccelerations,
+)

@@ -279,8 +279,8 @@ def _linearised(
 
 
 def _units(descriptor: AbstractKKTMatrices) -> Float[Array, " n"]:
-    """Of increments and scaled multipliers: in these M and S have unit diagonals."""
-    masses = jnp.diagonal(descriptor.mass_matrix())
+    """Of increments and scaled multipliers: in these M, as a metric, and S have unit diagonals."""
+    masses = jnp.diagonal(descriptor.metric().mass_matrix())
     return 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
 
 

@@ -44,7 +44,7 @@ def _are_met(
     system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
 ) -> BoolScalar:
     descriptor, scale = equations.descriptor, system.residual_scale()
-    free = descriptor.apply_C(descriptor.inverse_mass(equations.force))
+    free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
     sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
     left = acceleration_residual(system, equations, acceleration)
     limit = _MET * jnp.max(sizes, initial=0.0) + _ROUNDING

@@ -1,7 +1,7 @@
 """What servo constraints need along a motion."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import Scalar, Setting
-from .._formulations import AbstractFormulation, chosen_formulation, ServoControl
-from .._system import AbstractSystem
+from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
+from .._system import AbstractSystem, Equations
 from ._limits import force_unit, limit_line
 from ._trajectory import Trajectory
 
@@ -77,8 +77,8 @@ def controls(
     **Raises:** `ValueError` for a system without servo constraints, and for a motion that was made
     by actuators of which `formulation` does not know.
     """
-    chosen = chosen_formulation(formulation)
     structure = trajectory.system.structure
+    chosen = chosen_formulation(formulation, structure)
     if not structure.servo.any():
         raise ValueError(
             "the system has no servo constraint, so that there are no controls; reactions() of the "
@@ -99,6 +99,13 @@ def _along(
     formulation: AbstractFormulation, trajectory: Trajectory
 ) -> tuple[Float[Array, "n controls"], Float[Array, " n"]]:
     system = trajectory.system
+
+    def at(state: Any) -> Any:
+        q, v, t, acceleration, multipliers = state
+        friction = system.friction(q, v, t, multipliers)
+        equations = system.equations(q, v, t)
+        return _at(formulation, system, _Loaded(equations, friction, acceleration, multipliers))
+
     states = (
         trajectory.q,
         trajectory.v,
@@ -106,7 +113,7 @@ def _along(
         trajectory.acceleration,
         trajectory.multipliers,
     )
-    return jax.lax.map(lambda x: _at(formulation, system, *x), states)
+    return jax.lax.map(at, states)
 
 
 class _Said(NamedTuple):
@@ -129,6 +136,11 @@ def _said(formulation: AbstractFormulation, system: AbstractSystem, count: int) 
 
 
 @_said.register
+def _(formulation: NonIdeal, system: AbstractSystem, count: int) -> _Said:
+    return _said(formulation.formulation, system, count)
+
+
+@_said.register
 def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _Said:
     moved = formulation.actuated(system.structure)
     names = tuple(info.name for info in moved) or tuple(str(k + 1) for k in range(count))
@@ -142,22 +154,24 @@ def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _Said:
     return _Said(names, units, jnp.broadcast_to(limits, (count,)))
 
 
+class _Loaded(NamedTuple):
+    """A saved state: what its motion was made of, and the `friction` (nv,) of its joints."""
+
+    equations: Equations
+    friction: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+
+
 @functools.singledispatch
 def _at(
-    formulation: AbstractFormulation,
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
-    acceleration: Float[Array, " nv"],
-    multipliers: Float[Array, " rows"],
+    formulation: AbstractFormulation, system: AbstractSystem, state: _Loaded
 ) -> tuple[Float[Array, " controls"], Scalar]:
     """The controls at one state, and what is left of the equations of motion then, relative."""
     del formulation
-    equations = system.equations(q, v, t)
-    force = equations.force + system.friction(q, v, t, multipliers)
-    inertia = equations.descriptor.mass(acceleration)
-    pull = equations.descriptor.apply_CT(multipliers)
+    descriptor, force = state.equations.descriptor, state.equations.force + state.friction
+    inertia = descriptor.mass(state.acceleration)
+    pull = descriptor.apply_CT(state.multipliers)
     unit = system.column_scale()
     left, *sizes = (
         jnp.max(jnp.abs(x * unit), initial=0.0)
@@ -165,19 +179,22 @@ def _at(
     )
     size = jnp.max(jnp.stack(sizes))
     servo = np.flatnonzero(system.structure.servo)
-    return -multipliers[servo], left / jnp.where(size > 0, size, 1.0)
+    return -state.multipliers[servo], left / jnp.where(size > 0, size, 1.0)
 
 
 @_at.register
 def _(
-    formulation: ServoControl,
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
-    acceleration: Float[Array, " nv"],
-    multipliers: Float[Array, " rows"],
+    formulation: NonIdeal, system: AbstractSystem, state: _Loaded
 ) -> tuple[Float[Array, " controls"], Scalar]:
-    del acceleration, multipliers
-    found = formulation.control(system.equations(q, v, t))
-    return found.values, jnp.zeros((), q.dtype)
+    loaded = formulation.with_work_force(state.equations)
+    return _at(formulation.formulation, system, state._replace(equations=loaded))
+
+
+@_at.register
+def _(
+    formulation: ServoControl, system: AbstractSystem, state: _Loaded
+) -> tuple[Float[Array, " controls"], Scalar]:
+    del system
+    force = state.equations.force + state.friction
+    found = formulation.control(eqx.tree_at(lambda e: e.force, state.equations, force))
+    return found.values, jnp.zeros((), force.dtype)

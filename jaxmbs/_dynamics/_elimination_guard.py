@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar, Scalar
-from .._formulations import AbstractFormulation, Elimination
+from .._formulations import AbstractFormulation, Elimination, NonIdeal
 from .._formulations._elimination import NumberedElimination, singular_between
 from .._system import AbstractSystem, Structure
 from ._arguments import Packed, split
@@ -136,6 +136,11 @@ def _(formulation: Elimination, structure: Structure) -> AbstractFormulation:
     return formulation.numbered(structure) if formulation.drop else formulation
 
 
+@numbered.register
+def _(formulation: NonIdeal, structure: Structure) -> AbstractFormulation:
+    return NonIdeal(numbered(formulation.formulation, structure), formulation.work_force)
+
+
 @motion_only.register
 def _(formulation: NumberedElimination, system: AbstractSystem) -> AbstractFormulation:
     del system
@@ -156,6 +161,13 @@ def _(
     formulation: NumberedElimination, controller: dfx.AbstractStepSizeController
 ) -> dfx.AbstractStepSizeController:
     return EliminationGuard(controller, formulation)
+
+
+@guarded.register
+def _(
+    formulation: NonIdeal, controller: dfx.AbstractStepSizeController
+) -> dfx.AbstractStepSizeController:
+    return guarded(formulation.formulation, controller)
 
 
 @functools.singledispatch

@@ -180,7 +180,8 @@ def _equilibrium(
     held = _HeldMultipliers(*stop_gradient((system, near, t))).multipliers
     step = jnp.where(last.settled, last.compliance @ _unbalanced(system, near, t, held), 0.0)
     settled = displaced(system, near, step)
-    descriptor, force = system.descriptor(settled, rest, t), system.force(settled, rest, t)
+    # At rest M has no part in it but as a metric.
+    descriptor, force = system.descriptor(settled, rest, t).metric(), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
     loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
     left = force - descriptor.apply_CT(loads.multipliers)

@@ -16,12 +16,16 @@ from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
+from ._undetermined import undetermined_accelerations
 from ._watched import kept_rows
 
 
 # How far a failed run is followed to see why: relative to its duration, and at least (s).
 _AHEAD = 1e-2
 _AHEAD_AT_LEAST = 1e-6
+
+# Where a run ends, what determines an acceleration by less than this has made it end.
+_HARDLY = 1e-3
 
 
 class SimulationError(RuntimeError):
@@ -49,10 +53,25 @@ def explain(
     force, found = _state(system, formulation, q, v, t)
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"{text} The force is not finite on {_bodies(system, force)}."
+    open_ones = _undetermined(system, q, v, t)
+    if open_ones:
+        return f"{text} {open_ones}"
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}{_blamed(system, q, v, t, found)}"
     worst = _hardest(system, trajectory)
     return f"{text} {worst}" if worst else text
+
+
+def _undetermined(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> str:
+    """Which accelerations nothing determines, or hardly anything, as where a run ends next to it;
+    of systems whose mass matrix need only be semidefinite."""
+    finite = all(bool(jnp.all(jnp.isfinite(x))) for x in (q, v, t))
+    if not (system.structure.semidefinite and finite):
+        return ""
+    found = undetermined_accelerations(system, q, v, t, tolerance=_HARDLY)
+    return str(found) if len(found) or found.indefinite else ""
 
 
 @eqx.filter_jit

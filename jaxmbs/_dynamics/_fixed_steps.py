@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
+from .._formulations import AbstractFormulation
 from .._system import AbstractSystem, refuse_acceleration_level
 from ._generalized_alpha import GeneralizedAlpha
 from ._stabilisation import AbstractStabilisation
@@ -113,6 +114,25 @@ def _(
             )
         controller = dfx.ConstantStepSize()
     return Steps(FixedSteps(controller), first_step)
+
+
+@functools.singledispatch
+def check_formulation(solver: dfx.AbstractSolver, formulation: AbstractFormulation) -> None:
+    """
+    **Raises:** `ValueError` for a formulation that the method does not ask.
+    """
+    del solver, formulation
+
+
+@check_formulation.register
+def _(solver: GeneralizedAlpha, formulation: AbstractFormulation) -> None:
+    del solver
+    if formulation.adds_force:
+        raise ValueError(
+            "GeneralizedAlpha knows the forces of the system alone, and "
+            f"{type(formulation).__name__} adds some; leave the solver out, or take an implicit "
+            "one such as diffrax.Kvaerno5()."
+        )
 
 
 def _refuse_system(solver: GeneralizedAlpha, system: AbstractSystem) -> None:

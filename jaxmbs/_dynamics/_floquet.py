@@ -109,6 +109,7 @@ def floquet(
 
     Source: Nayfeh & Balachandran 1995, section 3.2.
     """
+    system.structure.require_definite_mass("floquet")
     t, period = jnp.asarray(t, q.dtype), _settings.between(period, "period", above=0)
     turn = _settings.vector(turn, "turn", size=3)
     tolerance = jnp.stack(_settings.step_tolerances(rtol, atol, q.dtype))

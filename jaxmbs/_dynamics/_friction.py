@@ -38,7 +38,7 @@ from ._consistency import checked
 @takes_state(offset="rows")
 def solve_with_friction(
     system: AbstractSystem,
-    formulation: Setting[AbstractFormulation],
+    formulation: Setting[AbstractFormulation | None],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
@@ -53,6 +53,7 @@ def solve_with_friction(
 
     **Arguments:**
 
+    - `formulation`: what handles redundancy; None for the default of `simulate`.
     - `q` (nq,), `v` (nv,), `t` (s): the state.
     - `offset` (rows,): added to Gamma (stabilisation).
     - `rtol`: iterations end when the friction forces change by less than this, relative to all
@@ -62,7 +63,7 @@ def solve_with_friction(
     **Returns:** `Accelerations`; its `result` is `friction_did_not_converge` if they did not, and
     `state_not_valid` for traced numbers that are no state.
     """
-    formulation = chosen_formulation(formulation)
+    formulation = chosen_formulation(formulation, system.structure)
     rtol = _settings.known_number(rtol, "rtol", above=0, below=1)
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     t = jnp.asarray(t, q.dtype)
@@ -269,10 +270,10 @@ def _series(
 
 
 def _size(descriptor: AbstractKKTMatrices, force: Float[Array, " nv"]) -> Scalar:
-    """sqrt(f^T M^-1 f): the size of a generalized force, whatever its units."""
+    """sqrt(f^T M^-1 f): the size of a generalized force, whatever its units; any metric does."""
     return jnp.sqrt(jnp.maximum(force @ descriptor.inverse_mass(force), 0.0))
 
 
 def _size_of_velocity(descriptor: AbstractKKTMatrices, v: Float[Array, " nv"]) -> Scalar:
     """sqrt(v^T M v)."""
-    return jnp.sqrt(jnp.maximum(v @ descriptor.mass(v), 0.0))
+    return jnp.sqrt(jnp.maximum(v @ descriptor.metric().mass(v), 0.0))

@@ -33,14 +33,14 @@ def inverse_dynamics(
     Differentiable as `kinematics` is.
 
     **Arguments:** `q` (nq,): closed, or nearly so, at the first time; `times` (n,): s, increasing;
-    `formulation`: which of the possible multipliers, default `MinimumNorm()`.
+    `formulation`: which of the possible multipliers, default as of `simulate`.
 
     **Returns:** a `Trajectory` without steps of an integrator; its errors are those of
     `Trajectory`, rows as they are.
 
     **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
     """
-    chosen = chosen_formulation(formulation)
+    chosen = chosen_formulation(formulation, system.structure)
     check_compliances(chosen, system.structure)
     found = kinematics(system, q, times, throw=throw)
     trajectory = _loaded(found, chosen)

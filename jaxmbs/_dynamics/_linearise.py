@@ -159,6 +159,7 @@ def _linearised(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> _Found:
     refuse_tracers("linearise", (system, q, v, t))
+    system.structure.require_definite_mass("linearise")
     check_state(system, q, v, t)
     bases, mass = bases_of(system, q, v, t)
     if np.any(v):

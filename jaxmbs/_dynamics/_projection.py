@@ -1,4 +1,5 @@
-"""Back onto the constraints, along the shortest way in the mass metric.
+"""Back onto the constraints, along the shortest way in the mass metric (where M need only be
+semidefinite in that of a positive definite matrix in its place, as any leads back onto them).
 
 Position: q* = retract(q, d) with d = -M^-1 C_h^T S_h^+ Phi repeated, C_h the geometric rows.
 Velocity: v* = v - M^-1 C^T S^+ (C v + b), all rows. S^+ has minimum norm, so redundant rows do not
@@ -292,7 +293,7 @@ def _velocity(
 ) -> Float[Array, " nv"]:
     """The step at q from v to its `end`, where rows that are not linear in v are taken."""
     system, t = problem.system, problem.t
-    descriptor = velocity_level_matrices(system, system.descriptor(q, end, t))
+    descriptor = velocity_level_matrices(system, system.descriptor(q, end, t).metric())
     offset = descriptor.apply_C(end) - system.velocity_residual(q, end, t)
     return constrained(descriptor, descriptor.mass(v), offset, problem.solver)[0]
 

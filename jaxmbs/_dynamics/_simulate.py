@@ -35,7 +35,7 @@ from ._choices import (
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
-from ._fixed_steps import chosen_steps, Steps
+from ._fixed_steps import check_formulation, chosen_steps, Steps
 from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
 from ._interpolation import Inside
@@ -130,7 +130,8 @@ def simulate(
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
       `times` (s), from `start` to `end`; default start and end. Whether traced times are in
       order, the `result` tells.
-    - `formulation`: what handles redundancy, default `MinimumNorm()`.
+    - `formulation`: what handles redundancy, default `MinimumNorm()`; of a system with bodies
+      whose mass need only be semidefinite `UdwadiaKalaba(semidefinite=True)`.
     - `solver`: any Diffrax solver, default `Dopri8`. (At an error of 1e-8 it is faster than
       `diffrax.Tsit5`, `benchmarks/work_precision.py`; a step within which states are saved, and
       each step of a run with `StopWhen`, takes three evaluations more for its interpolation.) For
@@ -164,7 +165,8 @@ def simulate(
         _settings.flag(x, what)
         for x, what in ((consistent, "consistent"), (monitor, "monitor"), (throw, "throw"))
     )
-    formulation, solver = chosen_formulation(formulation), chosen_solver(solver)
+    formulation = chosen_formulation(formulation, system.structure)
+    solver = chosen_solver(solver)
     check_compliances(formulation, system.structure)
     stabilisation = chosen_stabilisation(stabilisation)
     controller = chosen_controller(controller, first_step)
@@ -172,6 +174,7 @@ def simulate(
     adjoint = chosen_adjoint(adjoint, events)
     steps = Steps(controller, first_step)
     controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
+    check_formulation(solver, formulation)
     progress = chosen_progress(progress)
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
@@ -331,7 +334,11 @@ def _first_step(
     """See `_FIRST_STEP`. Without derivative."""
     system, q, v, grid = stop_gradient((system, q, v, grid))
     unit, duration = system.column_scale(), jnp.abs(grid[-1] - grid[0])
-    free = system.free_acceleration(q, v, grid[0])
+    if system.structure.semidefinite:
+        # Nothing is free there; what the metric makes of the forces is of the right size.
+        free = system.descriptor(q, v, grid[0]).inverse_mass(system.force(q, v, grid[0]))
+    else:
+        free = system.free_acceleration(q, v, grid[0])
     speed = jnp.max(jnp.abs(v) / unit, initial=0.0)
     rate = jnp.maximum(speed, jnp.sqrt(jnp.max(jnp.abs(free) / unit, initial=0.0)))
     order = integration.solver.order(dfx.ODETerm(_slope)) or 1

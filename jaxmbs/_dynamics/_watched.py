@@ -5,7 +5,13 @@ import functools
 import numpy as np
 from jaxtyping import Bool
 
-from .._formulations import AbstractFormulation, ElasticResolution, Elimination, MinimumNorm
+from .._formulations import (
+    AbstractFormulation,
+    ElasticResolution,
+    Elimination,
+    MinimumNorm,
+    NonIdeal,
+)
 from .._system import AbstractSystem, Structure
 
 
@@ -19,6 +25,11 @@ def kept_rows(formulation: AbstractFormulation, structure: Structure) -> Bool[np
 @kept_rows.register
 def _(formulation: Elimination, structure: Structure) -> Bool[np.ndarray, " rows"]:
     return np.array([name not in formulation.drop for name in structure.row_names], dtype=bool)
+
+
+@kept_rows.register
+def _(formulation: NonIdeal, structure: Structure) -> Bool[np.ndarray, " rows"]:
+    return kept_rows(formulation.formulation, structure)
 
 
 @functools.singledispatch
@@ -38,3 +49,8 @@ def _(formulation: ElasticResolution, system: AbstractSystem) -> AbstractFormula
 def _(formulation: MinimumNorm, system: AbstractSystem) -> AbstractFormulation:
     rounded = formulation.weights is None and not system.frictional_joints
     return MinimumNorm(clean=False) if rounded else formulation
+
+
+@motion_only.register
+def _(formulation: NonIdeal, system: AbstractSystem) -> AbstractFormulation:
+    return NonIdeal(motion_only(formulation.formulation, system), formulation.work_force)

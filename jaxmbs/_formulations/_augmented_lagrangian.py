@@ -10,7 +10,7 @@ from .._custom_types import Numbers, Scalar, Setting
 from .._linalg import cholesky, cholesky_solve
 from .._solution import RESULTS
 from .._system import Equations
-from .base import AbstractFormulation, Accelerations, outcome
+from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
 
 # Iterations end when |J w - g| (J: C M^-1/2 in rows of unit length) is at most the first of these,
@@ -49,7 +49,13 @@ class AugmentedLagrangian(AbstractFormulation):
         self.penalty = _settings.between(penalty, "penalty", above=0, most=_LARGEST)
         self.iterations = _settings.whole_number(iterations, "iterations", least=1)
 
+    @property
+    def inverts_mass(self) -> bool:
+        return True
+
     def solve(self, equations: Equations) -> Accelerations:
+        if equations.descriptor.semidefinite:
+            check_mass(self, equations.structure)
         descriptor, force = equations.descriptor, equations.force
         row_scale = descriptor.row_scale()
         matrix = descriptor.constraint_matrix() / row_scale[:, None]

@@ -1,18 +1,35 @@
 from typing import Any
 
 from .. import _settings
+from .._system import Structure
 from ._minimum_norm import MinimumNorm
-from .base import AbstractFormulation
+from ._udwadia_kalaba import UdwadiaKalaba
+from .base import AbstractFormulation, check_mass
 
 
 # What a message offers.
 SUCH_AS = "MinimumNorm(), UdwadiaKalaba(), NullSpace() or another of the formulations"
 
 
-def chosen_formulation(formulation: Any) -> AbstractFormulation:
-    """The formulation that a user gave, `MinimumNorm()` for None.
+def given_formulation(formulation: Any) -> AbstractFormulation | None:
+    """The formulation that a user gave, if any.
 
     **Raises:** `TypeError` for what is none.
     """
-    given = MinimumNorm() if formulation is None else formulation
-    return _settings.instance(given, AbstractFormulation, "formulation", SUCH_AS)
+    if formulation is None:
+        return None
+    return _settings.instance(formulation, AbstractFormulation, "formulation", SUCH_AS)
+
+
+def chosen_formulation(formulation: Any, structure: Structure) -> AbstractFormulation:
+    """The formulation that a user gave; for None `MinimumNorm()`, and where the mass matrix need
+    only be positive semidefinite `UdwadiaKalaba(semidefinite=True)`.
+
+    **Raises:** `TypeError` for what is none, `ValueError` for one that needs an M^-1 that there is
+    not.
+    """
+    given = given_formulation(formulation)
+    if given is None:
+        return UdwadiaKalaba(semidefinite=True) if structure.semidefinite else MinimumNorm()
+    check_mass(given, structure)
+    return given

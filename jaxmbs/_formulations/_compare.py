@@ -21,6 +21,7 @@ from ._chosen import SUCH_AS
 from ._coordinate_partitioning import CoordinatePartitioning
 from ._elimination import Elimination
 from ._minimum_norm import MinimumNorm
+from ._non_ideal import NonIdeal
 from ._null_space import NullSpace
 from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations
@@ -147,6 +148,11 @@ def _(formulation: UdwadiaKalaba) -> str:
     return formulation.word + (", semidefinite" if formulation.semidefinite else "")
 
 
+@label.register
+def _(formulation: NonIdeal) -> str:
+    return f"{formulation.word}, {label(formulation.formulation)}"
+
+
 @takes_state(decides_rank=True)
 def compare(
     system: AbstractSystem,
@@ -165,14 +171,20 @@ def compare(
     change. Friction is left out.
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state; it should be closed and v admissible.
-    `formulations`: default one of each. `seed`: of z, 0 to 2^32 - 1.
+    `formulations`: default one of each, and where the mass matrix need only be semidefinite
+    `UdwadiaKalaba(semidefinite=True)` alone. `seed`: of z, 0 to 2^32 - 1.
 
     **Returns:** a `Comparison`, which prints as a table.
 
     **Raises:** `ValueError` for a formulation whose options do not fit the system, `TypeError` for
     what is no formulation.
     """
-    chosen = _one_of_each() if formulations is None else formulations
+    if formulations is not None:
+        chosen = formulations
+    elif system.structure.semidefinite:
+        chosen = (UdwadiaKalaba(semidefinite=True),)
+    else:
+        chosen = _one_of_each()
     chosen = _settings.instances(chosen, AbstractFormulation, "formulations", SUCH_AS)
     # JAX takes 32 bits of a seed: others would be the same without a word.
     seed = _settings.seed(seed, most=2**32 - 1)
@@ -256,18 +268,19 @@ class _Meter:
         self._columns = structure.column_scale(length)
         self._rows = [slice(c.start, c.stop) for c in structure.constraints]
         self._lengths = np.asarray(solvability.row_scale)
-        self._descriptor = equations.descriptor
+        # A metric, in which also coordinates without mass count.
+        self._descriptor = equations.descriptor.metric()
         self._matrix = np.asarray(equations.descriptor.constraint_matrix()) * self._columns
         turning = v * np.max(np.abs(v) * length / self._columns, initial=0.0) / length
-        self._free = (turning, equations.descriptor.inverse_mass(equations.force))
-        forces = np.asarray(equations.descriptor.mass(turning)) * self._columns
+        self._free = (turning, self._descriptor.inverse_mass(equations.force))
+        forces = np.asarray(self._descriptor.mass(turning)) * self._columns
         sizes = [forces, *(self._lengths * multipliers for multipliers in self.found)]
         self.size = max(np.max(np.abs(x), initial=0.0) for x in sizes) or 1.0
 
     def acceleration_differences(self) -> np.ndarray:
         """From the first run that succeeded, relative, in the norm of the kinetic energy."""
         good = [run.acceleration for run in self._runs if run is not None]
-        # A mass matrix that is only semidefinite has no free accelerations.
+        # A mass matrix that turns out to be singular has no free accelerations.
         norms = map(self._energy_norm, [*self._free, *good])
         size = max(norm for norm in norms if np.isfinite(norm)) or 1.0
         return np.array(

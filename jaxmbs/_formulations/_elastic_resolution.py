@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._solution import RESULTS
 from .._system import Equations, Structure
-from .base import AbstractFormulation, Accelerations, outcome
+from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
 
 class ElasticResolution(AbstractFormulation):
@@ -32,7 +32,13 @@ class ElasticResolution(AbstractFormulation):
     def elastic(self) -> bool:
         return True
 
+    @property
+    def inverts_mass(self) -> bool:
+        return True
+
     def solve(self, equations: Equations) -> Accelerations:
+        if equations.descriptor.semidefinite:
+            check_mass(self, equations.structure)
         check_compliances(self, equations.structure)
         elasticity = equations.elasticity
         assert elasticity is not None

@@ -22,7 +22,7 @@ from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted
-from .base import AbstractFormulation, Accelerations, outcome
+from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
 
 # The changes of multipliers that need no further refinement, relative, and how often it is tried.
@@ -71,7 +71,13 @@ class MinimumNorm(AbstractFormulation):
     def shares_factor(self) -> bool:
         return self.weights is None and not self.clean
 
+    @property
+    def inverts_mass(self) -> bool:
+        return True
+
     def solve(self, equations: Equations) -> Accelerations:
+        if equations.descriptor.semidefinite:
+            check_mass(self, equations.structure)
         if self.weights is None:
             return _block_sparse(equations) if self.clean else _rounded(equations)
         rows = equations.descriptor.shape[0]

@@ -11,9 +11,10 @@ from .._custom_types import BoolScalar, Numbers, RealScalarLike, Setting
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import ColumnInfo, Equations, Structure
-from ._chosen import chosen_formulation
+from ._chosen import given_formulation
 from ._mass_weighted import mass_weighted
-from .base import AbstractFormulation, Accelerations
+from ._minimum_norm import MinimumNorm
+from .base import AbstractFormulation, Accelerations, check_mass
 
 
 # What is left of the accelerations that servo constraints ask for, relative to these and to those
@@ -81,14 +82,25 @@ class ServoControl(AbstractFormulation):
     ):
         self.actuators, self.actuation = _actuators(actuators)
         self.limits = None if limits is None else _limits(limits)
-        self.formulation = chosen_formulation(formulation)
-        if self.formulation.elastic or self.formulation.word == self.word:
+        given = given_formulation(formulation)
+        self.formulation = MinimumNorm() if given is None else given
+        if self.formulation.elastic or self.formulation.adds_force:
             raise ValueError(
                 "formulation must be one of rigid systems that finds the multipliers of all other "
-                f"constraints, such as MinimumNorm(), got {type(self.formulation).__name__}."
+                f"constraints, such as MinimumNorm(), got {type(self.formulation).__name__}; a "
+                "NonIdeal stands around the ServoControl."
             )
 
+    @property
+    def inverts_mass(self) -> bool:
+        return True
+
+    @property
+    def adds_force(self) -> bool:
+        return True
+
     def solve(self, equations: Equations) -> Accelerations:
+        check_mass(self, equations.structure)
         found = self.control(equations)
         others = _without_servos(equations, equations.force + found.force)
         moved = self.formulation.solve(others)

@@ -5,12 +5,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._custom_types import Setting
+from .._custom_types import BoolScalar, Setting
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted, MassWeighted
 from .base import AbstractFormulation, Accelerations, outcome
+
+
+# Entries of C that are this small against the largest of their row are rounding.
+_ROUNDING = 1e-14
 
 
 class UdwadiaKalaba(AbstractFormulation):
@@ -21,8 +25,11 @@ class UdwadiaKalaba(AbstractFormulation):
     (Udwadia & Kalaba 1992; Zhao et al. 2018, eq. 36), with multipliers of minimum norm.
 
     **Arguments:** `semidefinite`: M need only be positive semidefinite, and definite on the null
-    space of C: the accelerations are unique exactly then (Udwadia & Phohomsiri 2006). M and F are
-    replaced by M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
+    space of C: the accelerations are unique exactly if M and C, one over the other, have full
+    column rank (Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097). That is checked, and
+    `undetermined_accelerations` names what is not determined. Nothing more is asked of F: with full
+    column rank there is no direction that neither M nor C^T can balance. M and F are replaced by
+    M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
     C dv/dt = Gamma, and the mass matrix becomes positive definite (Udwadia & Schutte 2010). The
     norm of the multipliers is measured with that matrix then.
     """
@@ -34,20 +41,25 @@ class UdwadiaKalaba(AbstractFormulation):
         self.semidefinite = _settings.flag(semidefinite, "semidefinite")
 
     def solve(self, equations: Equations) -> Accelerations:
-        scaled = _augmented(equations) if self.semidefinite else mass_weighted(equations)
+        if self.semidefinite:
+            scaled, failure = _augmented(equations), RESULTS.acceleration_not_determined
+            failed = ~(scaled.definite & _all_held(equations))
+        else:
+            scaled, failure = mass_weighted(equations), RESULTS.mass_matrix_not_definite
+            failed = ~scaled.definite
         inverse = Pseudoinverse(scaled.matrix)
         w = scaled.force + inverse.apply(scaled.offset - scaled.matrix @ scaled.force)
         return outcome(
             scaled.acceleration(w),
             scaled.multipliers(inverse.apply_transposed(scaled.force - w)),
-            (~scaled.definite, RESULTS.mass_matrix_not_definite),
+            (failed, failure),
         )
 
 
 def _augmented(equations: Equations) -> MassWeighted:
     mass = equations.descriptor.mass_matrix()
     constraints = equations.descriptor.constraint_matrix()
-    weighted = _effective_mass(mass, constraints)[:, None] * constraints
+    weighted = effective_mass(mass, constraints)[:, None] * constraints
     return MassWeighted(
         mass + constraints.T @ weighted,
         constraints,
@@ -56,7 +68,16 @@ def _augmented(equations: Equations) -> MassWeighted:
     )
 
 
-def _effective_mass(
+def _all_held(equations: Equations) -> BoolScalar:
+    """Has each velocity mass, or an entry of C that is more than rounding? Pivots do not tell: they
+    are relative to their columns, which have no units of their own."""
+    mass = jnp.diagonal(equations.descriptor.mass_matrix())
+    entries = jnp.abs(equations.descriptor.constraint_matrix())
+    largest = jnp.max(entries, axis=1, initial=0.0)[:, None]
+    return jnp.all((mass > 0) | jnp.any(entries > _ROUNDING * largest, axis=0))
+
+
+def effective_mass(
     mass: Float[Array, "nv nv"], constraints: Float[Array, "rows nv"]
 ) -> Float[Array, " rows"]:
     """The mass that each row feels through the coordinates that have one: any positive number

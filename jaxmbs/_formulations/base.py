@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from .. import _printing
 from .._custom_types import BoolScalar
 from .._solution import RESULTS
-from .._system import Equations
+from .._system import Equations, Structure
 
 
 class Accelerations(eqx.Module):
@@ -56,6 +56,16 @@ class AbstractFormulation(eqx.Module):
         """Are accelerations those of a factor of S + mu I that others have made at the state?"""
         return False
 
+    @property
+    def inverts_mass(self) -> bool:
+        """Does it solve with M^-1, which a mass matrix that need only be semidefinite has not?"""
+        return False
+
+    @property
+    def adds_force(self) -> bool:
+        """Do its accelerations follow from more forces than those of the system?"""
+        return False
+
     @abc.abstractmethod
     def solve(self, equations: Equations) -> Accelerations:
         """Accelerations (nv,) and multipliers (rows,) of one state; a failure is a member of
@@ -63,6 +73,15 @@ class AbstractFormulation(eqx.Module):
 
         **Raises:** `ValueError` for options that do not fit these rows.
         """
+
+
+def check_mass(formulation: AbstractFormulation, structure: Structure) -> None:
+    """
+    **Raises:** `ValueError` for a formulation that inverts M, where M need only be semidefinite.
+    """
+    if formulation.inverts_mass:
+        advice = "use UdwadiaKalaba(semidefinite=True)"
+        structure.require_definite_mass(type(formulation).__name__, advice)
 
 
 def outcome(

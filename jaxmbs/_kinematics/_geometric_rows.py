@@ -11,8 +11,8 @@ from .._system import AbstractSystem
 def geometric_descriptor(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> AbstractKKTMatrices:
-    """M and the geometric rows of C, zero in the place of the others."""
-    descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t)
+    """M, as a metric, and the geometric rows of C, zero in the place of the others."""
+    descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t).metric()
     if system.structure.geometric.all():
         return descriptor
     return descriptor.mask_rows(system.structure.geometric)

@@ -62,6 +62,15 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def shape(self) -> tuple[int, int]:
         return self.layout.rows, self.layout.columns
 
+    @property
+    def semidefinite(self) -> bool:
+        return bool(self.block_mass.singular)
+
+    def metric(self) -> "BlockKKTMatrices":
+        if not self.semidefinite:
+            return self
+        return eqx.tree_at(lambda d: d.block_mass.singular, self, ())
+
     def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return self.block_mass.apply(v)
 

@@ -3,6 +3,10 @@
 M of most bodies stands alone, and its inverse is known in closed form. Bodies whose masses are
 coupled (nodes of one beam) are eliminated over the graph of these couplings, which is as sparse as
 the structure is.
+
+Where M need only be positive semidefinite it has no inverse, and stands beside a positive definite
+matrix in its place, M with a positive shift, which is what is inverted. That is a metric only: it
+measures ways back onto the constraints, and any positive definite one leads back onto them.
 """
 
 import equinox as eqx
@@ -27,19 +31,26 @@ BodyBlocks = tuple[Float[Array, "_ _ _"], ...]
 class BlockMass(eqx.Module):
     """Blocks of M and of its inverse (c, c, bodies), padded with zeros, in the buckets of the
     layout; the inverse is zero for bodies whose masses are coupled. `between`: blocks of M between
-    two bodies, and the factor of M of those bodies."""
+    two bodies, and the factor of M of those bodies. `singular`: blocks of M itself where it need
+    only be positive semidefinite, and the others are those of the metric; empty where M is that."""
 
     blocks: BodyBlocks
     inverse_blocks: BodyBlocks
     between: BodyBlocks
     levels: tuple[LevelFactor, ...]
     layout: Layout
+    singular: BodyBlocks
 
     def __init__(
-        self, blocks: BodyBlocks, inverse_blocks: BodyBlocks, between: BodyBlocks, layout: Layout
+        self,
+        blocks: BodyBlocks,
+        inverse_blocks: BodyBlocks,
+        between: BodyBlocks,
+        layout: Layout,
+        singular: BodyBlocks = (),
     ):
         self.blocks, self.inverse_blocks, self.between = blocks, inverse_blocks, between
-        self.layout = layout
+        self.layout, self.singular = layout, singular
         self.levels = ()
         if layout.couplings is not None:
             levels = _multifrontal.factor(layout.couplings.elimination, self._values())
@@ -47,12 +58,12 @@ class BlockMass(eqx.Module):
 
     def apply(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """M v."""
-        own = self._by_body(self.blocks, v)
+        own = self._by_body(self.singular or self.blocks, v)
         couplings = self.layout.couplings
         return own if couplings is None else own + self._across(couplings, v)
 
     def solve(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """M^-1 f."""
+        """M^-1 f, or that of the metric."""
         own = self._by_body(self.inverse_blocks, force)
         couplings = self.layout.couplings
         if couplings is None:
@@ -66,7 +77,7 @@ class BlockMass(eqx.Module):
         """M as a matrix."""
         size, layout = self.layout.columns + 1, self.layout
         matrix = jnp.zeros((size, size), self.blocks[0].dtype)
-        for own, bucket in zip(self.blocks, layout.bodies, strict=True):
+        for own, bucket in zip(self.singular or self.blocks, layout.bodies, strict=True):
             place = bucket["column"]
             matrix = matrix.at[place[:, None], place[None]].add(own)
         for own, bucket in zip(self.between, self._buckets, strict=True):

@@ -41,13 +41,25 @@ class AbstractKKTMatrices(eqx.Module):
     def shape(self) -> tuple[int, int]:
         """(rows, nv)."""
 
+    @property
+    @abc.abstractmethod
+    def semidefinite(self) -> bool:
+        """Need M only be positive semidefinite? Then `inverse_mass`, and with it S, are those of a
+        positive definite matrix in its place: good as a metric, which any such matrix is, and for
+        nothing else."""
+
+    @abc.abstractmethod
+    def metric(self) -> "AbstractKKTMatrices":
+        """The same with that positive definite matrix for M, of which `inverse_mass` is the
+        inverse."""
+
     @abc.abstractmethod
     def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """M v."""
 
     @abc.abstractmethod
     def inverse_mass(self, force: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """M^-1 f."""
+        """M^-1 f; that of the metric where M is `semidefinite`."""
 
     @abc.abstractmethod
     def apply_C(self, v: Float[Array, " nv"]) -> Float[Array, " rows"]:

@@ -18,6 +18,13 @@ class UnitRows(AbstractKKTMatrices):
     def shape(self) -> tuple[int, int]:
         return self.inner.shape
 
+    @property
+    def semidefinite(self) -> bool:
+        return self.inner.semidefinite
+
+    def metric(self) -> "UnitRows":
+        return UnitRows(self.inner.metric(), self.scale)
+
     def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return self.inner.mass(v)
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from .. import _printing
 from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._dynamics import solve_with_friction
-from .._formulations import MinimumNorm
+from .._formulations import chosen_formulation
 from .._solution import RESULTS
 from .._solvability import analyze
 from .._solvability._questions import generalized_reactions
@@ -64,7 +64,7 @@ def workspace(
     **Returns:** a `Workspace`, for `sweep` and `jaxmbs.plot.draw_map`.
     """
     report = analyze(system, q, v, t)
-    solved = solve_with_friction(system, MinimumNorm(), q, v, t)
+    solved = solve_with_friction(system, chosen_formulation(None, system.structure), q, v, t)
     structure = system.structure
     selections = []
     for constraint, body in report.layout.pairs:

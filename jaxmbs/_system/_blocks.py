@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,6 +15,8 @@ from .._custom_types import Scalar
 from .._linalg import (
     BlockMass,
     BodyBlocks,
+    cholesky,
+    cholesky_solve,
     ConstraintBlock,
     gather,
     layout_of,
@@ -22,6 +25,7 @@ from .._linalg import (
     sizes_of,
     SlotBlocks,
 )
+from .._linalg._entries import gather_or_zero
 from .._stop_gradient import stop_gradient
 from . import _groups
 from ._groups import BodyGroup, ConstraintGroup, ElementGroup, map_parts
@@ -184,8 +188,10 @@ def block_mass(
     pattern: Pattern,
     q: Float[Array, " nq"],
     t: Scalar,
+    unit: Float[Array, " nv"] | None = None,
 ) -> BlockMass:
-    """M of all bodies, and its inverse: the identity for what is behind them in the pattern."""
+    """M of all bodies, and its inverse: the identity for what is behind them in the pattern.
+    `unit`: what counts as one of each velocity, where a mass need only be semidefinite."""
     sizes = sizes_of(pattern)
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     coupled = {b for pair in pattern.couplings for b in pair}
@@ -193,7 +199,8 @@ def block_mass(
     firsts: list[list[np.ndarray]] = [[] for _ in sizes.bodies]
     for group in body_groups:
         first = group.indices["v"][:, 0]
-        pair = _mass_and_inverse(group, number[first[0]] in coupled, q, t)
+        inverted = number[first[0]] not in coupled and not group.inertia.semidefinite
+        pair = _mass_and_inverse(group, inverted, q, t)
         size = sizes.columns[pair.shape[-1]]
         missing = (0, size - pair.shape[-1])
         padded = jnp.pad(jnp.moveaxis(pair, 0, -1), ((0, 0), missing, missing, (0, 0)))
@@ -219,17 +226,66 @@ def block_mass(
         own = _of_elements(_massive(element_groups), q, t)
         masses = _with_elements(masses, own, pattern)
         between = _between_nodes(own, pattern, q.dtype)
-    return BlockMass(masses, inverses, between, layout_of(pattern))
+    mass = BlockMass(masses, inverses, between, layout_of(pattern))
+    if unit is None:
+        return mass
+    loose = [group for group in body_groups if group.inertia.semidefinite]
+    loose = [own for group in loose for own in group.indices["v"][:, 0].tolist()]
+    alone = [own for own in loose if number[own] not in coupled]
+    return _with_metric(mass, unit, np.array(loose), np.array(alone))
+
+
+def _with_metric(
+    mass: BlockMass, unit: Float[Array, " nv"], loose: np.ndarray, alone: np.ndarray
+) -> BlockMass:
+    """With the metric M + m U^-2 for the bodies with these first columns, of which those `alone`
+    are coupled to no others: U what counts as one of each velocity, m the mean of the diagonal of
+    U M U. So it depends on no units, and is as large as M is."""
+    places = [bucket["column"] for bucket in mass.layout.bodies]
+    held = [(place > 0) & (place <= unit.shape[0]) for place in places]
+    sizes = [
+        jnp.where(own, gather_or_zero(unit, np.where(own, place, 0)), 1.0)
+        for own, place in zip(held, places, strict=True)
+    ]
+    total = sum(
+        jnp.sum(jnp.where(own, jnp.diagonal(block).T * size**2, 0.0))
+        for own, block, size in zip(held, mass.blocks, sizes, strict=True)
+    )
+    mean = total / unit.shape[0]
+    mean = jnp.where(mean > 0, mean, 1.0)
+    blocks, inverses = [], []
+    for own, place, size, block, inverse in zip(
+        held, places, sizes, mass.blocks, mass.inverse_blocks, strict=True
+    ):
+        identity = np.eye(block.shape[0])[:, :, None]
+        shifted = own & np.isin(place[0] - 1, loose)
+        metric = block + identity * jnp.where(shifted, mean / size**2, 0.0)[None]
+        # Padding and other bodies count as 1, and are left out again.
+        kept = own & np.isin(place[0] - 1, alone)
+        both = kept[:, None] & kept[None]
+        blocks.append(metric)
+        if kept.any():
+            regular = jnp.where(both, metric, np.where(both, 0.0, identity))
+            inverses.append(inverse + jnp.where(both, _inverses(regular), 0.0))
+        else:
+            inverses.append(inverse)
+    return BlockMass(tuple(blocks), tuple(inverses), mass.between, mass.layout, mass.blocks)
+
+
+def _inverses(blocks: Float[Array, "c c n"]) -> Float[Array, "c c n"]:
+    one = jnp.eye(blocks.shape[0], dtype=blocks.dtype)
+    return jax.vmap(lambda x: cholesky_solve(cholesky(x), one), -1, -1)(blocks)
 
 
 def _mass_and_inverse(
-    group: BodyGroup, coupled: bool, q: Float[Array, " nq"], t: Scalar
+    group: BodyGroup, inverted: bool, q: Float[Array, " nq"], t: Scalar
 ) -> Float[Array, "n 2 c c"]:
-    """M of each body of a group, and its inverse, or zero where elements couple it to others."""
+    """M of each body of a group, and its inverse, or zero where elements couple it to others or it
+    need not have one."""
 
     def blocks(inertia: AbstractBodyInertia, x: Float[Array, " nq"]) -> Float[Array, "2 c c"]:
         mass = inertia.mass_matrix(x, t)
-        inverse = jnp.zeros_like(mass) if coupled else inertia.inverse_mass_matrix(x, t)
+        inverse = inertia.inverse_mass_matrix(x, t) if inverted else jnp.zeros_like(mass)
         return jnp.stack([mass, inverse])
 
     return map_parts(blocks, group.inertia, gather(q, group.indices["q"]))

@@ -165,6 +165,12 @@ def build(
             place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
         ),
         compliances=giving_infos,
+        semidefinite=tuple(
+            int(column)
+            for b in bodies
+            if b.inertia_properties().semidefinite
+            for column in slots[b.name].v
+        ),
     )
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))
@@ -404,10 +410,10 @@ def _body_groups(
     for body, inertia in zip(bodies, inertias, strict=True):
         is_coupled = int(slots[body.name].v[0]) in coupled
         keys.append((inertia, is_coupled))
-        if inertia.massless and not is_coupled:
+        if inertia.massless and not is_coupled and not inertia.semidefinite:
             raise ValueError(
-                f"body {_checks.shown(body.name)} has no mass: give it mass_matrix=..., or name it "
-                "in an element that has mass."
+                f"body {_checks.shown(body.name)} has no mass: give it mass_matrix=..., name it "
+                "in an element that has mass, or say semidefinite=True."
             )
     groups = []
     for members in group_by(keys):

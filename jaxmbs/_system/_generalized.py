@@ -30,6 +30,7 @@ def GeneralizedSystem(
     quantities: Mapping[str, Quantity] | None = None,
     length: Numbers = 1.0,
     bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+    semidefinite: bool = False,
 ) -> MultibodySystem:
     """A system in generalized coordinates with v = qdot: a system of one `generalized.Body` with
     constraints on its coordinates.
@@ -51,6 +52,7 @@ def GeneralizedSystem(
       numbers), and `length`: the characteristic length (m) that makes both comparable.
       `quantities`: name -> `Quantity`, for what is neither.
     - `bodies`: name -> (force coordinates, torque coordinates), for body-wise verdicts.
+    - `semidefinite`: M need only be positive semidefinite, as for `generalized.Body`.
 
     Functions may be `eqx.Module`s; their array fields are parameters of the system.
 
@@ -62,6 +64,7 @@ def GeneralizedSystem(
         _BODY,
         coordinates,
         mass_matrix=mass_matrix,
+        semidefinite=semidefinite,
         force=force,
         complete=kinetic_energy is None and lagrangian is None,
         kinetic_energy=kinetic_energy,

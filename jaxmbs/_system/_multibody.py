@@ -139,8 +139,10 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, "nv nv"]:
         return self._mass(q, self._mass_time(q, t)).dense()
 
-    def _mass(self, q: Float[Array, " nq"], t: Scalar) -> BlockMass:
-        return block_mass(self.body_groups, self.element_groups, self.pattern, q, t)
+    def _mass(self, q: Float[Array, " nq"], t: Scalar, pattern: Pattern | None = None) -> BlockMass:
+        unit = self.column_scale() if self.structure.semidefinite else None
+        own = pattern or self.pattern
+        return block_mass(self.body_groups, self.element_groups, own, q, t, unit)
 
     @jitted
     def force(
@@ -180,6 +182,7 @@ class MultibodySystem(AbstractSystem):
     def free_acceleration(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
+        self.structure.require_definite_mass("free_acceleration")
         return self._mass(q, jnp.asarray(t, q.dtype)).solve(self.force(q, v, t))
 
     @jitted
@@ -345,7 +348,7 @@ class MultibodySystem(AbstractSystem):
             return None
         groups, extended = self.constraint_groups, self._with_ground(q, v)
         padded = padded_blocks(groups, self.pattern, blocks, q.dtype, giving.pattern)
-        mass = block_mass(self.body_groups, self.element_groups, giving.pattern, q, t)
+        mass = self._mass(q, t, giving.pattern)
         loads = giving.loads(self.force_groups, *extended, t)
         columns = giving.columns(groups, *extended, t)
         return giving.elasticity(padded, mass, columns, loads, self.structure.geometric)
@@ -369,8 +372,7 @@ class MultibodySystem(AbstractSystem):
         multipliers: Float[Array, " rows"],
     ) -> Float[Array, " nv"]:
         own, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
-        total = generalized_friction(self.friction_groups, *own, t, multipliers)
-        return total[: self.structure.nv]
+        return generalized_friction(self.friction_groups, *own, t, multipliers)[: self.structure.nv]
 
     @property
     def frictional_joints(self) -> tuple[str, ...]:
@@ -445,11 +447,10 @@ class MultibodySystem(AbstractSystem):
     def flow(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nq"]:
-        moving = self.rate(q, v)
+        moving, t = self.rate(q, v), jnp.asarray(t, q.dtype)
         if not self.structure.internal.size:
             return moving
-        extended, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
-        return moving + state_rates(self.force_groups, *extended, t)[: self.structure.nq]
+        return moving + state_rates(self.force_groups, *self._with_ground(q, v), t)[: len(q)]
 
     @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:
@@ -491,8 +492,7 @@ class MultibodySystem(AbstractSystem):
         blocks = []
         for group in self.body_groups:
             block = group.inertia.coordinates.turning(rate)
-            count = group.indices["v"].shape[0]
-            blocks.append(jnp.broadcast_to(block, (count, *block.shape)))
+            blocks.append(jnp.broadcast_to(block, (len(group.indices["v"]), *block.shape)))
         return self._diagonal(blocks, rate)
 
     def _diagonal(self, blocks: list[Array], like: Array) -> Float[Array, "nv nv"]:

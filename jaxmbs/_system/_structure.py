@@ -97,6 +97,7 @@ class Structure:
         quaternions: tuple[tuple[int, ...], ...] = (),
         internal: tuple[int, ...] = (),
         compliances: tuple[ComplianceInfo, ...] = (),
+        semidefinite: tuple[int, ...] = (),
     ):
         self.constraints = constraints
         self.rows = rows
@@ -110,9 +111,11 @@ class Structure:
         # Places in q of states that have no velocities.
         self.internal = np.array(internal, dtype=int)
         self.compliances = compliances
+        # Velocities of bodies whose mass need only be positive semidefinite.
+        self.semidefinite = semidefinite
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
-            compliances,
+            *(compliances, semidefinite),
         )
         self._hash = hash(self._key)
 
@@ -123,6 +126,20 @@ class Structure:
         if self is other:
             return True
         return isinstance(other, Structure) and self._key == other._key
+
+    def require_definite_mass(
+        self, name: str, advice: str = "give every coordinate mass, or describe it without those"
+    ) -> None:
+        """Refuse what needs an M^-1, or a metric that is M. `name`: of what needs it.
+
+        **Raises:** `ValueError` where M need only be positive semidefinite.
+        """
+        if self.semidefinite:
+            names = (self.velocities[c].name.removesuffix(".rate") for c in self.semidefinite)
+            raise ValueError(
+                f"{name} needs a positive definite mass matrix, and that of {', '.join(names)} "
+                f"need only be semidefinite; {advice}."
+            )
 
     @cached_property
     def origin(self) -> np.ndarray:

@@ -51,7 +51,8 @@ class AbstractSystem(eqx.Module):
     def mass_matrix(
         self, q: Float[Array, " nq"], t: RealScalarLike | None = None
     ) -> Float[Array, "nv nv"]:
-        """M(q, t), symmetric positive definite. t may be left out where masses do not depend on it.
+        """M(q, t), symmetric positive definite, or semidefinite for bodies that say so. t may be
+        left out where masses do not depend on it.
 
         **Raises:** `ValueError` where they do.
         """
@@ -71,7 +72,10 @@ class AbstractSystem(eqx.Module):
     def free_acceleration(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " nv"]:
-        """M^-1 F: what dv/dt would be if no constraint held anything."""
+        """M^-1 F: what dv/dt would be if no constraint held anything.
+
+        **Raises:** `ValueError` where M need only be positive semidefinite.
+        """
 
     @abc.abstractmethod
     def position_residual(
