@@ -160,11 +160,11 @@ class TestRows:
 def free(constraints, n=2, force=None):
     """A particle that only these constraints hold."""
     return jm.GeneralizedSystem(
-        tuple("xyz"[:n]),
+        tuple("xyzuw"[:n]),
         mass_matrix=np.eye(n) * 2.0,
         force=np.zeros(n) if force is None else force,
         constraints=constraints,
-        lengths=tuple("xyz"[:n]),
+        lengths=tuple("xyzuw"[:n]),
     )
 
 
