@@ -26,15 +26,15 @@ def flexible_joint_manipulator(
     inertias: Numbers = (1.0, 1.0),
     motor_inertias: Numbers = (1.0, 1.0),
 ) -> Model:
-    """Two links that motors move through springs, and a servo that lets the second keep its
-    direction.
+    """Two links that motors move through springs, under a servo constraint of their rates.
 
     Zhao et al. (2018), section 8.3. Angles "link 1" (from the hanging position) and "link 2"
     (against link 1) of the links, "motor 1" and "motor 2" of the motors behind the springs:
 
         D(q1) dv1/dt + C(q1, v1) v1 + G(q1) + K (q1 - q2) = control,    J dv2/dt = K (q1 - q2).
 
-    Wanted: the rates of both link angles have the sum zero. At the start it is beta = 0.9 rad/s.
+    Wanted: the rates of both link angles have the sum zero (the second link keeps its direction).
+    At the start it is beta = 0.9 rad/s.
     Three things that the source prints are taken as the standard model has them: its c11 has m1,
     where m2 belongs (it is the velocity term of d11); its constraint force (eq. 71) has q1, where
     the springs' K (q1 - q2) is meant; and its control u stands in the motors' equation, although it

@@ -11,8 +11,8 @@ from .._system import Model
 _GRAVITY = 9.81  # m/s^2
 _START = 30.0  # rad
 _REMARK = (
-    "All numbers are the source's; chosen: the mass matrix diag(m, m r^2) that its kinetic energy "
-    "has, where diag(m, m) is printed."
+    "Chosen: the mass matrix diag(m, m r^2), which the kinetic energy has; the source prints "
+    "diag(m, m). All numbers are the source's."
 )
 
 
