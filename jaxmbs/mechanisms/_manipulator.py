@@ -68,7 +68,7 @@ def flexible_joint_manipulator(
         frames={"elbow": moment.elbow, "tip": moment.tip},
         velocity=_RATES,
     )
-    level = generalized.RateCondition("level", "manipulator", _sum_of_rates)
+    level = generalized.RateCondition("level", "manipulator", _SumOfRates())
     return Model(
         "flexible-joint-manipulator",
         2,
@@ -136,9 +136,10 @@ def _along(angle: Scalar) -> Float[Array, "2"]:
     return jnp.stack([jnp.sin(angle), -jnp.cos(angle)])
 
 
-def _sum_of_rates(q: Float[Array, "4"], v: Float[Array, "4"], t: RealScalarLike) -> Scalar:
-    del q, t
-    return v[0] + v[1]
+class _SumOfRates(eqx.Module):
+    def __call__(self, q: Float[Array, "4"], v: Float[Array, "4"], t: RealScalarLike) -> Scalar:
+        del q, t
+        return v[0] + v[1]
 
 
 def _pair(value: Numbers, what: str) -> Float[Array, "2"]:

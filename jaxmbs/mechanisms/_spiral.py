@@ -47,7 +47,7 @@ def spiral(
         ("r", "theta"),
         mass_matrix=_PolarMass(mass),
         first_moment=_PolarMoment(mass),
-        frames={"place": _polar_frame},
+        frames={"place": _PolarFrame()},
         start=jnp.stack([radius, jnp.full_like(radius, _START)]),
         velocity=-speed * jnp.stack([growth * radius, jnp.ones_like(radius)]),
         lengths=("r",),
@@ -129,5 +129,6 @@ def _place(q: Float[Array, "2"]) -> Float[Array, "2"]:
     return q[0] * jnp.stack([jnp.cos(q[1]), jnp.sin(q[1])])
 
 
-def _polar_frame(q: Float[Array, "2"]) -> generalized.PlanarFrame:
-    return generalized.PlanarFrame(_place(q), q[1])
+class _PolarFrame(eqx.Module):
+    def __call__(self, q: Float[Array, "2"]) -> generalized.PlanarFrame:
+        return generalized.PlanarFrame(_place(q), q[1])

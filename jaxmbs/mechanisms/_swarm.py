@@ -79,7 +79,7 @@ class _Deviation(eqx.Module):
         return v[0] - self.wanted(q)
 
     def wanted(self, q: tuple[Float[Array, "2"], ...]) -> Float[Array, "2"]:
-        apart = q[0] - jnp.stack(q[1:])
+        apart = q[0][None] - jnp.stack(q[1:])
         distance = jnp.linalg.norm(apart, axis=1, keepdims=True)
         return -jnp.sum(apart * (self.attraction - self.repulsion / distance), axis=0)
 

@@ -66,6 +66,9 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     places = _places({name: points[name][0] for name in points if name in located})
     _draw_joints(axes, places, unique)
     _finish(figure, axes, model, report)
+    if model.dimension == 2 and not places:
+        # Of points alone the frame would be as narrow as these lie.
+        axes.set_aspect("equal", adjustable="datalim")
     _label_joints(figure, axes, places, unique, strokes)
     return figure
 
