@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxmbs as jm
-from jaxmbs.plot import draw_curve
 
 
 jax.config.update("jax_enable_x64", True)
@@ -60,11 +59,12 @@ path.set_xlabel("x (m)")
 path.set_ylabel("y (m)")
 path.axis("equal")
 path.set_title("path (Fig. 4)", fontsize=10)
-for k, (name, found) in enumerate(motions.items()):
-    for j, values in enumerate(errors(found)):
+for (name, found), style in zip(motions.items(), ("none", "solid"), strict=True):
+    for k, values in enumerate(errors(found)):
         # What is zero has no place on a logarithmic axis.
-        seen = np.maximum(values, 1e-17)
-        draw_curve(error, times, seen, f"epsilon {j + 1}, {name}", place=2 * k + j)
+        seen = np.where(values > 0, values, np.nan)
+        look = {"color": ("k", "0.55")[k], "linestyle": style, "label": f"epsilon {k + 1}, {name}"}
+        error.plot(times, seen, marker="." if style == "none" else "", markersize=3, **look)
 error.set_yscale("log")
 error.set_ylim(1e-17, 1e-3)
 error.set_xlabel("time (s)")

@@ -4,7 +4,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks, _settings, generalized
 from .._constraints import Servo
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._system import Model
 
 
@@ -17,14 +17,14 @@ _REMARK = (
 
 
 def flexible_joint_manipulator(
-    time_constant: Numbers | None = 0.5,
-    stiffness: Numbers = (1.0, 1.0),
+    time_constant: Setting[Numbers | None] = 0.5,
+    stiffness: Setting[Numbers] = (1.0, 1.0),
     *,
-    masses: Numbers = (1.0, 1.0),
-    length: Numbers = 1.0,
-    centres: Numbers = (0.5, 0.5),
-    inertias: Numbers = (1.0, 1.0),
-    motor_inertias: Numbers = (1.0, 1.0),
+    masses: Setting[Numbers] = (1.0, 1.0),
+    length: Setting[Numbers] = 1.0,
+    centres: Setting[Numbers] = (0.5, 0.5),
+    inertias: Setting[Numbers] = (1.0, 1.0),
+    motor_inertias: Setting[Numbers] = (1.0, 1.0),
 ) -> Model:
     """Two links that motors move through springs, under a servo constraint of their rates.
 
@@ -49,6 +49,8 @@ def flexible_joint_manipulator(
 
     **Raises:** `ValueError` or `TypeError` that names the argument.
     """
+    if time_constant is not None:
+        time_constant = _settings.between(time_constant, "time_constant", above=0)
     masses = _pair(masses, "masses")
     length = _settings.between(length, "length", above=0)
     centres = _pair(centres, "centres")
@@ -142,7 +144,7 @@ class _SumOfRates(eqx.Module):
         return v[0] + v[1]
 
 
-def _pair(value: Numbers, what: str) -> Float[Array, "2"]:
+def _pair(value: Setting[Numbers], what: str) -> Float[Array, "2"]:
     """Two numbers greater than zero; one number stands for both.
 
     **Raises:** `ValueError` or `TypeError`.

@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks, _settings, generalized
+from .. import _settings, generalized
 from .._constraints import AbstractJoint
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._system import Model
@@ -17,9 +17,9 @@ _REMARK = (
 
 
 def spiral(
-    growth: Numbers = 0.1,
-    speed: Numbers = 1.0,
-    mass: Numbers = 1.0,
+    growth: Setting[Numbers] = 0.1,
+    speed: Setting[Numbers] = 1.0,
+    mass: Setting[Numbers] = 1.0,
     *,
     acceleration_level: Setting[bool] = False,
 ) -> Model:
@@ -37,9 +37,9 @@ def spiral(
 
     **Raises:** `ValueError` or `TypeError` that names the argument.
     """
-    growth = _checks.real(growth, (), "growth")
-    speed = _checks.real(speed, (), "speed")
-    mass = _checks.positive(mass, "mass")
+    growth = _settings.between(growth, "growth")
+    speed = _settings.between(speed, "speed")
+    mass = _settings.between(mass, "mass", above=0)
     flat = _settings.flag(acceleration_level, "acceleration_level")
     radius = jnp.exp(growth * _START)
     body = generalized.Body(

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _checks, generalized, planar
+from .. import _settings, generalized, planar
 from .._constraints import Servo
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._system import Model
 
 
@@ -17,11 +17,11 @@ _REMARK = (
 
 
 def swarm(
-    time_constant: Numbers | None = 0.5,
-    mass: Numbers = 2.0,
+    time_constant: Setting[Numbers | None] = 0.5,
+    mass: Setting[Numbers] = 2.0,
     *,
-    attraction: Numbers = 1.0,
-    repulsion: Numbers = 0.5,
+    attraction: Setting[Numbers] = 1.0,
+    repulsion: Setting[Numbers] = 0.5,
 ) -> Model:
     """Five robots in the plane, each steered by where the others are: a swarm.
 
@@ -42,8 +42,11 @@ def swarm(
     **Raises:** `ValueError` or `TypeError` that names the argument.
     """
     law = _Deviation(
-        _checks.real(attraction, (), "attraction"), _checks.real(repulsion, (), "repulsion")
+        _settings.between(attraction, "attraction"), _settings.between(repulsion, "repulsion")
     )
+    if time_constant is not None:
+        time_constant = _settings.between(time_constant, "time_constant", above=0)
+    mass = _settings.between(mass, "mass", above=0)
     names = [f"robot {k + 1}" for k in range(len(_START))]
     # Each robot before the others, so that all of them have one function.
     turns = [[*names[k:], *names[:k]] for k in range(len(names))]
