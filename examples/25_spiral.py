@@ -34,7 +34,7 @@ for name, flat in (("projected", False), ("A dv/dt = b", True)):
 motion = motions["projected"]
 times, (r, theta) = np.asarray(motion.times), np.asarray(motion.q).T
 reactions = motion.reactions()
-force = -sum(np.asarray(reactions.generalized(name)) for name in ("path", "drive"))
+force = -np.asarray(reactions.generalized("path") + reactions.generalized("drive"))
 for name, found in motions.items():
     first, second = (float(np.max(x)) for x in errors(found))
     print(f"{name}: errors up to {first:.1e} (position) and {second:.1e} (velocity)")

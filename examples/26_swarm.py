@@ -39,7 +39,8 @@ for axes, (name, motion) in zip(panels[0], motions.items(), strict=True):
     axes.plot([], [], "ks", markerfacecolor="w", label=f"after {end:g} s")
     axes.set_xlabel("x (m)")
     axes.set_ylabel("y (m)")
-    axes.margins(0.12)
+    axes.set_xlim(-2.6, 2.6)
+    axes.set_ylim(-2.3, 2.3)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_title(f"{name} (Fig. 7)", fontsize=10)
 size, apart = panels[1]
@@ -54,7 +55,7 @@ for name, motion in motions.items():
     forces = np.asarray(jm.controls(motion).values).reshape(-1, 5, 2)
     largest = np.linalg.norm(forces, axis=-1).max()
     print(
-        f"{name}: |beta| from {norms[0]:.3f} to {norms[-1]:.6f} m/s; nearest robots "
+        f"{name}: |beta| from {norms[0]:.6f} to {norms[-1]:.6f} m/s; nearest robots "
         f"{distances.min():.3f} m apart; largest control {largest:.2f} N"
     )
 size.set_yscale("log")

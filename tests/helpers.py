@@ -570,8 +570,7 @@ def driven_table(
 
 
 class Mechanism(NamedTuple):
-    """A built-in mechanism with its number of rows, columns and its rank (MECHANISMS.md); whether a
-    model file can hold it."""
+    """A built-in mechanism: rows, columns, rank (MECHANISMS.md); can a model file hold it?"""
 
     name: str
     rows: int
@@ -598,4 +597,3 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("four-bar-chain", 26, 27, 26),
     Mechanism("four-bar-chain-spatial", 65, 54, 53),
 )
-IN_FILES = tuple(m for m in MECHANISMS if m.in_files)

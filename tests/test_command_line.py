@@ -16,7 +16,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import IN_FILES
 from typer.testing import CliRunner
 
 from jaxmbs import cli, mechanisms, Model
@@ -439,11 +438,6 @@ def test_export(tmp_path: Path):
     path.unlink()
     answer = document_of(run("export", "mobile-robot", "--out", str(path), "--json"))
     assert answer["text"] == path.read_text(encoding="utf-8") == text
-
-
-@pytest.mark.parametrize("name", sorted({m.name for m in IN_FILES} - {"four-bar-chain"}))
-def test_chosen_numbers_are_said_to_be(name: str):
-    assert "# Chosen" in run("export", name)
 
 
 def test_velocities_that_break_a_constraint_are_no_matter_of_analyze(tmp_path: Path):
