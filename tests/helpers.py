@@ -570,12 +570,13 @@ def driven_table(
 
 
 class Mechanism(NamedTuple):
-    """A built-in mechanism with its number of rows, columns and its rank (MECHANISMS.md)."""
+    """A built-in mechanism: rows, columns, rank (MECHANISMS.md); can a model file hold it?"""
 
     name: str
     rows: int
     columns: int
     rank: int
+    in_files: bool = True
 
 
 MECHANISMS: tuple[Mechanism, ...] = (
@@ -590,6 +591,9 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("three-crank-parallelogram", 30, 24, 23),
     Mechanism("table", 7, 6, 6),
     Mechanism("whipple-bicycle", 21, 24, 21),
+    Mechanism("spiral", 2, 2, 2, in_files=False),
+    Mechanism("swarm", 10, 10, 10, in_files=False),
+    Mechanism("flexible-joint-manipulator", 1, 4, 1, in_files=False),
     Mechanism("four-bar-chain", 26, 27, 26),
     Mechanism("four-bar-chain-spatial", 65, 54, 53),
 )

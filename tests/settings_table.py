@@ -469,6 +469,33 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         jm.mechanisms.elastic_parallelogram,
         {"theta": (*NO_NUMBER, None), "stiffness": (*NO_NUMBER, None, 0.0, -1.0)},
     ),
+    "mechanisms.flexible_joint_manipulator": (
+        jm.mechanisms.flexible_joint_manipulator,
+        {"time_constant": (*NO_NUMBER, 0.0)}
+        | {
+            name: (*NO_NUMBER, None, 0.0, (1.0, -1.0))
+            for name in ("stiffness", "masses", "centres", "inertias", "motor_inertias")
+        }
+        | {"length": (*NO_NUMBER, None, 0.0)},
+    ),
+    "mechanisms.spiral": (
+        jm.mechanisms.spiral,
+        {
+            "growth": (*NO_NUMBER, None),
+            "speed": (*NO_NUMBER, None),
+            "mass": (*NO_NUMBER, None, 0.0),
+            "acceleration_level": NO_FLAG,
+        },
+    ),
+    "mechanisms.swarm": (
+        jm.mechanisms.swarm,
+        {
+            "time_constant": (*NO_NUMBER, 0.0),
+            "mass": (*NO_NUMBER, None, 0.0),
+            "attraction": (*NO_NUMBER, None),
+            "repulsion": (*NO_NUMBER, None),
+        },
+    ),
     "mechanisms.mobile_robot": (
         jm.mechanisms.mobile_robot,
         {"rack": (*NO_OBJECT, jm.motions.Linear)},

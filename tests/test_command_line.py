@@ -440,11 +440,6 @@ def test_export(tmp_path: Path):
     assert answer["text"] == path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("name", sorted(set(mechanisms.names()) - {"four-bar-chain"}))
-def test_chosen_numbers_are_said_to_be(name: str):
-    assert "# Chosen" in run("export", name)
-
-
 def test_velocities_that_break_a_constraint_are_no_matter_of_analyze(tmp_path: Path):
     content = tomllib.loads(write_model(mechanisms.slider_crank()))
     content["body"][0]["velocity"] = [1.0, 2.0]

@@ -334,7 +334,11 @@ def export(
     from ..io import write_model
 
     with refusing():
-        text = write_model(_load.built_in(name))
+        model = _load.built_in(name)
+        try:
+            text = write_model(model)
+        except ValueError as error:
+            raise ModelError(f"{name!r} cannot be written as a model file: {error}") from None
         if out is not None:
             try:
                 out.write_text(text, encoding="utf-8")

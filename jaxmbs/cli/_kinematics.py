@@ -1,5 +1,6 @@
 """`jaxmbs kinematics`: the motion that drivers prescribe, as a JSON document and as tables."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from .._errors import ModelError
 from .._system import Model
 from ..io._body_motion import body_motions, BodyMotion
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request
-from ._simulate import check_out, save, times_of
+from ._simulate import check_out, coordinates_of, save, times_of
 
 
 class Answer(NamedTuple):
@@ -67,6 +68,19 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console.print(f"[bold]{escape(answer.model.name)}[/bold]")
     times = answer.times
     console.print(f"{len(times)} times from {times[0]:g} s to {times[-1]:g} s; largest values")
+    posed = {n: m for n, m in answer.bodies.items() if "position" in m.states}
+    if posed:
+        console.print(_body_table(posed, times))
+    others = coordinates_of({n: m.states | m.accelerations for n, m in answer.bodies.items()})
+    if others:
+        console.print(_coordinate_table(others, times))
+    if answer.out is not None:
+        console.print(Text(f"wrote {answer.out}"))
+    if answer.model.remark:
+        console.print(Text(answer.model.remark))
+
+
+def _body_table(bodies: dict[str, BodyMotion], times: np.ndarray) -> Table:
     table = Table(pad_edge=False)
     table.add_column("body")
     for column in (
@@ -76,15 +90,23 @@ def show(answer: Answer, console: Console | None = None) -> None:
         "angular acceleration (rad/s^2)",
     ):
         table.add_column(column)
-    for name, motion in answer.bodies.items():
+    for name, motion in bodies.items():
         known = motion.states | motion.accelerations
         words = ("velocity", "angular_velocity", "acceleration", "angular_acceleration")
         table.add_row(Text(name), *(_largest(known.get(word), times) for word in words))
-    console.print(table)
-    if answer.out is not None:
-        console.print(Text(f"wrote {answer.out}"))
-    if answer.model.remark:
-        console.print(Text(answer.model.remark))
+    return table
+
+
+def _coordinate_table(
+    others: list[tuple[str, str, Mapping[str, np.ndarray]]], times: np.ndarray
+) -> Table:
+    table = Table(pad_edge=False)
+    for column in ("body", "coordinate", "rate", "acceleration"):
+        table.add_column(column)
+    for body, word, known in others:
+        sizes = (_largest(known[f"{word}.{what}"], times) for what in ("rate", "acceleration"))
+        table.add_row(*map(Text, (body, word, *sizes)))
+    return table
 
 
 def _largest(values: np.ndarray | None, times: np.ndarray) -> str:

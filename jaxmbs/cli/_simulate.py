@@ -40,7 +40,7 @@ from .._formulations import (
     UdwadiaKalaba,
 )
 from .._reactions import Reactions
-from .._reactions._text import vector, verdict
+from .._reactions._text import vector, verdict, verdict_of_states
 from .._reactions._wrench import largest
 from .._settings import step_tolerances
 from .._system import LARGEST, Model, MultibodySystem
@@ -291,6 +291,9 @@ def document(answer: Answer) -> dict[str, Any]:
         },
         "passages": passages(trajectory),
     }
+    servo = _servo_error(answer)
+    if servo is not None:
+        result["servo_error"] = {"initial": servo[0], "final": servo[1]}
     if answer.certificate is not None:
         result["certificate"] = {
             "certified": bool(answer.certificate.certified),
@@ -319,6 +322,11 @@ def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
 
 
 def _reaction(reactions: Reactions, name: str) -> dict[str, Any]:
+    if not reactions.has_wrench(name):
+        return {
+            "generalized": dict(_on_coordinates(reactions, name)),
+            "unique": bool(reactions.unique(name)),
+        }
     wrench = reactions.wrench(name)
     return {
         "force": np.asarray(wrench.force).tolist(),
@@ -327,6 +335,24 @@ def _reaction(reactions: Reactions, name: str) -> dict[str, Any]:
         "force_unique": np.asarray(wrench.force_unique).tolist(),
         "torque_unique": np.asarray(wrench.torque_unique).tolist(),
     }
+
+
+def _on_coordinates(reactions: Reactions, name: str) -> list[tuple[str, float]]:
+    """C_X^T lambda_X of a constraint that acts at no point, by the names of the velocities."""
+    values, structure = np.asarray(reactions.generalized(name)), reactions.structure
+    columns = structure.constraint(name).columns
+    return [(structure.velocities[k].name, float(values[k])) for k in columns]
+
+
+def _servo_error(answer: Answer) -> tuple[float, float] | None:
+    """The largest error of a servo constraint at the start and at the end; None without such."""
+    trajectory = answer.trajectory
+    if not trajectory.system.structure.servo.any():
+        return None
+    states = ((trajectory.q[k], trajectory.v[k], trajectory.times[k]) for k in (0, -1))
+    errors = (trajectory.system.servo_error(*state) for state in states)
+    first, last = (float(jnp.max(jnp.abs(error))) for error in errors)
+    return first, last
 
 
 # What a person reads.
@@ -343,25 +369,55 @@ def show(answer: Answer, console: Console | None = None) -> None:
         f"{answer.formulation}: {int(steps.accepted)} steps ({int(steps.rejected)} rejected) in "
         f"{answer.run_seconds:.3g} s, after {answer.compile_seconds:.3g} s of compiling"
     )
-    console.print(_body_table(answer))
+    states = _bodies(trajectory)
+    posed = {name: state for name, state in states.items() if "position" in state}
+    if posed:
+        console.print(_body_table(answer, posed))
+    others = coordinates_of(states)
+    if others:
+        console.print(_coordinate_table(others))
     console.print(
         "reactions on the second body of each joint (its only one), world axes, at the end"
     )
+    if not all(map(answer.reactions.has_wrench, answer.reactions.names)):
+        console.print("on coordinates: C_X^T lambda_X of M dv/dt + C^T lambda = F")
     console.print(_reaction_table(answer))
     for line in _notes(answer):
         console.print(Text(line))
 
 
-def _body_table(answer: Answer) -> Table:
+def coordinates_of(
+    states: Mapping[str, Mapping[str, Any]],
+) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Bodies' coordinates of their own: body, word, and what is known of that body by words."""
+    return [
+        (body, word.removesuffix(".rate"), known)
+        for body, known in states.items()
+        for word in known
+        if word.endswith(".rate")
+    ]
+
+
+def _body_table(answer: Answer, posed: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table(pad_edge=False)
     planar = answer.model.dimension == 2
     turn = "angle (rad)" if planar else "orientation (w, x, y, z)"
     for column in ("body", "position (m)", turn, "velocity (m/s)", "angular velocity (rad/s)"):
         table.add_column(column)
-    for name, state in _bodies(answer.trajectory).items():
+    for name, state in posed.items():
         turned = state.get("angle", state.get("orientation"))
         words = (state["position"], turned, state["velocity"], state.get("angular_velocity"))
         table.add_row(name, *("" if x is None else vector(x, 1.0) for x in words))
+    return table
+
+
+def _coordinate_table(others: list[tuple[str, str, Mapping[str, Any]]]) -> Table:
+    table = Table(pad_edge=False)
+    for column in ("body", "coordinate", "value (m, rad)", "rate"):
+        table.add_column(column)
+    for body, word, known in others:
+        numbers = (vector(known[name], 1.0) for name in (word, f"{word}.rate"))
+        table.add_row(*map(Text, (body, word, *numbers)))
     return table
 
 
@@ -370,15 +426,19 @@ def _reaction_table(answer: Answer) -> Table:
     for column in ("joint", "type", "on", "force (N)", "torque (N m)", "verdict"):
         table.add_column(column)
     found = answer.reactions
-    wrenches = [found.wrench(name) for name in found.names]
-    force, torque = largest(wrenches)
-    for w in wrenches:
-        said = verdict(w.unique, w.force_unique, w.torque_unique)
-        words = (w.name, found.structure.constraint(w.name).kind, w.body)
-        numbers = (vector(w.force, force), vector(w.torque, torque))
-        table.add_row(
-            *map(Text, (*words, *numbers, said)), style="" if said == "unique" else "bold"
-        )
+    wrenches = {name: found.wrench(name) for name in found.names if found.has_wrench(name)}
+    force, torque = largest(list(wrenches.values()))
+    for name in found.names:
+        if name in wrenches:
+            w = wrenches[name]
+            on, numbers = w.body, (vector(w.force, force), vector(w.torque, torque))
+            said = verdict(w.unique, w.force_unique, w.torque_unique)
+        else:
+            values = np.array([value for _, value in _on_coordinates(found, name)])
+            on, numbers = "coordinates", (vector(values), "")
+            said = verdict_of_states(found.unique(name))
+        words = (name, found.structure.constraint(name).kind, on, *numbers, said)
+        table.add_row(*map(Text, words), style="" if said == "unique" else "bold")
     return table
 
 
@@ -391,6 +451,9 @@ def _notes(answer: Answer) -> list[str]:
         f"constraints: closed within {float(jnp.max(trajectory.position_error)):.1e}, velocities "
         f"within {float(jnp.max(trajectory.velocity_error)):.1e}",
     ]
+    servo = _servo_error(answer)
+    if servo is not None:
+        notes.append(f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end")
     count, passed = int(trajectory.passage_count), passages(trajectory)
     if count:
         shown = ", ".join(f"{t:.4f}" for t in passed[:8]) + (" ..." if count > 8 else "")

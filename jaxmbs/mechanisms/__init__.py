@@ -3,6 +3,7 @@ from ._chain import (
     four_bar_chain as four_bar_chain,
     four_bar_chain_spatial as four_bar_chain_spatial,
 )
+from ._manipulator import flexible_joint_manipulator as flexible_joint_manipulator
 from ._parallelogram import (
     elastic_parallelogram as elastic_parallelogram,
     modal_parallelogram as modal_parallelogram,
@@ -18,3 +19,5 @@ from ._small import (
     table as table,
     three_crank_parallelogram as three_crank_parallelogram,
 )
+from ._spiral import spiral as spiral
+from ._swarm import swarm as swarm

@@ -7,6 +7,7 @@ from .._custom_types import Setting
 from .._system import Model
 from ._bicycle import whipple_bicycle
 from ._chain import four_bar_chain, four_bar_chain_spatial
+from ._manipulator import flexible_joint_manipulator
 from ._parallelogram import elastic_parallelogram, parallelogram
 from ._robot import mobile_robot
 from ._small import (
@@ -18,6 +19,8 @@ from ._small import (
     table,
     three_crank_parallelogram,
 )
+from ._spiral import spiral
+from ._swarm import swarm
 
 
 _PLAIN: Mapping[str, Callable[[], Model]] = MappingProxyType(
@@ -33,6 +36,9 @@ _PLAIN: Mapping[str, Callable[[], Model]] = MappingProxyType(
         "three-crank-parallelogram": three_crank_parallelogram,
         "table": table,
         "whipple-bicycle": whipple_bicycle,
+        "spiral": spiral,
+        "swarm": swarm,
+        "flexible-joint-manipulator": flexible_joint_manipulator,
     }
 )
 _SIZED: Mapping[str, Callable[[int], Model]] = MappingProxyType(

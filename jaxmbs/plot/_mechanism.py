@@ -41,7 +41,15 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     **Arguments:** `model` and its `system`; `report` of `analyze` at `q` (nq,).
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
+
+    **Raises:** `ValueError` for a mechanism of which nothing has a place.
     """
+    centres = _centres(model, q)
+    if not centres:
+        raise ValueError(
+            f"nothing of {model.name!r} has a place that could be drawn: its bodies have "
+            "coordinates of their own, and no frames; give them frames=..."
+        )
     # One program; operation by operation they are twenty.
     frames = eqx.filter_jit(lambda s, q: s.marker_frames(q))(system, jnp.asarray(q))
     frames = {name: own for name, own in frames.items() if own[0].dimension is not None}
@@ -52,11 +60,15 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     height = _height(points) if model.dimension == 2 else 7.5
     figure = plt.figure(figsize=(9.0, height), layout="constrained")
     axes = figure.add_subplot(projection="3d" if model.dimension == 3 else None)
-    _draw_bodies(axes, model, points, q)
+    for name, centre in centres.items():
+        _draw_site(axes, model, points, name, centre)
     strokes = _draw_edges(axes, model, frames)
     places = _places({name: points[name][0] for name in points if name in located})
     _draw_joints(axes, places, unique)
     _finish(figure, axes, model, report)
+    if model.dimension == 2 and not places:
+        # Of points alone the frame would be as narrow as these lie.
+        axes.set_aspect("equal", adjustable="datalim")
     _label_joints(figure, axes, places, unique, strokes)
     return figure
 
@@ -80,9 +92,9 @@ def _height(points: Mapping[str, list[np.ndarray]]) -> float:
     return float(np.clip(2.5 + 7.5 * height / max(width, 1e-12), 4.0, 9.0))
 
 
-def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]], q: Any) -> None:
-    """Each body as the figure that its joint points span."""
-    start = 0
+def _centres(model: Model, q: Any) -> dict[str, np.ndarray]:
+    """Where the frames of the bodies are, by the names that joints hold them by."""
+    found, start = {}, 0
     for body in model.bodies:
         kind = body.inertia_properties().coordinates
         state = jnp.asarray(q[start : start + kind.nq])
@@ -90,7 +102,8 @@ def _draw_bodies(axes: Any, model: Model, points: Mapping[str, list[np.ndarray]]
         for name, site in body.sites().items():
             centre = _centre(kind, site, state)
             if centre is not None:
-                _draw_site(axes, model, points, name, centre)
+                found[name] = centre
+    return found
 
 
 def _centre(kind: AbstractCoordinates, site: Site, state: Any) -> np.ndarray | None:
@@ -108,13 +121,19 @@ def _draw_site(
     site: str,
     centre: np.ndarray,
 ) -> None:
+    """A body, or a frame of it, as the figure that its joint points span; named where it has
+    none."""
     own = [
         points[joint.name][k]
         for joint in model.joints
         for k, name in enumerate(joint.bodies)
         if name == site and joint.located
     ]
-    corners = np.unique(np.round(np.array(own or [centre]), 9), axis=0)
+    if not own:
+        axes.plot(*centre[:, None], marker="o", markersize=8, color=_BODY, zorder=2)
+        axes.annotate(site, _on_paper(axes, centre), xytext=(7, 7), textcoords="offset points")
+        return
+    corners = np.unique(np.round(np.array(own), 9), axis=0)
     if len(corners) == 1:
         corners = np.stack([corners[0], centre])
     if model.dimension == 2 and len(corners) > 2:
