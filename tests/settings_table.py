@@ -57,6 +57,19 @@ object.__setattr__(GUARD, "names", (MASS,))
 object.__setattr__(GUARD, "study", STUDY)
 
 
+# A motion of a servo, in which there are controls.
+SERVED = jm.simulate(
+    jm.GeneralizedSystem(
+        ("x",),
+        mass_matrix=[[1.0]],
+        constraints={"s": jm.ServoConstraint(jm.PfaffianConstraint([1.0]), 1.0)},
+    ),
+    jnp.zeros(1),
+    jnp.zeros(1),
+    0.1,
+)
+
+
 def at_state(called: Callable[..., Any], /, **defaults: Any) -> Callable[..., Any]:
     return with_defaults(called, system=SYSTEM, q=Q, **defaults)
 
@@ -146,6 +159,15 @@ FORMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] =
             "work_force": (*NO_VECTOR, None),
         },
     ),
+    "ServoControl": (
+        with_defaults(jm.ServoControl, actuators=["b"]),
+        {
+            "actuators": (3, True, None, 1.5, [], [1.0, 2.0], [["a"]], [3, "a"], ["a", ""], NAN),
+            "limits": (*NO_NUMBER[:4], 0.0, -1.0, [[1.0]], [1.0, 0.0], [NAN], ["a"]),
+            "formulation": (*_FORMULATION, jm.ElasticResolution()),
+        },
+    ),
+    "controls": (with_defaults(jm.controls, trajectory=SERVED), {"formulation": _FORMULATION}),
     "AugmentedLagrangian": (
         jm.AugmentedLagrangian,
         {"penalty": (*NO_NUMBER, None, 0.0, -1.0, 1e16), "iterations": _COUNT},

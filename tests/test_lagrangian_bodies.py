@@ -101,7 +101,7 @@ class TestLagrangian:
         direction = jnp.array([1.0, 0.4, -0.7, 0.2])
         found = slopes(solved, start, direction, jnp.ones(3))
         values = jax.vmap(solved)(start[None] + 2e-3 * np.outer(NODES, direction))
-        np.testing.assert_allclose(found.pushed, difference(values, 2e-3), rtol=1e-8)
+        np.testing.assert_allclose(found.pushed, difference(list(values), 2e-3), rtol=1e-8)
         np.testing.assert_allclose(found.pulled @ direction, found.pushed.sum(), rtol=1e-9)
 
     def test_energy_along_a_motion(self):

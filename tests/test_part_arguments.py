@@ -192,6 +192,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "a"], "", {}),
     "markers": (3, None, [], "ab", [3], [("a",)], [(3, (0.0, 0.0))], [("a", "xy")], [("a", None)]),
     "complete": (3, None, "yes"),
+    "offset": ("f", None, [1.0, 2.0, 3.0], [[1.0, 2.0]], float("nan"), {}, True),
     "semidefinite": (3, None, "yes"),
     "coordinates": (3, None, [], ["a", "a"], [3], ["a.b"], [""]),
     "frames": (3, "x", [], {"a": 3}, {"a.b": _function}, {3: _function}),

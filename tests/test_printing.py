@@ -19,6 +19,7 @@ from jaxmbs.cli._app import app
 _NO_RESULTS = {
     *("AbstractSystem", "GeneralizedSystem", "MultibodySystem", "Model", "Driver", "Case"),
     *("PositionConstraint", "VelocityConstraint", "AbstractFormulation", "AugmentedLagrangian"),
+    *("AccelerationConstraint", "PfaffianConstraint", "Servo", "ServoConstraint", "ServoControl"),
     *(
         "CoordinatePartitioning",
         "ElasticResolution",

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -218,14 +218,16 @@ def _without_servos(equations: Equations, force: Float[Array, " nv"]) -> Equatio
 
 
 def _actuators(
-    value: Sequence[str] | ActuationFunction | Numbers,
+    value: Any,
 ) -> tuple[tuple[str, ...], ActuationFunction | Float[Array, "nv controls"] | None]:
     """Names, or the matrix.
 
     **Raises:** `TypeError` or `ValueError`.
     """
     if callable(value):
-        return (), value
+        return (), _settings.function(
+            value, "actuators", "names, a matrix or a function of q, v, t"
+        )
     given = (value,) if isinstance(value, str) else value
     if isinstance(given, list | tuple) and any(isinstance(x, str) for x in given):
         names = _settings.names(given, "actuators", '("shoulder", "elbow")')
@@ -239,8 +241,8 @@ def _actuators(
     return (), _checks.real(given, shape, "actuators")
 
 
-def _limits(value: Numbers) -> Float[Array, ""] | Float[Array, " controls"]:
-    shape = _checks.shape_of(value)
+def _limits(value: Any) -> Float[Array, ""] | Float[Array, " controls"]:
+    shape = () if isinstance(value, type) else _checks.shape_of(value)
     if len(shape) > 1:
         raise ValueError(
             f"limits must be one number, or one for each control, got {_checks.shown(value)}."
