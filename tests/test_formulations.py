@@ -35,8 +35,9 @@ from jaxmbs._formulations._compare import _solve as run
 def test_every_formulation_is_among_the_members():
     exported = {x for x in vars(fo).values() if isinstance(x, type)}
     exported = {x for x in exported if issubclass(x, fo.AbstractFormulation)}
-    # Those of rigid systems; `test_elastic_resolution.py` holds the other against dense algebra.
-    rigid = exported - {fo.AbstractFormulation, fo.ElasticResolution}
+    # Those of rigid systems that constraints alone move; `test_elastic_resolution.py` and
+    # `test_servo_constraints.py` hold the others against dense algebra.
+    rigid = exported - {fo.AbstractFormulation, fo.ElasticResolution, fo.ServoControl}
     assert {type(member) for _, member, _ in MEMBERS} == rigid
     words = [x.word for x in exported - {fo.AbstractFormulation}]
     assert len(set(words)) == len(words)

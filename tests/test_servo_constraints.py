@@ -191,7 +191,7 @@ class TestDecay:
             n=5,
             force=lambda q, v, t: -30.0 * q,
         )
-        start, speed = np.array([0.3, -0.4, 0.2, 0.3, -0.4]), np.array([0.0, 0.0, 0.7, 2.0, 1.0])
+        start, speed = np.array([0.3, -0.4, 0.2, 0.3, -0.4]), np.array([0.0, 0.5, 0.7, 2.0, 1.0])
         q, v = jnp.asarray(start), jnp.asarray(speed)
         motion = jm.simulate(system, q, v, 1.5, every=0.25, **TIGHT)
         errors = np.array(jax.vmap(system.servo_error)(motion.q, motion.v, motion.times))

@@ -84,6 +84,7 @@ CLASSES = {"Misfit": lambda s, q, v, t: jm.Misfit(s, q, t)}
 
 METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "acceleration_offset": lambda s, q, v, t: s.acceleration_offset(q, v, t),
+    "servo_error": lambda s, q, v, t: s.servo_error(q, v, t),
     "constraint_matrix": lambda s, q, v, t: s.constraint_matrix(q, v, t),
     "deformation_matrix": lambda s, q, v, t: s.deformation_matrix(q, v, t),
     "descriptor": lambda s, q, v, t: s.descriptor(q, v, t),

@@ -242,8 +242,8 @@ def _actuators(
 
 
 def _limits(value: Any) -> Float[Array, ""] | Float[Array, " controls"]:
-    shape = () if isinstance(value, type) else _checks.shape_of(value)
-    if len(shape) > 1:
+    shape = _checks.shape_of(value)
+    if not _settings.holds_numbers(value) or len(shape) > 1:
         raise ValueError(
             f"limits must be one number, or one for each control, got {_checks.shown(value)}."
         )
