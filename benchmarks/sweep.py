@@ -128,6 +128,13 @@ def agreement(
     return {name: float(np.mean(unique == expected)) for name, unique in own.items()}
 
 
+def switch_precision(dtype: str) -> None:
+    """Compute in this precision from here on: a system takes states of that alone."""
+    jax.config.update("jax_enable_x64", dtype == "float64")
+    # What was compiled for the other one would be taken for this.
+    jax.clear_caches()
+
+
 def verdict_rows(sizes: list[int]) -> dict[str, Any]:
     """The table of configurations a second."""
     result: dict[str, Any] = {}
@@ -138,6 +145,7 @@ def verdict_rows(sizes: list[int]) -> dict[str, Any]:
         for dtype in ("float64", "float32"):
             # One at a time nobody asks in single precision.
             chosen = [n for n in sizes if n > 1 or dtype == "float64"]
+            switch_precision(dtype)
             with warnings.catch_warnings():
                 # Single precision is what is measured.
                 warnings.filterwarnings("ignore", message="A rank is being decided")
@@ -151,7 +159,7 @@ def verdict_rows(sizes: list[int]) -> dict[str, Any]:
                 )
                 share = f"  {100 * same[method]:.0f} % the same" if method in same else ""
                 print(f"  {method:38s}{cells}{share}", flush=True)
-        jax.clear_caches()
+        switch_precision("float64")
     return result
 
 
@@ -182,6 +190,7 @@ def roofline(verdicts: dict[str, Any]) -> dict[str, Any]:
     system, configurations = parallelogram(64)
     result: dict[str, Any] = {}
     for dtype in ("float64", "float32"):
+        switch_precision(dtype)
         limits = ceilings(dtype)
         own = in_precision(system, dtype)
         qs = jnp.asarray(np.resize(configurations, (WIDTH, configurations.shape[1])), dtype)
@@ -200,6 +209,7 @@ def roofline(verdicts: dict[str, Any]) -> dict[str, Any]:
             f"a configuration; {100 * parts['of_operations']:.1f} % of the operations, "
             f"{100 * parts['of_copy']:.1f} % of the copy"
         )
+    switch_precision("float64")
     return result
 
 
