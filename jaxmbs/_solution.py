@@ -51,6 +51,11 @@ class RESULTS(Enumeration):
         "they contradict other constraints, or each other. Leave one of them out, want something "
         "that the others let happen, or start from a state that they all allow."
     )
+    servo_error_unknown = (
+        "The error of a servo constraint is more than 3/8 of a turn (of a screw 3/8 of a pitch), and "
+        "frames in space do not tell one turn from the next. Start closer to what is wanted, or let the "
+        "motion begin where the joint stands."
+    )
     servo_not_attainable = (
         "The actuators cannot give the accelerations that a servo constraint asks for: nothing "
         "that they do moves what it wants, or other constraints do not let it. Let other bodies or "

@@ -34,6 +34,9 @@ from ._lagrangian import force_of, mass_of, refuse_not_quadratic
 from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Part, Site
 
 
+# Rounding of a matrix whose diagonal is one.
+_SYMMETRIC = 1e-9
+
 FrameFunction = Callable[[Float[Array, " nq"]], PlanarFrame | SpatialFrame]
 
 
@@ -158,6 +161,7 @@ class GeneralizedBody(AbstractBody):
         self.semidefinite = _settings.flag(semidefinite, "semidefinite")
         count = len(names)
         self.mass_matrix = _function_or_array(mass_matrix, (count, count), "mass_matrix")
+        _refuse_indefinite(self.mass_matrix, self.semidefinite)
         self.force = _function_or_array(force, (count,), "force")
         self.complete = _settings.flag(complete, "complete")
         self.kinetic_energy = _checks.optional_function(kinetic_energy, "kinetic_energy")
@@ -270,6 +274,28 @@ def _function_or_array(value: Any, shape: tuple[int, ...], what: str) -> Any:
     **Raises:** `ValueError`.
     """
     return value if value is None or callable(value) else _checks.real(value, shape, what)
+
+
+def _refuse_indefinite(mass_matrix: Any, semidefinite: bool) -> None:
+    """Refuse an array that is no mass matrix; says nothing of functions and traced numbers.
+
+    **Raises:** `ValueError`.
+    """
+    if mass_matrix is None or callable(mass_matrix):
+        return
+    known = _checks.concrete(mass_matrix)
+    if known is None:
+        return
+    scale = np.sqrt(np.abs(np.diagonal(known)))
+    unit = known / np.where(scale > 0, scale, 1.0)[:, None] / np.where(scale > 0, scale, 1.0)[None]
+    symmetric = np.max(np.abs(unit - unit.T)) <= _SYMMETRIC
+    least = np.min(np.linalg.eigvalsh((unit + unit.T) / 2))
+    if symmetric and (least >= -_SYMMETRIC if semidefinite else least > 0):
+        return
+    wanted = "semidefinite" if semidefinite else "definite"
+    raise ValueError(
+        f"mass_matrix must be symmetric and positive {wanted}, got {_checks.shown(known.tolist())}."
+    )
 
 
 def coordinate_names(given: Sequence[str]) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ class Driver(eqx.Module):
     cylindrical) or "rotation" (revolute, cylindrical), of the joint's SECOND body against its
     first, zero in the reference configuration, or the name of the body's coordinate, as it counts;
     `motion`: its value over time (m or rad). `time_constant` (s): if given, the driver is a servo:
-    a coordinate that is not where the motion wants it is taken there by and by (`Servo`). `limit`
+    a coordinate that is not where the motion wants it is taken there by and by (`Servo`), in
+    space an angle by at most 3/8 of a turn. `limit`
     (N or N m): the largest size of a servo's force, reported where more is needed.
 
     The driver acts at its joint's markers, on both bodies of the joint.

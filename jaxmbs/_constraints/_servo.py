@@ -1,9 +1,9 @@
 """Servo constraints: constraints as a wanted motion, whose force is the control."""
 
+import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from .. import _checks, _settings
 from .._custom_types import Numbers, RealScalarLike, Setting
 from ._generalized import AbstractConstraint
+from ._primitives import Advance, Driven, SpatialRotation
 from .base import (
     AbstractAccelerationPrimitive,
     AbstractJoint,
@@ -21,6 +22,10 @@ from .base import (
     RowKind,
 )
 
+
+# A residual of this part of half a turn may be more on the other side, and the steps of a run must
+# not pass over what is left of the turn.
+_SURE = 0.75
 
 TimeConstant = Float[Array, ""] | Float[Array, " rows"] | Float[Array, "rows rows"]
 
@@ -48,7 +53,9 @@ class Wanted(AbstractAccelerationPrimitive):
             else jnp.zeros(len(p.rows))
             for p in self.primitives
         ]
-        return change + jnp.concatenate(velocity) + self._decay(gap)
+        # What is more is as likely to be less.
+        known = jnp.abs(gap) < _SURE * jnp.concatenate([_reach(p) for p in self.primitives])
+        return jnp.where(known, change + jnp.concatenate(velocity) + self._decay(gap), jnp.nan)
 
     def acceleration(
         self, frames: Frames, rates: Frames, accelerations: Frames, t: RealScalarLike
@@ -95,7 +102,9 @@ class Servo(AbstractJoint):
     takes M A^T (A A^T)^-1 in the place of M^1/2 (A M^-1/2)^+ in front of P^-1 beta: a larger force
     to the same end). `ServoControl` has it carried by given actuators.
 
-    A run may start from any state, and none is taken back onto the constraint.
+    A run may start from any state, and none is taken back onto the constraint. Angles in space and
+    threads of screws are known up to full turns: an error of more than 3/8 of a turn (of a
+    pitch) is not a number, and ends a run with `servo_error_unknown`.
 
     **Arguments:**
 
@@ -104,7 +113,8 @@ class Servo(AbstractJoint):
       number for all. None: beta stays as it is, as with the force of an ideal constraint alone.
     - `limit`: the largest size of the force of each row (N or N m), one number or (rows,), default
       none. It is reported where more is needed (`controls`, and what a trajectory prints), and
-      nothing is cut off.
+      nothing is cut off. It counts for the ideal force: the actuators of a `ServoControl` have
+      limits of their own.
 
     **Raises:** `TypeError` or `ValueError` that names what is wrong.
     """
@@ -158,11 +168,47 @@ class ServoConstraint(AbstractConstraint):
     """
 
     constraint: AbstractConstraint
-    time_constant: Numbers | None = None
-    limit: Numbers | None = eqx.field(default=None, kw_only=True)
+    time_constant: TimeConstant | None
+    limit: Float[Array, ""] | Float[Array, " rows"] | None
+
+    def __init__(
+        self,
+        constraint: Setting[AbstractConstraint],
+        time_constant: Numbers | None = None,
+        *,
+        limit: Numbers | None = None,
+    ):
+        self.constraint = _settings.instance(
+            constraint,
+            AbstractConstraint,
+            "constraint",
+            "a constraint, such as VelocityConstraint()",
+        )
+        servo = Servo(self.constraint.on("servo", "body"), time_constant, limit=limit)
+        self.time_constant, self.limit = servo.time_constant, servo.limit
 
     def on(self, name: str, bodies: str | Sequence[str]) -> Servo:
         return Servo(self.constraint.on(name, bodies), self.time_constant, limit=self.limit)
+
+
+@functools.singledispatch
+def _reach(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
+    """The largest residual that a primitive can tell from another one: any, ..."""
+    return jnp.full((len(primitive.rows),), jnp.inf)
+
+
+@_reach.register
+def _(primitive: Driven) -> Float[Array, " rows"]:
+    """... but for an angle in space half a turn, as frames do not count turns there, ..."""
+    wraps = isinstance(primitive.coordinate, SpatialRotation)
+    return jnp.full((1,), jnp.pi if wraps else jnp.inf)
+
+
+@_reach.register
+def _(primitive: Advance) -> Float[Array, " rows"]:
+    """... and for a screw half a thread, which it cannot tell from the next one."""
+    flat = primitive.pitch == 0
+    return jnp.where(flat, jnp.inf, jnp.abs(primitive.pitch) / 2)[None]
 
 
 def _zeros(primitive: AbstractPrimitive) -> Float[Array, " rows"]:

@@ -36,7 +36,13 @@ def checked(system: AbstractSystem, equations: Equations, found: Accelerations) 
         return found
     met = _are_met(system, equations, found.acceleration)
     failed = RESULTS.where(met, RESULTS.successful, RESULTS.accelerations_contradict)
+    # Whatever else is made of an error that is not a number follows from it.
+    held = system.structure.velocity_level
+    unknown = jnp.any(jnp.where(held, False, jnp.isnan(equations.offset)))
     result = RESULTS.where(found.result == RESULTS.successful, failed, found.result)
+    known = jnp.all(jnp.where(held, jnp.isfinite(equations.offset), True))
+    unknown = unknown & known & jnp.all(jnp.isfinite(equations.force))
+    result = RESULTS.where(unknown, RESULTS.servo_error_unknown, result)
     return Accelerations(found.acceleration, found.multipliers, result)
 
 

@@ -67,7 +67,8 @@ def controls(
 
     With `ServoControl` these are those of its actuators. With any other formulation a servo
     constraint acts by the ideal force of its own rows, one control for each row, whose generalized
-    force C^T u stands beside F. Differentiable, and works under `jit` and `vmap`.
+    force C^T u stands beside F. Differentiable, and works under `jit` and `vmap`; what is refused
+    because of numbers is NaN there.
 
     **Arguments:** `trajectory`: of `simulate`; `formulation`: the one that made it, or a
     `ServoControl` that is asked what it would do at the states of another motion.
@@ -90,6 +91,8 @@ def controls(
             "this motion was made by actuators that formulation does not know; give the "
             "ServoControl with which it was simulated."
         )
+    # Inside a transformation nothing can be raised.
+    values = jnp.where((left > _BALANCED)[..., None], jnp.nan, values)
     said = _said(chosen, trajectory.system, values.shape[-1])
     return Controls(trajectory.times, values, said.limits, said.names, said.units)
 

@@ -137,7 +137,8 @@ def kinematics(
     """
     throw = _settings.flag(throw, "throw")
     refuse_internal(system.structure, "kinematic analysis", "simulate the motion")
-    refuse_acceleration_level(system.structure, "kinematic analysis", "simulate the motion")
+    advice = "simulate the motion, or leave the time_constant of drivers out"
+    refuse_acceleration_level(system.structure, "kinematic analysis", advice)
     grid = _settings.increasing(times, "times", q.dtype, least=1)
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])

@@ -14,7 +14,7 @@ from .._system import ColumnInfo, Equations, Structure
 from ._chosen import given_formulation
 from ._mass_weighted import mass_weighted
 from ._minimum_norm import MinimumNorm
-from .base import AbstractFormulation, Accelerations, check_mass
+from .base import AbstractFormulation, Accelerations
 
 
 # What is left of the accelerations that servo constraints ask for, relative to these and to those
@@ -100,7 +100,12 @@ class ServoControl(AbstractFormulation):
         return True
 
     def solve(self, equations: Equations) -> Accelerations:
-        check_mass(self, equations.structure)
+        if equations.structure.semidefinite:
+            equations.structure.require_definite_mass(
+                "ServoControl",
+                "give every coordinate mass, or leave the formulation out, so that the servo acts "
+                "by its ideal force",
+            )
         found = self.control(equations)
         others = _without_servos(equations, equations.force + found.force)
         moved = self.formulation.solve(others)

@@ -80,7 +80,8 @@ def check_mass(formulation: AbstractFormulation, structure: Structure) -> None:
     **Raises:** `ValueError` for a formulation that inverts M, where M need only be semidefinite.
     """
     if formulation.inverts_mass:
-        advice = "use UdwadiaKalaba(semidefinite=True)"
+        within = " within" if formulation.adds_force else ""
+        advice = f"use UdwadiaKalaba(semidefinite=True){within}"
         structure.require_definite_mass(type(formulation).__name__, advice)
 
 

@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from .. import _settings
+from .._constraints import Driver
 from .._custom_types import BoolScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
 from .._kinematics import close
 from .._solvability._state import check_numbers
@@ -336,7 +337,7 @@ def _scleronomic(
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0, keepdims=True))
     change = jnp.max(jnp.where(regular, found.change, 0.0), axis=0)
-    driven = np.array([c.kind == "driver" for c in structure.constraints], dtype=bool)
+    driven = np.array([c.kind == Driver.kind for c in structure.constraints], dtype=bool)
     decided = valid & _all_of(structure, points.rows)
     still = change <= tolerance
     return Verdict.where(decided, ~driven & still), decided & driven & still

@@ -185,7 +185,14 @@ class Holonomy(eqx.Module):
         rheonomic = self.scleronomic.not_unique
         named = [c.name for k, c in enumerate(self.structure.constraints) if bool(rheonomic[k])]
         time = f" Rheonomic: {listed(named)}." if named else ""
+        level = self.structure.velocity_level
+        others = sorted({int(k) for k in self.structure.row_owner[~level]})
+        if others:
+            left = listed([self.structure.constraints[k].name for k in others])
+            time += f" Not asked of constraints that are given at acceleration level: {left}."
         if not self.names:
+            if others:
+                return f"It has no velocity rows of which it could be asked.{time}"
             return f"The system is holonomic: it has no velocity rows.{time}"
         if not bool(self.together.integrable.decided):
             return f"Of all velocity rows together it is not decided.{time}"

@@ -21,6 +21,7 @@ from .._compliances import (
     AbstractDeformation,
     AbstractJointCompliance,
 )
+from .._constraints import Servo
 from .._custom_types import Scalar
 from .._geometry import PlanarPose, SpatialPose
 from .._indices import Indices
@@ -167,6 +168,11 @@ def _placed(
         if not all(marker.located for marker in groups[g].markers):
             raise ValueError(f"joint {_checks.shown(part.joint)} is nowhere, and cannot give way.")
         slot = min(1, len(groups[g].markers) - 1)
+        if groups[g].joint is Servo:
+            raise ValueError(
+                f"joint {_checks.shown(part.joint)} is a servo, whose force is a control and "
+                "strains nothing; leave this out."
+            )
         return part.joint, part.deformation(dimension), ((g, slot, i),)
     raise TypeError(f"{type(part).__name__} is no compliance of a body or of a joint.")
 

@@ -435,7 +435,7 @@ def _reaction_table(answer: Answer) -> Table:
             said = verdict(w.unique, w.force_unique, w.torque_unique)
         else:
             values = np.array([value for _, value in _on_coordinates(found, name)])
-            on, numbers = "coordinates", (vector(values), "")
+            on, numbers = "coordinates", (f"generalized: {vector(values)}", "")
             said = verdict_of_states(found.unique(name))
         words = (name, found.structure.constraint(name).kind, on, *numbers, said)
         table.add_row(*map(Text, words), style="" if said == "unique" else "bold")
