@@ -52,9 +52,9 @@ class RESULTS(Enumeration):
         "that the others let happen, or start from a state that they all allow."
     )
     servo_error_unknown = (
-        "The error of a servo constraint is more than 3/8 of a turn (of a screw 3/8 of a pitch), and "
-        "frames in space do not tell one turn from the next. Start closer to what is wanted, or let the "
-        "motion begin where the joint stands."
+        "The error of a servo constraint is more than 3/8 of a turn (of a screw 3/8 of a pitch), "
+        "and frames in space do not tell one turn from the next. Start closer to what is wanted, "
+        "or let the motion begin where the joint stands."
     )
     servo_not_attainable = (
         "The actuators cannot give the accelerations that a servo constraint asks for: nothing "
