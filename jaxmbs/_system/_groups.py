@@ -228,7 +228,7 @@ def blocks(
     """
     accelerating = _any(primitives, RowKind.acceleration)
     # Affine in them, so that any will do.
-    still = jax.tree.map(jnp.zeros_like, rates)
+    still = jax.tree.map(jnp.zeros_like, rates) if accelerating else rates
 
     def slot_block(k: int) -> Float[Array, "rows nv"]:
         def push(change: Any) -> Float[Array, " rows"]:
