@@ -28,7 +28,7 @@ class ConstraintForce(NamedTuple):
     non_ideal: Float[Array, " nv"]
 
     @property
-    def total(self) -> Float[Array, " nv"]:
+    def total(self) -> Float[Array, "*batch nv"]:
         """Their sum, Q^c."""
         return self.ideal + self.non_ideal
 
