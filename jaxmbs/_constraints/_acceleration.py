@@ -12,6 +12,7 @@ from .._custom_types import Numbers, RealScalarLike
 from .._geometry import ANGLE, CoordinateFrame, Quantity
 from . import _fields
 from ._generalized import AbstractConstraint, one_or_all, own_coordinates
+from ._linear_rows import LinearRows
 from .base import AbstractAccelerationPrimitive, AbstractJoint, AbstractPrimitive, Frames, Row
 
 
@@ -31,8 +32,7 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
     `quantity`: as for `PositionConstraint`.
     """
 
-    matrix: StateFunction | Float[Array, "rows nv"]
-    offset: StateFunction | Float[Array, " rows"]
+    linear: LinearRows
     labels: tuple[Row, ...] = eqx.field(static=True)
 
     def __init__(
@@ -44,8 +44,7 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
         quantity: Quantity = ANGLE,
     ):
         self.labels = _fields.labels_of(rows, quantity)
-        self.matrix = _fields.row_matrix(matrix, len(self.labels))
-        self.offset = _fields.row_offset(offset, len(self.labels))
+        self.linear = LinearRows(matrix, offset, len(self.labels))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -60,12 +59,8 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
         ]
         q = one_or_all([frame.values for frame in frames])
         v, changes = one_or_all([u for u, _ in moving]), jnp.concatenate([a for _, a in moving])
-        count = len(self.labels)
-        matrix = _fields.matrix_of_rows(
-            _fields.evaluated(self.matrix, q, v, t), count, changes.shape[0]
-        )
-        offset = _fields.evaluated(self.offset, q, v, t)
-        return matrix @ changes - _fields.offset_of_rows(offset, count)
+        matrix, offset = self.linear(q, v, t, columns=changes.shape[0])
+        return matrix @ changes - offset
 
     def servo_error(
         self, frames: Frames, rates: Frames, t: RealScalarLike
@@ -79,7 +74,12 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
     def on(self, name: str, bodies: str | Sequence[str]) -> "AccelerationCondition":
         rows = [row.suffix for row in self.labels]
         return AccelerationCondition(
-            name, bodies, self.matrix, self.offset, rows=rows, quantity=self.labels[0].quantity
+            name,
+            bodies,
+            self.linear.matrix,
+            self.linear.offset,
+            rows=rows,
+            quantity=self.labels[0].quantity,
         )
 
 
@@ -110,8 +110,8 @@ class AccelerationCondition(AbstractJoint):
     ):
         self.name, self.bodies = _fields.JOINT_NAME(name), _fields.SOME_BODIES(bodies)
         self.rows, self.quantity = _fields.suffixes_of(rows), _fields.quantity(quantity)
-        self.matrix = _fields.row_matrix(matrix, len(self.rows))
-        self.offset = _fields.row_offset(offset, len(self.rows))
+        linear = LinearRows(matrix, offset, len(self.rows))
+        self.matrix, self.offset = linear.matrix, linear.offset
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)

@@ -69,62 +69,6 @@ def function(value: Any) -> Any:
     return _checks.function(value, "function")
 
 
-def row_matrix(value: Any, rows: int) -> Any:
-    """`matrix` of so many rows on velocities or accelerations: a function, or what it would always
-    return.
-
-    **Raises:** `ValueError` or `TypeError`.
-    """
-    if callable(value):
-        return value
-    shape = _checks.shape_of(value)
-    if 0 in shape or len(shape) not in ((1, 2) if rows == 1 else (2,)):
-        raise ValueError(
-            f"matrix must be a function, or an array of {rows} row(s) with a column for each "
-            f"velocity, got {_checks.shown(value)}."
-        )
-    return matrix_of_rows(_checks.real(value, shape, "matrix"), rows, shape[-1])
-
-
-def row_offset(value: Any, rows: int) -> Any:
-    """`offset` of such rows.
-
-    **Raises:** `ValueError` or `TypeError`.
-    """
-    if callable(value):
-        return value
-    shape = (rows,) if _checks.shape_of(value) == (rows,) else ()
-    return offset_of_rows(_checks.real(value, shape, "offset"), rows)
-
-
-def evaluated(value: Any, *arguments: Any) -> Float[Array, " ..."]:
-    """What a function returns for these arguments, or the array that stands in its place."""
-    return jnp.asarray(value(*arguments) if callable(value) else value, float)
-
-
-def matrix_of_rows(value: Float[Array, " ..."], rows: int, count: int) -> Float[Array, "rows n"]:
-    """The matrix of so many rows on so many velocities; of one row it may be a vector.
-
-    **Raises:** `ValueError`.
-    """
-    if value.shape != (rows, count) and not (rows == 1 and value.shape == (count,)):
-        raise ValueError(
-            f"matrix must be of shape [{rows}, {count}], got {list(value.shape)}; say rows=... if "
-            "it has another number of rows."
-        )
-    return value.reshape(rows, count)
-
-
-def offset_of_rows(value: Float[Array, " ..."], rows: int) -> Float[Array, " rows"]:
-    """What stands beside such a matrix; one number for all of the rows, or a vector.
-
-    **Raises:** `ValueError`.
-    """
-    if value.shape not in ((), (rows,)):
-        raise ValueError(f"offset must be a vector of {rows} numbers, got {list(value.shape)}.")
-    return jnp.broadcast_to(value, (rows,))
-
-
 def quantity(value: Quantity) -> Quantity:
     """What a residual measures.
 

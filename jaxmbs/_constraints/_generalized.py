@@ -12,6 +12,7 @@ from .. import _checks
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._geometry import ANGLE, CoordinateFrame, Quantity
 from . import _fields
+from ._linear_rows import LinearRows
 from .base import (
     AbstractGeometricPrimitive,
     AbstractJoint,
@@ -104,55 +105,35 @@ class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
         )
 
 
-class PfaffianConstraint(AbstractVelocityPrimitive, AbstractConstraint):
-    """Rows `matrix(q, t) v + offset(q, t) = 0` (Zhao et al. 2018, eq. 22).
+class _AffineRates(eqx.Module):
+    """A(q, t) v + c(q, t)."""
+
+    rows: LinearRows
+
+    def __call__(self, q: Any, v: Any, t: RealScalarLike) -> Float[Array, " rows"]:
+        velocities = jnp.concatenate(v) if isinstance(v, tuple) else v
+        matrix, offset = self.rows(q, t, columns=velocities.shape[0])
+        return matrix @ velocities + offset
+
+
+def PfaffianConstraint(
+    matrix: ConditionFunction | Numbers,
+    offset: ConditionFunction | Numbers = 0.0,
+    rows: int | Sequence[str] = 1,
+    *,
+    quantity: Quantity = ANGLE,
+) -> VelocityConstraint:
+    """The `VelocityConstraint` of rows `matrix(q, t) v + offset(q, t) = 0` (Zhao et al. 2018,
+    eq. 22).
 
     **Arguments:** `matrix`: A (rows, n), `offset`: c (rows,), functions or arrays; of one row (n,)
-    and a number. `rows`, `quantity`: as for `PositionConstraint`.
+    and a number. Of several bodies the columns of A are their velocities side by side. `rows`,
+    `quantity`: as for `PositionConstraint`.
     """
-
-    matrix: ConditionFunction | Float[Array, "rows nv"]
-    offset: ConditionFunction | Float[Array, " rows"]
-    labels: tuple[Row, ...] = eqx.field(static=True)
-
-    def __init__(
-        self,
-        matrix: ConditionFunction | Numbers,
-        offset: ConditionFunction | Numbers = 0.0,
-        rows: int | Sequence[str] = 1,
-        *,
-        quantity: Quantity = ANGLE,
-    ):
-        self.labels = _fields.labels_of(rows, quantity)
-        self.matrix = _fields.row_matrix(matrix, len(self.labels))
-        self.offset = _fields.row_offset(offset, len(self.labels))
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return self.labels
-
-    def velocity(
-        self, frames: Frames, twists: Twists, t: RealScalarLike
-    ) -> Float[Array, " velocity"]:
-        q, v = one_or_all([f.values for f in frames]), one_or_all([w.rates for w in twists])
-        return self._residual(q, v, t)
-
-    def _residual(self, q: Any, v: Any, t: RealScalarLike) -> Float[Array, " velocity"]:
-        velocities = jnp.concatenate(v) if isinstance(v, tuple) else v
-        matrix = _fields.matrix_of_rows(
-            _fields.evaluated(self.matrix, q, t), len(self.labels), velocities.shape[0]
-        )
-        offset = _fields.evaluated(self.offset, q, t)
-        return matrix @ velocities + _fields.offset_of_rows(offset, len(self.labels))
-
-    def lever_arm(self) -> Scalar:
-        return jnp.asarray(0.0)
-
-    def on(self, name: str, bodies: str | Sequence[str]) -> "RateCondition":
-        rows = [row.suffix for row in self.labels]
-        return RateCondition(
-            name, bodies, self._residual, rows=rows, quantity=self.labels[0].quantity
-        )
+    count = len(_fields.suffixes_of(rows))
+    return VelocityConstraint(
+        _AffineRates(LinearRows(matrix, offset, count)), rows, quantity=quantity
+    )
 
 
 class Condition(AbstractJoint):
