@@ -151,6 +151,46 @@ def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"
     return rows
 
 
+def returned(value: Any, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
+    """What a user's function returned, as an array of this shape.
+
+    **Raises:** `ValueError`.
+    """
+    try:
+        array = jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what} must return one array of shape {list(shape)}, got {type(value).__name__}."
+        ) from None
+    if array.shape != shape:
+        raise ValueError(
+            f"{what} must return an array of shape {list(shape)}, got {list(array.shape)}."
+        )
+    return array
+
+
+def positive_numbers(
+    value: Any, count: int | None, each: str, what: str
+) -> Float[Array, ""] | Float[Array, " n"]:
+    """One number greater than zero, or as many as there are of what `each` names; how many, if that
+    is known.
+
+    **Raises:** `ValueError`.
+    """
+    shape = shape_of(value)
+    wrong = len(shape) > 1 or (shape and count is not None and shape != (count,))
+    if wrong or not _are_real_numbers(value):
+        many = "" if count is None else f"{count} of them, "
+        raise ValueError(
+            f"{what} must be one number, or {many}one for each {each}, got {shown(value)}."
+        )
+    found = real(value, shape, what)
+    known = concrete(found)
+    if known is not None and np.any(known <= 0):
+        raise ValueError(f"{what} must be greater than zero, got {known.tolist()}.")
+    return found
+
+
 def positive(value: Numbers, what: str) -> Float[Array, ""]:
     """A number greater than zero."""
     array = real(value, (), what)

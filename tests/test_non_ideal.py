@@ -215,7 +215,7 @@ class TestOptions:
         with pytest.raises(TypeError, match="work_force must be a function"):
             given(jm.NullSpace(), "drag")
         for force in (np.zeros(2), lambda q, v, t: v[:2]):
-            with pytest.raises(ValueError, match=r"work_force must be of shape \[3\]"):
+            with pytest.raises(ValueError, match=r"work_force must return an array of shape \[3\]"):
                 jm.NonIdeal(jm.NullSpace(), force).solve(equations)
         bare = eqx.tree_at(lambda e: e.state, equations, None)
         with pytest.raises(ValueError, match="NonIdeal needs to know the state"):

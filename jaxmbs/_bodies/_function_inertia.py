@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._custom_types import RealScalarLike, Scalar
 from .._geometry import AbstractCoordinates
 from .._linalg import cholesky, cholesky_solve
@@ -93,7 +94,7 @@ class FunctionInertia(AbstractBodyInertia):
         if self.mass_function is None:
             return jnp.zeros(shape, q.dtype)
         arguments = (q, t) if self.timed else (q,)
-        return _checked(self.mass_function(*arguments), shape, "mass_matrix")
+        return _checks.returned(self.mass_function(*arguments), shape, "mass_matrix")
 
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
         lower = cholesky(self.mass_matrix(q, t))
@@ -111,7 +112,7 @@ class FunctionInertia(AbstractBodyInertia):
     ) -> Float[Array, " nv"]:
         total = jnp.zeros_like(v)
         if self.force_function is not None:
-            total = total + _checked(self.force_function(q, v, t), v.shape, "force")
+            total = total + _checks.returned(self.force_function(q, v, t), v.shape, "force")
         if self.energy_function is not None:
             total = total - self._gradient(self.stored_energy, q)
         return total
@@ -120,7 +121,7 @@ class FunctionInertia(AbstractBodyInertia):
         # What part of the user's force has a potential is not known.
         if self.energy_function is None:
             return jnp.zeros((), q.dtype)
-        return _checked(self.energy_function(q), (), "energy")
+        return _checks.returned(self.energy_function(q), (), "energy")
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
         return -self._gradient(lambda x: self.potential(x, gravity), q)
@@ -128,7 +129,7 @@ class FunctionInertia(AbstractBodyInertia):
     def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
         if self.moment_function is None:
             return jnp.zeros((), q.dtype)
-        return -(gravity @ _checked(self.moment_function(q), gravity.shape, "first_moment"))
+        return -(gravity @ _checks.returned(self.moment_function(q), gravity.shape, "first_moment"))
 
     def _gradient(
         self, function: Callable[[Float[Array, " nq"]], Scalar], q: Float[Array, " nq"]
@@ -174,18 +175,3 @@ def takes_time(
             f"order; it is called with these alone, and its arguments are {signature}."
         ) from None
     return timed
-
-
-def _checked(value: Any, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
-    """What a user's function returned, as an array."""
-    try:
-        array = jnp.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{what} must return one array of shape {list(shape)}, got {type(value).__name__}."
-        ) from None
-    if array.shape != shape:
-        raise ValueError(
-            f"{what} must return an array of shape {list(shape)}, got {list(array.shape)}."
-        )
-    return array

@@ -8,7 +8,7 @@ from .._custom_types import Scalar
 from .._fields import Field, optional, part_name, positive, reference
 from ._motions import AbstractMotion
 from ._primitives import Driven
-from ._servo import Wanted
+from ._servo import ServoRows
 from .base import AbstractCoordinate
 
 
@@ -80,7 +80,7 @@ class Driver(eqx.Module):
 
     def primitive(
         self, said: str, coordinates: Mapping[str, AbstractCoordinate]
-    ) -> Driven | Wanted:
+    ) -> Driven | ServoRows:
         """The row that the driver adds to what has these coordinates and is called so.
 
         **Raises:** `ValueError` if there is no such coordinate.
@@ -91,4 +91,4 @@ class Driver(eqx.Module):
                 f"{said} has no coordinate {_checks.shown(self.coordinate)}; it has {offer}."
             )
         driven = Driven(coordinates[self.coordinate], self.motion)
-        return Wanted((driven,), self.time_constant, self.limit) if self.servo else driven
+        return ServoRows((driven,), self.time_constant, self.limit) if self.servo else driven

@@ -22,9 +22,10 @@ class LinearRows(eqx.Module):
     count: int = eqx.field(static=True)
 
     def __init__(self, matrix: Any, offset: Any, count: int):
+        given: tuple[Any, Any] = matrix, offset
         self.count = count
-        self.matrix = matrix if callable(matrix) else _array_of_rows(matrix, count)
-        self.offset = offset if callable(offset) else _array_beside(offset, count)
+        self.matrix = given[0] if callable(matrix) else _array_of_rows(matrix, count)
+        self.offset = given[1] if callable(offset) else _array_beside(offset, count)
 
     def __call__(
         self, *state: Any, columns: int

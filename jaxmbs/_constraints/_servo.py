@@ -25,12 +25,12 @@ from .base import (
 
 # A residual of this part of half a turn may be more on the other side, and the steps of a run must
 # not pass over what is left of the turn.
-_SURE = 0.75
+_RANGE_FRACTION = 0.75
 
 TimeConstant = Float[Array, ""] | Float[Array, " rows"] | Float[Array, "rows rows"]
 
 
-class Wanted(AbstractAccelerationPrimitive):
+class ServoRows(AbstractAccelerationPrimitive):
     """What primitives ask of a motion, as rows at acceleration level whose error decays."""
 
     primitives: tuple[AbstractPrimitive, ...]
@@ -54,7 +54,9 @@ class Wanted(AbstractAccelerationPrimitive):
             for p in self.primitives
         ]
         # What is more is as likely to be less.
-        known = jnp.abs(gap) < _SURE * jnp.concatenate([_reach(p) for p in self.primitives])
+        known = jnp.abs(gap) < _RANGE_FRACTION * jnp.concatenate(
+            [_residual_range(p) for p in self.primitives]
+        )
         return jnp.where(known, change + jnp.concatenate(velocity) + self._decay(gap), jnp.nan)
 
     def acceleration(
@@ -143,7 +145,9 @@ class Servo(AbstractJoint):
             )
         rows = sum(len(p.rows) for p in constraint.primitives())
         self.time_constant = time_constant_of(time_constant, rows)
-        self.limit = None if limit is None else _limit(limit, rows)
+        self.limit = (
+            None if limit is None else _checks.positive_numbers(limit, rows, "row", "limit")
+        )
 
     @property
     def name(self) -> str:
@@ -157,7 +161,7 @@ class Servo(AbstractJoint):
         return self.constraint.placements(references)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        return (Wanted(self.constraint.primitives(), self.time_constant, self.limit),)
+        return (ServoRows(self.constraint.primitives(), self.time_constant, self.limit),)
 
 
 class ServoConstraint(AbstractConstraint):
@@ -192,19 +196,19 @@ class ServoConstraint(AbstractConstraint):
 
 
 @functools.singledispatch
-def _reach(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
+def _residual_range(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
     """The largest residual that a primitive can tell from another one: any, ..."""
     return jnp.full((len(primitive.rows),), jnp.inf)
 
 
-@_reach.register
+@_residual_range.register
 def _(primitive: Driven) -> Float[Array, " rows"]:
     """... but for an angle in space half a turn, as frames do not count turns there, ..."""
     wraps = isinstance(primitive.coordinate, SpatialRotation)
     return jnp.full((1,), jnp.pi if wraps else jnp.inf)
 
 
-@_reach.register
+@_residual_range.register
 def _(primitive: Advance) -> Float[Array, " rows"]:
     """... and for a screw half a thread, which it cannot tell from the next one."""
     flat = primitive.pitch == 0
@@ -213,23 +217,6 @@ def _(primitive: Advance) -> Float[Array, " rows"]:
 
 def _zeros(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
     return jnp.zeros((len(primitive.rows),))
-
-
-def _limit(value: Numbers, rows: int) -> Float[Array, ""] | Float[Array, " rows"]:
-    """
-    **Raises:** `ValueError`.
-    """
-    shape = _checks.shape_of(value)
-    if shape not in ((), (rows,)):
-        raise ValueError(
-            f"limit must be one number, or {rows} of them, one for each row, got "
-            f"{_checks.shown(value)}."
-        )
-    found = _checks.real(value, shape, "limit")
-    known = _checks.concrete(found)
-    if known is not None and np.any(known <= 0):
-        raise ValueError(f"limit must be greater than zero, got {known.tolist()}.")
-    return found
 
 
 def time_constant_of(value: Numbers | None, rows: int) -> TimeConstant | None:

@@ -30,7 +30,9 @@ def acceleration_residual(
     return jnp.where(system.structure.velocity_level, 0.0, left)
 
 
-def checked(system: AbstractSystem, equations: Equations, found: Accelerations) -> Accelerations:
+def check_acceleration_rows(
+    system: AbstractSystem, equations: Equations, found: Accelerations
+) -> Accelerations:
     """With the failure that rows at acceleration level are not met."""
     if system.structure.velocity_level.all():
         return found

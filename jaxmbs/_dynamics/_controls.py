@@ -85,7 +85,7 @@ def controls(
             "the system has no servo constraint, so that there are no controls; reactions() of the "
             "trajectory tells the forces of drivers."
         )
-    values, left = _along(chosen, trajectory)
+    values, left = _controls_along_motion(chosen, trajectory)
     if not isinstance(left, Tracer) and bool(np.any(np.asarray(left) > _BALANCED)):
         raise ValueError(
             "this motion was made by actuators that formulation does not know; give the "
@@ -93,12 +93,12 @@ def controls(
         )
     # Inside a transformation nothing can be raised.
     values = jnp.where((left > _BALANCED)[..., None], jnp.nan, values)
-    said = _said(chosen, trajectory.system, values.shape[-1])
+    said = _describe_controls(chosen, trajectory.system, values.shape[-1])
     return Controls(trajectory.times, values, said.limits, said.names, said.units)
 
 
 @eqx.filter_jit
-def _along(
+def _controls_along_motion(
     formulation: AbstractFormulation, trajectory: Trajectory
 ) -> tuple[Float[Array, "n controls"], Float[Array, " n"]]:
     system = trajectory.system
@@ -107,7 +107,9 @@ def _along(
         q, v, t, acceleration, multipliers = state
         friction = system.friction(q, v, t, multipliers)
         equations = system.equations(q, v, t)
-        return _at(formulation, system, _Loaded(equations, friction, acceleration, multipliers))
+        return _evaluate_controls(
+            formulation, system, _SavedState(equations, friction, acceleration, multipliers)
+        )
 
     states = (
         trajectory.q,
@@ -119,7 +121,7 @@ def _along(
     return jax.lax.map(at, states)
 
 
-class _Said(NamedTuple):
+class _ControlInfo(NamedTuple):
     """What is known of controls besides their values: each one's `names` and `units`, and
     `limits`."""
 
@@ -129,22 +131,24 @@ class _Said(NamedTuple):
 
 
 @functools.singledispatch
-def _said(formulation: AbstractFormulation, system: AbstractSystem, count: int) -> _Said:
+def _describe_controls(
+    formulation: AbstractFormulation, system: AbstractSystem, count: int
+) -> _ControlInfo:
     """Of ideal servo constraints: that of their rows."""
     del formulation, count
     rows = np.flatnonzero(system.structure.servo)
     infos = [system.structure.rows[k] for k in rows]
     names, units = zip(*((row.name, force_unit(row.quantity)) for row in infos), strict=True)
-    return _Said(names, units, system.servo_limits()[rows])
+    return _ControlInfo(names, units, system.servo_limits()[rows])
 
 
-@_said.register
-def _(formulation: NonIdeal, system: AbstractSystem, count: int) -> _Said:
-    return _said(formulation.formulation, system, count)
+@_describe_controls.register
+def _(formulation: NonIdeal, system: AbstractSystem, count: int) -> _ControlInfo:
+    return _describe_controls(formulation.formulation, system, count)
 
 
-@_said.register
-def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _Said:
+@_describe_controls.register
+def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _ControlInfo:
     moved = formulation.actuated(system.structure)
     names = tuple(info.name for info in moved) or tuple(str(k + 1) for k in range(count))
     units = tuple(force_unit(info.quantity) for info in moved) or ("",) * count
@@ -154,10 +158,10 @@ def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _Said:
             f"limits must be one number, or one for each of the {count} controls "
             f"({', '.join(names)}), got {limits.shape[0]}."
         )
-    return _Said(names, units, jnp.broadcast_to(limits, (count,)))
+    return _ControlInfo(names, units, jnp.broadcast_to(limits, (count,)))
 
 
-class _Loaded(NamedTuple):
+class _SavedState(NamedTuple):
     """A saved state: what its motion was made of, and the `friction` (nv,) of its joints."""
 
     equations: Equations
@@ -167,8 +171,8 @@ class _Loaded(NamedTuple):
 
 
 @functools.singledispatch
-def _at(
-    formulation: AbstractFormulation, system: AbstractSystem, state: _Loaded
+def _evaluate_controls(
+    formulation: AbstractFormulation, system: AbstractSystem, state: _SavedState
 ) -> tuple[Float[Array, " controls"], Scalar]:
     """The controls at one state, and what is left of the equations of motion then, relative."""
     del formulation
@@ -185,17 +189,17 @@ def _at(
     return -state.multipliers[servo], left / jnp.where(size > 0, size, 1.0)
 
 
-@_at.register
+@_evaluate_controls.register
 def _(
-    formulation: NonIdeal, system: AbstractSystem, state: _Loaded
+    formulation: NonIdeal, system: AbstractSystem, state: _SavedState
 ) -> tuple[Float[Array, " controls"], Scalar]:
     loaded = formulation.with_work_force(state.equations)
-    return _at(formulation.formulation, system, state._replace(equations=loaded))
+    return _evaluate_controls(formulation.formulation, system, state._replace(equations=loaded))
 
 
-@_at.register
+@_evaluate_controls.register
 def _(
-    formulation: ServoControl, system: AbstractSystem, state: _Loaded
+    formulation: ServoControl, system: AbstractSystem, state: _SavedState
 ) -> tuple[Float[Array, " controls"], Scalar]:
     del system
     force = state.equations.force + state.friction

@@ -57,7 +57,7 @@ def explain(
     if open_ones:
         return f"{text} {open_ones}"
     if RESULTS[found.result]:
-        return f"{text} {RESULTS[found.result]}{_blamed(system, q, v, t, found)}"
+        return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
     worst = _hardest(system, trajectory)
     return f"{text} {worst}" if worst else text
 
@@ -85,7 +85,7 @@ def _state(
     return system.force(q, v, t), solve_stage(system, formulation, q, v, t)
 
 
-def _blamed(
+def _unmet_constraints(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],

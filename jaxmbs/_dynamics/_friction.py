@@ -32,7 +32,7 @@ from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, State, takes_state
-from ._consistency import checked
+from ._consistency import check_acceleration_rows
 
 
 @takes_state(offset="rows")
@@ -110,7 +110,7 @@ def accelerated(
         lambda e: e.state, equations, State(q, v, t), is_leaf=lambda x: x is None
     )
     if not system.frictional_joints:
-        return checked(system, equations, formulation.solve(equations))
+        return check_acceleration_rows(system, equations, formulation.solve(equations))
     state = _State(system, formulation, equations, q, v, t)
     frictionless, result = _linearised(state)
     # Below this a change is rounding.
@@ -119,7 +119,7 @@ def accelerated(
     failed = RESULTS.where(converged, RESULTS.successful, RESULTS.friction_did_not_converge)
     first = RESULTS.where(result == RESULTS.successful, failed, result)
     found = Accelerations(found.acceleration, found.multipliers, first)
-    return checked(system, equations, found)
+    return check_acceleration_rows(system, equations, found)
 
 
 class _State(eqx.Module):

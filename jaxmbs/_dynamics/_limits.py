@@ -7,7 +7,7 @@ from .._geometry import ANGLE, LENGTH, Quantity
 from .._system import AbstractSystem
 
 
-def excess(
+def exceeded_limits(
     system: AbstractSystem, times: Float[Array, " n"], multipliers: Float[Array, "n rows"]
 ) -> list[str]:
     """A sentence for each row of a servo constraint that needs more than its limit."""

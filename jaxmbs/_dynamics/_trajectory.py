@@ -11,7 +11,7 @@ from .._reactions import Reactions, reactions
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._certificate import Certificate, certify
-from ._limits import excess
+from ._limits import exceeded_limits
 
 
 class Statistics(eqx.Module):
@@ -100,7 +100,7 @@ class Trajectory(eqx.Module):
             shown = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
             more = " ..." if count > 8 else ""
             lines.append(f"passed {count} singular configurations, at {shown}{more} s")
-        lines += excess(self.system, self.times, self.multipliers)
+        lines += exceeded_limits(self.system, self.times, self.multipliers)
         if self.system.frictional_joints:
             lines.append(f"friction: {self.certificate()}")
         if self.message:

@@ -2,10 +2,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _printing, _settings
+from .. import _checks, _printing, _settings
 from .._custom_types import Numbers, Scalar, Setting
 from .._system import Equations
 from ._chosen import SUCH_AS
@@ -129,7 +128,8 @@ class NonIdeal(AbstractFormulation):
                 "NonIdeal needs to know the state of the equations; take those of "
                 "system.equations(q, v, t)."
             )
-        return _checked(self.work_force(*state), equations.force)
+        force = self.work_force(*state)
+        return _checks.returned(force, equations.force.shape, "work_force")
 
 
 class _Constant(eqx.Module):
@@ -153,20 +153,3 @@ def _work_force(given: Any) -> WorkForce:
             f"{_settings.shown(given)}."
         )
     return _Constant(_settings.vector(given, "work_force"))
-
-
-def _checked(value: Any, like: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """What the user's function returned, as an array."""
-    try:
-        array = jnp.asarray(value, like.dtype)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"work_force must return one array of shape {list(like.shape)}, got "
-            f"{type(value).__name__}."
-        ) from None
-    if array.shape != like.shape:
-        raise ValueError(
-            f"work_force must be of shape {list(like.shape)}, one number for each velocity, got "
-            f"{list(array.shape)}."
-        )
-    return array

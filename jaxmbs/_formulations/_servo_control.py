@@ -81,7 +81,9 @@ class ServoControl(AbstractFormulation):
         formulation: Setting[AbstractFormulation | None] = None,
     ):
         self.actuators, self.actuation = _actuators(actuators)
-        self.limits = None if limits is None else _limits(limits)
+        self.limits = (
+            None if limits is None else _checks.positive_numbers(limits, None, "control", "limits")
+        )
         given = given_formulation(formulation)
         self.formulation = MinimumNorm() if given is None else given
         if self.formulation.elastic or self.formulation.adds_force:
@@ -122,26 +124,26 @@ class ServoControl(AbstractFormulation):
         servo = _servo_rows(equations.structure)
         matrix = self._matrix(equations)
         scaled = mass_weighted(equations)
-        held = jnp.where(servo[:, None], 0.0, scaled.matrix)
-        wanted = jnp.where(servo[:, None], scaled.matrix, 0.0)
-        passive = Pseudoinverse(held)
+        passive_rows = jnp.where(servo[:, None], 0.0, scaled.matrix)
+        servo_rows = jnp.where(servo[:, None], scaled.matrix, 0.0)
+        passive = Pseudoinverse(passive_rows)
         offset = jnp.where(servo, 0.0, scaled.offset)
-        uncontrolled = scaled.force + passive.apply(offset - held @ scaled.force)
-        missing = jnp.where(servo, scaled.offset, 0.0) - wanted @ uncontrolled
+        without_control = scaled.force + passive.apply(offset - passive_rows @ scaled.force)
+        required = jnp.where(servo, scaled.offset, 0.0) - servo_rows @ without_control
         # What a force changes, in coordinates in which mass is 1, is what the other constraints
         # leave of it; and it is one of those that the actuators have.
-        let_pass = wanted - passive.apply_columns(held @ wanted.T).T
+        admissible_rows = servo_rows - passive.apply_columns(passive_rows @ servo_rows.T).T
         weighed = scaled.weigh(matrix)
         actuated = Pseudoinverse(weighed)
-        reach = (weighed @ actuated.apply_columns(let_pass.T)).T
+        reachable = (weighed @ actuated.apply_columns(admissible_rows.T)).T
         # Rows are of unit length before what cannot be reached of them is taken away: a one beside
         # them makes the rank tolerance one of that length, so that no rounding is reached.
-        beside = jnp.pad(reach, ((0, 1), (0, 1))).at[-1, -1].set(1.0)
-        least = Pseudoinverse(beside).apply(jnp.pad(missing, (0, 1)))[:-1]
-        left = reach @ least - missing
+        beside = jnp.pad(reachable, ((0, 1), (0, 1))).at[-1, -1].set(1.0)
+        least = Pseudoinverse(beside).apply(jnp.pad(required, (0, 1)))[:-1]
+        left = reachable @ least - required
         values = actuated.apply(least)
-        size = jnp.max(jnp.abs(missing), initial=0.0) + jnp.max(
-            jnp.abs(wanted @ uncontrolled), initial=0.0
+        size = jnp.max(jnp.abs(required), initial=0.0) + jnp.max(
+            jnp.abs(servo_rows @ without_control), initial=0.0
         )
         attained = jnp.max(jnp.abs(left), initial=0.0) <= _ATTAINED * size
         return Control(values, matrix @ values, left, attained)
@@ -244,16 +246,3 @@ def _actuators(
             f"for each velocity and a column for each control, got {_checks.shown(value)}."
         )
     return (), _checks.real(given, shape, "actuators")
-
-
-def _limits(value: Any) -> Float[Array, ""] | Float[Array, " controls"]:
-    shape = _checks.shape_of(value)
-    if not _settings.holds_numbers(value) or len(shape) > 1:
-        raise ValueError(
-            f"limits must be one number, or one for each control, got {_checks.shown(value)}."
-        )
-    found = _checks.real(value, shape, "limits")
-    known = _checks.concrete(found)
-    if known is not None and np.any(known <= 0):
-        raise ValueError(f"limits must be greater than zero, got {known.tolist()}.")
-    return found

@@ -128,12 +128,7 @@ def build(
     forces = _checks.parts(forces, AbstractForce, "forces")
     elements = _checks.parts(elements, AbstractElement, "elements")
     compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
-    _unique("body", (GROUND, *(name for body in bodies for name in names_of(body))))
-    _unique("joint or driver", [j.name for j in joints] + [d.name for d in drivers])
-    _unique("force", [f.name for f in forces])
-    _unique("element", [e.name for e in elements])
-    _unique("compliance", [c.name for c in compliances])
-    _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
+    _refuse_names(bodies, forces, (*joints, *drivers), elements, compliances)
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
     dimension = _dimension(bodies, default)
@@ -196,6 +191,22 @@ def build(
         pattern=pattern,
         deformations=deformations_of(giving, giving_infos, pattern, groups),
     )
+
+
+def _refuse_names(
+    bodies: Sequence[AbstractBody],
+    forces: Sequence[AbstractForce],
+    constraints: Sequence[AbstractJoint | Driver],
+    elements: Sequence[AbstractElement],
+    compliances: Sequence[AbstractCompliance],
+) -> None:
+    """**Raises:** `ValueError` for one that is used twice."""
+    _unique("body", (GROUND, *(name for body in bodies for name in names_of(body))))
+    _unique("joint or driver", [constraint.name for constraint in constraints])
+    _unique("force", [force.name for force in forces])
+    _unique("element", [element.name for element in elements])
+    _unique("compliance", [compliance.name for compliance in compliances])
+    _unique("frame", (GROUND, *(site for body in bodies for site in body.sites())))
 
 
 def refuse_unknown_weight(
