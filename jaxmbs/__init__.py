@@ -39,6 +39,7 @@ from ._dynamics import (
     Linearisation as Linearisation,
     linearise as linearise,
     Projection as Projection,
+    reactions as reactions,
     simulate as simulate,
     SimulationError as SimulationError,
     solve_with_friction as solve_with_friction,
@@ -68,7 +69,7 @@ from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._programs import keep_programs as keep_programs
-from ._reactions import Reactions as Reactions, reactions as reactions, Wrench as Wrench
+from ._reactions import Reactions as Reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (
     analyze as analyze,

@@ -16,7 +16,6 @@ import random_mechanisms
 from helpers import configuration_of, Draw, JOINTS, model_of, plain
 
 import jaxmbs as jm
-from jaxmbs._reactions import reactions
 from jaxmbs.io import model_from_tables, write_model
 from jaxmbs.mechanisms._parallelogram import parallelogram
 
@@ -128,7 +127,7 @@ class Park:
         self.multipliers = jnp.asarray(np.where(moving, choices, self.multipliers))
         arrays = (np.array(x) for x in (self.q, self.v, self.multipliers))
         states = zip(*map(jnp.asarray, arrays), strict=True)
-        self.reports = [reactions(self.system, q, v, 0.0, m) for q, v, m in states]
+        self.reports = [jm.reactions(self.system, q, v, 0.0, m) for q, v, m in states]
         self.wrenches = [wrenches_of(report) for report in self.reports]
 
     def _built(self):

@@ -117,8 +117,12 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
         },
     ),
     "reactions": (
-        at_state(jm.reactions, v=V, t=0.0, multipliers=jnp.zeros(len(SYSTEM.structure.rows))),
-        {"criterion": _CRITERION, "elastic": NO_FLAG},
+        at_state(jm.reactions, v=V, t=0.0),
+        {
+            "criterion": _CRITERION,
+            "elastic": tuple(x for x in NO_FLAG if x is not None),
+            "formulation": _FORMULATION,
+        },
     ),
     "singularity": (
         at_state(jm.singularity, key=KEY),

@@ -21,8 +21,7 @@ from helpers import (
 from reaction_park import mechanism
 
 import jaxmbs as jm
-from jaxmbs import planar
-from jaxmbs._reactions import Reactions, reactions
+from jaxmbs import planar, Reactions, reactions
 from jaxmbs._verdict import Verdict
 from jaxmbs.io import model_from_tables
 

@@ -18,6 +18,7 @@ from ._kinematics import (
     KinematicsError as KinematicsError,
 )
 from ._linearise import Linearisation as Linearisation, linearise as linearise
+from ._reactions_of_state import reactions as reactions
 from ._simulate import simulate as simulate
 from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
 from ._trajectory import Statistics as Statistics, Trajectory as Trajectory

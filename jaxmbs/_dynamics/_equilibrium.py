@@ -34,7 +34,7 @@ from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setti
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import KKTSystem, motion_solver
-from .._reactions import Reactions, reactions
+from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, refuse_acceleration_level, takes_state
@@ -94,7 +94,7 @@ class Equilibrium(eqx.Module):
     def reactions(self) -> Reactions:
         """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
         rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
-        return reactions(self.system, self.q, rest, self.time, self.multipliers)
+        return reactions_of_multipliers(self.system, self.q, rest, self.time, self.multipliers)
 
 
 @takes_state()

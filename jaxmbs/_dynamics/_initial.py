@@ -78,7 +78,11 @@ def consistent_state(
 
 
 def check_state(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    advice: str = "consistent=True moves to the nearest state they allow",
 ) -> None:
     """Refuse a state that the constraints do not allow; say nothing of traced ones.
 
@@ -86,7 +90,7 @@ def check_state(
     """
     if any(isinstance(x, Tracer) for x in (q, v, t)):
         return
-    _refuse(system, q, v, t, "consistent=True moves to the nearest state they allow")
+    _refuse(system, q, v, t, advice)
 
 
 def _refuse(

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import IntScalar
-from .._reactions import Reactions, reactions
+from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._certificate import Certificate, certify
@@ -119,4 +119,4 @@ def _reactions(
 ) -> Reactions:
     # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
     states = (q, v, times, multipliers)
-    return jax.lax.map(lambda x: reactions(system, *x, elastic=elastic), states)
+    return jax.lax.map(lambda x: reactions_of_multipliers(system, *x, elastic=elastic), states)

@@ -1,4 +1,4 @@
-from ._evaluate import reactions as reactions
+from ._evaluate import reactions_of_multipliers as reactions_of_multipliers
 from ._report import Axes as Axes, Reactions as Reactions
 from ._text import NOT_UNIQUE as NOT_UNIQUE
 from ._wrench import Wrench as Wrench

@@ -21,7 +21,7 @@ from ._wrench_maps import wrench_maps, WrenchMaps
 
 
 @takes_state(decides_rank=True, multipliers="rows")
-def reactions(
+def reactions_of_multipliers(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -31,21 +31,8 @@ def reactions(
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool] = False,
 ) -> Reactions:
-    """What every joint and driver exerts on its bodies, and whether the rigid-body model
-    determines it.
-
-    The generalized reaction of a constraint X is f_X = C_X^T lambda_X; on a body it acts as the
-    wrench -f_X, here moved to the joint's point. Each component of it is a combination
-    c^T lambda_X, with N a basis of the left null space of C unique iff c^T N_X = 0; the scaling
-    and the threshold are those of `analyze`, whose verdict on the whole joint is repeated
-    (Wojtyra & Fraczek 2013, eq. 27; Wojtyra & Pekal, eq. 5). Friction is a force and no part of
-    this.
-
-    The joint's point on a body is its marker there, which a sliding joint carries along on each
-    body, and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
-
-    Works under `jit` and `vmap`, so that a trajectory's reactions are `jax.vmap` of this.
-    Numbers are differentiable, verdicts are not.
+    """`reactions` where the multipliers are known, so that a trajectory's reactions are `jax.vmap`
+    of this.
 
     **Arguments:**
 

@@ -19,7 +19,7 @@ from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_ma
 from .._linalg import cholesky, leading
 from .._linalg._concrete_rank import values_and_rank
 from .._linalg._pivoted_qr import substitute_lower
-from .._reactions import Axes, reactions, wrench_maps
+from .._reactions import Axes, reactions_of_multipliers, wrench_maps
 from .._solution import RESULTS
 from .._solvability._analyze import (
     check_elastic,
@@ -156,7 +156,7 @@ class Misfit(AbstractQuestion):
         self.basis = jnp.asarray(basis)
         self.contradictions = tuple(_contradiction(exact.structure, x) for x in basis.T)
         none = jnp.zeros((len(exact.structure.rows),), q.dtype)
-        found = reactions(exact, q, v, t, none, elastic=elastic)
+        found = reactions_of_multipliers(exact, q, v, t, none, elastic=elastic)
         seconds = _seconds(found.layout)
         own = (v[Axes.WORLD, seconds] for v in (found.force_unique, found.torque_unique))
         there = seconds[:, None] >= 0

@@ -1,0 +1,132 @@
+"""Reactions of one state in one call: multipliers first, then what they exert."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .._custom_types import RealScalarLike, Setting
+from .._formulations import (
+    AbstractFormulation,
+    Accelerations,
+    chosen_formulation,
+    ElasticResolution,
+)
+from .._formulations._elastic_resolution import check_compliances
+from .._reactions import Reactions, reactions_of_multipliers
+from .._solution import RESULTS
+from .._solvability import AbstractCriterion, chosen_criterion
+from .._solvability._analyze import check_elastic
+from .._system import AbstractSystem, takes_state
+from ._friction import solve_with_friction
+from ._initial import check_state
+
+
+@takes_state(decides_rank=True, multipliers="rows")
+def reactions(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    multipliers: Float[Array, " rows"] | None = None,
+    *,
+    formulation: Setting[AbstractFormulation | None] = None,
+    criterion: Setting[AbstractCriterion | None] = None,
+    elastic: Setting[bool | None] = None,
+) -> Reactions:
+    """What every joint and driver exerts on its bodies at one state, and whether the model
+    determines it.
+
+    The multipliers solve M dv/dt + C^T lambda = F at this state, friction in the joints included,
+    unless they are given. The generalized reaction of a constraint X is f_X = C_X^T lambda_X; on a
+    body it acts as the wrench -f_X, here moved to the joint's point. Each component of it is a
+    combination c^T lambda_X, with N a basis of the left null space of C unique iff c^T N_X = 0; the
+    scaling and the threshold are those of `analyze`, whose verdict on the whole joint is repeated
+    (Wojtyra & Fraczek 2013, eq. 27; Wojtyra & Pekal, eq. 5). Friction is a force and no part of
+    this.
+
+    The joint's point on a body is its marker there, which a sliding joint carries along on each
+    body, and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
+
+    Works under `jit` and `vmap`. Numbers are differentiable, verdicts are not. What is not unique
+    depends on the formulation and is one of many.
+
+    **Arguments:**
+
+    - `q` (nq,), `v` (nv,), `t` (s): the state; v is zero if left out.
+    - `multipliers` (rows,): lambda of M dv/dt + C^T lambda = F, in N and N m for rows of lengths
+      and angles, where they are known; found by `formulation` if left out.
+    - `formulation`: which of the possible multipliers; default as of `simulate`, with `elastic`
+      `ElasticResolution()`.
+    - `criterion`: as in `analyze`.
+    - `elastic`: verdicts of rigid bodies and compliances together, as in `analyze`. Default: those
+      of the formulation, and for given multipliers those of rigid bodies.
+
+    **Returns:** `Reactions`; its numbers are NaN where traced equations had no solution.
+
+    **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers
+    of another number of rows or beside a formulation, and where rigid multipliers would get the
+    verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found.
+    """
+    structure, criterion = system.structure, chosen_criterion(criterion)
+    if elastic is not None:
+        check_elastic(structure, elastic)
+    v = jnp.zeros((structure.nv,), q.dtype) if v is None else v
+    t = jnp.asarray(t, q.dtype)
+    if multipliers is not None:
+        if formulation is not None:
+            raise ValueError(
+                "multipliers are given, so that there is nothing for formulation to find; leave "
+                "one of the two out."
+            )
+        given = bool(elastic)
+        return reactions_of_multipliers(
+            system, q, v, t, multipliers, criterion=criterion, elastic=given
+        )
+    chosen = _formulation(system, formulation, elastic)
+    check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
+    found = _solved(system, chosen, q, v, t)
+    failed = found.result != RESULTS.successful
+    if not isinstance(failed, Tracer) and bool(failed):
+        raise RuntimeError(RESULTS[found.result])
+    chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
+    # In one program a decomposition of the criterion must not start beside one of the formulation.
+    q, chosen_multipliers = lax.optimization_barrier((q, chosen_multipliers))
+    return reactions_of_multipliers(
+        system,
+        q,
+        v,
+        t,
+        chosen_multipliers,
+        criterion=criterion,
+        elastic=chosen.elastic if elastic is None else elastic,
+    )
+
+
+def _formulation(
+    system: AbstractSystem, formulation: Any, elastic: bool | None
+) -> AbstractFormulation:
+    given = ElasticResolution() if formulation is None and elastic else formulation
+    chosen = chosen_formulation(given, system.structure)
+    check_compliances(chosen, system.structure)
+    if elastic and not chosen.elastic:
+        raise ValueError(
+            "elastic=True gives verdicts of elastic parts, and formulation="
+            f"{type(chosen).__name__}() finds multipliers of rigid bodies; leave the formulation "
+            "out, or use ElasticResolution()."
+        )
+    return chosen
+
+
+@eqx.filter_jit
+def _solved(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+) -> Accelerations:
+    return solve_with_friction(system, formulation, q, v, t)
