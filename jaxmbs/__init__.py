@@ -1,5 +1,8 @@
 """Differentiable simulator of rigid and flexible multibody systems in JAX."""
 
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import (
     design as design,
     elastic as elastic,
@@ -49,6 +52,7 @@ from ._dynamics import (
     undetermined_accelerations as undetermined_accelerations,
     UndeterminedAccelerations as UndeterminedAccelerations,
 )
+from ._extras import optional as _optional
 from ._formulations import (
     AbstractFormulation as AbstractFormulation,
     Accelerations as Accelerations,
@@ -114,3 +118,21 @@ from ._system import (
 )
 from ._verdict import Verdict as Verdict
 from ._version import __version__ as __version__
+
+
+if _TYPE_CHECKING:
+    from . import finite_elements as finite_elements, io as io, plot as plot
+
+
+# What needs an extra: loaded when it is asked for, as `jaxmbs.io`.
+_WITH_EXTRAS = {"finite_elements": "elastic", "io": "cli", "plot": "cli"}
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name not in _WITH_EXTRAS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _optional(f"{__name__}.{name}", _WITH_EXTRAS[name])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WITH_EXTRAS})

@@ -8,6 +8,27 @@ import sys
 def main() -> None:
     """Entry point. Switches double precision on, as every rank decision needs it."""
     try:
+        _run()
+    except KeyboardInterrupt:
+        # `refusing` has the rest: this is what comes before and after.
+        print("jaxmbs: stopped.", file=sys.stderr)
+        _leave(130)
+    except SystemExit as left:
+        if left.code != 130:
+            raise
+        _leave(130)
+
+
+def _leave(status: int) -> None:
+    """End this process at once: what is being computed in other threads would be torn down under
+    them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _run() -> None:
+    try:
         import filelock as _filelock  # noqa: F401
         import matplotlib as _matplotlib  # noqa: F401
         import platformdirs as _platformdirs  # noqa: F401
@@ -35,6 +56,11 @@ def main() -> None:
 
     jax.config.update("jax_enable_x64", True)
 
-    from ._app import app
+    from ._app import app, with_common_options_first
+    from ._interrupt import end_promptly
+    from ._progress import want_progress
 
-    app()
+    end_promptly()
+    arguments = with_common_options_first(sys.argv[1:])
+    want_progress(arguments)
+    app(arguments)

@@ -1,6 +1,7 @@
 """Verbs of the command line. Each reads a model, asks one question and prints the answer."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from .. import mechanisms
 from .._errors import ModelError
+from .._version import __version__
 from . import (
     _analyze,
     _demo,
@@ -20,16 +22,24 @@ from . import (
     _sweep,
 )
 from ._compiler import compile_quickly
+from ._complete import complete_built_in, complete_model
 from ._output import keep_programs_quietly, print_json, refusing
+from ._progress import silence
 
 
 app = typer.Typer(
     help="Which joint reactions of a mechanism does a rigid-body model determine?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"jaxmbs {__version__}")
+        raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -39,16 +49,39 @@ def _common(
         typer.Option(
             "--no-cache",
             envvar="JAXMBS_NO_CACHE",
-            help="Do not keep compiled programs for the next time. Before the command's name.",
+            help="Do not keep compiled programs for the next time.",
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Say nothing but the answer, or what is wrong.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
 ) -> None:
+    del version
     if not no_cache:
-        keep_programs_quietly()
+        keep_programs_quietly(quiet)
+
+
+def with_common_options_first(arguments: Sequence[str]) -> list[str]:
+    """The arguments in an order that the command understands: what holds for all of them may stand
+    anywhere before "--"."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    common = [x for x in arguments[:end] if x in ("--no-cache", "--quiet", "-q")]
+    return common + [x for x in arguments[:end] if x not in common] + [*arguments[end:]]
 
 
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A .toml file or a built-in mechanism.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A .toml file or a built-in mechanism.",
+        autocompletion=complete_model,
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
@@ -275,7 +308,8 @@ def sweep(
         )
         _sweep.check(request)
         if processes > 1 and worker is None:
-            _sweep.spawn(request, sys.argv[1:])
+            with silence():
+                _sweep.spawn(request, sys.argv[1:])
             return
         _sweep.prepare(request)
         answer = _sweep.answer(_load.load(model), request)
@@ -324,7 +358,12 @@ def list_mechanisms(json: JsonOption = False) -> None:
 
 @app.command()
 def export(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A built-in mechanism.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A built-in mechanism.", autocompletion=complete_built_in
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="File to write; standard output if left out.")
     ] = None,

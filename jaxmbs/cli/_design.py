@@ -1,6 +1,5 @@
 """`jaxmbs design`: a study from a file, as a JSON document and as a table."""
 
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from .._design import (
 from .._errors import ModelError
 from ._analyze import make_console
 from ._figures import write_figure
+from ._progress import is_shown, say
 from ._study_file import read_study, StudyFile
 
 
@@ -49,17 +49,13 @@ def answer(path: str, request: Request) -> Answer:
     if request.plot is not None and request.plot.suffix not in (".png", ".pdf", ".svg"):
         raise ModelError(f"--plot writes .png, .pdf or .svg, not {str(request.plot)!r}.")
     file = read_study(path)
-    shown = sys.stderr.isatty()
     try:
-        found, best = _run(file, request, _tell if shown else None)
+        found, best = _run(file, request, _tell if is_shown() else None)
         changes = None
         if request.sensitivity:
             changes = sensitivity(file.study, {"objective": file.objective}, best.design)
     except ValueError as error:
         raise ModelError(str(error)) from None
-    finally:
-        if shown:
-            print(file=sys.stderr)
     if request.plot is not None:
         _draw(best, request.plot)
     return Answer(file, found, best, changes, request.plot)
@@ -89,7 +85,7 @@ def _run(
 
 
 def _tell(number: int, visit: Visit) -> None:
-    print(f"\r{number}: {visit.value:.6g} ", end="", file=sys.stderr, flush=True)
+    say(f"design: after iteration {number} the objective is {visit.value:.6g}")
 
 
 def _draw(best: Optimum, path: Path) -> None:

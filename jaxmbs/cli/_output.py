@@ -9,6 +9,8 @@ from typing import Any
 
 from .._errors import ModelError
 from .._programs import keep_programs
+from ._interrupt import STATUS, stop
+from ._progress import progress
 
 
 class AnalysisFailed(RuntimeError):
@@ -17,9 +19,14 @@ class AnalysisFailed(RuntimeError):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Bad input: one sentence on standard error, status 2. A failed analysis: status 1."""
+    """Bad input: one sentence on standard error, status 2. A failed analysis: status 1. Ctrl-C:
+    status 130. Until then what is going on is told where a person waits for it."""
     try:
-        yield
+        with progress():
+            yield
+    except KeyboardInterrupt:
+        stop()
+        raise SystemExit(STATUS) from None
     except ModelError as error:
         print(f"jaxmbs: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -33,11 +40,11 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, allow_nan=False))
 
 
-def keep_programs_quietly() -> None:
+def keep_programs_quietly(quiet: bool = False) -> None:
     """Keep compiled programs where the platform keeps such files; one sentence on standard error
-    if that cannot be."""
+    if that cannot be, unless nothing is to be said."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         keep_programs()
-    for warning in caught:
+    for warning in [] if quiet else caught:
         print(f"jaxmbs: {warning.message}", file=sys.stderr)

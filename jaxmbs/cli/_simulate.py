@@ -48,6 +48,7 @@ from ..io import save_trajectory
 from ..io._body_motion import body_motions
 from ..io._trajectory import check_path
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
+from ._progress import say
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -109,6 +110,9 @@ def answer(model: Model, request: Request) -> Answer:
     q, v = _initial(system, request)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
     short = grid[0] + _DEGENERATE * (grid - grid[0])
+    if not _increases(short):
+        # Late times lie further apart in double precision.
+        short = grid
 
     def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
         began = time.perf_counter()
@@ -128,7 +132,9 @@ def answer(model: Model, request: Request) -> Answer:
         return found, time.perf_counter() - began
 
     # The same shapes and next to no motion: what this takes is compilation.
+    say("simulate: preparing")
     _, compiling = run(short, False)
+    say(f"simulate: integrating to {request.end:g} s")
     try:
         trajectory, running = run(grid, True)
     except SimulationError as error:
@@ -199,9 +205,19 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
                 f"{end:g} s; choose --time and --end within it or extend the table."
             )
     try:
-        return saved_times(start, end, every, None, np.dtype(float))
+        times = saved_times(start, end, every, None, np.dtype(float))
     except ValueError as error:
         raise ModelError(f"--{error}") from None
+    if not _increases(times):
+        raise ModelError(
+            f"--end {end:g} is too close to the start at {start:g} s, or --every too small, for "
+            "double precision; choose a later end, or fewer times."
+        )
+    return times
+
+
+def _increases(times: Float[Array, " times"]) -> bool:
+    return bool(jnp.all(jnp.diff(times) > 0))
 
 
 def _check_tolerances(request: Request) -> None:

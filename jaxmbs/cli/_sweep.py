@@ -24,6 +24,7 @@ from .._system import Model
 from .._verdict import Verdict
 from ._analyze import make_console
 from ._output import AnalysisFailed
+from ._progress import silence
 
 
 # The numbers of all cases are kept: a gigabyte for each name.
@@ -77,6 +78,8 @@ def check(request: Request) -> None:
             raise ModelError(f"--{word} must be at least 1, got {number}.")
     if request.random is None and request.seed is not None:
         raise ModelError("--seed belongs to --random; leave it out, or add --random N.")
+    if request.seed is not None and request.seed < 0:
+        raise ModelError(f"--seed must be at least 0, got {request.seed}.")
     cases_of(request)
 
 
@@ -148,14 +151,15 @@ def answer(model: Model, request: Request) -> Answer:
     criterion = _CRITERIA.get(request.method)
     out = request.out
     try:
-        found = sweep(
-            Certification() if criterion is None else Certification(criterion(), every=True),
-            model,
-            cases_of(request),
-            store=out,
-            chunk=request.chunk,
-            progress=sys.stderr.isatty(),
-        )
+        with silence() as shown:
+            found = sweep(
+                Certification() if criterion is None else Certification(criterion(), every=True),
+                model,
+                cases_of(request),
+                store=out,
+                chunk=request.chunk,
+                progress=shown,
+            )
     except ValueError as error:
         raise ModelError(str(error)) from None
     return Answer(model, found, out)
@@ -177,6 +181,7 @@ def spawn(request: Request, arguments: Sequence[str]) -> None:
     program = [sys.executable, "-c", "from jaxmbs.cli import main; main()", *arguments]
     started: list[subprocess.Popen[bytes]] = []
     try:
+        # The first one says what goes on, too.
         for index in range(request.processes):
             # What the others say is what the first one says, unless it says nothing.
             quiet = None if index == 0 else subprocess.DEVNULL

@@ -1,0 +1,189 @@
+"""What is going on, on one line of standard error, while a person waits for it.
+
+A thread writes the line: what a command said it is doing, for how long, and the program that JAX
+is compiling. JAX says so in its log alone, which is read for that. Whatever a command writes to
+standard output wipes the line out first. Nothing is written where standard error is no
+terminal, with `--json` or with `--quiet`.
+"""
+
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+from rich.text import Text
+
+
+# Nothing is said of what takes less (s); the line is written again so often (s).
+_PATIENCE = 1.0
+_EVERY = 0.5
+
+_WIPE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+
+_BEGINS = re.compile(r"Compiling (?:jit\()?<?(\w+)")
+_ENDS = "Finished XLA compilation"
+
+
+class _Line:
+    """The line, and what it says. `since`: when standard output was last written."""
+
+    def __init__(self, console: Console, what: str):
+        self.what, self.compiled = what, ""
+        self.programs = 0
+        self._console, self._drawn, self._held = console, False, False
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._began = self._since = time.monotonic()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def say(self, what: str) -> None:
+        """Something else is going on from now on."""
+        with self._lock:
+            self.what, self._began = what, time.monotonic()
+
+    def compiling(self, name: str) -> None:
+        """JAX compiles a program; none if `name` is empty."""
+        with self._lock:
+            self.programs += bool(name)
+            self.compiled = name and f", compiling program {self.programs} ({name.strip('_')})"
+
+    def hold(self, held: bool) -> None:
+        """Another meter writes, or does so no longer."""
+        with self._lock:
+            self._held = held
+            self._wipe()
+
+    def wipe(self) -> None:
+        """Make room for what is written now."""
+        with self._lock:
+            self._since = time.monotonic()
+            self._wipe()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.wipe()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY):
+            with self._lock:
+                if not self._held and time.monotonic() - self._since >= _PATIENCE:
+                    self._draw()
+
+    def _draw(self) -> None:
+        self._wipe()
+        text = f"{self.what} ... {time.monotonic() - self._began:.0f} s{self.compiled}"
+        room = max(self._console.width - 1, 10)
+        self._console.print(Text(text[:room]), end="", soft_wrap=True)
+        self._drawn = True
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            self._console.control(_WIPE)
+            self._drawn = False
+
+
+class _Output:
+    """Standard output, which the line makes room for."""
+
+    def __init__(self, stream: Any, line: _Line):
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        self._line.wipe()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Compilations(logging.Handler):
+    """Tells the line what JAX's log says of its programs, and nobody else."""
+
+    def __init__(self, line: _Line):
+        logging.Handler.__init__(self, logging.DEBUG)
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        begins = _BEGINS.match(said)
+        if begins:
+            self._line.compiling(begins[1])
+        elif said.startswith(_ENDS):
+            self._line.compiling("")
+
+
+# The command whose progress is wanted, if any, and the line that shows it.
+_wanted: list[str] = []
+_lines: list[_Line] = []
+
+
+def want_progress(arguments: Sequence[str]) -> None:
+    """Progress is to be shown of this command, unless it asks for silence. Said by the program
+    alone, so that whoever calls commands from Python sees nothing."""
+    if not {"--json", "--quiet", "-q"} & {*arguments} and sys.stderr.isatty():
+        _wanted[:] = [word for word in arguments if not word.startswith("-")][:1]
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Say what is going on until the end of the block, if somebody reads it."""
+    if not _wanted or _lines:
+        yield
+        return
+    line = _Line(Console(stderr=True, highlight=False), _wanted[0])
+    output: Any = _Output(sys.stdout, line)
+    before, sys.stdout = sys.stdout, output
+    _lines.append(line)
+    try:
+        with _listening(_Compilations(line)):
+            yield
+    finally:
+        _lines.remove(line)
+        sys.stdout = before
+        line.end()
+
+
+@contextmanager
+def _listening(handler: logging.Handler) -> Iterator[None]:
+    """JAX's log goes to the handler alone."""
+    log = logging.getLogger("jax")
+    before, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        with jax.log_compiles():
+            yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
+def say(what: str) -> None:
+    """What the command does now, such as "integrating"; nothing where nobody reads it."""
+    for line in _lines:
+        line.say(what)
+
+
+def is_shown() -> bool:
+    """Does somebody read what is going on?"""
+    return bool(_lines)
+
+
+@contextmanager
+def silence() -> Iterator[bool]:
+    """Another meter has the line for the time of the block, if it was shown."""
+    for line in _lines:
+        line.hold(True)
+    try:
+        yield is_shown()
+    finally:
+        for line in _lines:
+            line.hold(False)

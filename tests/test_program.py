@@ -1,0 +1,274 @@
+"""What a user expects of any program: its version, completion, progress, silence, Ctrl-C."""
+
+import io
+import logging
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import jaxmbs
+from jaxmbs import cli
+from jaxmbs.cli import _load, _progress
+from jaxmbs.cli._app import app, with_common_options_first
+from jaxmbs.cli._complete import complete_built_in, complete_model
+
+
+def run(*arguments: str, status: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+    assert result.exit_code == status, result.stderr
+    return result.stdout, result.stderr
+
+
+# ---------------------------------------------------------------------------------------------
+# Namespaces
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["finite_elements", "io", "plot"])
+def test_what_needs_extras_is_there_when_it_is_asked_for(name: str):
+    assert getattr(jaxmbs, name).__name__ == f"jaxmbs.{name}"
+    assert name in dir(jaxmbs)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    for name in [*sys.modules]:
+        if name == "jaxmbs.plot" or name.startswith("jaxmbs.plot."):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(jaxmbs, "plot", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(jaxmbs.io.ModelError, match=r"needs matplotlib.*'jaxmbs\[cli\]'"):
+        _ = jaxmbs.plot
+
+
+def test_other_names_are_none():
+    with pytest.raises(AttributeError, match="'jaxmbs' has no attribute 'plots'"):
+        _ = jaxmbs.plots  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# ---------------------------------------------------------------------------------------------
+# Options of all commands
+# ---------------------------------------------------------------------------------------------
+
+
+def test_version():
+    assert run("--version") == (f"jaxmbs {jaxmbs.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("analyze door --quiet", "--quiet analyze door"),
+        ("list -q --no-cache --json", "-q --no-cache list --json"),
+        ("analyze -- --quiet", "analyze -- --quiet"),
+    ],
+)
+def test_common_options_stand_anywhere(given: str, taken: str):
+    assert with_common_options_first(given.split()) == taken.split()
+
+
+def test_quiet_says_nothing_of_the_cache(monkeypatch: pytest.MonkeyPatch):
+    def warn() -> None:
+        warnings.warn("no folder", stacklevel=1)
+
+    monkeypatch.delenv("JAXMBS_NO_CACHE")
+    monkeypatch.setattr("jaxmbs.cli._output.keep_programs", warn)
+    assert run("list")[1] == "jaxmbs: no folder\n"
+    assert run("--quiet", "list")[1] == ""
+
+
+# ---------------------------------------------------------------------------------------------
+# Completion
+# ---------------------------------------------------------------------------------------------
+
+
+def test_completion_offers_mechanisms_files_and_folders(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    for name in ("door.toml", "dot.csv", ".hidden.toml"):
+        (tmp_path / name).touch()
+    (tmp_path / "doors").mkdir()
+    (tmp_path / "doors" / "one.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert [name for name, _ in complete_built_in("doo")] == ["door"]
+    assert [name for name, _ in complete_model("do")] == ["door", "door.toml", "doors/"]
+    assert [name for name, _ in complete_model("doors/")] == ["doors/one.toml"]
+    assert [name for name, _ in complete_model("./doors/o")] == ["./doors/one.toml"]
+    assert complete_model("nowhere/") == []
+    hidden = [name for name, _ in complete_model("")]
+    assert {"mobile-robot", "door.toml", "doors/"} <= {*hidden}
+    assert ".hidden.toml" not in hidden
+
+
+def test_the_shell_is_told():
+    script = run("--show-completion", "bash")[0]
+    assert "_COMPLETE" in script
+
+
+# ---------------------------------------------------------------------------------------------
+# Progress
+# ---------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def terminal_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Terminal:
+    """Standard error of a command, on which the line is written at once."""
+    written = Terminal()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "_EVERY", 0.005)
+    monkeypatch.setattr(_progress, "_wanted", [])
+    _progress.want_progress(arguments)
+    return written
+
+
+def wait_for(terminal: Terminal, words: str) -> None:
+    for _ in range(1000):
+        if words in terminal.getvalue():
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"{terminal.getvalue()!r} does not say {words!r}")
+
+
+def test_progress_says_what_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    terminal = terminal_of(monkeypatch, "simulate", "door")
+    output = sys.stdout
+    with _progress.progress():
+        wait_for(terminal, "simulate ... 0 s")
+        _progress.say("simulate: integrating")
+        wait_for(terminal, "simulate: integrating ... 0 s")
+        log = logging.getLogger("jax._src.interpreters.pxla")
+        log.warning("Compiling jit(_run) with global shapes")
+        wait_for(terminal, "compiling program 1 (run)")
+        log.warning("Finished XLA compilation of jit(_run) in 1 sec")
+        # A real program, in whose log the same words must stand.
+        jnp.zeros(3).at[1].add(jnp.arange(3.0)[2]).block_until_ready()
+        assert _progress._lines[0].programs > 1
+        print("answer")
+    assert sys.stdout is output
+    assert capsys.readouterr().out == "answer\n"
+    # The last that was written wipes the line out.
+    assert terminal.getvalue().rstrip("\n").endswith("\x1b[2K")
+
+
+def test_another_meter_has_the_line(monkeypatch: pytest.MonkeyPatch):
+    terminal = terminal_of(monkeypatch, "sweep")
+    with _progress.progress():
+        wait_for(terminal, "sweep")
+        with _progress.silence() as shown:
+            assert shown
+            before = terminal.getvalue()
+            time.sleep(0.05)
+            assert terminal.getvalue() == before
+        terminal.truncate(0)
+        wait_for(terminal, "sweep")
+
+
+@pytest.mark.parametrize("option", ["--json", "--quiet", "-q"])
+def test_nothing_is_said_where_nothing_is_wanted(monkeypatch: pytest.MonkeyPatch, option: str):
+    terminal = terminal_of(monkeypatch, "analyze", "door", option)
+    with _progress.progress(), _progress.silence() as shown:
+        time.sleep(0.03)
+        assert not shown
+    assert terminal.getvalue() == ""
+
+
+def test_lines_are_no_longer_than_the_terminal():
+    written = Terminal()
+    console = Console(file=written, force_terminal=True, width=20)
+    line = _progress._Line(console, "a text that is longer than the terminal is wide")
+    with line._lock:
+        line._draw()
+    line.end()
+    assert max(map(len, written.getvalue().split("\r"))) < 20
+
+
+# ---------------------------------------------------------------------------------------------
+# Ctrl-C
+# ---------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_command_says_one_line(monkeypatch: pytest.MonkeyPatch):
+    def interrupted(model: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_load, "load", interrupted)
+    assert run("analyze", "door", status=130) == ("", "jaxmbs: stopped.\n")
+
+
+_BUSY = """
+import hashlib, runpy, sys
+runpy.run_path(sys.argv[1])["end_promptly"]()
+print("ready", flush=True)
+hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+
+
+def test_a_compiled_loop_is_interrupted_too():
+    """As one that runs for minutes without coming back to Python."""
+    path = Path(cli.__file__).parent / "_interrupt.py"
+    with subprocess.Popen(
+        [sys.executable, "-c", _BUSY, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        # Until it is in the loop.
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "jaxmbs: stopped.\n")
+
+
+def test_before_and_after_commands_ctrl_c_says_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    left = []
+    monkeypatch.setattr(cli, "_run", interrupted)
+    monkeypatch.setattr("os._exit", left.append)
+    cli.main()
+    assert left == [130]
+    assert capsys.readouterr().err == "jaxmbs: stopped.\n"
+
+
+# ---------------------------------------------------------------------------------------------
+# Mistakes
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("simulate slider-crank --end 1e-320", "too close to the start"),
+        ("kinematics slider-crank --end 1e-320 --every 1", "too close to the start"),
+        (
+            "sweep slider-crank --over bodies.crank.mass=1:2:2 --random 2 --seed -1 --out x.zarr",
+            "--seed must be at least 0",
+        ),
+        ("analyze .", "neither a .toml file nor a built-in mechanism"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(arguments: str, words: str):
+    out, said = run(*arguments.split(), status=2)
+    assert out == ""
+    assert words in said
+    assert len(said.splitlines()) == 1
