@@ -12,4 +12,4 @@ from ._bounds import (
     ResultantLimit as ResultantLimit,
 )
 from ._ranges import given_bounds as given_bounds, ranges as ranges, ranges_along as ranges_along
-from ._report import Range as Range, Ranges as Ranges, WrenchRange as WrenchRange
+from ._report import Range as Range, Ranges as Ranges, words as words, WrenchRange as WrenchRange
