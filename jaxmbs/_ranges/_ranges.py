@@ -40,7 +40,7 @@ def ranges(
     *,
     bounds: Setting[Sequence[AbstractBound | str]] = (),
     combinations: Setting[Sequence[str]] = (),
-    multipliers: Setting[Float[Array, " rows"] | None] = None,
+    multipliers: Float[Array, " rows"] | None = None,
     formulation: Setting[AbstractFormulation | None] = None,
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool] = False,
@@ -106,9 +106,8 @@ def ranges_along(
     if trajectory.times.ndim != 1:
         raise ValueError("trajectory must be one motion, not a batch; ask for one at a time.")
     own = trajectory
-    states = GivenState(own.q, own.v, own.times, own.multipliers)
     task = _task(own.system, bounds, combinations, None, criterion, own.elastic)
-    return task.solve(states)
+    return task.solve(GivenState(own.q, own.v, own.times, own.multipliers))
 
 
 class _Task(eqx.Module):
