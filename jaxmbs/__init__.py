@@ -4,6 +4,7 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import (
+    bounds as bounds,
     design as design,
     elastic as elastic,
     forces as forces,
@@ -73,6 +74,13 @@ from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._programs import keep_programs as keep_programs
+from ._ranges import (
+    Range as Range,
+    Ranges as Ranges,
+    ranges as ranges,
+    ranges_along as ranges_along,
+    WrenchRange as WrenchRange,
+)
 from ._reactions import Reactions as Reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (
