@@ -1,4 +1,7 @@
-from ._evaluate import reactions as reactions
+from ._evaluate import (
+    reactions as reactions,
+    reactions_and_solvability as reactions_and_solvability,
+)
 from ._report import Axes as Axes, Reactions as Reactions
 from ._text import NOT_UNIQUE as NOT_UNIQUE
 from ._wrench import Wrench as Wrench

@@ -73,6 +73,19 @@ def _reactions(
     criterion: AbstractCriterion,
     elastic: bool,
 ) -> Reactions:
+    return reactions_and_solvability(system, q, v, t, multipliers, criterion, elastic)[0]
+
+
+def reactions_and_solvability(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    multipliers: Float[Array, " rows"],
+    criterion: AbstractCriterion,
+    elastic: bool,
+) -> tuple[Reactions, Solvability]:
+    """The reactions, and the verdicts on which theirs rest, from one decomposition."""
     structure = system.structure
     matrix = system.constraint_matrix(q, v, t)
     places = system.places(q, v, t)
@@ -86,7 +99,7 @@ def _reactions(
     axes = _axes(places)
     force, torque = maps.of(multipliers, places.layout)
     force_unique, torque_unique = _components(places, maps, rows, report, criterion)
-    return Reactions(
+    found = Reactions(
         multipliers=multipliers,
         generalized_reactions=_generalized(structure, matrix, jnp.append(multipliers, 0.0)),
         force=_along(axes, force[..., None])[..., 0],
@@ -101,6 +114,7 @@ def _reactions(
         layout=places.layout,
         structure=structure,
     )
+    return found, report
 
 
 def _generalized(
