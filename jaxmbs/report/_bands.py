@@ -30,3 +30,9 @@ def bands_of(
     open_ = verdicts == 0
     low, high = (np.where(open_, sign * np.inf, np.nan) for sign in (-1.0, 1.0))
     return Bands(low, high, ())
+
+
+def read_bounds(system: Any, texts: Sequence[str]) -> tuple[Any, ...]:
+    """Bounds as they are written on the command line."""
+    del system
+    return tuple(texts)

@@ -158,9 +158,7 @@ def _components(
     return tuple(components), np.concatenate(values, axis=1), told
 
 
-def _on_coordinates(
-    reactions: Reactions, constraint: int
-) -> tuple[list[Component], np.ndarray]:
+def _on_coordinates(reactions: Reactions, constraint: int) -> tuple[list[Component], np.ndarray]:
     """The generalized reaction of a constraint that acts at no point."""
     structure = reactions.structure
     info = structure.constraints[constraint]

@@ -39,14 +39,14 @@ def motion_of(
 
 
 @motion_of.register
-def _(
-    subject: Model, end: float | None, every: float | None, frames: int | None
-) -> Trajectory:
+def _(subject: Model, end: float | None, every: float | None, frames: int | None) -> Trajectory:
     system = subject.system()
     q, v = system.reference_q, system.initial_v
     if end is None:
         if every is not None or frames is not None:
-            raise ModelError("every and frames divide a motion, which has an end; give end=1.0 (s).")
+            raise ModelError(
+                "every and frames divide a motion, which has an end; give end=1.0 (s)."
+            )
         return still(system, q, v)
     if every is not None:
         return thinned(simulate(system, q, v, end, every=every), frames)

@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Mapping
-from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from datetime import datetime, UTC
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -37,8 +37,10 @@ class Line(NamedTuple):
 def lines_of(contents: Contents) -> list[Line]:
     """The table of verdicts."""
     first, structure = contents.first, contents.reactions.structure
-    said = first.rows() if bool(first.decided) else [("", "", "", "not decided", "")] * len(
-        structure.constraints
+    said = (
+        first.rows()
+        if bool(first.decided)
+        else [("", "", "", "not decided", "")] * len(structure.constraints)
     )
     return [
         Line(
@@ -123,8 +125,7 @@ def intervals_of(contents: Contents) -> list[Interval]:
     report, names = contents.solvability, contents.reactions.names
     times = np.asarray(contents.trajectory.times)
     keys = [
-        (int(report.rank[k]), tuple(contents.joint_verdicts[k].tolist()))
-        for k in range(times.size)
+        (int(report.rank[k]), tuple(contents.joint_verdicts[k].tolist())) for k in range(times.size)
     ]
     found = []
     for (rank, verdicts), group in itertools.groupby(range(times.size), keys.__getitem__):
@@ -172,7 +173,7 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
 def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, str]]:
     """How it was computed."""
     first, trajectory = contents.first, contents.trajectory
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     states = trajectory.times.shape[0]
     lines = [
         ("program", f"jaxmbs {__version__}, JAX {jax.__version__}"),
@@ -185,8 +186,10 @@ def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, s
         ),
     ]
     if np.isfinite(first.margin):
-        gap = "" if not np.isfinite(first.rank_gap) else (
-            f", {float(first.rank_gap):.3g} times the first dropped one"
+        gap = (
+            ""
+            if not np.isfinite(first.rank_gap)
+            else (f", {float(first.rank_gap):.3g} times the first dropped one")
         )
         lines.append(("rank at the start", f"last kept pivot {float(first.margin):.3g}{gap}"))
     if states > 1:

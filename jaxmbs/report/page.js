@@ -87,7 +87,7 @@
     const i = 3 * (state * count + k);
     return [array[i], array[i + 1], array[i + 2]];
   };
-  const lines = () => ({ x: [], y: [], z: [], text: "" });
+  const lines = () => ({ x: [], y: [], z: [], text: "", textposition: "top right" });
   const put = (trace, p) => { trace.x.push(p[0]); trace.y.push(p[1]); trace.z.push(p[2]); };
   const gap = (trace) => { trace.x.push(null); trace.y.push(null); trace.z.push(null); };
   const segment = (trace, a, b) => { put(trace, a); put(trace, b); gap(trace); };
@@ -206,9 +206,22 @@
     });
   }
 
+  // Names stand on the far side of their joint, seen from the middle of all of them.
+  const right = planar ? [1, 0, 0] : [0.82, 0.57, 0], up = planar ? [0, 1, 0] : [-0.25, 0.36, 0.9];
+  const dot = (a, b) => a.reduce((total, x, i) => total + x * b[i], 0);
+  const middle = [0, 1, 2].map((i) => 0.5 * (data.low[i] + data.high[i]));
+  const outwards = new Map(data.places.map(([place]) => {
+    const away = sum(at(points, places, 0, place), middle, -1);
+    const [x, y] = [dot(away, right), dot(away, up)];
+    const near = 0.02 * data.size;
+    const vertical = y > -near ? "top" : "bottom";
+    const horizontal = Math.abs(x) < near ? "center" : x > 0 ? "right" : "left";
+    return [place, `${vertical} ${horizontal}`];
+  }));
+
   // In the order of `looks`.
   function drawn(state) {
-    const [solid, dashed, fixed, good, many, middle, forces, bounded, unbounded] =
+    const [solid, dashed, fixed, good, many, centres, forces, bounded, unbounded] =
       Array.from({ length: 9 }, lines);
     for (const [hub, point, constraint] of data.spokes) {
       const unique = jointVerdicts[state * joints.length + constraint] === UNIQUE;
@@ -216,19 +229,20 @@
       segment(unique ? solid : dashed, at(hubs, bodies, state, hub), end);
     }
     for (const point of data.ground) put(fixed, at(points, places, state, point));
-    good.text = [];
-    many.text = [];
+    for (const trace of [good, many]) Object.assign(trace, { text: [], textposition: [] });
     for (const [place, own] of data.places) {
       const unique = own.every((j) => jointVerdicts[state * joints.length + j] === UNIQUE);
       const into = unique ? good : many;
       put(into, at(points, places, state, place));
       const name = own.map((j) => plain(joints[j].name)).join(", ");
       into.text.push(unique ? name : `<b>${name}</b>`);
+      into.textposition.push(outwards.get(place));
     }
-    middle.text = data.hubNames.map((name) => `<i>${plain(name)}</i>`);
-    for (let k = 0; k < bodies; k += 1) put(middle, at(hubs, bodies, state, k));
+    centres.text = data.hubNames.map((name) => `<i>${plain(name)}</i>`);
+    centres.textposition = "bottom center";
+    for (let k = 0; k < bodies; k += 1) put(centres, at(hubs, bodies, state, k));
     loads(state, forces, bounded, unbounded);
-    const all = [solid, dashed, fixed, good, many, middle, forces, bounded, unbounded];
+    const all = [solid, dashed, fixed, good, many, centres, forces, bounded, unbounded];
     // A trace of nothing would be taken out of the scene, and put in again.
     all.forEach((trace) => { if (!trace.x.length) gap(trace); });
     return all;
@@ -238,31 +252,30 @@
   const marks = (symbol, size, color, edge) => ({
     mode: "markers", marker: { symbol, size, color, line: { color: edge, width: 1.5 } },
   });
-  const labelled = (look, position, size) => ({
-    ...look, mode: "markers+text", textposition: position, textfont: { size, color: "#111" },
+  const labelled = (look, size, mode = "markers+text") => ({
+    ...look, mode, textfont: { size, color: "#111" },
   });
   const looks = [
     line(BODY, 7),
     line(BODY, 5, "dash"),
-    marks("square-open", 9, "#000", "#000"),
-    labelled(marks("circle", 6, GOOD, "#000"), "top right", 13),
-    labelled(marks("x", 6, MANY, "#000"), "top right", 14),
-    labelled(marks("circle", 3, BODY, BODY), "bottom center", 11),
+    marks("square-open", 8, "#000", "#000"),
+    labelled(marks("circle", 6, GOOD, "#000"), 13),
+    labelled(marks("diamond", 8, MANY, "#000"), 14),
+    labelled(marks("circle", 3, BODY, BODY), 11, "markers"),
     line("#000", 4),
     line(MANY, 4, "dash"),
     line(MANY, 4, "dot"),
   ];
-  const labels = [3, 4, 5];
+  const jointLooks = [3, 4], bodyLooks = [5];
   const every = looks.map((_, k) => k);
 
   function axis(letter, k) {
-    const half = 0.5 * (data.high[k] - data.low[k]) + (planar && k === 2 ? 0.02 : 0.3) * data.size;
-    const middle = 0.5 * (data.high[k] + data.low[k]);
+    const half = 0.5 * (data.high[k] - data.low[k]) + (planar && k === 2 ? 0.02 : 0.16) * data.size;
     return {
       half,
       layout: {
         title: { text: `${letter} (m)` },
-        range: [middle - half, middle + half],
+        range: [middle[k] - half, middle[k] + half],
         visible: !(planar && k === 2),
         showspikes: false,
         gridcolor: "#ddd",
@@ -272,6 +285,14 @@
   }
   const axes = ["x", "y", "z"].map(axis);
   const most = Math.max(...axes.map(({ half }) => half));
+  const scene = byId("scene");
+
+  // Of a planar mechanism as much as the frame holds: two units are as high as it.
+  function scaleOf() {
+    if (!planar) return 1.3;
+    const wide = scene.clientWidth / scene.clientHeight;
+    return 1.55 * Math.min(most / axes[1].half, (wide * most) / axes[0].half);
+  }
   const camera = planar
     ? { eye: { x: 0, y: 0, z: 1.5 }, up: { x: 0, y: 1, z: 0 }, projection: { type: "orthographic" } }
     : { eye: { x: 0.95, y: -1.35, z: 0.75 }, up: { x: 0, y: 0, z: 1 } };
@@ -283,7 +304,7 @@
       ...Object.fromEntries(axes.map(({ layout }, k) => [`${"xyz"[k]}axis`, layout])),
       aspectmode: "manual",
       aspectratio: Object.fromEntries(
-        axes.map(({ half }, k) => ["xyz"[k], (planar ? 1.6 : 1.25) * (half / most)]),
+        axes.map(({ half }, k) => ["xyz"[k], scaleOf() * (half / most)]),
       ),
       camera,
       dragmode: planar ? "pan" : "turntable",
@@ -291,24 +312,17 @@
   });
   const config = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: true };
 
-  const scene = byId("scene");
-
   function makeScene() {
     const traces = drawn(0).map((trace, k) => ({
-      type: "scatter3d", hoverinfo: "skip", connectgaps: false, ...trace, ...looks[k],
+      type: "scatter3d", hoverinfo: "skip", connectgaps: false, ...looks[k], ...trace,
     }));
     return Plotly.newPlot(scene, traces, sceneLayout(), config);
   }
 
   function drawScene(state) {
     const all = drawn(state);
-    const update = { x: [], y: [], z: [], text: [] };
-    for (const { x, y, z, text } of all) {
-      update.x.push(x);
-      update.y.push(y);
-      update.z.push(z);
-      update.text.push(text);
-    }
+    const update = { x: [], y: [], z: [], text: [], textposition: [] };
+    for (const trace of all) for (const key in update) update[key].push(trace[key]);
     return Plotly.restyle(scene, update, every);
   }
 
@@ -472,6 +486,7 @@
   const slider = byId("slider");
   const play = byId("play");
   let playing = 0;
+  let wanted = -1;
 
   // Answers when everything is drawn; how long it took is an entry of the page's performance.
   async function show(state) {
@@ -530,7 +545,9 @@
     if (slider) {
       slider.addEventListener("input", () => {
         stop();
-        show(Number(slider.value));
+        // Moves that come faster than the screen are drawn as one.
+        if (wanted < 0) requestAnimationFrame(() => { show(wanted); wanted = -1; });
+        wanted = Number(slider.value);
       });
       play.addEventListener("click", () => (play.textContent === "Play" ? run() : stop()));
     }
@@ -543,9 +560,10 @@
       factor = 10 ** Number(event.target.value);
       drawScene(shown);
     });
-    byId("names").addEventListener("change", (event) => {
-      const mode = event.target.checked ? "markers+text" : "markers";
-      Plotly.restyle(scene, { mode }, labels);
+    byId("names").addEventListener("change", ({ target: { value } }) => {
+      const mode = (named) => ({ mode: named ? "markers+text" : "markers" });
+      Plotly.restyle(scene, mode(value !== "none"), jointLooks);
+      Plotly.restyle(scene, mode(value === "all"), bodyLooks);
     });
     byId("reset").addEventListener("click", () => {
       Plotly.relayout(scene, { "scene.camera": camera });
