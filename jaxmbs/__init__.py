@@ -1,6 +1,7 @@
 """Differentiable simulator of rigid and flexible multibody systems in JAX."""
 
 from . import (
+    bounds as bounds,
     design as design,
     elastic as elastic,
     forces as forces,
@@ -68,6 +69,13 @@ from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._programs import keep_programs as keep_programs
+from ._ranges import (
+    Range as Range,
+    Ranges as Ranges,
+    ranges as ranges,
+    ranges_along as ranges_along,
+    WrenchRange as WrenchRange,
+)
 from ._reactions import Reactions as Reactions, reactions as reactions, Wrench as Wrench
 from ._solution import RESULTS as RESULTS
 from ._solvability import (

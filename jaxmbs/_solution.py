@@ -141,3 +141,7 @@ class RESULTS(Enumeration):
         "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "
         "them, from start to end."
     )
+    loads_not_carried = (
+        "The loads cannot be carried within the bounds: no reactions of the mechanism balance them "
+        "there. Loosen one of the bounds that contradict each other, or let less load act."
+    )

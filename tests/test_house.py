@@ -41,9 +41,9 @@ FLOORS = (
     ("_bodies", "_constraints", "_forces", "_compliances"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
-    ("_sweep", "_design", "_elastic"),
+    ("_sweep", "_design", "_elastic", "_ranges"),
     (
-        *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),
+        *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design", "bounds"),
         *("mechanisms", "_finite_elements", "finite_elements"),
         *("_drawing", "io", "plot", "report", "view", "cli"),
     ),

@@ -5,6 +5,7 @@ from ._criteria import (
     QR as QR,
     RankComparison as RankComparison,
     SVD as SVD,
+    UNIQUE_BELOW as UNIQUE_BELOW,
 )
 from ._explain import (
     complete_removal as complete_removal,
@@ -18,5 +19,6 @@ from ._explain import (
     Singularity as Singularity,
     singularity as singularity,
 )
+from ._expression import parse_combination as parse_combination, parse_linear as parse_linear
 from ._report import Solvability as Solvability
 from ._screening import screen as screen, Screening as Screening, verdicts as verdicts

@@ -19,15 +19,7 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
 
     **Raises:** `ValueError` that shows where the expression stops making sense.
     """
-    if not isinstance(expression, str):
-        raise ValueError(f"a combination must be a text such as 'W1 - W2', got {expression!r}.")
-    parser = _Parser(expression, row_names)
-    try:
-        value = parser.sum()
-    except RecursionError:
-        raise ValueError("a combination nests parentheses or signs too deeply.") from None
-    if parser.rest():
-        raise parser.error("an operator is missing or too much")
+    value = _parse(expression, row_names)
     if value[0] != 0:
         raise ValueError(
             f"combination {expression!r} has the constant term {value[0]:g}; only multiples "
@@ -36,6 +28,29 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
     if not np.any(value[1:]):
         raise ValueError(f"combination {expression!r} is zero; every coefficient cancels.")
     return value[1:]
+
+
+def parse_linear(expression: str, names: Sequence[str]) -> tuple[float, np.ndarray]:
+    """The constant and the coefficients (names,) of a linear expression, as `parse_combination`
+    reads it; a constant alone is one.
+
+    **Raises:** as `parse_combination`.
+    """
+    value = _parse(expression, names)
+    return float(value[0]), value[1:]
+
+
+def _parse(expression: str, names: Sequence[str]) -> np.ndarray:
+    if not isinstance(expression, str):
+        raise ValueError(f"a combination must be a text such as 'W1 - W2', got {expression!r}.")
+    parser = _Parser(expression, names)
+    try:
+        value = parser.sum()
+    except RecursionError:
+        raise ValueError("a combination nests parentheses or signs too deeply.") from None
+    if parser.rest():
+        raise parser.error("an operator is missing or too much")
+    return value
 
 
 class _Parser:

@@ -10,9 +10,10 @@ from .. import report
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
+from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
-from ..report._bands import read_bounds
+from ..report._bands import check_bounds
 from ..report._states import SAVED, still
 from ..report._write import check_path
 from ._analyze import AnalysisFailed, check_time, make_console
@@ -47,7 +48,7 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
     """
     _check(request)
     system = model.system()
-    bounds = read_bounds(system, request.bounds)
+    bounds = _bounds(system, request)
     notes = _notes(model, request, source)
     failed = ""
     try:
@@ -88,6 +89,16 @@ def _check(request: Request) -> None:
             )
     elif request.end is None and (request.every, request.frames) != (None, None):
         raise ModelError("--every and --frames divide a motion; give --end, where it ends.")
+
+
+def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, ...]:
+    """
+    **Raises:** `ModelError` for a bound that means nothing in this system.
+    """
+    try:
+        return check_bounds(system, request.bounds)
+    except ModelError as error:
+        raise ModelError(f"--{str(error).replace('bounds', 'bound', 1)}") from None
 
 
 def _trajectory(model: Model, system: MultibodySystem, request: Request) -> Trajectory:

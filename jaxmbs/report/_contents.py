@@ -13,8 +13,6 @@ from jaxtyping import Array, Float
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
 from .._reactions import Reactions, reactions_and_solvability
-from .._reactions._text import ROUNDING
-from .._reactions._wrench import largest
 from .._solvability import (
     chosen_criterion,
     dependent_sets,
@@ -25,25 +23,11 @@ from .._solvability import (
 )
 from .._system import AbstractSystem
 from ._bands import Bands, bands_of
+from ._components import Component, components_of, joint_verdicts_of, UNIQUE
 
 
 # So many sets of releases are tried: each takes a decomposition.
 _MOST_RELEASES = 2000
-
-# A component's verdict, where there is one.
-UNIQUE, NOT_UNIQUE = 1, 0
-
-
-class Component(NamedTuple):
-    """One number that a constraint exerts: of a force, a torque or a coordinate. `place`: which of
-    these, from 0; `rounding`: what is smaller is printed as 0."""
-
-    constraint: int
-    what: str
-    place: int
-    label: str
-    unit: str
-    rounding: float
 
 
 class Contents(NamedTuple):
@@ -83,7 +67,7 @@ def contents_of(
     first = eqx.tree_at(
         lambda x: x.null_space, jax.tree.map(lambda x: x[0], solvability), null_space
     )
-    components, values, verdicts = _components(reactions)
+    components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (x[0] for x in states[:3])
     return Contents(
@@ -92,8 +76,8 @@ def contents_of(
         components=components,
         values=np.where(verdicts == UNIQUE, values, np.nan),
         verdicts=verdicts,
-        bands=bands_of(trajectory, reactions, components, verdicts, bounds),
-        joint_verdicts=_joint_verdicts(reactions),
+        bands=bands_of(trajectory, reactions.names, components, verdicts, bounds),
+        joint_verdicts=joint_verdicts_of(reactions),
         solvability=solvability,
         first=first,
         skeleton=skeleton(reactions, np.asarray(trajectory.q)),
@@ -125,64 +109,3 @@ def _along(
     # Backwards, so that the first state is looked at last.
     null_space, (found, reports) = lax.scan(look, begin, states, reverse=True)
     return found, reports, null_space
-
-
-def _components(
-    reactions: Reactions,
-) -> tuple[tuple[Component, ...], np.ndarray, np.ndarray]:
-    """The components of all constraints, in row order: their values and verdicts at all states."""
-    wrenches = {n: reactions.wrench(n) for n in reactions.names if reactions.has_wrench(n)}
-    most = largest(list(wrenches.values()))
-    components: list[Component] = []
-    values, verdicts = [np.zeros((len(reactions.doubtful), 0))], []
-    for constraint, name in enumerate(reactions.names):
-        if name not in wrenches:
-            own, numbers = _on_coordinates(reactions, constraint)
-            components += own
-            values.append(numbers)
-            verdicts += [reactions.unique(name).numbers()] * len(own)
-            continue
-        wrench, count = wrenches[name], len(reactions.doubtful)
-        for what, unit, size in (("force", "N", most[0]), ("torque", "N m", most[1])):
-            numbers = np.asarray(getattr(wrench, what)).reshape(count, -1)
-            letters = ("z",) if numbers.shape[1] == 1 else tuple("xyz")
-            for place in range(numbers.shape[1]):
-                label = f"{what} {letters[place]}"
-                floor = ROUNDING * size
-                components.append(Component(constraint, what, place, label, unit, floor))
-            values.append(numbers)
-            unique = getattr(wrench, f"{what}_unique").numbers().reshape(count, -1)
-            verdicts += list(unique.T)
-    states = len(reactions.doubtful)
-    told = np.stack(verdicts, axis=1) if verdicts else np.zeros((states, 0), int)
-    return tuple(components), np.concatenate(values, axis=1), told
-
-
-def _on_coordinates(reactions: Reactions, constraint: int) -> tuple[list[Component], np.ndarray]:
-    """The generalized reaction of a constraint that acts at no point."""
-    structure = reactions.structure
-    info = structure.constraints[constraint]
-    numbers = np.asarray(reactions.generalized_reactions)[:, constraint, : len(info.columns)]
-    rounding = ROUNDING * float(np.max(np.abs(numbers), initial=0.0))
-    own = [
-        Component(
-            constraint,
-            "generalized",
-            place,
-            structure.velocities[column].name,
-            structure.velocities[column].quantity.force_unit,
-            rounding,
-        )
-        for place, column in enumerate(info.columns)
-    ]
-    return own, numbers
-
-
-def _joint_verdicts(reactions: Reactions) -> np.ndarray:
-    found = [
-        (reactions.wrench(n).determined if reactions.has_wrench(n) else reactions.unique(n))
-        for n in reactions.names
-    ]
-    if not found:
-        return np.zeros((len(reactions.doubtful), 0), int)
-    return np.stack([verdict.numbers() for verdict in found], axis=1)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import _settings
 from .._custom_types import Setting
 from .._dynamics import Trajectory
+from .._ranges import AbstractBound
 from .._system import Model
 from ._contents import contents_of
 from ._data import data_of
@@ -37,7 +38,7 @@ def view(
     *,
     end: Setting[float | None] = None,
     frames: Setting[int | None] = None,
-    bounds: Sequence[Any] = (),
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
     title: Setting[str | None] = None,
     height: Setting[int] = 760,
 ) -> View:

@@ -13,7 +13,8 @@ from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
 from .._verdict import Verdict
 from .._version import __version__
-from ._contents import Contents, NOT_UNIQUE, UNIQUE
+from ._components import NOT_UNIQUE, UNIQUE
+from ._contents import Contents
 from ._data import passages_of
 
 

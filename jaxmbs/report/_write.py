@@ -9,6 +9,7 @@ from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._errors import ModelError
 from .._files import replacing
+from .._ranges import AbstractBound
 from .._system import Model
 from ._contents import Contents, contents_of
 from ._data import data_of
@@ -36,7 +37,7 @@ def write(
     end: Setting[float | None] = None,
     every: Setting[float | None] = None,
     frames: Setting[int | None] = None,
-    bounds: Sequence[Any] = (),
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
     title: Setting[str | None] = None,
     notes: Setting[Mapping[str, str] | None] = None,
 ) -> Written:

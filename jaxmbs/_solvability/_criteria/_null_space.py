@@ -22,7 +22,7 @@ from .base import AbstractCriterion, rank_tolerance
 
 
 # A unique reaction measures about 1e-16, one that is not about 1e-1 (see MODEL.md section 3).
-_UNIQUE_BELOW = 1e-6
+UNIQUE_BELOW = 1e-6
 
 # Measures between these are doubtful. That of a unique reaction is rounding over the last kept
 # pivot, below 1e-9 where that is not in doubt; above the second `screen` is sure as well.
@@ -43,7 +43,7 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
         return _largest_singular_values(products)
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
-        return measure <= _UNIQUE_BELOW
+        return measure <= UNIQUE_BELOW
 
     def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
         return (measure > _DOUBTFUL[0]) & (measure < _DOUBTFUL[1])

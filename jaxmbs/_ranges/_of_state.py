@@ -1,0 +1,225 @@
+"""The ranges of one state, from its numbers and the bounds: NumPy alone, with linear programs."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._solvability import UNIQUE_BELOW
+from ._numbers import StateNumbers
+from ._polyhedron import emptiness, maxima, Maximum, Polyhedron
+
+
+# Directions that differ by less than this are one.
+_SAME = 1e-12
+
+# Loads below this, relative to the size of all, are rounding.
+_ROUNDING = 1e-9
+
+
+class Bounded(NamedTuple):
+    """Inequalities matrix x <= limit in the variables, and which bound each belongs to, of
+    `count`."""
+
+    matrix: np.ndarray
+    limit: np.ndarray
+    owner: np.ndarray
+    count: int
+
+
+class Asked(NamedTuple):
+    """What is asked for: functions of variables (asked, variables); for each whether it is a
+    combination, made of unit length before it is judged, and the constraint whose whole reaction
+    decides it (-1: none)."""
+
+    matrix: np.ndarray
+    combination: np.ndarray
+    constraint: np.ndarray
+
+
+class StateRanges(NamedTuple):
+    """`low`, `high` (asked,), NaN where the bounds contradict the loads; `unique` (asked,);
+    `shortfall` (bounds,): by how much each that contradicts others must give way.
+
+    What holds the ends, for derivatives: `weights` (asked, 2, inequalities) and `multipliers`
+    (asked, 2, rows) where they are reached. `bases`: where to look first at a neighbouring state.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    unique: np.ndarray
+    feasible: bool
+    shortfall: np.ndarray
+    weights: np.ndarray
+    multipliers: np.ndarray
+    bases: np.ndarray
+
+
+def ranges_of_state(
+    numbers: StateNumbers, bounded: Bounded, asked: Asked, bases: np.ndarray | None
+) -> StateRanges:
+    """Least and greatest value of everything that is asked for."""
+    known = np.asarray(numbers.multipliers)
+    if int(numbers.rank) < 0 or not np.all(np.isfinite(known)):
+        return _nothing(len(asked.matrix), bounded, len(known))
+    free = np.asarray(numbers.null_space)[:, int(numbers.rank) :]
+    free = free / np.asarray(numbers.row_scale)[:, None]
+    variables = np.asarray(numbers.variables)
+    values = asked.matrix @ (variables @ known)
+    slopes = asked.matrix @ (variables @ free)
+    unique = _unique(numbers, asked, slopes)
+    rows = _inequalities(numbers, bounded, variables, known, free)
+    empty, own = _shortfall(rows, bounded)
+    answer = StateRanges(
+        low=values.copy(),
+        high=values.copy(),
+        unique=unique,
+        feasible=not empty,
+        shortfall=own,
+        weights=np.zeros((len(values), 2, len(bounded.limit))),
+        multipliers=np.broadcast_to(known, (len(values), 2, len(known))).copy(),
+        bases=np.zeros((0, 0), int),
+    )
+    if empty:
+        return answer._replace(low=np.full_like(values, np.nan), high=np.full_like(values, np.nan))
+    many = np.flatnonzero(~unique)
+    if not many.size:
+        return answer
+    return _fill(answer, rows, many, slopes[many], free, bases)
+
+
+def _unique(numbers: StateNumbers, asked: Asked, slopes: np.ndarray) -> np.ndarray:
+    """As `analyze` and `reactions` decide: the part of a function of scaled multipliers, without
+    units, in the null space."""
+    size = np.linalg.norm(slopes, axis=1)
+    scale = asked.matrix @ np.asarray(numbers.scale)
+    functionals = asked.matrix @ np.asarray(numbers.variables) / np.asarray(numbers.row_scale)
+    lengths = np.linalg.norm(functionals, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    measure = np.where(asked.combination, size / lengths, np.abs(scale) * size)
+    whole = np.append(np.asarray(numbers.whole), 0)[asked.constraint] == 1
+    return (measure <= UNIQUE_BELOW) | whole
+
+
+class _Rows(NamedTuple):
+    """The inequalities in z over `size` (N m), those of rows `kept`. Of those on what is unique,
+    `fixed`, nothing is free: `missing` is what they are broken by, in their own unit, zero where
+    that is rounding. `length` (m,): of the rows before they were made of unit length."""
+
+    polyhedron: Polyhedron
+    kept: np.ndarray
+    fixed: np.ndarray
+    missing: np.ndarray
+    size: float
+    length: np.ndarray
+
+
+def _inequalities(
+    numbers: StateNumbers,
+    bounded: Bounded,
+    variables: np.ndarray,
+    known: np.ndarray,
+    free: np.ndarray,
+) -> _Rows:
+    functions = bounded.matrix @ variables
+    matrix = functions @ free
+    room = bounded.limit - functions @ known
+    length = np.linalg.norm(matrix, axis=1)
+    scaled = np.linalg.norm(functions / np.asarray(numbers.row_scale), axis=1)
+    kept = np.flatnonzero(length > UNIQUE_BELOW * scaled)
+    fixed = np.flatnonzero(length <= UNIQUE_BELOW * scaled)
+    # In N m, as scaled multipliers are.
+    load = max(
+        float(numbers.load),
+        float(np.max(np.abs(known * np.asarray(numbers.row_scale)), initial=0.0)),
+    )
+    room_of_kept = room[kept] / length[kept]
+    least = float(np.min(np.abs(room_of_kept), initial=np.inf, where=room_of_kept != 0))
+    size = max(load, least if np.isfinite(least) else 0.0) or 1.0
+    rounding = _ROUNDING * np.where(scaled[fixed] > 0, scaled[fixed], 1.0) * size
+    return _Rows(
+        Polyhedron(matrix[kept] / length[kept, None], room_of_kept / size),
+        kept,
+        fixed,
+        np.where(room[fixed] < -rounding, -room[fixed], 0.0),
+        size,
+        np.where(length > 0, length, 1.0),
+    )
+
+
+def _shortfall(rows: _Rows, bounded: Bounded) -> tuple[bool, np.ndarray]:
+    """Is there nothing within the bounds, and by how much would which of them have to give way?"""
+    own = np.zeros(bounded.count)
+    if np.any(rows.missing):
+        np.maximum.at(own, bounded.owner[rows.fixed], rows.missing)
+        return True, own
+    found = emptiness(rows.polyhedron)
+    if not found.rows.size:
+        return False, own
+    places = rows.kept[found.rows]
+    missing = found.broken[found.rows] * rows.size * rows.length[places]
+    np.maximum.at(own, bounded.owner[places], missing)
+    return True, own
+
+
+def _fill(
+    answer: StateRanges,
+    rows: _Rows,
+    many: np.ndarray,
+    slopes: np.ndarray,
+    free: np.ndarray,
+    bases: np.ndarray | None,
+) -> StateRanges:
+    """The ends of what is not unique. Directions that are parallel share a program."""
+    lengths = np.linalg.norm(slopes, axis=1)
+    distinct, which, signs = _distinct(slopes / lengths[:, None])
+    directions = np.concatenate([distinct, -distinct])
+    found = maxima(rows.polyhedron, directions, bases)
+    for k, place in enumerate(many):
+        up, down = found[which[k]], found[which[k] + len(distinct)]
+        if signs[k] < 0:
+            up, down = down, up
+        reach = lengths[k] * rows.size
+        answer.high[place] += reach * up.value
+        answer.low[place] -= reach * down.value
+        for side, end, sign in ((0, down, -1.0), (1, up, 1.0)):
+            answer.multipliers[place, side] += free @ (rows.size * end.point)
+            answer.weights[place, side, rows.kept] = (
+                sign * lengths[k] * end.weights / rows.length[rows.kept]
+            )
+    return answer._replace(bases=_bases(found))
+
+
+def _bases(found: list[Maximum]) -> np.ndarray:
+    return np.stack([own.basis for own in found])
+
+
+def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unit vectors up to their sign: those that differ, which of them each is, and its sign."""
+    kept: list[int] = []
+    which, signs = np.zeros(len(unit), int), np.ones(len(unit))
+    for k, vector in enumerate(unit):
+        own = unit[kept]
+        same = np.linalg.norm(own - vector, axis=1), np.linalg.norm(own + vector, axis=1)
+        for sign, apart in zip((1.0, -1.0), same, strict=True):
+            if np.any(apart < _SAME):
+                which[k], signs[k] = int(np.argmin(apart)), sign
+                break
+        else:
+            which[k] = len(kept)
+            kept.append(k)
+    return unit[kept], which, signs
+
+
+def _nothing(asked: int, bounded: Bounded, rows: int) -> StateRanges:
+    """Of what is no state, or has no accelerations."""
+    missing = np.full(asked, np.nan)
+    return StateRanges(
+        low=missing,
+        high=missing,
+        unique=np.zeros(asked, bool),
+        feasible=False,
+        shortfall=np.zeros(bounded.count),
+        weights=np.zeros((asked, 2, len(bounded.limit))),
+        multipliers=np.full((asked, 2, rows), np.nan),
+        bases=np.zeros((0, 0), int),
+    )

@@ -1,0 +1,276 @@
+"""Greatest values of linear functions on a polyhedron: linear programs, exact to rounding.
+
+HiGHS decides which inequalities an optimum stands on. The numbers do not come from it, as it leaves
+them at its tolerances: with A_S y = c on the inequalities S, y >= 0, the greatest c . z is
+y . room_S (duality), which one small solve gives to rounding. One dimension is an interval, and
+needs no program at all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._extras import optional
+
+
+# What HiGHS takes for zero; the least that it allows.
+_TOLERANCE = 1e-10
+
+# Of unit vectors: below this a direction has no part in another.
+_PARALLEL = 1e-9
+
+# A polyhedron that is empty by less than this, relative to its size, is not.
+_EMPTY = 1e-9
+
+
+class Polyhedron(NamedTuple):
+    """All z (p,) with `matrix` z <= `room`; rows (m, p) of unit length, `room` (m,) relative to the
+    size of the loads."""
+
+    matrix: np.ndarray
+    room: np.ndarray
+
+
+class Emptiness(NamedTuple):
+    """`violation`: the least by which some row must be broken, rounding for a polyhedron that is
+    not empty; `rows`: those that contradict each other, none if it is not empty; `broken` (m,): by
+    how much each is broken at the point that breaks them least."""
+
+    violation: float
+    rows: np.ndarray
+    broken: np.ndarray
+
+
+class Maximum(NamedTuple):
+    """`value`: the greatest, may be infinite; `weights` (m,): of the rows that hold it (dual
+    variables); `point` (p,): one where it is reached; `basis` (p,): rows that meet there, empty if
+    they are not known."""
+
+    value: float
+    weights: np.ndarray
+    point: np.ndarray
+    basis: np.ndarray
+
+
+def emptiness(polyhedron: Polyhedron) -> Emptiness:
+    """Is there a point in it? By Farkas' lemma rows with weights y >= 0, A^T y = 0, room . y < 0
+    contradict each other; a basic solution has no more than p + 1 of them."""
+    matrix, room = polyhedron
+    count, size = matrix.shape
+    if not count or np.all(room >= 0):
+        return _not_empty(count)
+    if size == 1:
+        return _empty_interval(polyhedron)
+    cost = np.append(np.zeros(size), 1.0)
+    relaxed = np.hstack([matrix, -np.ones((count, 1))])
+    free = [(None, None)] * size + [(0, None)]
+    found = _linprog(cost, relaxed, room, free)
+    violation = float(found.x[-1])
+    if violation <= _EMPTY:
+        return _not_empty(count, violation)
+    weights = -found.ineqlin.marginals
+    broken = np.maximum(matrix @ found.x[:-1] - room, 0.0)
+    return Emptiness(violation, np.flatnonzero(weights > _TOLERANCE), broken)
+
+
+def maxima(
+    polyhedron: Polyhedron, directions: np.ndarray, bases: np.ndarray | None = None
+) -> list[Maximum]:
+    """The greatest of each direction (k, p) on a polyhedron that is not empty.
+
+    `bases` (k, p): rows on which each may stand (-1: not known), as they do at a neighbouring
+    state; where they do, no program is solved.
+    """
+    inside = _row_space(polyhedron.matrix)
+    reduced = Polyhedron(polyhedron.matrix @ inside, polyhedron.room)
+    count, size = polyhedron.matrix.shape[0], inside.shape[1]
+    within = directions @ inside
+    away = np.linalg.norm(directions - within @ inside.T, axis=1)
+    lengths = np.linalg.norm(directions, axis=1)
+    never = np.full(size, -1)
+    answers: list[Maximum | None] = [None] * len(directions)
+    for k in np.flatnonzero(away > _PARALLEL * lengths):
+        answers[k] = _unbounded(count, size, never)
+    if bases is not None and bases.shape == (len(directions), size):
+        _from_bases(reduced, within, bases, answers)
+    left = [k for k, answer in enumerate(answers) if answer is None]
+    for k, found in zip(left, _solved(reduced, within[left]), strict=True):
+        answers[k] = found
+    return [found._replace(point=inside @ found.point) for found in answers if found is not None]
+
+
+def _row_space(matrix: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (p, r) of what the inequalities see at all."""
+    if 0 in matrix.shape:
+        return np.zeros((matrix.shape[1], 0))
+    _, values, right = np.linalg.svd(matrix, full_matrices=False)
+    return right[values > _PARALLEL * values[0]].T
+
+
+def _solved(polyhedron: Polyhedron, directions: np.ndarray) -> list[Maximum]:
+    """By programs, or as the ends of an interval."""
+    if not len(directions):
+        return []
+    count, size = polyhedron.matrix.shape
+    if size == 1:
+        return [_end_of_interval(polyhedron, float(c[0])) for c in directions]
+    never = np.full(size, -1)
+    answers = [_unbounded(count, size, never)] * len(directions)
+    bounded = np.flatnonzero(~_recedes(polyhedron, directions))
+    points, weights = _vertices(polyhedron, directions[bounded])
+    for k, point, own in zip(bounded, points, weights, strict=True):
+        answers[k] = _exact(polyhedron, directions[k], point, own)
+    return answers
+
+
+def _recedes(polyhedron: Polyhedron, directions: np.ndarray) -> np.ndarray:
+    """Along which directions does it go on for ever? The greatest of each in the recession cone
+    A d <= 0, cut by a box."""
+    lengths = np.linalg.norm(directions, axis=1)
+    unit = directions / np.where(lengths > 0, lengths, 1.0)[:, None]
+    cone = Polyhedron(polyhedron.matrix, np.zeros_like(polyhedron.room))
+    found, _ = _vertices(cone, unit, box=1.0)
+    return np.sum(found * unit, axis=1) > np.sqrt(_TOLERANCE)
+
+
+def _vertices(
+    polyhedron: Polyhedron, directions: np.ndarray, box: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Optimal points (k, p) and weights (k, m) of all directions in one program of independent
+    blocks: one call costs as much as several of them."""
+    (blocks, size), count = directions.shape, polyhedron.matrix.shape[0]
+    if not blocks:
+        return np.zeros((0, size)), np.zeros((0, count))
+    sparse = optional("scipy.sparse", "ranges")
+    matrix = sparse.kron(sparse.identity(blocks), polyhedron.matrix, format="csr")
+    limits = (None, None) if box is None else (-box, box)
+    found = _linprog(-directions.ravel(), matrix, np.tile(polyhedron.room, blocks), limits)
+    return found.x.reshape(blocks, size), -found.ineqlin.marginals.reshape(blocks, count)
+
+
+def _linprog(cost: np.ndarray, matrix, limit: np.ndarray, bounds):
+    """
+    **Raises:** `RuntimeError` if HiGHS does not solve a program that has a solution.
+    """
+    found = optional("scipy.optimize", "ranges").linprog(
+        cost,
+        A_ub=matrix,
+        b_ub=limit,
+        bounds=bounds,
+        method="highs-ds",
+        options={
+            "primal_feasibility_tolerance": _TOLERANCE,
+            "dual_feasibility_tolerance": _TOLERANCE,
+        },
+    )
+    if found.status:
+        raise RuntimeError(
+            f"HiGHS did not solve a linear program of {matrix.shape[0]} inequalities: "
+            f"{found.message} Give bounds whose numbers are closer to those of the loads."
+        )
+    return found
+
+
+def _exact(
+    polyhedron: Polyhedron, direction: np.ndarray, point: np.ndarray, weights: np.ndarray
+) -> Maximum:
+    """The value by duality, and the point moved onto the rows that it stands on."""
+    matrix, room = polyhedron
+    held = np.flatnonzero(weights > _TOLERANCE * max(1.0, float(np.max(weights, initial=0.0))))
+    exact = np.zeros_like(weights)
+    exact[held] = np.linalg.lstsq(matrix[held].T, direction, rcond=None)[0]
+    size = np.linalg.norm(direction)
+    misses = np.linalg.norm(matrix.T @ exact - direction) > _PARALLEL * size
+    if misses or np.any(exact < -_PARALLEL * size):
+        exact = weights
+    slack = np.abs(matrix @ point - room)
+    order = np.argsort(-exact, kind="stable")
+    candidates = [k for k in order if slack[k] <= np.sqrt(_TOLERANCE) or exact[k] > 0]
+    basis = _independent(matrix, candidates)
+    if basis.size and basis[-1] >= 0:
+        point = np.linalg.solve(matrix[basis], room[basis])
+    return Maximum(float(exact @ room), exact, point, basis)
+
+
+def _independent(matrix: np.ndarray, candidates: list[int]) -> np.ndarray:
+    """The first rows that do not depend on each other, p of them; -1 where there are too few."""
+    size = matrix.shape[1]
+    basis, found = np.full(size, -1), np.zeros((0, size))
+    for k in candidates:
+        if len(found) == size:
+            break
+        rest = matrix[k] - found.T @ (found @ matrix[k])
+        length = np.linalg.norm(rest)
+        if length > 1e-6:
+            basis[len(found)] = k
+            found = np.vstack([found, rest / length])
+    return basis if len(found) == size else np.full(size, -1)
+
+
+def _from_bases(
+    polyhedron: Polyhedron,
+    directions: np.ndarray,
+    bases: np.ndarray,
+    answers: list[Maximum | None],
+) -> None:
+    """Fill in what stands on the rows that are given: a vertex that is in the polyhedron, with
+    weights that are not negative, is the optimum."""
+    matrix, room = polyhedron
+    known = [k for k, own in enumerate(bases) if answers[k] is None and np.all(own >= 0)]
+    if not known or not matrix.size:
+        return
+    corners = matrix[bases[known]]
+    try:
+        points = np.linalg.solve(corners, room[bases[known]][..., None])[..., 0]
+        weights = np.linalg.solve(np.swapaxes(corners, 1, 2), directions[known][..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        return
+    size = np.linalg.norm(directions[known], axis=1)
+    inside = np.max(points @ matrix.T - room, axis=1) <= _EMPTY
+    optimal = np.min(weights, axis=1) >= -_TOLERANCE * size
+    for own, k in enumerate(known):
+        if inside[own] and optimal[own]:
+            full = np.zeros(len(room))
+            full[bases[k]] = weights[own]
+            value = float(weights[own] @ room[bases[k]])
+            answers[k] = Maximum(value, full, points[own], bases[k])
+
+
+def _empty_interval(polyhedron: Polyhedron) -> Emptiness:
+    matrix, room = polyhedron
+    up, down = _ends(polyhedron)
+    violation = 0.0 if min(up, down) < 0 else -float(room[up] + room[down]) / 2
+    if violation <= _EMPTY:
+        return _not_empty(len(room), violation)
+    middle = (room[up] - room[down]) / 2
+    broken = np.maximum(matrix[:, 0] * middle - room, 0.0)
+    return Emptiness(violation, np.array([up, down]), broken)
+
+
+def _end_of_interval(polyhedron: Polyhedron, direction: float) -> Maximum:
+    end = _ends(polyhedron)[0 if direction > 0 else 1]
+    count = len(polyhedron.room)
+    if end < 0:
+        return _unbounded(count, 1, np.array([-1]))
+    weights = np.zeros(count)
+    weights[end] = abs(direction)
+    value = abs(direction) * float(polyhedron.room[end])
+    point = polyhedron.room[end] * np.sign(polyhedron.matrix[end])
+    return Maximum(value, weights, point, np.array([end]))
+
+
+def _ends(polyhedron: Polyhedron) -> tuple[int, int]:
+    """The rows that end it above and below; -1 where none does. All are z <= room or -z <= room."""
+    positive = polyhedron.matrix[:, 0] > 0
+    up = np.where(positive, polyhedron.room, np.inf)
+    down = np.where(positive, np.inf, polyhedron.room)
+    ends = [int(np.argmin(x)) if np.any(np.isfinite(x)) else -1 for x in (up, down)]
+    return ends[0], ends[1]
+
+
+def _not_empty(count: int, violation: float = 0.0) -> Emptiness:
+    return Emptiness(violation, np.zeros(0, int), np.zeros(count))
+
+
+def _unbounded(count: int, size: int, basis: np.ndarray) -> Maximum:
+    return Maximum(np.inf, np.zeros(count), np.zeros(size), basis)

@@ -1,0 +1,258 @@
+"""Least and greatest reactions within what is known of them beforehand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from .. import _settings
+from .._checks import shown
+from .._custom_types import BoolScalar, RealScalarLike, Setting
+from .._dynamics import Trajectory
+from .._formulations import AbstractFormulation, chosen_formulation, ElasticResolution
+from .._solution import RESULTS
+from .._solvability import AbstractCriterion, chosen_criterion, parse_combination
+from .._solvability._analyze import check_elastic
+from .._system import AbstractSystem, takes_state
+from .._verdict import Verdict
+from ._bounds import AbstractBound, Inequality
+from ._numbers import GivenState, numbers_of_states, of_state, StateNumbers
+from ._of_state import Asked, Bounded, ranges_of_state, StateRanges
+from ._report import Ranges
+from ._variables import Variables
+
+
+# States whose null spaces are held at a time: as many as fill this many numbers.
+_HELD = 2_000_000
+
+
+@takes_state(decides_rank=True, multipliers="rows")
+def ranges(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    *,
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
+    combinations: Setting[Sequence[str]] = (),
+    multipliers: Setting[Float[Array, " rows"] | None] = None,
+    formulation: Setting[AbstractFormulation | None] = None,
+    criterion: Setting[AbstractCriterion | None] = None,
+    elastic: Setting[bool] = False,
+) -> Ranges:
+    """Between which values does each reaction lie that a rigid-body model leaves undetermined?
+
+    All multipliers that carry the loads at a state are lambda_0 + N z, N a basis of the left null
+    space of C (Wojtyra & Fraczek 2013, eqs. 21-27). What is known of the real mechanism bounds z:
+    wheels and stops push and do not pull, parts carry so much and no more, contacts do not slide.
+    The least and the greatest value of each component that is not unique are linear programs in z,
+    solved by HiGHS; what is unique needs none, and without bounds nothing else has any. If no z is
+    within the bounds the loads cannot be carried, and the answer says which bounds contradict each
+    other (Farkas' lemma).
+
+    Friction is a load here, as it follows from lambda_0. Ranges are not differentiable, and cannot
+    be traced: the rank decides how many unknowns the programs have.
+
+    **Arguments:**
+
+    - `q` (nq,), `v` (nv,; default 0), `t` (s): the state, whose accelerations follow from the
+      equations of motion.
+    - `bounds`: of `jaxmbs.bounds`, or texts such as `"W1 >= 0"` or `"|B| <= 500"`.
+    - `combinations`: linear expressions in row names and components of wrenches, such as
+      `"W1 + W2"` or `"A.force.y - B.force.y"`.
+    - `multipliers` (rows,): any that carry the loads; default those of `formulation`.
+    - `formulation`: what finds them; default as in `simulate`.
+    - `criterion`, `elastic`: as in `analyze`; with `elastic` compliances decide what they can.
+
+    **Returns:** `Ranges`.
+
+    **Raises:** `ValueError` for a bound or combination that means nothing in this system;
+    `RuntimeError` if a program is not solved; `TypeError` for traced numbers.
+    """
+    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    given = GivenState(q, velocity, jnp.asarray(t, q.dtype), multipliers)
+    states = jax.tree.map(lambda x: x[None], given)
+    task = _task(system, bounds, combinations, formulation, criterion, elastic)
+    return task.solve(states).state(0)
+
+
+def ranges_along(
+    trajectory: Trajectory,
+    *,
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
+    combinations: Setting[Sequence[str]] = (),
+    criterion: Setting[AbstractCriterion | None] = None,
+) -> Ranges:
+    """`ranges` at every saved state of a motion, from its own multipliers.
+
+    Where an optimum stands on the inequalities on which it stood at the state before, no program
+    is solved.
+
+    **Arguments:** `trajectory`: of `simulate`, one and not a batch; the others as of `ranges`.
+
+    **Returns:** `Ranges` with an axis of times in front.
+
+    **Raises:** as `ranges`.
+    """
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(
+            f"trajectory must be what jaxmbs.simulate returns, got {shown(trajectory)}."
+        )
+    if trajectory.times.ndim != 1:
+        raise ValueError("trajectory must be one motion, not a batch; ask for one at a time.")
+    own = trajectory
+    states = GivenState(own.q, own.v, own.times, own.multipliers)
+    task = _task(own.system, bounds, combinations, None, criterion, own.elastic)
+    return task.solve(states)
+
+
+class _Task(eqx.Module):
+    """What is asked of every state."""
+
+    system: AbstractSystem
+    bounds: tuple[AbstractBound, ...]
+    combinations: tuple[str, ...] = eqx.field(static=True)
+    formulation: AbstractFormulation
+    criterion: AbstractCriterion
+    elastic: bool = eqx.field(static=True)
+
+    def solve(self, states: GivenState) -> Ranges:
+        """One state after the other."""
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves((self, states))):
+            raise TypeError(
+                "ranges are linear programs of concrete numbers and cannot be traced (under jit, "
+                "vmap or grad); ask outside of the transformation."
+            )
+        rows, count = len(self.system.structure.rows), states.t.shape[0]
+        chunk = int(max(1, min(count, _HELD // max(1, rows * rows))))
+        answers: list[StateRanges] = []
+        parts: list[StateNumbers] = []
+        bases = None
+        for start in range(0, count, chunk):
+            batch = self._numbers(states, start, chunk)
+            bounded, asked = self._prepare(batch)
+            for k in range(min(chunk, count - start)):
+                answers.append(ranges_of_state(of_state(batch, k), bounded, asked, bases))
+                bases = answers[-1].bases
+            # What is large is not needed any more.
+            parts.append(eqx.tree_at(lambda x: x.null_space, batch, np.zeros(())))
+        return self._collected(states.t, answers, parts)
+
+    def _numbers(self, states: GivenState, start: int, chunk: int) -> StateNumbers:
+        """Of the states from `start` on; the last chunk is filled up, so that there is one
+        program."""
+        count = states.t.shape[0]
+        index = np.minimum(np.arange(start, start + chunk), count - 1)
+        own = jax.tree.map(lambda x: x[index], states)
+        found = numbers_of_states(self.system, own, self.formulation, self.criterion, self.elastic)
+        return jax.tree.map(np.asarray, found)
+
+    def _prepare(self, numbers: StateNumbers) -> tuple[Bounded, Asked]:
+        variables = Variables(self.system.structure, numbers.layout)
+        return _bounded(variables, self.bounds), _asked(variables, self.combinations)
+
+    def _collected(
+        self, times: Float[Array, " n"], answers: list[StateRanges], parts: list[StateNumbers]
+    ) -> Ranges:
+        count = len(answers)
+        feasible = jnp.asarray([own.feasible for own in answers])
+        unique = jnp.asarray(np.stack([own.unique for own in answers]))
+        results = [own.result for own in parts]
+        result = jax.tree.map(lambda *x: jnp.concatenate(x)[:count], *results)
+        decided = result != RESULTS.state_not_valid
+        against = (result == RESULTS.successful) & ~feasible
+        return Ranges(
+            low=jnp.asarray(np.stack([own.low for own in answers])),
+            high=jnp.asarray(np.stack([own.high for own in answers])),
+            unique=Verdict.where(decided[:, None], unique),
+            feasible=feasible,
+            shortfall=jnp.asarray(np.stack([own.shortfall for own in answers])),
+            doubtful=jnp.concatenate([x.doubtful for x in parts])[:count],
+            result=jax.vmap(_with_contradiction)(against, result),
+            times=times,
+            bounds=tuple(bound.words() for bound in self.bounds),
+            combinations=self.combinations,
+            structure=self.system.structure,
+            layout=parts[0].layout,
+        )
+
+
+def _with_contradiction(against: BoolScalar, result: RESULTS) -> RESULTS:
+    return RESULTS.where(against, RESULTS.loads_not_carried, result)
+
+
+def _task(
+    system: AbstractSystem,
+    bounds: Any,
+    combinations: Any,
+    formulation: Any,
+    criterion: Any,
+    elastic: Any,
+) -> _Task:
+    structure = system.structure
+    check_elastic(structure, elastic)
+    if elastic and formulation is None:
+        formulation = ElasticResolution()
+    return _Task(
+        system,
+        given_bounds(bounds),
+        _settings.names(combinations, "combinations", '["W1 - W2"]'),
+        chosen_formulation(formulation, structure),
+        chosen_criterion(criterion),
+        elastic,
+    )
+
+
+def given_bounds(bounds: Any) -> tuple[AbstractBound, ...]:
+    """Texts as bounds.
+
+    **Raises:** `TypeError` for what is neither, `ValueError` for a text that is no bound.
+    """
+    if isinstance(bounds, str | AbstractBound) or not isinstance(bounds, Sequence):
+        raise TypeError(f'bounds must be a list such as ["W1 >= 0"], got {shown(bounds)}.')
+    texts = [Inequality(x) if isinstance(x, str) else x for x in bounds]
+    such_as = "a text such as 'W1 >= 0', or of jaxmbs.bounds"
+    return tuple(_settings.instance(x, AbstractBound, "each of bounds", such_as) for x in texts)
+
+
+def _bounded(variables: Variables, bounds: Sequence[AbstractBound]) -> Bounded:
+    """All bounds, one under the other."""
+    parts = [bound.inequalities(variables) for bound in bounds]
+    owner = [np.full(part.limit.shape[0], k) for k, part in enumerate(parts)]
+    return Bounded(
+        np.concatenate([np.zeros((0, len(variables))), *(np.asarray(x.matrix) for x in parts)]),
+        np.concatenate([np.zeros(0), *(np.asarray(x.limit) for x in parts)]),
+        np.concatenate([np.zeros(0, int), *owner]),
+        len(bounds),
+    )
+
+
+def _asked(variables: Variables, combinations: Sequence[str]) -> Asked:
+    """Each variable, then each combination.
+
+    **Raises:** `ValueError` for a combination that means nothing.
+    """
+    structure = variables.structure
+    rows = [parse_combination(text, variables.names) for text in combinations]
+    own = np.full(len(variables), -1)
+    posed = set(range(len(structure.constraints))) - _unposed(variables)
+    for k, info in enumerate(structure.constraints):
+        if k in posed and variables.has_wrench(info.name):
+            own[[*variables.force(info.name), *variables.torque(info.name)]] = k
+    return Asked(
+        np.concatenate([np.eye(len(variables)), *(row[None] for row in rows)]),
+        np.arange(len(variables) + len(rows)) >= len(variables),
+        np.concatenate([own, np.full(len(rows), -1)]),
+    )
+
+
+def _unposed(variables: Variables) -> set[int]:
+    """Constraints on bodies whose coordinates do not tell how their frames move: components of
+    their wrenches may be more than the generalized reaction."""
+    layout = variables.layout
+    return {layout.constraints[place] for place in layout.indices["unposed"].tolist()}

@@ -1,0 +1,318 @@
+"""The answer: least and greatest values, with words for what has none."""
+
+from typing import Annotated, Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .. import _printing
+from .._checks import listed, shown
+from .._solution import RESULTS
+from .._solvability._table import format_table
+from .._system import Structure
+from .._system._places import PlaceLayout
+from .._verdict import Verdict
+from ._variables import Variables
+
+
+# A range narrower than this, relative to the largest of all, is one value.
+_NARROW = 1e-9
+
+UNBOUNDED = "unbounded"
+NO_ANSWER = "no answer: the loads cannot be carried"
+NOT_DECIDED = "no answer: the state is none"
+
+
+class Range(eqx.Module):
+    """The least and the greatest value that one reaction can have.
+
+    - `low`, `high`: N or N m (`unit`; empty where a multiplier or a combination has another);
+      infinite where nothing bounds it, NaN where the loads cannot be carried.
+    - `unique`: does a rigid-body model determine it, without any bound?
+    """
+
+    low: Float[Array, "*batch"]
+    high: Float[Array, "*batch"]
+    unique: Annotated[Verdict, "*batch"]
+    name: str = eqx.field(static=True)
+    unit: str = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        if self.low.ndim:
+            return _printing.batch("ranges", self.low.shape)
+        low, high = _number(self.low), _number(self.high)
+        unit = f" {self.unit}" if self.unit else ""
+        said = words(self, max(abs(float(self.low)), abs(float(self.high))))
+        return f"{self.name}: {low} to {high}{unit} - {said}"
+
+
+class WrenchRange(eqx.Module):
+    """The ranges of the components of what a joint or driver exerts on its second body (its only
+    one), world axes, torque about the joint's point: each as of `Range`, in the order of
+    `Reactions`. `force_...` (dim,) N; `torque_...` () in the plane, (3,) in space, N m."""
+
+    force_low: Float[Array, "*batch dim"]
+    force_high: Float[Array, "*batch dim"]
+    torque_low: Float[Array, "..."]
+    torque_high: Float[Array, "..."]
+    force_unique: Annotated[Verdict, "*batch dim"]
+    torque_unique: Annotated[Verdict, "..."]
+    name: str = eqx.field(static=True)
+    body: str = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        if self.force_low.ndim > 1:
+            return _printing.batch("ranges of wrenches", self.force_low.shape[:-1])
+        parts = [
+            f"{what} {_interval(low, high)} {unit}"
+            for what, unit, low, high in (
+                ("force", "N", self.force_low, self.force_high),
+                ("torque", "N m", self.torque_low, self.torque_high),
+            )
+        ]
+        return f"{self.name} on {self.body}, world axes: {', '.join(parts)}"
+
+
+class Ranges(eqx.Module):
+    """What bounds leave of reactions that are not unique, at one state or along a motion.
+
+    - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
+      components of wrenches, combinations); infinite where nothing bounds it, NaN where the loads
+      cannot be carried. `unique`: is it so without bounds? Then both are its value.
+    - `feasible`: are there reactions that carry the loads within the bounds? `shortfall` (bounds,):
+      where there are none, by how much those that contradict each other would have to give way,
+      in the unit of each, and 0 for the others.
+    - `doubtful`: a rank was decided by a hair (`analyze` says how).
+    - `result`: a `RESULTS` member: `loads_not_carried`, or what else went wrong.
+    - `times`: s. `bounds`: each in words.
+
+    Along a motion all arrays have an axis of times in front.
+    """
+
+    low: Float[Array, "*batch names"]
+    high: Float[Array, "*batch names"]
+    unique: Annotated[Verdict, "*batch names"]
+    feasible: Bool[Array, "*batch"]
+    shortfall: Float[Array, "*batch bounds"]
+    doubtful: Bool[Array, "*batch"]
+    result: RESULTS
+    times: Float[Array, "*batch"]
+    bounds: tuple[str, ...] = eqx.field(static=True)
+    combinations: tuple[str, ...] = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+    layout: PlaceLayout = eqx.field(static=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of rows (`B.y`, `W1`), of components of wrenches (`B.force.y`, `B.torque.z`), and
+        combinations."""
+        return (*self._variables.names, *self.combinations)
+
+    @property
+    def _variables(self) -> Variables:
+        return Variables(self.structure, self.layout)
+
+    def of(self, name: str) -> Range:
+        """The range of a multiplier, of a component of a wrench or of a combination.
+
+        **Raises:** `ValueError` for what was not asked for.
+        """
+        names = self.names
+        if name not in names:
+            raise ValueError(
+                f"there is no {shown(name)} in these ranges; there are {listed(names)}."
+            )
+        k = names.index(name)
+        units = (*self._variables.units, *("" for _ in self.combinations))
+        return Range(
+            self.low[..., k], self.high[..., k], self.unique[..., k], name=name, unit=units[k]
+        )
+
+    def has_wrench(self, name: str) -> bool:
+        """Does the joint or driver of that name act at a point, and not on coordinates?"""
+        self.structure.constraint(name)
+        return self._variables.has_wrench(name)
+
+    def wrench(self, name: str) -> WrenchRange:
+        """Ranges of force and torque of the joint or driver of that name.
+
+        **Raises:** `ValueError` for a name that there is not, and for what acts on coordinates.
+        """
+        variables = self._variables
+        force, torque = (np.array(x(name)) for x in (variables.force, variables.torque))
+        # In the plane a torque is a number.
+        turn = torque[0] if len(torque) == 1 else torque
+        return WrenchRange(
+            force_low=self.low[..., force],
+            force_high=self.high[..., force],
+            torque_low=self.low[..., turn],
+            torque_high=self.high[..., turn],
+            force_unique=self.unique[..., force],
+            torque_unique=self.unique[..., turn],
+            name=name,
+            body=variables.second_body(name),
+        )
+
+    def state(self, index: int | slice) -> "Ranges":
+        """One state, or some, of a motion."""
+        return jax.tree.map(lambda x: x[index], self)
+
+    def contradiction(self) -> str:
+        """Why the loads cannot be carried, in one sentence; empty if they can. One state."""
+        if bool(self.feasible) or not self._decided():
+            return ""
+        short = np.asarray(self.shortfall)
+        against = np.flatnonzero(short > 0)
+        named = [f"{self.bounds[k]!r} (by {short[k]:.4g})" for k in against]
+        if len(named) == 1:
+            return f"The loads cannot be carried: {named[0]} is broken whatever the reactions are."
+        return (
+            f"The loads cannot be carried: these contradict each other, each would have to give "
+            f"way by the number in brackets: {', '.join(named)}."
+        )
+
+    def _decided(self) -> bool:
+        return bool(np.all(np.asarray(self.unique.decided)))
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's lines: name, unit, least, greatest, in words: of components of wrenches (of
+        what acts at no point: multipliers) that are not unique without bounds, and of combinations.
+        Along a motion over all states."""
+        size = _size(self)
+        return [_line(self.of(name), size) for name in self._listed()]
+
+    def _listed(self) -> list[str]:
+        variables = self._variables
+        many: Any = np.asarray(~self.unique.unique).reshape(-1, len(self.names)).any(axis=0)
+        points = {name for name in self.structure.constraint_names if variables.has_wrench(name)}
+        owners = self.structure.row_owner.tolist()
+        names = self.structure.constraint_names
+        rows = len(self.structure.rows)
+        listed = [k for k in range(rows) if many[k] and names[owners[k]] not in points]
+        listed += [k for k in range(rows, len(variables)) if many[k]]
+        listed += range(len(variables), len(self.names))
+        return [self.names[k] for k in listed]
+
+    def determined(self) -> tuple[str, ...]:
+        """Names of joints and drivers of which everything is unique without bounds."""
+        variables = self._variables
+        unique: Any = np.asarray(self.unique.unique).reshape(-1, len(self.names)).all(axis=0)
+        found = []
+        for info in self.structure.constraints:
+            own = [*range(info.start, info.stop)]
+            if variables.has_wrench(info.name):
+                own = [*variables.force(info.name), *variables.torque(info.name)]
+            if unique[own].all():
+                found.append(info.name)
+        return tuple(found)
+
+    def __str__(self) -> str:
+        unique = self.determined()
+        lines = [_head(self)]
+        table = self.rows()
+        if table and bool(np.any(np.asarray(self.feasible))):
+            header = ("reaction", "unit", "least", "greatest", "range")
+            lines += ["", format_table(header, table), ""]
+        if unique:
+            lines.append(f"Unique without bounds: {', '.join(unique)}.")
+        lines += [x for x in (self.refusal(), self._outcome(), self._doubt()) if x]
+        return "\n".join(lines)
+
+    def refusal(self) -> str:
+        """Whether, and why, loads cannot be carried; empty if all can."""
+        if not self.feasible.ndim:
+            return self.contradiction()
+        missing = np.flatnonzero(~np.asarray(self.feasible))
+        if not missing.size:
+            return ""
+        return (
+            f"{NO_ANSWER[0].upper()}{NO_ANSWER[1:]} in {missing.size} of {self.feasible.size} "
+            f"states, at {float(self.times[missing[0]]):.6g} s first. "
+            f"{self.state(int(missing[0])).contradiction()}"
+        ).strip()
+
+    def _outcome(self) -> str:
+        if self.feasible.ndim or bool(self.result == RESULTS.loads_not_carried):
+            return ""
+        return _printing.outcome(self.result)
+
+    def _doubt(self) -> str:
+        if not bool(np.any(np.asarray(self.doubtful))):
+            return ""
+        return "Doubtful: a rank was decided by a hair; `analyze` says how."
+
+
+def words(own: Range, size: float) -> str:
+    """What a range is: "unique", "unbounded", from a value on, or both ends; `size`: of the
+    largest."""
+    if not bool(own.unique.decided):
+        return NOT_DECIDED
+    low, high = float(own.low), float(own.high)
+    if np.isnan(low):
+        return NO_ANSWER
+    if bool(own.unique):
+        return "unique"
+    if np.isinf(low) and np.isinf(high):
+        return UNBOUNDED
+    if np.isinf(high):
+        return "bounded below only"
+    if np.isinf(low):
+        return "bounded above only"
+    if high - low <= _NARROW * size:
+        return "one value, by the bounds"
+    return "within these bounds"
+
+
+def _size(ranges: Ranges) -> float:
+    numbers = np.abs(np.stack([np.asarray(ranges.low), np.asarray(ranges.high)]))
+    return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
+
+
+def _number(value: Float[Array, ""], size: float = 0.0) -> str:
+    """Six digits; what is rounding against `size` is 0."""
+    number = float(value)
+    if np.isnan(number):
+        return "-"
+    if np.isinf(number):
+        return "-inf" if number < 0 else "inf"
+    # Adding zero turns -0 into 0.
+    return f"{0.0 if abs(number) <= 1e-12 * size else number + 0.0:.6g}"
+
+
+def _interval(low: Float[Array, "..."], high: Float[Array, "..."]) -> str:
+    pairs = zip(np.atleast_1d(np.asarray(low)), np.atleast_1d(np.asarray(high)), strict=True)
+    parts = [f"[{_number(a)}, {_number(b)}]" for a, b in pairs]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _head(ranges: Ranges) -> str:
+    where = "on the second body (the only one) of each joint, world axes, torque about its point"
+    if not ranges.layout.bodies:
+        where = "of multipliers"
+    over = (
+        f", least and greatest over {ranges.feasible.size} states" if ranges.feasible.ndim else ""
+    )
+    return f"Reactions that are not unique, {where}{over}"
+
+
+def _line(own: Range, size: float) -> tuple[str, ...]:
+    """A line of the table: of one state, or of many the least and the greatest."""
+    low, high = np.atleast_1d(np.asarray(own.low)), np.atleast_1d(np.asarray(own.high))
+    known = ~np.isnan(low)
+    if not known.any():
+        decided = bool(np.all(np.asarray(own.unique.decided)))
+        return own.name, own.unit, "-", "-", NO_ANSWER if decided else NOT_DECIDED
+    least, most = np.min(low[known]), np.max(high[known])
+    numbers = (_number(least, size), _number(most, size))
+    if own.low.ndim == 0:
+        return own.name, own.unit, *numbers, words(own, size)
+    free = int(np.sum(np.isinf(low) | np.isinf(high)))
+    said = "within these bounds" if not free else f"{UNBOUNDED} in {free} of {low.size} states"
+    unique = int(np.sum(own.unique.unique))
+    if unique == low.size:
+        said = "unique"
+    elif unique:
+        said += f", unique in {unique} of {low.size} states"
+    return own.name, own.unit, *numbers, said

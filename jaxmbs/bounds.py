@@ -1,0 +1,14 @@
+"""What is known of reactions beforehand, for `jaxmbs.ranges`."""
+
+from ._ranges import (
+    AbstractBound as AbstractBound,
+    AtLeast as AtLeast,
+    AtMost as AtMost,
+    Between as Between,
+    FrictionCone as FrictionCone,
+    Inequality as Inequality,
+    Limit as Limit,
+    PullsOnly as PullsOnly,
+    PushesOnly as PushesOnly,
+    ResultantLimit as ResultantLimit,
+)
