@@ -1,6 +1,7 @@
 from ._evaluate import (
+    explained_reactions as explained_reactions,
+    ExplainedReactions as ExplainedReactions,
     reactions as reactions,
-    reactions_and_solvability as reactions_and_solvability,
 )
 from ._report import Axes as Axes, Reactions as Reactions
 from ._text import NOT_UNIQUE as NOT_UNIQUE

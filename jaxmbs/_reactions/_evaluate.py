@@ -73,10 +73,19 @@ def _reactions(
     criterion: AbstractCriterion,
     elastic: bool,
 ) -> Reactions:
-    return reactions_and_solvability(system, q, v, t, multipliers, criterion, elastic)[0]
+    return explained_reactions(system, q, v, t, multipliers, criterion, elastic).reactions
 
 
-def reactions_and_solvability(
+class ExplainedReactions(eqx.Module):
+    """Reactions, and what they rest on: `solvability`, by the same decomposition, and `maps` from
+    multipliers to the wrench at each place."""
+
+    reactions: Reactions
+    solvability: Solvability
+    maps: WrenchMaps
+
+
+def explained_reactions(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -84,8 +93,8 @@ def reactions_and_solvability(
     multipliers: Float[Array, " rows"],
     criterion: AbstractCriterion,
     elastic: bool,
-) -> tuple[Reactions, Solvability]:
-    """The reactions, and the verdicts on which theirs rest, from one decomposition."""
+) -> ExplainedReactions:
+    """`reactions`, of checked arguments, with what they rest on."""
     structure = system.structure
     matrix = system.constraint_matrix(q, v, t)
     places = system.places(q, v, t)
@@ -114,7 +123,7 @@ def reactions_and_solvability(
         layout=places.layout,
         structure=structure,
     )
-    return found, report
+    return ExplainedReactions(found, report, maps)
 
 
 def _generalized(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
-from .._reactions import Reactions, reactions_and_solvability
+from .._reactions import explained_reactions, Reactions
 from .._solvability import (
     chosen_criterion,
     dependent_sets,
@@ -24,6 +24,7 @@ from .._solvability import (
 from .._system import AbstractSystem
 from ._bands import Bands, bands_of
 from ._components import Component, components_of, joint_verdicts_of, UNIQUE
+from ._spread import changes_of, Spread, spread_of
 
 
 # So many sets of releases are tried: each takes a decomposition.
@@ -37,8 +38,8 @@ class Contents(NamedTuple):
       (n, components; 1 unique, 0 not, -1 not decided) and `bands` of those that are not.
     - `joint_verdicts` (n, constraints): of everything that a joint exerts.
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
-    - `skeleton`: the drawing; `dependent`, `releases`: of the first state, None where nothing was
-      decided.
+    - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
+    - `dependent`, `releases`: of the first state, None where nothing was decided.
     """
 
     trajectory: Trajectory
@@ -51,6 +52,7 @@ class Contents(NamedTuple):
     solvability: Solvability
     first: Solvability
     skeleton: Skeleton
+    spread: Spread
     dependent: DependentSets | None
     releases: Releases | None
 
@@ -63,7 +65,7 @@ def contents_of(
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
     found = _along(trajectory.system, states, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
-    reactions, solvability, null_space = jax.tree.map(np.asarray, found)
+    reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
     first = eqx.tree_at(
         lambda x: x.null_space, jax.tree.map(lambda x: x[0], solvability), null_space
     )
@@ -81,6 +83,7 @@ def contents_of(
         solvability=solvability,
         first=first,
         skeleton=skeleton(reactions, np.asarray(trajectory.q)),
+        spread=spread_of(reactions, spread),
         dependent=dependent_sets(first) if explained and decided else None,
         releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)
         if explained and decided and not trajectory.elastic
@@ -91,21 +94,23 @@ def contents_of(
 @eqx.filter_jit
 def _along(
     system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
-) -> tuple[Reactions, Solvability, Float[Array, "rows rows"]]:
-    """Reactions and verdicts of all states, and the null space of the first."""
+) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:
+    """Reactions and verdicts of all states, the null space of the first, and how what is not
+    unique may change (`changes_of`)."""
     criterion = chosen_criterion(None)
 
     def look(
         null_space: Float[Array, "rows rows"], state: tuple[Array, ...]
-    ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability]]:
+    ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array]]:
         del null_space
-        found, report = reactions_and_solvability(system, *state, criterion, elastic)
+        found = explained_reactions(system, *state, criterion, elastic)
+        report = found.solvability
         # All of them would be many numbers, of which only the first are asked for.
         without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))
-        return report.null_space, (found, without)
+        return report.null_space, (found.reactions, without, changes_of(found))
 
     rows = len(system.structure.rows)
     begin = jnp.zeros((rows, rows), states[0].dtype)
     # Backwards, so that the first state is looked at last.
-    null_space, (found, reports) = lax.scan(look, begin, states, reverse=True)
-    return found, reports, null_space
+    null_space, (found, reports, changes) = lax.scan(look, begin, states, reverse=True)
+    return found, reports, null_space, changes

@@ -8,6 +8,10 @@ from typing import Any
 from .._extras import optional
 
 
+# The parts of the page's program, in their order.
+_PROGRAM = ("numbers.js", "scene.js", "curves.js", "time.js")
+
+
 def page(words: dict[str, Any], data: dict[str, Any]) -> str:
     """The report as HTML. `words`: what its text says; `data`: what its program reads."""
     # In a script element nothing ends the text but "</": so no "<" stands in the data.
@@ -16,7 +20,7 @@ def page(words: dict[str, Any], data: dict[str, Any]) -> str:
         **words,
         data=_markup(numbers),
         style=_markup(_text("page.css")),
-        program=_markup(_text("page.js")),
+        program=_markup("\n".join(map(_text, _PROGRAM))),
         plotly=_markup(_plotly()),
     )
 
