@@ -12,7 +12,8 @@ from .._errors import ModelError
 from .._ranges import AbstractBound, given_bounds, Ranges, ranges_along
 from .._ranges._variables import Variables
 from .._system import AbstractSystem
-from ._components import Component, NOT_UNIQUE
+from .._verdict import NOT_UNIQUE
+from ._components import Component
 
 
 class Bands(NamedTuple):

@@ -22,8 +22,9 @@ from .._solvability import (
     Solvability,
 )
 from .._system import AbstractSystem
+from .._verdict import UNIQUE
 from ._bands import Bands, bands_of
-from ._components import Component, components_of, joint_verdicts_of, UNIQUE
+from ._components import Component, components_of, joint_verdicts_of
 from ._spread import changes_of, Spread, spread_of
 
 
@@ -103,7 +104,8 @@ def _along(
         null_space: Float[Array, "rows rows"], state: tuple[Array, ...]
     ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array]]:
         del null_space
-        found = explained_reactions(system, *state, criterion, elastic)
+        q, v, t, multipliers = state
+        found = explained_reactions(system, q, v, t, multipliers, criterion, elastic)
         report = found.solvability
         # All of them would be many numbers, of which only the first are asked for.
         without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))

@@ -46,8 +46,8 @@ def data_of(contents: Contents) -> dict[str, Any]:
         "spread": list(contents.spread.constraints),
         "ways": _packed(contents.spread.count, "i1"),
         "directions": _packed(contents.spread.directions, "f4"),
-        "rank": _packed(contents.solvability.rank, "i4"),
-        "margin": _packed(contents.solvability.margin, "f8"),
+        "rank": _packed(np.asarray(contents.solvability.rank), "i4"),
+        "margin": _packed(np.asarray(contents.solvability.margin), "f8"),
         "passages": passages_of(contents),
     }
 

@@ -49,7 +49,7 @@ def _markup(text: str) -> Any:
 
 
 def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return (resources.files("jaxmbs.report") / name).read_text(encoding="utf-8")
 
 
 @functools.cache

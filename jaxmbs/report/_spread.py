@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._reactions import ExplainedReactions, Reactions
+from .._verdict import NOT_UNIQUE
+from ._components import second_wrench
 
 
 # A direction in which a change is less than this part of the largest of all joints is none: of a
@@ -58,12 +60,11 @@ def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n joints 2 3 3"]
     largest = np.max(sizes, axis=(1, 3), keepdims=True, initial=0.0)
     count = np.sum(sizes > np.maximum(_LEAST * largest, 1e-300), axis=-1)
     many = np.zeros(count.shape, bool)
-    for k, name in enumerate(reactions.names):
-        if reactions.has_wrench(name):
-            wrench = reactions.wrench(name)
-            for part, unique in enumerate((wrench.force_unique, wrench.torque_unique)):
-                own = unique.numbers().reshape(len(count), -1)
-                many[:, k, part] = np.any(own == 0, axis=1)
+    for k in range(many.shape[1]):
+        wrench = second_wrench(reactions, k)
+        if wrench is not None:
+            for part, verdict in enumerate((wrench.force_verdict, wrench.torque_verdict)):
+                many[:, k, part] = np.any(verdict == NOT_UNIQUE, axis=1)
     count = np.where(many, count, 0)
     chosen = np.flatnonzero(many.any(axis=(0, 2)))
     directions = np.swapaxes(vectors[..., ::-1], -1, -2)

@@ -11,9 +11,8 @@ import numpy as np
 from .._checks import listed
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
-from .._verdict import Verdict
+from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
-from ._components import NOT_UNIQUE, UNIQUE
 from ._contents import Contents
 from ._data import passages_of
 
