@@ -258,6 +258,7 @@ LEFT_OUT: Mapping[str, str] = {
     "elastic.JointCompliance.tilt_misfit": PART,
     "Trajectory.elastic": RESULT,
     "VelocityConstraint.rows": PART,
+    "ranges.multipliers": STATE,
     "Reactions.axes": RESULT,
     "Reactions.body": RESULT,
     "Verdict.all.axis": "an axis of an array, which JAX checks",
@@ -271,6 +272,7 @@ STATES = ("q", "v", "t")
 NAMESPACES = {
     "": jm,
     "design.": design,
+    "bounds.": jm.bounds,
     "elastic.": elastic,
     "io.": jaxmbs.io,
     "plot.": jaxmbs.plot,

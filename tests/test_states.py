@@ -67,6 +67,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "inverse_dynamics": lambda s, q, v, t: jm.inverse_dynamics(s, q, jnp.array([0.0, 1.0])),
     "kinematics": lambda s, q, v, t: jm.kinematics(s, q, jnp.array([0.0, 1.0])),
     "linearise": jm.linearise,
+    "ranges": jm.ranges,
     "reactions": lambda s, q, v, t: jm.reactions(s, q, v, t, zero_rows(s)),
     "releases": lambda s, q, v, t: jm.releases(s, q, v, t, report=report()),
     "screen": jm.screen,

@@ -11,5 +11,10 @@ from ._bounds import (
     PushesOnly as PushesOnly,
     ResultantLimit as ResultantLimit,
 )
-from ._ranges import given_bounds as given_bounds, ranges as ranges, ranges_along as ranges_along
+from ._ranges import (
+    check_question as check_question,
+    given_bounds as given_bounds,
+    ranges as ranges,
+    ranges_along as ranges_along,
+)
 from ._report import Range as Range, Ranges as Ranges, words as words, WrenchRange as WrenchRange

@@ -45,10 +45,10 @@ class StateNumbers(eqx.Module):
 class GivenState(eqx.Module):
     """A state, and the multipliers there if they are known already."""
 
-    q: Float[Array, " nq"]
-    v: Float[Array, " nv"]
-    t: Float[Array, ""]
-    multipliers: Float[Array, " rows"] | None
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nv"]
+    t: Float[Array, "*batch"]
+    multipliers: Float[Array, "*batch rows"] | None
 
 
 @eqx.filter_jit

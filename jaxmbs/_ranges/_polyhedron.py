@@ -184,7 +184,7 @@ def _exact(
     if misses or np.any(exact < -_PARALLEL * size):
         exact = weights
     slack = np.abs(matrix @ point - room)
-    order = np.argsort(-exact, kind="stable")
+    order = np.argsort(-exact, kind="stable").tolist()
     candidates = [k for k in order if slack[k] <= np.sqrt(_TOLERANCE) or exact[k] > 0]
     basis = _independent(matrix, candidates)
     if basis.size and basis[-1] >= 0:

@@ -16,7 +16,7 @@ from .._custom_types import BoolScalar, RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._formulations import AbstractFormulation, chosen_formulation, ElasticResolution
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, chosen_criterion, parse_combination
+from .._solvability import AbstractCriterion, chosen_criterion
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from .._verdict import Verdict
@@ -40,7 +40,7 @@ def ranges(
     *,
     bounds: Setting[Sequence[AbstractBound | str]] = (),
     combinations: Setting[Sequence[str]] = (),
-    multipliers: Setting[Float[Array, " rows"] | None] = None,
+    multipliers: Float[Array, " rows"] | None = None,
     formulation: Setting[AbstractFormulation | None] = None,
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool] = False,
@@ -106,9 +106,8 @@ def ranges_along(
     if trajectory.times.ndim != 1:
         raise ValueError("trajectory must be one motion, not a batch; ask for one at a time.")
     own = trajectory
-    states = GivenState(own.q, own.v, own.times, own.multipliers)
     task = _task(own.system, bounds, combinations, None, criterion, own.elastic)
-    return task.solve(states)
+    return task.solve(GivenState(own.q, own.v, own.times, own.multipliers))
 
 
 class _Task(eqx.Module):
@@ -133,9 +132,9 @@ class _Task(eqx.Module):
         answers: list[StateRanges] = []
         parts: list[StateNumbers] = []
         bases = None
+        bounded, asked = self._prepare()
         for start in range(0, count, chunk):
             batch = self._numbers(states, start, chunk)
-            bounded, asked = self._prepare(batch)
             for k in range(min(chunk, count - start)):
                 answers.append(ranges_of_state(of_state(batch, k), bounded, asked, bases))
                 bases = answers[-1].bases
@@ -152,8 +151,8 @@ class _Task(eqx.Module):
         found = numbers_of_states(self.system, own, self.formulation, self.criterion, self.elastic)
         return jax.tree.map(np.asarray, found)
 
-    def _prepare(self, numbers: StateNumbers) -> tuple[Bounded, Asked]:
-        variables = Variables(self.system.structure, numbers.layout)
+    def _prepare(self) -> tuple[Bounded, Asked]:
+        variables = variables_of(self.system)
         return _bounded(variables, self.bounds), _asked(variables, self.combinations)
 
     def _collected(
@@ -180,6 +179,27 @@ class _Task(eqx.Module):
             structure=self.system.structure,
             layout=parts[0].layout,
         )
+
+
+def variables_of(system: AbstractSystem) -> Variables:
+    """What bounds and combinations may name in a system."""
+    zero = jnp.zeros((system.structure.nv,))
+    q = jnp.zeros((system.structure.nq,))
+    # Names follow from the structure alone: nothing is computed.
+    places = eqx.filter_eval_shape(system.places, q, zero, jnp.zeros(()))
+    return Variables(system.structure, places.layout)
+
+
+def check_question(
+    system: AbstractSystem, bounds: Sequence[AbstractBound | str], combinations: Sequence[str]
+) -> None:
+    """Refuse, before anything is computed, bounds and combinations that mean nothing.
+
+    **Raises:** `ValueError` or `TypeError`, as `ranges`.
+    """
+    variables = variables_of(system)
+    _bounded(variables, given_bounds(bounds))
+    _asked(variables, _settings.names(combinations, "combinations", '["W1 - W2"]'))
 
 
 def _with_contradiction(against: BoolScalar, result: RESULTS) -> RESULTS:
@@ -238,7 +258,7 @@ def _asked(variables: Variables, combinations: Sequence[str]) -> Asked:
     **Raises:** `ValueError` for a combination that means nothing.
     """
     structure = variables.structure
-    rows = [parse_combination(text, variables.names) for text in combinations]
+    rows = [variables.combination(text) for text in combinations]
     own = np.full(len(variables), -1)
     posed = set(range(len(structure.constraints))) - _unposed(variables)
     for k, info in enumerate(structure.constraints):

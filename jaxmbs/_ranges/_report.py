@@ -270,7 +270,7 @@ def _size(ranges: Ranges) -> float:
     return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
 
 
-def _number(value: Float[Array, ""], size: float = 0.0) -> str:
+def _number(value: Any, size: float = 0.0) -> str:
     """Six digits; what is rounding against `size` is 0."""
     number = float(value)
     if np.isnan(number):

@@ -79,7 +79,27 @@ class Variables:
 
         **Raises:** `ValueError` that shows where the expression stops making sense.
         """
-        return parse_linear(expression, self.names)
+        return parse_linear(expression, self.names, self._hint())
+
+    def combination(self, expression: str) -> np.ndarray:
+        """The coefficients (variables,) of a linear expression without a constant.
+
+        **Raises:** `ValueError`, also for one that is zero.
+        """
+        constant, coefficients = self.linear(expression)
+        if constant or not np.any(coefficients):
+            raise ValueError(
+                f"combination {shown(expression)} must be a sum of multiples of names, with no "
+                "constant, and not zero."
+            )
+        return coefficients
+
+    def _hint(self) -> str:
+        own = f"The rows are {', '.join(self.structure.row_names)}"
+        if not self._force:
+            return f"{own}."
+        first = next(iter(self._force.values()))[0]
+        return f"{own}; components of wrenches are written as {self.names[first]!r}."
 
     def unit_vectors(self, places: tuple[int, ...]) -> np.ndarray:
         """One row (variables,) for each place, with a one there."""

@@ -30,20 +30,20 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
     return value[1:]
 
 
-def parse_linear(expression: str, names: Sequence[str]) -> tuple[float, np.ndarray]:
+def parse_linear(expression: str, names: Sequence[str], hint: str = "") -> tuple[float, np.ndarray]:
     """The constant and the coefficients (names,) of a linear expression, as `parse_combination`
-    reads it; a constant alone is one.
+    reads it; a constant alone is one. `hint`: what a message says in place of all names.
 
     **Raises:** as `parse_combination`.
     """
-    value = _parse(expression, names)
+    value = _parse(expression, names, hint)
     return float(value[0]), value[1:]
 
 
-def _parse(expression: str, names: Sequence[str]) -> np.ndarray:
+def _parse(expression: str, names: Sequence[str], hint: str = "") -> np.ndarray:
     if not isinstance(expression, str):
         raise ValueError(f"a combination must be a text such as 'W1 - W2', got {expression!r}.")
-    parser = _Parser(expression, names)
+    parser = _Parser(expression, names, hint)
     try:
         value = parser.sum()
     except RecursionError:
@@ -56,8 +56,9 @@ def _parse(expression: str, names: Sequence[str]) -> np.ndarray:
 class _Parser:
     """Recursive descent; a value is (constant, coefficient of each row)."""
 
-    def __init__(self, text: str, row_names: Sequence[str]):
+    def __init__(self, text: str, row_names: Sequence[str], hint: str):
         self._text = text
+        self._hint = hint or f"The rows are {', '.join(row_names)}."
         self._at = 0
         self._rows = {name: i for i, name in enumerate(row_names)}
         self._longest_first = sorted(row_names, key=len, reverse=True)
@@ -70,10 +71,7 @@ class _Parser:
     def error(self, why: str) -> ValueError:
         rest = self.rest()
         where = f"at {rest!r}" if rest else "at its end"
-        return ValueError(
-            f"combination {self._text!r} cannot be read {where}: {why}. The rows are "
-            f"{', '.join(self._rows)}."
-        )
+        return ValueError(f"combination {self._text!r} cannot be read {where}: {why}. {self._hint}")
 
     def sum(self) -> np.ndarray:
         value = self._product()

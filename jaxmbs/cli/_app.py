@@ -16,6 +16,7 @@ from . import (
     _holonomy,
     _kinematics,
     _load,
+    _ranges,
     _report,
     _simulate,
     _sweep,
@@ -167,6 +168,45 @@ def holonomy(
             print_json(_holonomy.document(answer))
         else:
             _holonomy.show(answer)
+
+
+@app.command()
+def ranges(
+    model: ModelArgument,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(help='What is known: "W1 >= 0", "-500 <= B.y <= 500", "|B| <= 500". Repeats.'),
+    ] = None,
+    combination: Annotated[
+        list[str] | None,
+        typer.Option(help='Combination of rows or components: "A.force.x + W1". Repeats.'),
+    ] = None,
+    time: Annotated[float, typer.Option(help="Time in driver motions (s).")] = 0.0,
+    assemble: Annotated[
+        bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
+    ] = False,
+    end: Annotated[
+        float | None, typer.Option(help="Along the motion that ends then (s); else at one state.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(help="Time between states (s).")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Between which values reactions lie that are not unique."""
+    compile_quickly(small_loops=end is not None)
+    with refusing():
+        request = _ranges.Request(
+            bounds=tuple(bound or ()),
+            combinations=tuple(combination or ()),
+            time=time,
+            assemble=assemble,
+            end=end,
+            every=every,
+        )
+        answer = _ranges.answer(_load.load(model), request)
+        if json:
+            print_json(_ranges.document(answer))
+        else:
+            _ranges.show(answer)
 
 
 @app.command()

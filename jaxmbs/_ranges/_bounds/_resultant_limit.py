@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -71,7 +73,7 @@ class ResultantLimit(AbstractBound):
         )
 
 
-def even_sides(sides: int) -> int:
+def even_sides(sides: Any) -> int:
     """
     **Raises:** `TypeError` for no whole number, `ValueError` for an odd one or one that is too
     small.

@@ -36,17 +36,17 @@ class Inequality(AbstractBound):
     text: str = eqx.field(static=True)
 
     def __init__(self, text: Setting[str]):
-        self.text = _settings.text(text, "a bound", "'W1 >= 0'").strip()
+        self.text = _settings.text(text, "text", "'W1 >= 0'").strip()
         parts = _RELATION.split(self.text)
         if len(parts) not in (2, 3) or not all(part.strip() for part in parts):
             raise ValueError(
-                f"bound {shown(self.text)} cannot be read; write it as 'W1 >= 0', "
+                f"text of a bound, {shown(self.text)}, cannot be read; write it as 'W1 >= 0', "
                 "'-500 <= B.y <= 500' or '|B| <= 500'."
             )
         relations = _RELATION.findall(self.text)
         if len(set(relations)) > 1:
             raise ValueError(
-                f"bound {shown(self.text)} mixes <= and >=; write the smallest side first and "
+                f"text of a bound, {shown(self.text)}, mixes <= and >=; write the smallest side first and "
                 "join all by <=."
             )
 

@@ -1,0 +1,137 @@
+"""`jaxmbs ranges`: between which values reactions lie, as a JSON document and as a table."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.markup import escape
+from rich.text import Text
+
+from .._errors import ModelError
+from .._ranges import check_question, Ranges, ranges, ranges_along
+from .._solution import RESULTS
+from .._system import Model
+from . import _simulate
+from ._analyze import check_time, configuration_at, make_console, Request as _Where
+from ._output import AnalysisFailed
+
+
+class Request(NamedTuple):
+    """What the command line asks; with `end` along the motion until then."""
+
+    bounds: tuple[str, ...] = ()
+    combinations: tuple[str, ...] = ()
+    time: float = 0.0
+    assemble: bool = False
+    end: float | None = None
+    every: float | None = None
+
+
+class Answer(NamedTuple):
+    """Everything that is printed."""
+
+    model: Model
+    found: Ranges
+
+
+def answer(model: Model, request: Request) -> Answer:
+    """At the reference configuration, or at the saved states of a motion from it.
+
+    **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
+    a linear program has no solution.
+    """
+    if request.every is not None and request.end is None:
+        raise ModelError("--every is the time between states of a motion; give its --end too.")
+    system = model.system()
+    asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
+    try:
+        if request.end is None:
+            check_time(model, request.time)
+            where = _Where(time=request.time, assemble=request.assemble)
+            q = configuration_at(system, where)
+            found = ranges(system, q, system.initial_v, request.time, **asked)
+        else:
+            # A bound or combination that means nothing is told before the motion is computed.
+            check_question(system, request.bounds, request.combinations)
+            motion = _simulate.Request(
+                end=request.end,
+                every=request.every,
+                assemble=request.assemble,
+                time=request.time,
+            )
+            found = ranges_along(_simulate.answer(model, motion).trajectory, **asked)
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    except RuntimeError as error:
+        raise AnalysisFailed(str(error)) from None
+    return Answer(model, found)
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON document. An end without bound is null, and so are both where loads cannot be
+    carried."""
+    found, structure = answer.found, answer.found.structure
+    told: dict[str, Any] = {
+        "model": answer.model.name,
+        "time": found.times.tolist(),
+        "closed": bool(np.all(np.asarray(found.result != RESULTS.configuration_open))),
+        "bounds": list(found.bounds),
+        "feasible": np.asarray(found.feasible).tolist(),
+        "shortfall": np.asarray(found.shortfall).tolist(),
+        "joints": [_joint(found, info) for info in structure.constraints],
+        "combinations": [_range(found, "expression", text) for text in found.combinations],
+    }
+    return told | ({"remark": answer.model.remark} if answer.model.remark else {})
+
+
+def _joint(found: Ranges, info: Any) -> dict[str, Any]:
+    names = found.structure.row_names[info.start : info.stop]
+    entry: dict[str, Any] = {
+        "name": info.name,
+        "type": info.kind,
+        "unique": info.name in found.determined(),
+        "multipliers": [_range(found, "row", name) for name in names],
+    }
+    if found.has_wrench(info.name):
+        own = found.wrench(info.name)
+        entry["body"] = own.body
+        entry["force"] = {
+            "low": _numbers(own.force_low),
+            "high": _numbers(own.force_high),
+            "unique": own.force_unique.tolist(),
+        }
+        entry["torque"] = {
+            "low": _numbers(own.torque_low),
+            "high": _numbers(own.torque_high),
+            "unique": own.torque_unique.tolist(),
+        }
+    return entry
+
+
+def _range(found: Ranges, key: str, name: str) -> dict[str, Any]:
+    own = found.of(name)
+    return {
+        key: name,
+        "low": _numbers(own.low),
+        "high": _numbers(own.high),
+        "unique": own.unique.tolist(),
+    }
+
+
+def _numbers(values: Any) -> Any:
+    """Numbers, in lists as deep as the array; null where there is none."""
+    return jax.tree.map(lambda x: x if math.isfinite(x) else None, np.asarray(values).tolist())
+
+
+def show(answer: Answer) -> None:
+    """Print the table."""
+    console = make_console()
+    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    for bound in answer.found.bounds:
+        console.print(Text(f"bound: {bound}"))
+    console.print(Text(str(answer.found)))
+    if answer.model.remark:
+        console.print(Text(answer.model.remark))
