@@ -113,7 +113,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs), tuple(self.open)))
-        if tag not in ("meta", "input", "line", "circle", "path", "rect"):
+        if tag not in ("meta", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -183,7 +183,7 @@ class TestFile:
 
     def test_names_are_no_elements(self, made):
         assert "<img" not in made.text
-        assert made.text.count("&lt;img src=x onerror=alert(1)&gt;") > 5
+        assert made.text.count("&lt;img src=x onerror=alert(1)&gt;") >= 5
 
     def test_nothing_is_asked_for(self, made):
         page = Reader(re.sub(r"<script>.*?</script>", "", made.text, flags=re.DOTALL))
@@ -226,7 +226,7 @@ class TestView:
         assert shown.startswith("<iframe title=")
         assert 'sandbox="allow-scripts"' in shown
         # The page is the value of an attribute, in which a quote would end it.
-        assert shown.count('"') == 14
+        assert shown.count('"') == 12
         assert "<img" not in found.html
         assert "How this was computed" not in found.html
         assert 'id="slider" type="range" min="0" max="2"' in found.html
@@ -327,6 +327,8 @@ def browser():
 @pytest.fixture(scope="module")
 def opened(browser, made):
     """The page, from its file."""
+    # What the browser asked for before is its own.
+    browser.get_log("performance")
     browser.get(made.path.as_uri())
     until(browser, "document.body.dataset.ready === 'true'")
     return browser

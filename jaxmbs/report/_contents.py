@@ -67,9 +67,8 @@ def contents_of(
     found = _along(trajectory.system, states, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
-    first = eqx.tree_at(
-        lambda x: x.null_space, jax.tree.map(lambda x: x[0], solvability), null_space
-    )
+    first = jax.tree.map(lambda x: jnp.asarray(x[0]), solvability)
+    first = eqx.tree_at(lambda x: x.null_space, first, jnp.asarray(null_space))
     components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (x[0] for x in states[:3])
