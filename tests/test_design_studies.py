@@ -162,6 +162,9 @@ class TestOptimum:
         assert [line.split()[0] for line in text.splitlines() if "at its bound" in line] == [MASS]
         assert found.at_bound(MASS)
         assert not found.at_bound(X)
+        shown = found._repr_html_()
+        assert f'<th scope="row">{MASS}</th>' in shown
+        assert "<td>at its bound</td>" in shown
 
 
 class TestManyStarts:

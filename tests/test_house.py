@@ -35,6 +35,7 @@ FLOORS = (
         "_printing",
         "_programs",
         "_verdict",
+        "_html",
     ),
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_forces", "_compliances"),
@@ -44,7 +45,7 @@ FLOORS = (
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design", "bounds"),
         *("mechanisms", "_finite_elements", "finite_elements"),
-        *("io", "plot", "view", "cli"),
+        *("_drawing", "io", "plot", "report", "view", "cli"),
     ),
     ("__init__", "__main__"),
 )
@@ -53,10 +54,12 @@ EDGES = FLOOR_OF["io"]
 
 # What only an edge may import, when it is needed.
 EXTRAS = (
+    "jinja2",
     "matplotlib",
     "mujoco",
     "optax",
     "platformdirs",
+    "plotly",
     "pydantic",
     "rich",
     "scipy.optimize",

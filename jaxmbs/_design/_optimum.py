@@ -6,10 +6,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
+from .. import _html
 from .._dynamics import Trajectory
 from .._solvability._table import format_table
 from ._problem import FINE, sentence
 from ._study import Study
+
+
+_HEADER = ("parameter", "unit", "from", "to", "")
 
 
 class Visit(NamedTuple):
@@ -54,8 +58,9 @@ class Optimum(eqx.Module):
         low, high = self.bounds[name]
         return min(self.design[name] - low, high - self.design[name]) <= 1e-6 * (high - low)
 
-    def __str__(self) -> str:
-        lines = [
+    def _lines(self) -> list[tuple[str, ...]]:
+        """The table of parameters."""
+        return [
             (
                 name,
                 self.study.subject.unit(name),
@@ -65,14 +70,22 @@ class Optimum(eqx.Module):
             )
             for name, value in self.design.items()
         ]
+
+    def _head(self) -> list[str]:
         unit = f" {self.unit}" if self.unit else ""
         head = (
             f"objective {self.start_value:.6g} -> {self.value:.6g}{unit} in "
             f"{len(self.history) - 1} iterations; {self.message}"
         )
         more = [f"designs that could not be computed: {self.failed}"] if self.failed else []
-        table = format_table(("parameter", "unit", "from", "to", ""), lines)
-        return "\n".join([head, *more, "", table])
+        return [head, *more]
+
+    def _repr_html_(self) -> str:
+        head, *more = self._head()
+        return _html.table(head, _HEADER, self._lines()) + _html.paragraphs(more)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._head(), "", format_table(_HEADER, self._lines())])
 
 
 class Starts(eqx.Module):

@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 import equinox as eqx
@@ -6,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .. import _html
 from .._custom_types import IntScalar
+from .._extras import optional
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._system import AbstractSystem
@@ -82,6 +85,34 @@ class Trajectory(eqx.Module):
             self,
             chosen,
         )
+
+    def animate(self, path: str | os.PathLike[str], **settings: Any) -> None:
+        """Write a moving picture, .gif or .mp4: `jaxmbs.plot.animate` of this trajectory, with its
+        settings (`speed`, `rate`, `title`, `dpi`).
+
+        **Raises:** as that function, and `ModelError` without the extra `cli`.
+        """
+        # Pictures stand above motions, which know them by name alone: they are loaded when they
+        # are asked for, as a library that may be missing is.
+        optional("jaxmbs.plot", "cli").animate(self, path, **settings)
+
+    def _repr_html_(self) -> str:
+        if self.times.ndim > 1:
+            return _html.preformatted(str(self))
+        steps, count = self.statistics, int(self.passage_count)
+        known = np.asarray(self.passages)
+        passed = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
+        lines = [
+            ("saved states", f"{self.times.shape[0]}"),
+            ("from, to (s)", f"{float(self.times[0]):g}, {float(self.times[-1]):g}"),
+            ("steps", f"{int(steps.accepted)}, and {int(steps.rejected)} rejected"),
+            ("closure (m, rad)", f"{float(jnp.max(self.position_error)):.1e}"),
+            ("velocities (m/s, rad/s)", f"{float(jnp.max(self.velocity_error)):.1e}"),
+            ("singular configurations passed", f"{count}" + (f", at {passed} s" if count else "")),
+        ]
+        notes = [*exceeded_limits(self.system, self.times, self.multipliers), self.message]
+        table = _html.table("A motion at its saved times", ("", ""), lines)
+        return table + _html.paragraphs(notes)
 
     def __str__(self) -> str:
         if self.times.ndim > 1:

@@ -60,6 +60,28 @@ def _reactions(
     criterion: AbstractCriterion,
     elastic: bool,
 ) -> Reactions:
+    return explained_reactions(system, q, v, t, multipliers, criterion, elastic).reactions
+
+
+class ExplainedReactions(eqx.Module):
+    """Reactions, and what they rest on: `solvability`, by the same decomposition, and `maps` from
+    multipliers to the wrench at each place."""
+
+    reactions: Reactions
+    solvability: Solvability
+    maps: WrenchMaps
+
+
+def explained_reactions(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    multipliers: Float[Array, " rows"],
+    criterion: AbstractCriterion,
+    elastic: bool,
+) -> ExplainedReactions:
+    """`reactions`, of checked arguments, with what they rest on."""
     structure = system.structure
     matrix = system.constraint_matrix(q, v, t)
     places = system.places(q, v, t)
@@ -73,7 +95,7 @@ def _reactions(
     axes = _axes(places)
     force, torque = maps.of(multipliers, places.layout)
     force_unique, torque_unique = _components(places, maps, rows, report, criterion)
-    return Reactions(
+    found = Reactions(
         multipliers=multipliers,
         generalized_reactions=_generalized(structure, matrix, jnp.append(multipliers, 0.0)),
         force=_along(axes, force[..., None])[..., 0],
@@ -88,6 +110,7 @@ def _reactions(
         layout=places.layout,
         structure=structure,
     )
+    return ExplainedReactions(found, report, maps)
 
 
 def _generalized(

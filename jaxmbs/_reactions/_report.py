@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 from typing import Annotated
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .. import _html
 from .._constraints import Driver
 from .._solvability._table import format_table
 from .._system import Structure
@@ -189,14 +191,30 @@ class Reactions(eqx.Module):
             )
 
     def __str__(self) -> str:
-        table = _table_of_states if self.doubtful.ndim else _table_of_state
-        lines = [_head(self), "", table(self)]
-        if bool(jnp.any(self.doubtful)):
-            nothing = not np.any(self.reaction_unique.decided)
-            said = "Nothing was decided: the state is none."
-            doubt = "Doubtful: a rank was decided by a hair; `analyze` says how."
-            lines += ["", said if nothing else doubt]
-        return "\n".join(lines)
+        lines = [_head(self), "", format_table(*_table(self))]
+        doubt = _doubt(self)
+        return "\n".join([*lines, "", doubt] if doubt else lines)
+
+    def _repr_html_(self) -> str:
+        return _html.table(_head(self), *_table(self)) + _html.paragraphs([_doubt(self)])
+
+
+_Table = tuple[Sequence[str], list[tuple[str, ...]]]
+
+
+def _table(report: Reactions) -> _Table:
+    """Header and lines."""
+    if not report.layout.bodies:
+        return _generalized_table(report)
+    return (_table_of_states if report.doubtful.ndim else _table_of_state)(report)
+
+
+def _doubt(report: Reactions) -> str:
+    if not bool(jnp.any(report.doubtful)):
+        return ""
+    if not np.any(report.reaction_unique.decided):
+        return "Nothing was decided: the state is none."
+    return "Doubtful: a rank was decided by a hair; `analyze` says how."
 
 
 def _head(report: Reactions) -> str:
@@ -215,9 +233,7 @@ def _kind(report: Reactions, name: str) -> str:
     return report.structure.constraint(name).kind
 
 
-def _table_of_state(report: Reactions) -> str:
-    if not report.layout.bodies:
-        return _generalized_table(report)
+def _table_of_state(report: Reactions) -> _Table:
     wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
     force, torque = largest(list(wrenches.values()))
     lines = []
@@ -230,7 +246,7 @@ def _table_of_state(report: Reactions) -> str:
         numbers = (vector(w.force, force), vector(w.torque, torque))
         said = verdict(w.unique, w.force_unique, w.torque_unique)
         lines.append((name, _kind(report, name), w.body, *numbers, said))
-    return format_table(_HEADER, lines)
+    return _HEADER, lines
 
 
 def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tuple[str, ...]:
@@ -238,9 +254,7 @@ def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tup
     return (name, _kind(report, name), "coordinates", values, "", said)
 
 
-def _table_of_states(report: Reactions) -> str:
-    if not report.layout.bodies:
-        return _generalized_table(report)
+def _table_of_states(report: Reactions) -> _Table:
     lines = []
     wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
     most = largest(list(wrenches.values()))
@@ -257,10 +271,10 @@ def _table_of_states(report: Reactions) -> str:
         kind = _kind(report, w.name)
         sizes = (vector(jnp.max(force), most[0]), vector(jnp.max(torque), most[1]))
         lines.append((w.name, kind, w.body, *sizes, found))
-    return format_table(_HEADER, lines)
+    return _HEADER, lines
 
 
-def _generalized_table(report: Reactions) -> str:
+def _generalized_table(report: Reactions) -> _Table:
     """The vector of one state; of many the largest magnitude."""
     lines = []
     for name in report.names:
@@ -269,4 +283,4 @@ def _generalized_table(report: Reactions) -> str:
             values = jnp.max(jnp.linalg.norm(values, axis=-1))
         found = verdict_of_states(report.unique(name))
         lines.append((name, _kind(report, name), vector(values), found))
-    return format_table(("constraint", "type", "generalized reaction", "verdict"), lines)
+    return ("constraint", "type", "generalized reaction", "verdict"), lines

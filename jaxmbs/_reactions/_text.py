@@ -10,7 +10,7 @@ from .._verdict import Verdict
 # Components that are zero for the joint at hand come out of sums of products that cancel, each
 # rounded to 1e-16 of itself; a solution loses some digits more to the condition of its equations.
 # So what is below this part of the largest that it is compared with is not known to be anything.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 NOT_UNIQUE = "NOT UNIQUE (one of many)"
 NOT_DECIDED = "NOT DECIDED (no state)"
@@ -22,7 +22,7 @@ def vector(values: Any, largest: float | None = None) -> str:
     numbers = np.asarray(values, dtype=float)
     size = np.max(np.abs(numbers), initial=0.0) if largest is None else largest
     # Adding zero turns -0 into 0.
-    cleaned = np.where(np.abs(numbers) <= _ROUNDING * size, 0.0, numbers) + 0.0
+    cleaned = np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers) + 0.0
     if cleaned.ndim == 0:
         return f"{cleaned:.6g}"
     return "(" + ", ".join(f"{x:.6g}" for x in cleaned) + ")"

@@ -52,16 +52,21 @@ class Wrench(eqx.Module):
 
 
 def largest(wrenches: Sequence[Wrench]) -> tuple[float, float]:
-    """The force (N) and the torque (N m) against which what rounding leaves of others is told.
+    """The force (N) and the torque (N m) against which what rounding leaves of others is told."""
+    force = max((_most(w.force) for w in wrenches), default=0.0)
+    torque = max((_most(w.torque) for w in wrenches), default=0.0)
+    arm = max((_most(w.arm) for w in wrenches), default=0.0)
+    return rounding_scales(force, torque, arm)
+
+
+def rounding_scales(force: float, torque: float, arm: float) -> tuple[float, float]:
+    """`largest`, from the largest force, torque and arm.
 
     All come from one solution, whose error goes with the largest of them. A torque about the
     joint's point is the moment about the centre of mass less that of the force along `arm`: where
     the two cancel, what is left of them has the size of force * arm / 1e16, however small all
     torques are; and so for forces, the other way round.
     """
-    force = max((_most(w.force) for w in wrenches), default=0.0)
-    torque = max((_most(w.torque) for w in wrenches), default=0.0)
-    arm = max((_most(w.arm) for w in wrenches), default=0.0)
     return max(force, torque / arm if arm > 0 else 0.0), max(torque, force * arm)
 
 

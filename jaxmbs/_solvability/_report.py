@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _printing
+from .. import _html, _printing
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._kinematics import open_in
 from .._solution import RESULTS
@@ -223,6 +223,19 @@ class Solvability(eqx.Module):
         if bool(self.doubtful):
             notes += ["", self.doubt()]
         return "\n".join([*head, table, *notes])
+
+    def _repr_html_(self) -> str:
+        if self.rank.ndim or not bool(self.decided):
+            return _html.preformatted(str(self))
+        caption = (
+            f"Verdicts: rank {int(self.rank)} of {len(self.structure.rows)} rows, redundancy "
+            f"{int(self.redundancy)}, mobility {int(self.mobility)}"
+        )
+        notes = [self._elastic_note()] if self.layout.elastic else []
+        if bool(self.result == RESULTS.configuration_open):
+            notes.append(self.openness())
+        header = ("joint", "type", "rows", "reaction", "measure")
+        return _html.table(caption, header, self.rows()) + _html.paragraphs([*notes, self.doubt()])
 
     def _elastic_note(self) -> str:
         return (

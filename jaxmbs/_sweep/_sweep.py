@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from .. import _checks, _settings
+from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
@@ -81,6 +81,15 @@ class Sweep(eqx.Module):
             for v in self.layout.variables
         }
         return xarray.Dataset(arrays, attrs=self.layout.attributes)
+
+    def _repr_html_(self) -> str:
+        names = self.cases.names
+        lines = [
+            (name, f"{np.min(values):.6g}", f"{np.max(values):.6g}")
+            for name, values in zip(names, np.asarray(self.cases.values), strict=True)
+        ]
+        head, *failed = str(self).splitlines()
+        return _html.table(head, ("varied", "from", "to"), lines) + _html.paragraphs(failed)
 
     def __str__(self) -> str:
         rate = f", {self.computed / self.seconds:.4g} a second" if self.seconds > 0 else ""

@@ -19,6 +19,7 @@ from . import (
     _kinematics,
     _load,
     _ranges,
+    _report,
     _simulate,
     _sweep,
 )
@@ -382,6 +383,51 @@ def design(
             print_json(_design.document(answer))
         else:
             _design.show(answer)
+
+
+@app.command()
+def report(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(help="The page to write: .html.")],
+    end: Annotated[
+        float | None, typer.Option(help="When the motion ends (s); one state if left out.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(help="Time between states (s).")] = None,
+    frames: Annotated[
+        int | None, typer.Option(help="Number of states in place of --every; default 101.")
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(help='What is known of reactions: "W1 >= 0", "|B| <= 500". Repeats.'),
+    ] = None,
+    trajectory: Annotated[
+        Path | None, typer.Option(help="A motion that simulate wrote, in place of --end.")
+    ] = None,
+    assemble: Annotated[
+        bool,
+        typer.Option("--assemble", help="Start at the nearest state that the constraints allow."),
+    ] = False,
+    time: Annotated[float, typer.Option(help="When the motion starts (s).")] = 0.0,
+    json: JsonOption = False,
+) -> None:
+    """One HTML page to send: verdicts, the moving mechanism, ranges, curves."""
+    compile_quickly(small_loops=True)
+    with refusing():
+        request = _report.Request(
+            out=out,
+            end=end,
+            every=every,
+            frames=frames,
+            bounds=tuple(bound or ()),
+            trajectory=trajectory,
+            assemble=assemble,
+            time=time,
+        )
+        answer = _report.answer(_load.load(model), request, _load.source(model))
+        if json:
+            print_json(_report.document(answer))
+        else:
+            _report.show(answer)
 
 
 @app.command("list")

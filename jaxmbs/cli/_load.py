@@ -23,6 +23,12 @@ def load(argument: str) -> Model:
     return built_in(argument)
 
 
+def source(argument: str) -> Path | None:
+    """The file behind the MODEL argument; None for a built-in mechanism."""
+    path = Path(argument)
+    return path if _is_file(path) else None
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()

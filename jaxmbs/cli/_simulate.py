@@ -107,7 +107,7 @@ def answer(model: Model, request: Request) -> Answer:
     grid = times_of(model, request.time, request.end, request.every)
     _check_tolerances(request)
     check_out(request.out)
-    q, v = _initial(system, request)
+    q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
     short = grid[0] + _DEGENERATE * (grid - grid[0])
     if not _increases(short):
@@ -238,18 +238,27 @@ def check_out(out: Path | None) -> None:
     if out is None:
         return
     check_path(out)
+    check_folder(out)
+
+
+def check_folder(out: Path) -> None:
+    """
+    **Raises:** `ModelError` where a file's folder is not there.
+    """
     if not out.parent.is_dir():
         raise ModelError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
 
 
-def _initial(
-    system: MultibodySystem, request: Request
+def initial_state(
+    system: MultibodySystem, start: float, assemble: bool
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The state of the model file, or the nearest one that the constraints allow."""
-    start = request.time
-    q = configuration_at(system, _Where(time=start, assemble=request.assemble))
+    """The state of the model file, or the nearest one that the constraints allow.
+
+    **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
+    """
+    q = configuration_at(system, _Where(time=start, assemble=assemble))
     v = system.initial_v
-    if request.assemble:
+    if assemble:
         try:
             return consistent_state(system, q, v, start)
         except ValueError as error:

@@ -1,5 +1,6 @@
 """Pictures (extra `cli`)."""
 
+from ._animation import animate as animate
 from ._flexibility import draw_flexibility as draw_flexibility
 from ._history import (
     draw_curve as draw_curve,

@@ -1,0 +1,159 @@
+"""`jaxmbs report`: a page that one can send."""
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import report
+from .._checks import shown
+from .._dynamics import simulate, SimulationError, Trajectory
+from .._errors import ModelError
+from .._ranges import AbstractBound
+from .._system import Model, MultibodySystem
+from ..io import load_trajectory
+from ..report._bands import check_bounds
+from ..report._states import SAVED, still
+from ..report._write import check_path
+from ._analyze import AnalysisFailed, check_time, make_console
+from ._simulate import check_folder, initial_state, times_of
+
+
+class Request(NamedTuple):
+    """What the command line asks."""
+
+    out: Path
+    end: float | None = None
+    every: float | None = None
+    frames: int | None = None
+    bounds: tuple[str, ...] = ()
+    trajectory: Path | None = None
+    assemble: bool = False
+    time: float = 0.0
+
+
+class Answer(NamedTuple):
+    """Everything that is printed."""
+
+    model: Model
+    written: report.Written
+
+
+def answer(model: Model, request: Request, source: Path | None) -> Answer:
+    """Compute what is shown, and write it. `source`: the model's file.
+
+    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails, of which what was
+    computed until then is written all the same.
+    """
+    _check(request)
+    system = model.system()
+    bounds = _bounds(system, request)
+    notes = _notes(model, request, source)
+    failed = ""
+    try:
+        trajectory = _trajectory(model, system, request)
+    except SimulationError as error:
+        trajectory, failed = error.trajectory, str(error)
+    try:
+        written = report.write(
+            trajectory,
+            request.out,
+            frames=request.frames,
+            bounds=bounds,
+            title=model.name,
+            notes=notes,
+        )
+    except OSError as error:
+        raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
+    if failed:
+        kept = f"What was computed until then is in {str(request.out)!r}."
+        raise AnalysisFailed(f"{failed} {kept}")
+    return Answer(model, written)
+
+
+def _check(request: Request) -> None:
+    """
+    **Raises:** `ModelError` for options that do not belong together, before anything is computed.
+    """
+    check_path(request.out)
+    check_folder(request.out)
+    if request.every is not None and request.frames is not None:
+        raise ModelError("give --every or --frames, not both.")
+    if request.frames is not None and request.frames < 2:
+        raise ModelError(f"--frames must be at least 2, got {request.frames}.")
+    if request.trajectory is not None:
+        if request.end is not None or request.every is not None or request.assemble:
+            raise ModelError(
+                "--trajectory is a motion of its own; leave out --end, --every and --assemble."
+            )
+    elif request.end is None and (request.every, request.frames) != (None, None):
+        raise ModelError("--every and --frames divide a motion; give --end, where it ends.")
+
+
+def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, ...]:
+    """
+    **Raises:** `ModelError` for a bound that means nothing in this system.
+    """
+    try:
+        return check_bounds(system, request.bounds)
+    except ModelError as error:
+        raise ModelError(f"--{str(error).replace('bounds', 'bound', 1)}") from None
+
+
+def _trajectory(model: Model, system: MultibodySystem, request: Request) -> Trajectory:
+    """The motion that is asked for, or one state."""
+    if request.trajectory is not None:
+        try:
+            return load_trajectory(request.trajectory, system)
+        except OSError as error:
+            where = shown(str(request.trajectory))
+            raise ModelError(f"cannot read {where}: {error.strerror}.") from None
+    start = request.time
+    if request.end is None:
+        check_time(model, start)
+        q, v = initial_state(system, start, request.assemble)
+        try:
+            return still(system, q, v, start)
+        except RuntimeError as error:
+            raise AnalysisFailed(str(error)) from None
+    grid = times_of(model, start, request.end, request.every)
+    if request.every is None:
+        grid = np.linspace(start, request.end, request.frames or SAVED)
+    q, v = initial_state(system, start, request.assemble)
+    return simulate(system, q, v, request.end, start=start, times=grid)
+
+
+def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:
+    """Where the numbers come from."""
+    found = {"model": f"built-in mechanism {model.name}"}
+    if source is not None:
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        found = {"model file": f"{source.name}, SHA-256 {digest}"}
+    if request.trajectory is not None:
+        digest = _digest(request.trajectory)
+        found["motion"] = request.trajectory.name + (f", SHA-256 {digest}" if digest else "")
+    elif request.end is not None:
+        found["integration"] = "relative tolerance 1e-8, absolute tolerance 1e-10"
+    return found | {"bounds": "; ".join(request.bounds), "remark": model.remark}
+
+
+def _digest(path: Path) -> str:
+    """Of a file; a folder, as of Zarr, has none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The JSON document."""
+    written = answer.written
+    return {
+        "model": answer.model.name,
+        "file": str(written.path),
+        "bytes": written.size,
+        "states": written.states,
+    }
+
+
+def show(answer: Answer) -> None:
+    """Print what was written."""
+    make_console().print(f"wrote {answer.written}", markup=False, highlight=False, soft_wrap=True)

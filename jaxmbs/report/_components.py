@@ -1,0 +1,140 @@
+"""The numbers of which reactions are made, each with its verdict."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from .._reactions import Axes, Reactions
+from .._reactions._text import ROUNDING
+from .._reactions._wrench import rounding_scales
+from .._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE
+
+
+class Component(NamedTuple):
+    """One number that a constraint exerts: of a force, a torque or a coordinate. `place`: which of
+    these, from 0; `rounding`: what is smaller is printed as 0."""
+
+    constraint: int
+    what: str
+    place: int
+    label: str
+    unit: str
+    rounding: float
+
+
+class SecondWrench(NamedTuple):
+    """What a constraint exerts on its second body at n states, world axes: `force`, `torque` (n, 2
+    or 3; n, 1 or 3), and the verdicts of their components, as numbers."""
+
+    force: Float[np.ndarray, "n dim"]
+    torque: Float[np.ndarray, "n turns"]
+    force_verdict: Int[np.ndarray, "n dim"]
+    torque_verdict: Int[np.ndarray, "n turns"]
+
+
+def second_wrench(reactions: Reactions, constraint: int) -> SecondWrench | None:
+    """Of reactions as NumPy arrays; None for a constraint that acts at no point."""
+    place = reactions.layout.seconds[constraint]
+    if place < 0:
+        return None
+    own = (
+        np.asarray(x)[:, Axes.WORLD, place]
+        for x in (
+            reactions.force,
+            reactions.torque,
+            reactions.force_unique.numbers(),
+            reactions.torque_unique.numbers(),
+        )
+    )
+    return SecondWrench(*own)
+
+
+def components_of(
+    reactions: Reactions,
+) -> tuple[tuple[Component, ...], Float[np.ndarray, "n components"], np.ndarray]:
+    """The components of all constraints, in row order: their values and verdicts at all states."""
+    states = len(reactions.doubtful)
+    rounding = _rounding(reactions)
+    components: list[Component] = []
+    values, verdicts = [np.zeros((states, 0))], [np.zeros((states, 0), int)]
+    for constraint, name in enumerate(reactions.names):
+        wrench = second_wrench(reactions, constraint)
+        if wrench is None:
+            own, numbers = _on_coordinates(reactions, constraint)
+            components += own
+            values.append(numbers)
+            told = reactions.unique(name).numbers()
+            verdicts.append(np.repeat(told[:, None], len(own), axis=1))
+            continue
+        components += _of_wrench(constraint, wrench, rounding)
+        values += [wrench.force, wrench.torque]
+        verdicts += [wrench.force_verdict, wrench.torque_verdict]
+    return tuple(components), np.concatenate(values, axis=1), np.concatenate(verdicts, axis=1)
+
+
+def _of_wrench(
+    constraint: int, wrench: SecondWrench, rounding: tuple[float, float]
+) -> list[Component]:
+    """Its force, then its torque."""
+    found = []
+    parts = (("force", "N", wrench.force), ("torque", "N m", wrench.torque))
+    for (what, unit, numbers), floor in zip(parts, rounding, strict=True):
+        letters = "z" if numbers.shape[1] == 1 else "xyz"
+        for place in range(numbers.shape[1]):
+            label = f"{what} {letters[place]}"
+            found.append(Component(constraint, what, place, label, unit, floor))
+    return found
+
+
+def _rounding(reactions: Reactions) -> tuple[float, float]:
+    """The force and the torque below which numbers are rounding."""
+    seconds = [place for place in reactions.layout.seconds if place >= 0]
+    most = (
+        float(np.max(np.abs(np.asarray(x)), initial=0.0))
+        for x in (
+            reactions.force[:, Axes.WORLD, seconds],
+            reactions.torque[:, Axes.WORLD, seconds],
+            reactions.arm[:, seconds],
+        )
+    )
+    force, torque = rounding_scales(*most)
+    return ROUNDING * force, ROUNDING * torque
+
+
+def _on_coordinates(
+    reactions: Reactions, constraint: int
+) -> tuple[list[Component], Float[np.ndarray, "n columns"]]:
+    """The generalized reaction of a constraint that acts at no point."""
+    structure = reactions.structure
+    info = structure.constraints[constraint]
+    numbers = np.asarray(reactions.generalized_reactions)[:, constraint, : len(info.columns)]
+    rounding = ROUNDING * float(np.max(np.abs(numbers), initial=0.0))
+    own = [
+        Component(
+            constraint,
+            "generalized",
+            place,
+            structure.velocities[column].name,
+            structure.velocities[column].quantity.force_unit,
+            rounding,
+        )
+        for place, column in enumerate(info.columns)
+    ]
+    return own, numbers
+
+
+def joint_verdicts_of(reactions: Reactions) -> Int[np.ndarray, "n constraints"]:
+    """Is everything that a constraint exerts unique: the whole reaction and all components?"""
+    found = [np.zeros((len(reactions.doubtful), 0), int)]
+    for constraint, name in enumerate(reactions.names):
+        told = [reactions.unique(name).numbers()[:, None]]
+        wrench = second_wrench(reactions, constraint)
+        if wrench is not None:
+            told += [wrench.force_verdict, wrench.torque_verdict]
+        every = np.concatenate(told, axis=1)
+        undecided = np.any(every == NOT_DECIDED, axis=1)
+        many = np.any(every == NOT_UNIQUE, axis=1)
+        verdict = np.where(many, NOT_UNIQUE, np.where(undecided, NOT_DECIDED, UNIQUE))
+        found.append(verdict[:, None])
+    return np.concatenate(found, axis=1)

@@ -1,0 +1,117 @@
+"""Everything that a report shows, as NumPy arrays and words."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._drawing import Skeleton, skeleton
+from .._dynamics import Trajectory
+from .._reactions import explained_reactions, Reactions
+from .._solvability import (
+    chosen_criterion,
+    dependent_sets,
+    DependentSets,
+    Releases,
+    releases,
+    Solvability,
+)
+from .._system import AbstractSystem
+from .._verdict import UNIQUE
+from ._bands import Bands, bands_of
+from ._components import Component, components_of, joint_verdicts_of
+from ._spread import changes_of, Spread, spread_of
+
+
+# So many sets of releases are tried: each takes a decomposition.
+_MOST_RELEASES = 2000
+
+
+class Contents(NamedTuple):
+    """What is shown of n states.
+
+    - `components`, their `values` (n, components), NaN where they are not unique, `verdicts`
+      (n, components; 1 unique, 0 not, -1 not decided) and `bands` of those that are not.
+    - `joint_verdicts` (n, constraints): of everything that a joint exerts.
+    - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
+    - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
+    - `dependent`, `releases`: of the first state, None where nothing was decided.
+    """
+
+    trajectory: Trajectory
+    reactions: Reactions
+    components: tuple[Component, ...]
+    values: Float[np.ndarray, "n components"]
+    verdicts: np.ndarray
+    bands: Bands
+    joint_verdicts: np.ndarray
+    solvability: Solvability
+    first: Solvability
+    skeleton: Skeleton
+    spread: Spread
+    dependent: DependentSets | None
+    releases: Releases | None
+
+
+def contents_of(
+    trajectory: Trajectory, bounds: Sequence[Any] = (), *, explained: bool = True
+) -> Contents:
+    """Ask everything of a trajectory. `explained`: also which joints share loads, and which
+    releases would change that."""
+    states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
+    found = _along(trajectory.system, states, trajectory.elastic)
+    # As NumPy arrays: indexed one by one, those of JAX are a small program each.
+    reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
+    first = jax.tree.map(lambda x: jnp.asarray(x[0]), solvability)
+    first = eqx.tree_at(lambda x: x.null_space, first, jnp.asarray(null_space))
+    components, values, verdicts = components_of(reactions)
+    decided = bool(first.decided)
+    system, (q, v, t) = trajectory.system, (x[0] for x in states[:3])
+    return Contents(
+        trajectory=trajectory,
+        reactions=reactions,
+        components=components,
+        values=np.where(verdicts == UNIQUE, values, np.nan),
+        verdicts=verdicts,
+        bands=bands_of(trajectory, reactions.names, components, verdicts, bounds),
+        joint_verdicts=joint_verdicts_of(reactions),
+        solvability=solvability,
+        first=first,
+        skeleton=skeleton(reactions, np.asarray(trajectory.q)),
+        spread=spread_of(reactions, spread),
+        dependent=dependent_sets(first) if explained and decided else None,
+        releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)
+        if explained and decided and not trajectory.elastic
+        else None,
+    )
+
+
+@eqx.filter_jit
+def _along(
+    system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
+) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:
+    """Reactions and verdicts of all states, the null space of the first, and how what is not
+    unique may change (`changes_of`)."""
+    criterion = chosen_criterion(None)
+
+    def look(
+        null_space: Float[Array, "rows rows"], state: tuple[Array, ...]
+    ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array]]:
+        del null_space
+        q, v, t, multipliers = state
+        found = explained_reactions(system, q, v, t, multipliers, criterion, elastic)
+        report = found.solvability
+        # All of them would be many numbers, of which only the first are asked for.
+        without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))
+        return report.null_space, (found.reactions, without, changes_of(found))
+
+    rows = len(system.structure.rows)
+    begin = jnp.zeros((rows, rows), states[0].dtype)
+    # Backwards, so that the first state is looked at last.
+    null_space, (found, reports, changes) = lax.scan(look, begin, states, reverse=True)
+    return found, reports, null_space, changes

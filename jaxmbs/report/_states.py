@@ -1,0 +1,124 @@
+"""The states of which a report tells: those of a motion, or one."""
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import shown
+from .._dynamics import consistent_state, simulate, Statistics, Trajectory
+from .._dynamics._friction import solve_with_friction
+from .._dynamics._initial import check_state
+from .._dynamics._projection import errors
+from .._errors import ModelError
+from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
+from .._solution import RESULTS
+from .._system import AbstractSystem, Model
+
+
+# Of a model's motion so many states are saved, and of a trajectory at most so many are shown, where
+# nothing else is said.
+SAVED, SHOWN = 101, 500
+
+
+@functools.singledispatch
+def motion_of(
+    subject: Any, end: float | None, every: float | None, frames: int | None
+) -> Trajectory:
+    """What is shown: the motion of a model, its one state where there is no end, or a trajectory.
+
+    **Raises:** `TypeError` for what is neither, `ModelError` for settings that do not belong to it.
+    """
+    raise TypeError(
+        f"a report is made of a Model or of a Trajectory, got {shown(subject)}; of a system give "
+        "the trajectory that simulate(...) returns."
+    )
+
+
+@motion_of.register
+def _(subject: Model, end: float | None, every: float | None, frames: int | None) -> Trajectory:
+    system = subject.system()
+    q, v = system.reference_q, system.initial_v
+    if end is None:
+        if every is not None or frames is not None:
+            raise ModelError(
+                "every and frames divide a motion, which has an end; give end=1.0 (s)."
+            )
+        return still(system, q, v)
+    if every is not None:
+        return thinned(simulate(system, q, v, end, every=every), frames)
+    return simulate(system, q, v, end, times=np.linspace(0.0, end, frames or SAVED))
+
+
+@motion_of.register
+def _(
+    subject: Trajectory, end: float | None, every: float | None, frames: int | None
+) -> Trajectory:
+    if end is not None or every is not None:
+        raise ModelError("end and every are those of a model; a trajectory has its own times.")
+    if subject.times.ndim > 1:
+        raise ModelError("a report shows one trajectory; index the batch and write one by one.")
+    return thinned(subject, frames)
+
+
+def thinned(trajectory: Trajectory, frames: int | None) -> Trajectory:
+    """At most so many of its saved states, evenly chosen, with the first and the last."""
+    count, most = trajectory.times.shape[0], frames or SHOWN
+    if count <= most:
+        return trajectory
+    return trajectory.at(np.round(np.linspace(0, count - 1, most)).astype(int))
+
+
+def still(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: float = 0.0,
+    *,
+    assemble: bool = False,
+) -> Trajectory:
+    """One state as a trajectory: its accelerations and multipliers, friction included.
+
+    **Raises:** `ValueError` for a state that the constraints do not allow, `RuntimeError` where
+    accelerations or multipliers cannot be found.
+    """
+    if assemble:
+        q, v = consistent_state(system, q, v, t)
+    check_state(system, q, v, jnp.asarray(t, q.dtype))
+    formulation = chosen_formulation(None, system.structure)
+    found, position, velocity = _loads(system, formulation, q, v, jnp.asarray(t, q.dtype))
+    if bool(found.result != RESULTS.successful):
+        raise RuntimeError(RESULTS[found.result])
+    none = jnp.asarray(0)
+    return Trajectory(
+        jnp.asarray([t], q.dtype),
+        q[None],
+        v[None],
+        found.acceleration[None],
+        found.multipliers[None],
+        position[None],
+        velocity[None],
+        jnp.ones(1, bool),
+        jnp.zeros((0,), q.dtype),
+        none,
+        jnp.asarray(False),
+        Statistics(none, none, none),
+        RESULTS.successful,
+        system,
+        "",
+        formulation.elastic,
+    )
+
+
+@eqx.filter_jit
+def _loads(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
+    return solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t)

@@ -1,0 +1,209 @@
+"""The tables and sentences of a report."""
+
+import itertools
+from collections.abc import Mapping
+from datetime import datetime, UTC
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from .._checks import listed
+from .._reactions._text import verdict_of_states
+from .._solution import RESULTS
+from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
+from .._version import __version__
+from ._contents import Contents
+from ._data import passages_of
+
+
+# Of what is listed, so many entries.
+_MOST_LINES = 40
+
+
+class Line(NamedTuple):
+    """One joint in the table of verdicts."""
+
+    name: str
+    kind: str
+    rows: int
+    verdict: str
+    unique: bool
+    along: str
+    force: str
+    torque: str
+
+
+def lines_of(contents: Contents) -> list[Line]:
+    """The table of verdicts."""
+    first, structure = contents.first, contents.reactions.structure
+    said = (
+        first.rows()
+        if bool(first.decided)
+        else [("", "", "", "not decided", "")] * len(structure.constraints)
+    )
+    return [
+        Line(
+            name=info.name,
+            kind=info.kind.replace("_", " "),
+            rows=info.stop - info.start,
+            verdict=said[k][3],
+            unique=bool(np.all(contents.joint_verdicts[:, k] == UNIQUE)),
+            along=verdict_of_states(Verdict(contents.joint_verdicts[:, k])),
+            force=_most(contents, k, "force"),
+            torque=_most(contents, k, "torque"),
+        )
+        for k, info in enumerate(structure.constraints)
+    ]
+
+
+def _most(contents: Contents, constraint: int, what: str) -> str:
+    """The largest magnitude over the states in which all of it is unique."""
+    own = [
+        k
+        for k, c in enumerate(contents.components)
+        if c.constraint == constraint and c.what == what
+    ]
+    if not own:
+        return ""
+    sizes = np.linalg.norm(contents.values[:, own], axis=1)
+    known = sizes[np.isfinite(sizes)]
+    if not known.size:
+        return "not unique"
+    rounding = contents.components[own[0]].rounding
+    largest = float(known.max())
+    number = f"{0.0 if largest <= rounding else largest:.6g}"
+    return number if known.size == sizes.size else f"{number} where it is unique"
+
+
+def head_of(contents: Contents) -> list[str]:
+    """Sentences at the top."""
+    first, structure, trajectory = contents.first, contents.first.structure, contents.trajectory
+    sentences = []
+    if bool(first.decided):
+        other = int(first.rank_velocity)
+        sentences.append(
+            f"{structure.nv} velocity coordinates, {len(structure.rows)} constraint rows, rank "
+            f"{int(first.rank)} ({int(first.rank_geometric)} geometric, {other} "
+            f"{structure.other_rows}), redundancy {int(first.redundancy)}, mobility "
+            f"{int(first.mobility)}."
+        )
+    many = [
+        name
+        for k, name in enumerate(structure.constraint_names)
+        if np.any(contents.joint_verdicts[:, k] == NOT_UNIQUE)
+    ]
+    if many:
+        plural = "s" if len(many) > 1 else ""
+        sentences.append(
+            f"A model of rigid bodies does not determine the reaction{plural} of {listed(many)}: "
+            "any number that a program gives for what is not unique is one of many."
+        )
+    elif structure.constraints:
+        sentences.append("Every reaction is unique.")
+    if first.doubt():
+        sentences.append(first.doubt())
+    if trajectory.message:
+        sentences.append(trajectory.message)
+    return sentences
+
+
+class Interval(NamedTuple):
+    """States in a row whose rank and verdicts are the same."""
+
+    begin: float
+    end: float
+    states: int
+    rank: int
+    redundancy: int
+    mobility: int
+    not_unique: str
+
+
+def intervals_of(contents: Contents) -> list[Interval]:
+    """Ranks and verdicts along the motion."""
+    report, names = contents.solvability, contents.reactions.names
+    times = np.asarray(contents.trajectory.times)
+    keys = [
+        (int(report.rank[k]), tuple(contents.joint_verdicts[k].tolist())) for k in range(times.size)
+    ]
+    found = []
+    for (rank, verdicts), group in itertools.groupby(range(times.size), keys.__getitem__):
+        own = list(group)
+        many = [n for n, verdict in zip(names, verdicts, strict=True) if verdict == NOT_UNIQUE]
+        found.append(
+            Interval(
+                float(times[own[0]]),
+                float(times[own[-1]]),
+                len(own),
+                rank,
+                int(report.redundancy[own[0]]),
+                int(report.mobility[own[0]]),
+                ", ".join(many) or "none",
+            )
+        )
+    return found
+
+
+def passage_words(contents: Contents) -> str:
+    """Which singular configurations were passed."""
+    count, known = int(contents.trajectory.passage_count), passages_of(contents)
+    if not count:
+        return "No singular configuration was passed."
+    times = ", ".join(f"{t:.4f}" for t in known[:_MOST_LINES])
+    more = f" and {count - len(known[:_MOST_LINES])} more" if count > _MOST_LINES else ""
+    plural = "s were" if count > 1 else " was"
+    return f"{count} singular configuration{plural} passed, at {times} s{more}."
+
+
+def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
+    """Sets of joints that share a load; sets of releases; remarks on both."""
+    dependent, found = contents.dependent, contents.releases
+    shared = [", ".join(own) for own in dependent.sets] if dependent else []
+    remarks = list(found.remarks()) if found else []
+    if dependent and not dependent.complete:
+        remarks.append("the search for sets that share a load was cut off")
+    lines = found.lines() if found else []
+    for name, own in (("sets that share a load", shared), ("sets of releases", lines)):
+        if len(own) > _MOST_LINES:
+            remarks.append(f"{len(own) - _MOST_LINES} more {name}")
+    return shared[:_MOST_LINES], lines[:_MOST_LINES], remarks
+
+
+def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """How it was computed."""
+    first, trajectory = contents.first, contents.trajectory
+    now = datetime.now(UTC)
+    states = trajectory.times.shape[0]
+    lines = [
+        ("program", f"jaxmbs {__version__}, JAX {jax.__version__}"),
+        ("date", now.strftime("%Y-%m-%d %H:%M UTC")),
+        ("precision of numbers", f"{trajectory.q.dtype}"),
+        (
+            "verdicts",
+            f"method {first.layout.method}, rank tolerance {float(first.tolerance):.3g} relative "
+            f"to the first pivot after scaling, characteristic length {float(first.length):.6g} m",
+        ),
+    ]
+    if np.isfinite(first.margin):
+        gap = (
+            ""
+            if not np.isfinite(first.rank_gap)
+            else (f", {float(first.rank_gap):.3g} times the first dropped one")
+        )
+        lines.append(("rank at the start", f"last kept pivot {float(first.margin):.3g}{gap}"))
+    if states > 1:
+        steps = trajectory.statistics
+        lines += [
+            ("states shown", f"{states}"),
+            ("steps", f"{int(steps.accepted)} accepted, {int(steps.rejected)} rejected"),
+            (
+                "closure",
+                f"residuals at most {float(np.max(trajectory.position_error)):.1e} (m, rad), of "
+                f"velocities {float(np.max(trajectory.velocity_error)):.1e} (m/s, rad/s)",
+            ),
+        ]
+    if bool(trajectory.result != RESULTS.successful):
+        lines.append(("result", RESULTS[trajectory.result]))
+    lines += [(name, text) for name, text in notes.items() if text]
+    return lines

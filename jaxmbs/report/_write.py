@@ -1,0 +1,135 @@
+"""Reports as files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import _settings
+from .._custom_types import Setting
+from .._dynamics import Trajectory
+from .._errors import ModelError
+from .._files import replacing
+from .._ranges import AbstractBound
+from .._system import Model
+from ._contents import Contents, contents_of
+from ._data import data_of
+from ._page import check_extra, page
+from ._states import motion_of
+from ._words import head_of, intervals_of, lines_of, method_of, passage_words, release_words
+
+
+class Written(NamedTuple):
+    """What was written: the file, its size in bytes, and how many states it shows."""
+
+    path: Path
+    size: int
+    states: int
+
+    def __str__(self) -> str:
+        plural = "s" if self.states > 1 else ""
+        return f"{self.path}: {self.states} state{plural}, {self.size / 1e6:.1f} MB"
+
+
+def write(
+    subject: Setting[Model | Trajectory],
+    path: Setting[str | Path],
+    *,
+    end: Setting[float | None] = None,
+    every: Setting[float | None] = None,
+    frames: Setting[int | None] = None,
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
+    title: Setting[str | None] = None,
+    notes: Setting[Mapping[str, str] | None] = None,
+) -> Written:
+    """Write a report as one HTML file, which works without a network.
+
+    It shows which reactions are unique; the mechanism in three dimensions, which can be turned and
+    played, with forces as arrows where they are unique and as ranges where they are not; their
+    curves; ranks and singular configurations along the motion; which joints share loads, and which
+    releases would make all reactions unique; and how it was computed. Numbers that are not unique
+    are not in the file at all.
+
+    **Arguments:**
+
+    - `subject`: a model, whose reference configuration and velocities must be allowed by its
+      constraints, or a trajectory.
+    - `path`: of the file, which ends in .html; one that is there is replaced, as a whole or not at
+      all.
+    - `end` (s): of a model, of which without it one state is shown. `every` (s): time between
+      saved states; default 101 of them.
+    - `frames`: at most so many states are shown, evenly chosen; default 500.
+    - `bounds`: what is known of reactions, as `jaxmbs.ranges` takes it.
+    - `title`: default the model's name. `notes`: more lines of how it was computed, by names.
+
+    **Returns:** `Written`.
+
+    **Raises:** `ModelError` (a `ValueError`) for another ending, a missing extra (`report`), a
+    batch, and settings that do not belong to the subject; what `simulate` raises. `OSError` if it
+    cannot be written.
+    """
+    check_path(path)
+    end = None if end is None else _settings.known_number(end, "end")
+    every = None if every is None else _settings.known_number(every, "every", above=0)
+    if frames is not None:
+        frames = _settings.whole_number(frames, "frames", least=2)
+    heading = chosen_title(subject, title)
+    chosen = {} if notes is None else _settings.mapping(notes, "notes", '{"source": "drawing 7"}')
+    contents = contents_of(motion_of(subject, end, every, frames), bounds)
+    said = _remark(subject) | chosen
+    text = page(words_of(contents, heading, said), data_of(contents))
+    path = Path(path)
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
+    return Written(path, path.stat().st_size, contents.trajectory.times.shape[0])
+
+
+def check_path(path: Setting[str | Path]) -> None:
+    """Refuse, before anything is computed, what could not be written after it.
+
+    **Raises:** `ModelError` for another ending and a missing extra.
+    """
+    if Path(_settings.path(path, "path")).suffix.lower() not in (".html", ".htm"):
+        raise ModelError(f"{str(path)!r}: a report is a file that ends in .html.")
+    check_extra()
+
+
+def chosen_title(subject: Any, title: Any) -> str:
+    """What stands above a report."""
+    if title is not None:
+        return _settings.text(title, "title", "'Mobile robot'")
+    return subject.name if isinstance(subject, Model) else "Mechanism"
+
+
+def _remark(subject: Any) -> dict[str, str]:
+    """What a model says of its numbers."""
+    return {"remark": subject.remark} if isinstance(subject, Model) and subject.remark else {}
+
+
+def words_of(
+    contents: Contents, title: str, notes: Mapping[str, str], *, whole: bool = True
+) -> dict[str, Any]:
+    """What the text of a page says. `whole`: all of it, or the moving picture alone."""
+    shared, released, remarks = release_words(contents)
+    structure = contents.reactions.structure
+    return {
+        "title": title,
+        "whole": whole,
+        "states": contents.trajectory.times.shape[0],
+        "begin": float(contents.trajectory.times[0]),
+        "end": float(contents.trajectory.times[-1]),
+        "head": head_of(contents),
+        "lines": lines_of(contents),
+        "planar": contents.reactions.point.shape[-1] == 2,
+        "drawable": contents.skeleton.drawable,
+        "bodies": contents.reactions.layout.bodies,
+        "seconds": contents.reactions.layout.seconds,
+        "names": structure.constraint_names,
+        "components": contents.components,
+        "intervals": intervals_of(contents),
+        "passages": passage_words(contents),
+        "bands": contents.bands.notes,
+        "shared": shared,
+        "released": released,
+        "remarks": remarks,
+        "method": method_of(contents, notes),
+    }
