@@ -1,0 +1,9 @@
+from ._expand import expand as expand, Expanded as Expanded, KEYS as KEYS
+from ._tables import (
+    Assembly as Assembly,
+    Cylinder as Cylinder,
+    PlanarUse as PlanarUse,
+    SHAPES as SHAPES,
+    SpatialUse as SpatialUse,
+    USES as USES,
+)
