@@ -8,6 +8,7 @@ from . import (
     mechanisms as mechanisms,
     motions as motions,
     planar as planar,
+    shapes as shapes,
     spatial as spatial,
 )
 from ._constraints import (
@@ -101,6 +102,7 @@ from ._sweep import (
     Sweep as Sweep,
     sweep as sweep,
     tolerances as tolerances,
+    vary as vary,
     Verdicts as Verdicts,
     Workspace as Workspace,
     workspace as workspace,

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array
 
-from ._formula import AbstractFormula, known, Lookup
+from ._formula import AbstractFormula, FormulaError, known, Lookup
 
 
 class Definitions:
@@ -91,11 +91,19 @@ class Parameters(eqx.Module):
         if not affected.isdisjoint(formulas) or not affected:
             for name, formula in formulas.items():
                 if name in affected:
-                    value = formula.value(lookup)
+                    value = _value_of(name, formula, lookup)
                     changed[name] = direct[name](value) if name in direct else value
                 elif not of_part(name):
                     same[name] = formula.value(lookup)
         return changed, same
+
+
+def _value_of(name: str, formula: AbstractFormula, lookup: Lookup) -> Any:
+    """**Raises:** `FormulaError` that says of which number it is."""
+    try:
+        return formula.value(lookup)
+    except FormulaError as error:
+        raise FormulaError(f"{name}: {error}.") from None
 
 
 @functools.cache

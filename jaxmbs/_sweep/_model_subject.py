@@ -17,7 +17,7 @@ from jaxtyping import Array
 from .. import _checks
 from .._constraints import AbstractCoordinate, AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
-from .._fields import given_or_left_out, Naming, naming_of, unit_of
+from .._fields import fields_of, given_or_left_out, Naming, naming_of, unit_of
 from .._parameters import of_part
 from .._system import Model, MultibodySystem
 from ._entries import entry_of, with_entry
@@ -96,10 +96,10 @@ class ModelSubject(AbstractSubject):
         return _value(_part(self.model, words[0], words[1]), words, name)
 
     def check(self, values: Values) -> None:
-        _varied(self.model, values)
+        varied(self.model, values)
 
     def place(self, values: Values) -> Placed:
-        model, holders = _varied(self.model, values)
+        model, holders = varied(self.model, values)
         system = held = model.system()
         if holders:
             drivers = (*model.drivers, *holders)
@@ -251,7 +251,7 @@ def _value(part: Any, words: Sequence[str], name: str) -> Array:
     return entry_of(given, ".".join(entry), name, naming_of(owner, word))
 
 
-def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
+def varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
     """The model with the numbers of a case, and drivers that hold the coordinates of joints."""
     groups = {group: {p.name: p for p in getattr(model, group)} for group in _GROUPS}
     given: dict[str, list[tuple[str, Any, str]]] = {}
@@ -273,24 +273,26 @@ def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
             entry = (".".join(words[whole:]), value, name)
             given.setdefault(".".join(words[:whole]), []).append(entry)
     direct = {whole: functools.partial(_given, model, whole, own) for whole, own in given.items()}
-    changed = derived_numbers(model, direct, functools.partial(_number, model))
+    every = ", ".join(n for own in given.values() for *_, n in own)
+    derive = functools.partial(derived_numbers, model, direct, functools.partial(_number, model))
+    changed = said_of(every, derive)
     gravity = changed.pop("gravity", model.gravity)
     for key, numbers in _by_owner(changed, groups, held).items():
         group, part = groups[key[0]], groups[key[0]][key[1]]
         said = ", ".join(n for w in numbers for *_, n in given.get(".".join((*key, w)), ()))
-        said = said or ", ".join(n for own in given.values() for *_, n in own)
+        said = said or every
         whole = len(key) == 2
         owner = part if whole else getattr(part, key[2])
         made = said_of(said, functools.partial(_remade, owner, numbers))
         group[key[1]] = made if whole else _remade(part, {key[2]: made})
     parts = [tuple(groups[group].values()) for group in _GROUPS]
-    varied = eqx.tree_at(
+    new = eqx.tree_at(
         lambda m: (*(getattr(m, group) for group in _GROUPS), m.gravity),
         model,
         (*parts, gravity),
         is_leaf=lambda x: x is None,
     )
-    return with_free_numbers(varied, changed), tuple(holders)
+    return with_free_numbers(new, changed), tuple(holders)
 
 
 def _by_owner(
@@ -322,14 +324,17 @@ def _number(model: Model, name: str) -> Any:
 def _given(model: Model, whole: str, entries: list[tuple[str, Any, str]], old: Any) -> Any:
     """A number with what is given of it: itself, or some of its entries."""
     words = whole.split(".")
-    naming = Naming()
-    if of_part(whole) and words[0] in _GROUPS:
-        naming = _naming(_part(model, words[0], words[1]), words[2:])
-    for entry, value, name in entries:
-        if not of_part(whole) or whole == "gravity":
+    if not of_part(whole) or words[0] not in _GROUPS:
+        for entry, value, name in entries:
             old = with_entry(jnp.asarray(old, float), entry, value, name)
-        else:
-            old = _with_entry(old, entry, value, name, naming)
+        return old
+    owner, (word, *_) = _owner(_part(model, words[0], words[1]), words[2:])
+    said = fields_of(owner).get(word)
+    for entry, value, name in entries:
+        if entry and old is not None and said is not None:
+            # In the form in which the part holds it: formulas leave that to the part.
+            old = said(old)
+        old = _with_entry(old, entry, value, name, naming_of(owner, word))
     return old
 
 

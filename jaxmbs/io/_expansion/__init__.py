@@ -1,4 +1,5 @@
 from ._expand import expand as expand, Expanded as Expanded, KEYS as KEYS
+from ._parts import GROUPS as GROUPS
 from ._tables import (
     Assembly as Assembly,
     Cylinder as Cylinder,

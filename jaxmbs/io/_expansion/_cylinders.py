@@ -43,7 +43,8 @@ def add_cylinders(given: Any, scope: Scope, found: Collection) -> None:
             kind, numbers = _shape(entry, word, name, where, scope, found)
             inner = inner._replace(words={**inner.words, f"{word}_length": numbers["length"].name})
             middle = f"{end or 'points[1] - rod_length / 2'} * {_UNIT}"
-            shape = {"type": kind, **numbers, "axis": _SHAPE_AXIS[scope.dimension]}
+            axis = inner.plain(_SHAPE_AXIS[scope.dimension], Place(where, word, None))
+            shape = {"type": kind, **numbers, "axis": axis}
             body = {"name": f"{name} {word}", "position": middle, "shape": shape}
             add_part("body", body, index, inner, found)
         referred = [scope.referred(body) for body in bodies]

@@ -177,6 +177,9 @@ def shape_numbers(
     for key in (key for key in keys if key in table):
         place = Place(where, key, entry_text(table[key]))
         formula = scope.plain(table[key], place)
+        if isinstance(table[key], AbstractFormula):
+            pairs.append((key, formula))
+            continue
         found.define(f"{owner}.{key}", formula, place, keys[key].said)
         pairs.append((key, Number(f"{owner}.{key}")))
     return cls, tuple(pairs)

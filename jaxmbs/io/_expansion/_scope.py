@@ -103,6 +103,9 @@ class Scope(NamedTuple):
             return self._expression(value, place)
         if not isinstance(value, list) or not value or depth == _DEEPEST:
             return _number(value, place)
+        return self._array(value, place, depth)
+
+    def _array(self, value: list[Any], place: Place, depth: int) -> AbstractFormula:
         entries = tuple(
             self.plain(
                 entry, place._replace(key=f"{place.key}, entry {k + 1}", written=entry), depth + 1
