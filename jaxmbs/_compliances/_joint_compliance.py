@@ -92,9 +92,9 @@ class JointCompliance(AbstractJointCompliance):
 
     with the force (and torque) that the joint exerts on that body at its point, which is displaced
     there. The axes are those of its marker, which that body carries: the third one along a spatial
-    joint's axis and the first along n1 (MODEL.md section 2), the world's in the reference
-    configuration where it has none; in the plane the first is along the joint's axis. Along what a
-    joint does not hold there is no force, and nothing to give way to.
+    joint's axis and the first along n1 (`io/REFERENCE.md`, names of rows), the world's in the
+    reference configuration where it has none; in the plane the first is along the joint's axis.
+    Along what a joint does not hold there is no force, and nothing to give way to.
 
     **Arguments:**
 

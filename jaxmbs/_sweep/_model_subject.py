@@ -96,10 +96,10 @@ class ModelSubject(AbstractSubject):
         return _value(_part(self.model, words[0], words[1]), words, name)
 
     def check(self, values: Values) -> None:
-        varied(self.model, values)
+        with_values(self.model, values)
 
     def place(self, values: Values) -> Placed:
-        model, holders = varied(self.model, values)
+        model, holders = with_values(self.model, values)
         system = held = model.system()
         if holders:
             drivers = (*model.drivers, *holders)
@@ -251,7 +251,7 @@ def _value(part: Any, words: Sequence[str], name: str) -> Array:
     return entry_of(given, ".".join(entry), name, naming_of(owner, word))
 
 
-def varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
+def with_values(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
     """The model with the numbers of a case, and drivers that hold the coordinates of joints."""
     groups = {group: {p.name: p for p in getattr(model, group)} for group in _GROUPS}
     given: dict[str, list[tuple[str, Any, str]]] = {}

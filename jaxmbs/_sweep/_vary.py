@@ -1,10 +1,11 @@
 from collections.abc import Mapping
 
 from .. import _settings
+from .._checks import shown
 from .._custom_types import Numbers, Setting
 from .._errors import ModelError
 from .._system import Model
-from ._model_subject import varied
+from ._model_subject import with_values
 from ._planning import subject_of
 from ._subjects import doubled, STATE
 
@@ -26,11 +27,14 @@ def vary(model: Setting[Model], values: Setting[Mapping[str, Numbers]]) -> Model
     _settings.instance(model, Model, "model", "jaxmbs.mechanisms.door()")
     _settings.mapping(values, "values", '{"bodies.crank.mass": 1.0}')
     subject = subject_of(model, None, None, 0.0)
+    for name, value in values.items():
+        if not _settings.holds_numbers(value):
+            raise ModelError(f"{name!r} needs a number or an array, got {shown(value)}.")
     full = {subject.name(name): value for name, value in values.items()}
     twice = doubled(subject, list(full))
     if twice is not None or len(full) < len(values):
         raise ModelError(f"{twice or next(iter(full))!r} is given twice.")
-    changed, holders = varied(model, full)
+    changed, holders = with_values(model, full)
     strange = [name for name in full if name.split(".")[0] in STATE]
     strange += [f"joints.{own.joint}.{own.coordinate}" for own in holders]
     if strange:

@@ -119,6 +119,13 @@ def source_text(content: Mapping[str, Any], comments: list[str]) -> str:
     return tomlkit.dumps(document)
 
 
+def tables_text(kind: str, entries: list[Mapping[str, Any]]) -> str:
+    """Tables of one kind, as they stand in a file."""
+    document = tomlkit.document()
+    document.add(kind, _tables(entries))
+    return tomlkit.dumps(document)
+
+
 def _tables(entries: list[Mapping[str, Any]]) -> AoT:
     tables = tomlkit.aot()
     for entry in entries:
