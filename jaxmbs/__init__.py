@@ -12,6 +12,7 @@ from . import (
     mechanisms as mechanisms,
     motions as motions,
     planar as planar,
+    shapes as shapes,
     spatial as spatial,
 )
 from ._constraints import (
@@ -114,6 +115,7 @@ from ._sweep import (
     Sweep as Sweep,
     sweep as sweep,
     tolerances as tolerances,
+    vary as vary,
     Verdicts as Verdicts,
     Workspace as Workspace,
     workspace as workspace,

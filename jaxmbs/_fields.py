@@ -12,6 +12,7 @@ rows are `first` and `second`.
 """
 
 import dataclasses
+import enum
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,24 @@ class Naming(NamedTuple):
     symmetric: bool = False
 
 
+class Moves(enum.Enum):
+    """How a number of a part changes where the part is put elsewhere as a whole, by a rotation and
+    a translation of its axes: not at all, as a point, as a vector, as an orientation (quaternion,
+    rotation matrix or planar angle), as a symmetric matrix over motions (linear, then angular), as
+    coefficients of velocities (linear in world axes, then angular in body axes). `along_marker`:
+    along axes that follow from the world's, so that a rotated part cannot keep it."""
+
+    nothing = enum.auto()
+    point = enum.auto()
+    vector = enum.auto()
+    orientation = enum.auto()
+    rotation = enum.auto()
+    angle = enum.auto()
+    over_motions = enum.auto()
+    coefficients = enum.auto()
+    along_marker = enum.auto()
+
+
 class Field(NamedTuple):
     """A declaration. Called with what a user gives, it makes what the field holds.
 
@@ -48,6 +67,8 @@ class Field(NamedTuple):
       dimension, of arrays that have its length.
     - `left_out`: what stands there if None is given, in words; None is refused where there are
       none. `number_left_out(part)`: that number, where the part's others say it.
+    - `refers`: is it the name of another part, or names of bodies?
+    - `moves`: what becomes of it in a sub-assembly that has a place.
     - `others`: further keys for the same field; `exclusive`: one, in place of `key`.
       `split(value)`: what is written under each key.
     """
@@ -65,6 +86,8 @@ class Field(NamedTuple):
     others: "tuple[Field, ...]" = ()
     exclusive: bool = False
     split: Callable[[Any], Mapping[str, Any]] | None = None
+    moves: Moves = Moves.nothing
+    refers: bool = False
 
     def __call__(self, value: Any) -> Any:
         if value is None and self.left_out is not None:
@@ -150,7 +173,12 @@ def part_name(noun: str) -> Callable[[str], str]:
 
 def reference(key: str, meaning: str) -> Callable[[str], str]:
     """The name of another part."""
-    return Field(key, "", meaning, str, "a name", _checks.reference)
+    return Field(key, "", meaning, str, "a name", _checks.reference, refers=True)
+
+
+def word(key: str, meaning: str, admits: str) -> Callable[[str], str]:
+    """A text that is one of few."""
+    return Field(key, "", meaning, str, admits, _checks.reference)
 
 
 def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, ...]]:
@@ -162,6 +190,7 @@ def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, 
         list[str],
         {None: "names", 1: "one name"}.get(count, f"{count} names"),
         lambda value, _: _checks.body_names(value, count),
+        refers=True,
     )
 
 
@@ -170,10 +199,18 @@ def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, 
 # ---------------------------------------------------------------------------------------------
 
 
-def number(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
+def number(
+    key: str, unit: str, meaning: str, moves: Moves = Moves.nothing
+) -> Callable[[Numbers], Scalar]:
     """One finite number."""
     return Field(
-        key, unit, meaning, float, "a number", lambda value, what: _checks.real(value, (), what)
+        key,
+        unit,
+        meaning,
+        float,
+        "a number",
+        lambda value, what: _checks.real(value, (), what),
+        moves=moves,
     )
 
 
@@ -193,16 +230,27 @@ def numbers(key: str, unit: str, meaning: str) -> Callable[[NumberList], Float[A
 
 
 def vector(
-    key: str, unit: str, meaning: str, dimension: int | None = None
+    key: str,
+    unit: str,
+    meaning: str,
+    dimension: int | None = None,
+    moves: Moves = Moves.vector,
 ) -> Callable[[Numbers], Float[Array, " dim"]]:
     """Two numbers in the plane, three in space (`dimension` None: as many as come)."""
 
     def check(value: Any, what: str) -> Float[Array, " dim"]:
         return _checks.real(value, (dimension or dimension_of(value),), what)
 
-    within = functools.partial(vector, key, unit, meaning)
+    within = functools.partial(vector, key, unit, meaning, moves=moves)
     admits = f"{dimension} numbers" if dimension else "2 numbers, 3 in space"
-    return Field(key, unit, meaning, list[float], admits, check, within)
+    return Field(key, unit, meaning, list[float], admits, check, within, moves=moves)
+
+
+def point(
+    key: str, meaning: str, dimension: int | None = None
+) -> Callable[[Numbers], Float[Array, " dim"]]:
+    """A point of the world."""
+    return vector(key, "m", meaning, dimension, Moves.point)
 
 
 def direction(key: str, meaning: str, dimension: int) -> Callable[[Numbers], Float[Array, " dim"]]:
@@ -214,6 +262,7 @@ def direction(key: str, meaning: str, dimension: int) -> Callable[[Numbers], Flo
         list[float],
         f"{dimension} numbers, not all zero",
         lambda value, what: _checks.direction(value, dimension, what),
+        moves=Moves.vector,
     )
 
 
@@ -229,6 +278,7 @@ def two_points(
         "one world point for each body",
         lambda value, what: _checks.two_points(value, dimension or dimension_of(value), what),
         functools.partial(two_points, key, meaning),
+        moves=Moves.point,
     )
 
 
@@ -236,7 +286,7 @@ def point_or_points(
     dimension: int | None = None,
 ) -> Callable[[Numbers], Float[Array, "2 dim"]]:
     """`at`, one world point for both bodies, or `points`, one for each."""
-    at = cast(Field, vector("at", "m", "in the reference configuration", dimension))
+    at = cast(Field, point("at", "in the reference configuration", dimension))
     each = cast(Field, two_points("points", "in the reference configuration", dimension))
 
     def check(value: Any, what: str) -> Float[Array, "2 dim"]:
@@ -272,4 +322,4 @@ def dimension_of(value: Any) -> int:
 
 
 # Of models and systems, not of one part.
-GRAVITY = vector("gravity", "m/s2", "of the field, world axes")
+GRAVITY = vector("gravity", "m/s2", "of the field, world axes", moves=Moves.nothing)

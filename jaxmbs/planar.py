@@ -1,4 +1,4 @@
-"""Bodies, joints and forces of the plane (MODEL.md, dimension 2)."""
+"""Bodies, joints and forces of the plane (`io/REFERENCE.md`, dimension 2)."""
 
 from ._bodies import PlanarBody as Body, PlanarParticle as Particle
 from ._constraints import (

@@ -1,4 +1,4 @@
-"""Bodies, joints and forces of space (MODEL.md, dimension 3)."""
+"""Bodies, joints and forces of space (`io/REFERENCE.md`, dimension 3)."""
 
 from ._bodies import (
     ModalBody as ModalBody,

@@ -219,7 +219,7 @@ def joint_class(table: Mapping[str, Any], dimension: int) -> Any:
 
 
 def joint_of(table: Mapping[str, Any], dimension: int) -> Any:
-    """A joint from its table (MODEL.md section 1); user-written ones hold a function."""
+    """A joint from its table (`io/REFERENCE.md`); user-written ones hold a function."""
     cls = joint_class(table, dimension)
     rest = {k: x for k, x in table.items() if k not in ("name", "type", "bodies")}
     if "function" in rest:
@@ -376,7 +376,7 @@ class JointCase:
         return plain(table)
 
     def row_names(self) -> tuple[str, ...]:
-        """Names of all rows, from MODEL.md section 2."""
+        """Names of all rows, from `io/REFERENCE.md`."""
         suffixes = self.rows.split() or [""]
         return tuple(f"J{k}{s}" for k in range(len(self.variants)) for s in suffixes)
 

@@ -129,7 +129,7 @@ def joint_points(state, joint):
 
 
 def normals(axis, dimension):
-    """(n1, n2) of MODEL.md section 2 from a unit axis in the reference configuration.
+    """(n1, n2) of `io/REFERENCE.md` from a unit axis in the reference configuration.
 
     The plane has n1 alone.
     """

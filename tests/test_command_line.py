@@ -1,4 +1,4 @@
-"""What the command line prints (MODEL.md section 3), for the mechanisms whose answers are
+"""What the command line prints (`io/REFERENCE.md`), for the mechanisms whose answers are
 known (MECHANISMS.md)."""
 
 import functools

@@ -1,4 +1,4 @@
-"""Forces in model files: what is read means what MODEL.md section 1 says."""
+"""Forces in model files: what is read means what `io/REFERENCE.md` says."""
 
 import tomllib
 from typing import Any

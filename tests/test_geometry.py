@@ -98,7 +98,7 @@ class TestQuaternions:
 
 
 class TestTriads:
-    # Axis, and the world axis of which n1 is made (MODEL.md section 2: the first on a tie).
+    # Axis, and the world axis of which n1 is made (`io/REFERENCE.md`: the first on a tie).
     AXES = (
         ((0, 0, 1), 0),
         ((0, 0, -3), 0),

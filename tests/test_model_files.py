@@ -1,4 +1,4 @@
-"""Model files: whatever MODEL.md section 1 admits is read, and means what is said there."""
+"""Model files: whatever `io/REFERENCE.md` admits is read, and means what is said there."""
 
 import tomllib
 from collections.abc import Mapping
@@ -320,7 +320,7 @@ def test_every_part_reads_back_to_the_same_system(part: Part):
     assert _same(model, _again(model))
 
 
-# The pieces of MODEL.md section 1, put together.
+# The pieces of `io/REFERENCE.md`, put together.
 _TEXT = """
 schema = 1
 name = "four-bar"

@@ -1,4 +1,4 @@
-"""What `simulate` and `kinematics` print (MODEL.md section 3), against closed forms."""
+"""What `simulate` and `kinematics` print (`io/REFERENCE.md`), against closed forms."""
 
 import csv
 import dataclasses

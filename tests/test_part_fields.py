@@ -29,7 +29,7 @@ from jaxmbs._fields import (
     reference,
 )
 from jaxmbs._forces.base import AbstractJointForce, AbstractLoad
-from jaxmbs._sweep._model_subject import _varied, ModelSubject
+from jaxmbs._sweep._model_subject import ModelSubject, with_values
 from jaxmbs.io import _read, _registry, _write, model_from_tables, write_model
 
 
@@ -224,7 +224,7 @@ class TestOfAnother:
         subject = ModelSubject(model_from_tables(self.content()), None)
         named = ("forces.F.area", "forces.F.rise", "joints.C.grip", "joints.C.at.first.x")
         assert [subject.unit(subject.name(name)) for name in named] == ["m2", "K", "Pa", "m"]
-        varied, _ = _varied(subject.model, {"joints.C.grip": 3.0, "forces.F.rise": 4.0})
+        varied, _ = with_values(subject.model, {"joints.C.grip": 3.0, "forces.F.rise": 4.0})
         parts: tuple[Any, Any] = (varied.joints[-1], varied.forces[0])
         assert (float(parts[0].grip), float(parts[1].rise), float(parts[1].area)) == (3, 4, 0.25)
         with pytest.raises(ValueError, match=r"'joints\.C\.grip': grip must not be negative"):

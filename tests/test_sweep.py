@@ -11,7 +11,7 @@ import sweep_program
 from scipy.stats import qmc
 
 import jaxmbs as jm
-from jaxmbs._sweep._model_subject import _varied, ModelSubject
+from jaxmbs._sweep._model_subject import ModelSubject, with_values
 from jaxmbs._sweep._program import _lanes
 
 
@@ -287,7 +287,7 @@ class TestEntries:
         wanted[place] = value
         symmetric = "stiffness" in way or "inertia" in way
         wanted = np.maximum(wanted, wanted.T) if symmetric else wanted
-        varied, _ = _varied(model, {name: value})
+        varied, _ = with_values(model, {name: value})
         np.testing.assert_array_equal(array(varied), wanted)
         # Everything else is what it was.
         before, after = (jax.tree.leaves(eqx.filter(m, eqx.is_array)) for m in (model, varied))
@@ -299,7 +299,7 @@ class TestEntries:
         for name in ("joints.rod", "forces.spring"):
             apart = np.linalg.norm([0.3, 0.3, 0.3])
             assert float(subject.value(f"{name}.length")) == pytest.approx(apart, rel=1e-15)
-        varied, _ = _varied(bushed(), {"joints.rod.points.first.x": 0.4})
+        varied, _ = with_values(bushed(), {"joints.rod.points.first.x": 0.4})
         rod: Any = varied.joints[0].primitives()[0]
         assert float(rod.length) == pytest.approx(np.hypot(0.3, 0.3), rel=1e-15)
 

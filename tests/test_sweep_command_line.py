@@ -1,4 +1,4 @@
-"""What `jaxmbs sweep` prints and writes (MODEL.md section 3)."""
+"""What `jaxmbs sweep` prints and writes (`io/REFERENCE.md`)."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """Trajectories as files: nothing is lost in `.npz`, `.nc` and `.zarr`, and a `.csv` is what
-MODEL.md says."""
+`io/REFERENCE.md` says."""
 
 import csv
 import sys

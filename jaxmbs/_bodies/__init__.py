@@ -6,6 +6,13 @@ from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
 from ._reduced_body import ReducedBody as ReducedBody
+from ._shapes import (
+    AbstractShape as AbstractShape,
+    Box as Box,
+    Cylinder as Cylinder,
+    Sphere as Sphere,
+    Tube as Tube,
+)
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,

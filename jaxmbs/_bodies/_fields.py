@@ -4,15 +4,15 @@ import numpy as np
 
 from .. import _checks
 from .._custom_types import Matrix3, Numbers, Quaternion
-from .._fields import Field, Naming, positive, vector
+from .._fields import Field, Moves, Naming, point, positive, vector
 from .._geometry import quaternion_from_rotation
 
 
 MASS = positive("mass", "kg", "of the body")
 _IN_REFERENCE = "of the centre of mass in the world, reference configuration"
 _AT_START = "of the centre of mass, initial, world axes"
-PLANAR_POSITION = vector("position", "m", _IN_REFERENCE, 2)
-SPATIAL_POSITION = vector("position", "m", _IN_REFERENCE, 3)
+PLANAR_POSITION = point("position", _IN_REFERENCE, 2)
+SPATIAL_POSITION = point("position", _IN_REFERENCE, 3)
 PLANAR_VELOCITY = vector("velocity", "m/s", _AT_START, 2)
 SPATIAL_VELOCITY = vector("velocity", "m/s", _AT_START, 3)
 # Of a body whose frame need not lie at its centre of mass.
@@ -60,6 +60,7 @@ _ROTATION = Field(
     list[list[float]],
     "an orthogonal, right-handed 3 x 3 matrix",
     _rotation,
+    moves=Moves.rotation,
 )
 ORIENTATION = Field(
     "orientation",
@@ -70,6 +71,7 @@ ORIENTATION = Field(
     _quaternion,
     naming=Naming(("w", "x", "y", "z")),
     left_out="[1, 0, 0, 0]",
+    moves=Moves.orientation,
     others=(_ROTATION,),
     exclusive=True,
     split=lambda quaternion: {"orientation": quaternion},

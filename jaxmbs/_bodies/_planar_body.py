@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar, Vector2
-from .._fields import number, part_name, positive
+from .._fields import Moves, number, part_name, positive
 from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
 from ._fields import MASS, PLANAR_POSITION, PLANAR_VELOCITY
 from .base import (
@@ -94,7 +94,7 @@ class PlanarBody(AbstractFramedBody):
     angle: Scalar = eqx.field(
         default=0.0,
         kw_only=True,
-        converter=number("angle", "rad", "in the reference configuration"),
+        converter=number("angle", "rad", "in the reference configuration", Moves.angle),
     )
     velocity: Vector2 = eqx.field(default=(0.0, 0.0), kw_only=True, converter=PLANAR_VELOCITY)
     angular_velocity: Scalar = eqx.field(

@@ -8,7 +8,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._fields import dimension_of, Field, optional, reference, vector
+from .._fields import dimension_of, Field, Moves, optional, reference, vector
 from .._geometry import ANGLE, LENGTH
 from ._fields import COMPLIANCE_NAME
 from .base import AbstractDeformation, AbstractJointCompliance, Direction
@@ -65,6 +65,7 @@ def _compliance(key: str, unit: str, meaning: str, turning: bool) -> Callable[..
             float | list[float] if turning else list[float],
             "1 number >= 0, 3 in space" if turning else "2 numbers >= 0, 3 in space",
             check,
+            moves=Moves.along_marker,
         ),
         "zero",
     )
@@ -78,6 +79,7 @@ _TILT_MISFIT = optional(
         float | list[float],
         "1 number, 3 in space",
         lambda value, what: _checks.real(value, _turns(value), what),
+        moves=Moves.along_marker,
     ),
     "zero",
 )
@@ -90,9 +92,9 @@ class JointCompliance(AbstractJointCompliance):
 
     with the force (and torque) that the joint exerts on that body at its point, which is displaced
     there. The axes are those of its marker, which that body carries: the third one along a spatial
-    joint's axis and the first along n1 (MODEL.md section 2), the world's in the reference
-    configuration where it has none; in the plane the first is along the joint's axis. Along what a
-    joint does not hold there is no force, and nothing to give way to.
+    joint's axis and the first along n1 (`io/REFERENCE.md`, names of rows), the world's in the
+    reference configuration where it has none; in the plane the first is along the joint's axis.
+    Along what a joint does not hold there is no force, and nothing to give way to.
 
     **Arguments:**
 
@@ -122,7 +124,13 @@ class JointCompliance(AbstractJointCompliance):
         default=None,
         kw_only=True,
         converter=optional(
-            vector("misfit", "m", "how far its point is off on the second body"), "zero"
+            vector(
+                "misfit",
+                "m",
+                "how far its point is off on the second body",
+                moves=Moves.along_marker,
+            ),
+            "zero",
         ),
     )
     tilt_misfit: Float[Array, "..."] | None = eqx.field(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Scalar
-from .._fields import Field, number, positive, reference
+from .._fields import Field, Moves, number, positive, reference
 from .._geometry import LENGTH
 from ._fields import COMPLIANCE_NAME
 from .base import AbstractBodyCompliance, AbstractDeformation, Direction
@@ -31,6 +31,7 @@ _ENDS = Field(
     list[list[float]],
     "two world points",
     _two_ends,
+    moves=Moves.point,
 )
 
 

@@ -5,7 +5,7 @@ import equinox as eqx
 
 from .. import _checks
 from .._custom_types import Scalar
-from .._fields import Field, optional, part_name, positive, reference
+from .._fields import Field, optional, part_name, positive, reference, word
 from ._motions import AbstractMotion
 from ._primitives import Driven
 from ._servo import ServoRows
@@ -47,7 +47,7 @@ class Driver(eqx.Module):
     name: str = eqx.field(static=True, converter=part_name("a driver"))
     joint: str = eqx.field(static=True, converter=reference("joint", "that it drives"))
     coordinate: str = eqx.field(
-        static=True, converter=reference("coordinate", "translation or rotation of the joint")
+        static=True, converter=word("coordinate", "of the joint", "translation or rotation")
     )
     motion: AbstractMotion = eqx.field(converter=_MOTION)
     time_constant: Scalar | None = eqx.field(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers
-from .._fields import body_names, direction, Field, part_name, point_or_points
+from .._fields import body_names, direction, Field, Moves, part_name, point_or_points
 from .._geometry import is_quantity, Quantity
 from .base import Row
 
@@ -32,7 +32,13 @@ def _two_axes(value: Numbers, what: str) -> Float[Array, "2 3"]:
 
 
 TWO_AXES: Callable[[Numbers], Float[Array, "2 3"]] = Field(
-    "axes", "1", _AXIS, list[list[float]], "one direction of 3 numbers on each body", _two_axes
+    "axes",
+    "1",
+    _AXIS,
+    list[list[float]],
+    "one direction of 3 numbers on each body",
+    _two_axes,
+    moves=Moves.vector,
 )
 
 # Of joints and forces that are functions, which no file holds.

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._custom_types import Numbers
-from .._fields import body_names, Field
+from .._fields import body_names, Field, Moves
 from ._fields import JOINT_NAME
 from ._primitives import ConstantCoefficients
 from .base import AbstractJoint, AbstractPrimitive, Frames
@@ -27,6 +27,7 @@ _COEFFICIENTS: Callable[[Numbers], Float[Array, "rows velocities"]] = Field(
     list[float] | list[list[float]],
     "a row of 3 (in space 6) numbers for each body, or several rows",
     _rows,
+    moves=Moves.coefficients,
 )
 
 

@@ -36,7 +36,7 @@ def world_axes() -> Float[Array, "3 3"]:
 
 @jax.jit
 def triad(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """Columns (n1, n2, axis) of MODEL.md section 2."""
+    """Columns (n1, n2, axis) of `io/REFERENCE.md`, names of rows."""
     return axis_triad(axis)
 
 

@@ -10,7 +10,7 @@ from .. import _checks
 from .._constraints import Frames, Twists
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers, RealScalarLike
-from .._fields import Field, optional, vector
+from .._fields import Field, Moves, optional, point, vector
 from ._fields import FORCE_NAME, ONE_BODY
 from .base import AbstractBodyForce, AbstractExternalLoad
 
@@ -20,7 +20,7 @@ def _torque(value: Numbers, what: str) -> Float[Array, " ..."]:
     return _checks.real(value, () if _checks.shape_of(value) == () else (3,), what)
 
 
-_AT = optional(vector("at", "m", "in the world, reference configuration"), "the centre of mass")
+_AT = optional(point("at", "in the world, reference configuration"), "the centre of mass")
 _FORCE = optional(vector("force", "N", "along the axes that it follows"), "zero")
 _TORQUE = optional(
     Field(
@@ -30,6 +30,7 @@ _TORQUE = optional(
         float | list[float],
         "a number, 3 numbers in space",
         _torque,
+        moves=Moves.vector,
     ),
     "zero",
 )

@@ -10,7 +10,7 @@ from .. import _checks
 from .._constraints import Frames
 from .._constraints._placing import unturned_frames
 from .._custom_types import Numbers
-from .._fields import Field, Naming, optional, point_or_points
+from .._fields import Field, Moves, Naming, optional, point_or_points
 from .._geometry import relative_rotation_vector
 from ._elastic import AbstractElasticLoad
 from ._fields import FORCE_NAME, TWO_BODIES
@@ -73,6 +73,7 @@ def _matrix(key: str, units: str) -> Callable[[Numbers], Float[Array, "n n"]]:
         "a symmetric matrix, 3 x 3 (in space 6 x 6), or its diagonal",
         lambda value, what: _symmetric(value, _checks.shape_of(value)[-1], what),
         naming=Naming(("x", "y", "z", "rx", "ry", "rz"), symmetric=True),
+        moves=Moves.over_motions,
     )
 
 

@@ -146,7 +146,7 @@ def vector_of_skew(matrix: Matrix3) -> Vector3:
 
 
 def axis_triad(axis: Vector3) -> Matrix3:
-    """Columns (n1, n2, axis): the directions across a joint axis, MODEL.md section 2.
+    """Columns (n1, n2, axis): the directions across a joint axis, `io/REFERENCE.md`, names of rows.
 
     n1 is the world axis least aligned with `axis` (the first of x, y, z on a tie), made
     normal to it; n2 = axis x n1.

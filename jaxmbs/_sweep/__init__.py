@@ -10,4 +10,5 @@ from ._questions import (
 from ._spread import Component as Component, Spread as Spread, spread as spread
 from ._sweep import Sweep as Sweep, sweep as sweep
 from ._tolerances import tolerances as tolerances
+from ._vary import vary as vary
 from ._workspace import Workspace as Workspace, workspace as workspace

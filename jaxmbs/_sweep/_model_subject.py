@@ -14,11 +14,23 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import _checks
 from .._constraints import AbstractCoordinate, AbstractJoint, Driver, Polynomial
 from .._errors import ModelError
-from .._fields import given_or_left_out, Naming, naming_of, unit_of
+from .._fields import fields_of, given_or_left_out, Naming, naming_of, unit_of
+from .._parameters import of_part
 from .._system import Model, MultibodySystem
 from ._entries import entry_of, with_entry
+from ._free_numbers import (
+    derived_numbers,
+    FREE_GROUPS,
+    free_names,
+    free_number,
+    free_unit,
+    free_words,
+    with_free_numbers,
+    without_source,
+)
 from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
 
 
@@ -28,7 +40,7 @@ _GROUPS = ("bodies", "joints", "drivers", "forces", "compliances")
 class ModelSubject(AbstractSubject):
     """A model, its parts by their names. `start`: its reference configuration if none."""
 
-    model: Model
+    model: Model = eqx.field(converter=without_source)
     start: State | None
 
     def name(self, given: str) -> str:
@@ -38,6 +50,8 @@ class ModelSubject(AbstractSubject):
         words = name.split(".")
         if words[0] in STATE:
             return STATE[words[0]]
+        if free_words(self.model, words):
+            return free_unit(self.model, self.parted(name)[0])
         if words[0] not in _GROUPS:
             return unit_of(self.model, words[0])
         part = _part(self.model, words[0], words[1])
@@ -54,14 +68,14 @@ class ModelSubject(AbstractSubject):
         words = name.split(".")
         # What names the number itself: a part's word, the word of what that holds (a driver's
         # motion), or gravity and the state.
-        whole = 1
-        if words[0] in _GROUPS:
+        whole = free_words(self.model, words) or 1
+        if words[0] in _GROUPS and not free_words(self.model, words):
             whole = 3 + _nested(_part(self.model, words[0], words[1]), words[2:])
         return ".".join(words[:whole]), ".".join(words[whole:])
 
     def naming(self, name: str) -> Naming:
         words = name.split(".")
-        if words[0] not in _GROUPS:
+        if words[0] not in _GROUPS or free_words(self.model, words):
             return Naming()
         part = _part(self.model, words[0], words[1])
         return _naming(part, words[2:])
@@ -75,13 +89,17 @@ class ModelSubject(AbstractSubject):
             given = self.model.gravity
             old = jnp.zeros(self.model.dimension) if given is None else given
             return entry_of(old, entry, name)
+        if free_words(self.model, words):
+            return entry_of(
+                free_number(self.model, whole, functools.partial(_number, self.model)), entry, name
+            )
         return _value(_part(self.model, words[0], words[1]), words, name)
 
     def check(self, values: Values) -> None:
-        _varied(self.model, values)
+        with_values(self.model, values)
 
     def place(self, values: Values) -> Placed:
-        model, holders = _varied(self.model, values)
+        model, holders = with_values(self.model, values)
         system = held = model.system()
         if holders:
             drivers = (*model.drivers, *holders)
@@ -116,7 +134,7 @@ def _part(model: Model, group: str, name: str) -> Any:
 
 def _resolve(model: Model, given: str) -> str:
     words, drivers = given.split("."), [driver.name for driver in model.drivers]
-    if words[0] in (*STATE, "gravity"):
+    if words[0] in (*STATE, "gravity") or free_words(model, words):
         return given
     if given in drivers:
         return f"drivers.{given}"
@@ -124,6 +142,11 @@ def _resolve(model: Model, given: str) -> str:
         raise ModelError(
             f"{given!r}: the numbers of elements are those of their functions, and may stand in "
             "several; write a function that builds the system from the number, and map that."
+        )
+    if words[0] in FREE_GROUPS:
+        names = _checks.listed(free_names(model, words[0]))
+        raise ModelError(
+            f"{given!r}: there is no such number; those of {words[0]!r} in the model are {names}."
         )
     if words[0] not in _GROUPS or len(words) < 2:
         raise ModelError(
@@ -228,51 +251,91 @@ def _value(part: Any, words: Sequence[str], name: str) -> Array:
     return entry_of(given, ".".join(entry), name, naming_of(owner, word))
 
 
-def _varied(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
+def with_values(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]]:
     """The model with the numbers of a case, and drivers that hold the coordinates of joints."""
     groups = {group: {p.name: p for p in getattr(model, group)} for group in _GROUPS}
-    changes: dict[tuple[str, ...], dict[str, Any]] = {}
-    names: dict[tuple[str, ...], str] = {}
-    holders, gravity = [], model.gravity
+    given: dict[str, list[tuple[str, Any, str]]] = {}
+    holders, held = [], set()
     for name, value in values.items():
         words = name.split(".")
-        if words[0] == "gravity":
-            old = jnp.zeros(model.dimension) if gravity is None else gravity
-            gravity = with_entry(old, ".".join(words[1:]), value, name)
-        if words[0] not in groups:
+        if words[0] in STATE:
             continue
-        part = groups[words[0]][words[1]]
-        if len(words) == 2:
+        free = free_words(model, words)
+        part = None if free or words[0] not in _GROUPS else groups[words[0]][words[1]]
+        if part is not None and len(words) == 2:
             groups[words[0]][words[1]] = _remade(part, {"motion": _constant(value, name)})
-        elif words[2] in _coordinates(part):
+            held.add(name)
+        elif part is not None and words[2] in _coordinates(part):
             holder = f"{words[1]} {words[2]}"
             holders.append(Driver(holder, words[1], words[2], _constant(value, name)))
         else:
-            # What belongs to one part is changed at once: an inertia may be that of no body
-            # until its last entry has changed as well.
-            owner, (word, *entry) = _owner(part, words[2:])
-            key = tuple(words[: -len(entry) - 1])
-            own = changes.setdefault(key, {})
-            names[key] = name
-            old = own.get(word, getattr(owner, word))
-            own[word] = _with_entry(old, ".".join(entry), value, name, naming_of(owner, word))
-    # Motions before the drivers that hold them.
-    for key, changed in sorted(changes.items(), key=lambda item: -len(item[0])):
+            whole = free or (3 + _nested(part, words[2:]) if part is not None else 1)
+            entry = (".".join(words[whole:]), value, name)
+            given.setdefault(".".join(words[:whole]), []).append(entry)
+    direct = {whole: functools.partial(_given, model, whole, own) for whole, own in given.items()}
+    every = ", ".join(n for own in given.values() for *_, n in own)
+    derive = functools.partial(derived_numbers, model, direct, functools.partial(_number, model))
+    changed = said_of(every, derive)
+    gravity = changed.pop("gravity", model.gravity)
+    for key, numbers in _by_owner(changed, groups, held).items():
         group, part = groups[key[0]], groups[key[0]][key[1]]
-        if len(key) == 3:
-            held = getattr(part, key[2])
-            held = said_of(names[key], functools.partial(_remade, held, changed))
-            group[key[1]] = _remade(part, {key[2]: held})
-        else:
-            group[key[1]] = said_of(names[key], functools.partial(_remade, part, changed))
+        said = ", ".join(n for w in numbers for *_, n in given.get(".".join((*key, w)), ()))
+        said = said or every
+        whole = len(key) == 2
+        owner = part if whole else getattr(part, key[2])
+        made = said_of(said, functools.partial(_remade, owner, numbers))
+        group[key[1]] = made if whole else _remade(part, {key[2]: made})
     parts = [tuple(groups[group].values()) for group in _GROUPS]
-    varied = eqx.tree_at(
+    new = eqx.tree_at(
         lambda m: (*(getattr(m, group) for group in _GROUPS), m.gravity),
         model,
         (*parts, gravity),
         is_leaf=lambda x: x is None,
     )
-    return varied, tuple(holders)
+    return with_free_numbers(new, changed), tuple(holders)
+
+
+def _by_owner(
+    changed: Mapping[str, Any], groups: Mapping[str, Any], held: set[str]
+) -> dict[tuple[str, ...], dict[str, Any]]:
+    """New numbers of parts, and of what parts hold, by owner: what belongs to one part is changed
+    at once, as an inertia may be that of no body until its last entry has changed as well. Motions
+    before the drivers that hold them; none of drivers that hold at a value."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, value in changed.items():
+        *owner, word = name.split(".")
+        here = len(owner) > 1 and of_part(name) and owner[1] in groups[owner[0]]
+        if here and ".".join(owner[:2]) not in held:
+            found.setdefault(tuple(owner), {})[word] = value
+    return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+
+
+def _number(model: Model, name: str) -> Any:
+    """What the model holds under the name of a whole number; None where it is left out."""
+    if name == "gravity":
+        return jnp.zeros(model.dimension) if model.gravity is None else model.gravity
+    group, part, *words = name.split(".")
+    owner = _part(model, group, part)
+    for word in words:
+        owner = getattr(owner, word)
+    return owner
+
+
+def _given(model: Model, whole: str, entries: list[tuple[str, Any, str]], old: Any) -> Any:
+    """A number with what is given of it: itself, or some of its entries."""
+    words = whole.split(".")
+    if not of_part(whole) or words[0] not in _GROUPS:
+        for entry, value, name in entries:
+            old = with_entry(jnp.asarray(old, float), entry, value, name)
+        return old
+    owner, (word, *_) = _owner(_part(model, words[0], words[1]), words[2:])
+    said = fields_of(owner).get(word)
+    for entry, value, name in entries:
+        if entry and old is not None and said is not None:
+            # In the form in which the part holds it: formulas leave that to the part.
+            old = said(old)
+        old = _with_entry(old, entry, value, name, naming_of(owner, word))
+    return old
 
 
 def _with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming) -> Any:

@@ -10,18 +10,19 @@ from .._constraints import AbstractJoint, Driver
 from .._custom_types import Numbers
 from .._fields import GRAVITY, optional
 from .._forces import AbstractForce
+from .._parameters import Parameters
 from ._multibody import MultibodySystem
 
 
 class Model(eqx.Module):
-    """A named mechanism as it is written down: what a model file holds (MODEL.md), and elements,
-    which no file holds.
+    """A named mechanism as it is written down: what a model file holds (`io/REFERENCE.md`),
+    and elements, which no file holds.
 
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `compliances`: parts
     of `jaxmbs.elastic`; `gravity`: m/s^2;
     `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
-    model is.
+    model is; `parameters`: as the reader of model files makes them.
     """
 
     name: str = eqx.field(static=True)
@@ -34,6 +35,9 @@ class Model(eqx.Module):
     compliances: tuple[AbstractCompliance, ...]
     gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     remark: str = eqx.field(static=True)
+    # Of files with expressions, shapes or sub-assemblies; of all others, and of models that are
+    # made in Python, there are none.
+    parameters: Parameters | None
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Model(eqx.Module):
         compliances: Sequence[AbstractCompliance] = (),
         gravity: Numbers | None = None,
         remark: str = "",
+        parameters: Parameters | None = None,
     ):
         if dimension not in (2, 3):
             raise ValueError(
@@ -63,6 +68,7 @@ class Model(eqx.Module):
         self.compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.remark = remark
+        self.parameters = parameters
 
     def system(self) -> MultibodySystem:
         """The equations of the model.

@@ -1,4 +1,4 @@
-"""`jaxmbs analyze`: the answer as a JSON document (MODEL.md section 3) and as tables."""
+"""`jaxmbs analyze`: the answer as a JSON document (`io/REFERENCE.md`) and as tables."""
 
 import enum
 import math

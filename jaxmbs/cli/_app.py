@@ -19,6 +19,7 @@ from . import (
     _kinematics,
     _load,
     _ranges,
+    _reference,
     _report,
     _simulate,
     _sweep,
@@ -465,12 +466,32 @@ def export(
         except ValueError as error:
             raise ModelError(f"{name!r} cannot be written as a model file: {error}") from None
         if out is not None:
-            try:
-                out.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
+            _reference.write(out, text)
         if json:
             print_json({"name": name, "file": str(out) if out else None, "text": text})
+        elif out is None:
+            typer.echo(text, nl=False)
+        else:
+            typer.echo(f"wrote {out}")
+
+
+@app.command()
+def reference(
+    schema: Annotated[
+        bool, typer.Option("--schema", help="The JSON Schema for editors, in place of the page.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; standard output if left out.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """What a model file may hold: every key, its unit and its default."""
+    with refusing():
+        text = _reference.text(schema)
+        if out is not None:
+            _reference.write(out, text)
+        if json:
+            print_json({"schema": schema, "file": str(out) if out else None, "text": text})
         elif out is None:
             typer.echo(text, nl=False)
         else:

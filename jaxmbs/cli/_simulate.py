@@ -1,4 +1,4 @@
-"""`jaxmbs simulate`: forward dynamics, as a JSON document (MODEL.md section 3) and as tables."""
+"""`jaxmbs simulate`: forward dynamics, as a JSON document (`io/REFERENCE.md`) and as tables."""
 
 import math
 import time

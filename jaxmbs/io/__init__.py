@@ -1,6 +1,7 @@
 """Model files (extra `cli`)."""
 
 from .._errors import ModelError as ModelError
+from ._json_schema import json_schema as json_schema
 from ._read import model_from_tables as model_from_tables, read_model as read_model
 from ._reference import reference as reference
 from ._trajectory import load_trajectory as load_trajectory, save_trajectory as save_trajectory

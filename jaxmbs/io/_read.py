@@ -15,6 +15,7 @@ from .._fields import keys_of
 from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
+from ._expansion import expand, KEYS as EXPANDED
 from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
 from ._toml import read_toml
 
@@ -22,11 +23,11 @@ from ._toml import read_toml
 _TABLES = ("body", "joint", "driver", "force", "compliance")
 # So long may the name of an entry be where a message says of which one it is.
 _NAME = 60
-_KEYS = ("schema", "name", "dimension", "gravity", *_TABLES)
+_KEYS = ("schema", "name", "dimension", "gravity", *_TABLES, *EXPANDED)
 
 
 def read_model(path: Setting[str | Path]) -> Model:
-    """The model in a TOML file (MODEL.md section 1).
+    """The model in a TOML file (`REFERENCE.md` beside this module).
 
     **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
     and the value, and the usual fix. Whether the reference configuration is closed is not
@@ -56,7 +57,8 @@ def model_from_tables(
     name = content.get("name", default_name)
     if not isinstance(name, str):
         raise ModelError(f"name must be a text, got {shown(name)}.")
-    tables = {key: _entries(content, key) for key in _TABLES}
+    expanded = expand(content, dimension)
+    tables = {key: _entries(expanded.tables, key) for key in _TABLES}
     bodies = [_body(entry, i, dimension) for i, entry in enumerate(tables["body"])]
     if not bodies:
         raise ModelError("the file declares no body; add a [[body]] table.")
@@ -64,7 +66,7 @@ def model_from_tables(
     drivers = [_driver(entry, i, dimension) for i, entry in enumerate(tables["driver"])]
     forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
     compliances = [_compliance(entry, i, dimension) for i, entry in enumerate(tables["compliance"])]
-    gravity = content.get("gravity")
+    gravity = expanded.tables.get("gravity")
     if gravity is not None:
         gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
     try:
@@ -77,6 +79,7 @@ def model_from_tables(
             forces=forces,
             compliances=compliances,
             gravity=gravity,
+            parameters=expanded.parameters,
         )
         # Names, and whether the parts belong together, are the system's business.
         model.system()

@@ -1,42 +1,52 @@
 """The reference of model files, from what the fields of parts declare."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._constraints import Driver
 from .._fields import Key, keys_of
+from . import _examples, _reference_pages as pages
+from ._expansion import Assembly, Cylinder, SHAPES, USES
 from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS
-
-
-_HEAD = """# Keys of model files
-
-Made by `jaxmbs.io.reference()` from what the parts declare. All but motions have a `name` as well.
-Numbers are varied in sweeps and designs by the same words, `points` as `at` and `rotation` as
-`orientation`. `x` in a unit is that of the driven coordinate, m or rad. Where the entries of a key
-have several units, its meaning names them. At the head of a file stand `schema` (1), `dimension`
-(2 or 3), `name`, and `gravity` (m/s2, world axes; default none).
-"""
+from ._source import tables_text
 
 
 def reference() -> str:
-    """The keys of all parts in a model file, as Markdown: what each admits, its unit, what stands
-    where it is not given, and what it means. The page `REFERENCE.md` is this text."""
-    sections = {
-        "`[[body]]`": {f"dimension {dimension}": cls for dimension, cls in BODIES.items()},
-        "`[[joint]]`, dimension 2": JOINTS[2],
-        "`[[joint]]`, dimension 3": JOINTS[3],
-        "`[[driver]]`": {"all": Driver},
-        "`motion` of a driver": MOTIONS,
-        "`[[force]]`": FORCES,
-        "`[[compliance]]`": COMPLIANCES,
-    }
-    return "\n".join([_HEAD, *(_section(title, parts) for title, parts in sections.items())])
+    """All that a model file may hold, as Markdown: for each key what it admits, its unit, what
+    stands where it is not given, and what it means, with an example of every table; names of rows,
+    what is refused, and what commands print. The page `REFERENCE.md` is this text."""
+    bodies = {f"dimension {dimension}": cls for dimension, cls in BODIES.items()}
+    uses = {f"dimension {dimension}": cls for dimension, cls in USES.items()}
+    return "\n".join(
+        [
+            pages.HEAD,
+            pages.NUMBERS,
+            _section("`[[body]]`", bodies, _of_dimensions("body", _examples.BODIES)),
+            _section("`shape` of a body", SHAPES, _shapes(), pages.SHAPES),
+            *(_joints(dimension) for dimension in JOINTS),
+            _section("`[[driver]]`", {"all": Driver}, tables_text("driver", [_examples.DRIVER])),
+            _section("`motion` of a driver", MOTIONS, _motions()),
+            _section("`[[force]]`", FORCES, _typed("force", "F", _examples.FORCES)),
+            _section("`[[compliance]]`", COMPLIANCES, _typed("compliance", "C", _compliances())),
+            _assemblies(uses),
+            _section(
+                "`[[cylinder]]`",
+                {"all": Cylinder},
+                _of_dimensions("cylinder", {d: (x,) for d, x in _examples.CYLINDERS.items()}),
+                pages.CYLINDERS,
+            ),
+            pages.ROWS,
+            pages.REFUSALS,
+            pages.COMMANDS,
+        ]
+    )
 
 
-def _section(title: str, parts: Mapping[str, type[Any]]) -> str:
+def _section(title: str, parts: Mapping[str, type[Any]], examples: str, text: str = "") -> str:
     rows = [line for word, cls in parts.items() for line in _rows(word, cls)]
-    head = ["", "| type | key | admits | unit | default | meaning |", "|---|---|---|---|---|---|"]
-    return "\n".join([f"## {title}", *head, *rows, ""])
+    head = ["| type | key | admits | unit | default | meaning |", "|---|---|---|---|---|---|"]
+    shown = ["```toml", examples.strip(), "```"]
+    return "\n".join([f"## {title}", "", *([text] if text else []), *head, *rows, "", *shown, ""])
 
 
 def _rows(word: str, cls: type[Any]) -> list[str]:
@@ -57,3 +67,66 @@ def _default(key: Key) -> str:
     if key.default is None:
         return key.said.left_out or f"`{key.instead}`"
     return str(list(key.default) if isinstance(key.default, tuple) else key.default)
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples
+# ---------------------------------------------------------------------------------------------
+
+
+def _joints(dimension: int) -> str:
+    examples = _typed("joint", "J", _examples.JOINTS[dimension])
+    return _section(f"`[[joint]]`, dimension {dimension}", JOINTS[dimension], examples)
+
+
+def _typed(kind: str, letter: str, examples: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Of every type in turn."""
+    entries = [(word, entry) for word, several in examples.items() for entry in several]
+    return tables_text(
+        kind,
+        [
+            {"name": f"{letter}{k}", "type": word, **entry}
+            for k, (word, entry) in enumerate(entries, start=1)
+        ],
+    )
+
+
+def _compliances() -> dict[str, tuple[dict[str, Any], ...]]:
+    return {word: (entry,) for word, entry in _examples.COMPLIANCES.items()}
+
+
+def _motions() -> str:
+    lines = [
+        tables_text("driver", [{"motion": {"type": word, **own}}]).splitlines()[-1]
+        for word, own in _examples.MOTIONS.items()
+    ]
+    return "\n".join(f"{'' if k == 0 else '# '}{line}" for k, line in enumerate(lines))
+
+
+def _shapes() -> str:
+    lines = [
+        tables_text("body", [{"shape": {"type": word, **own}}]).splitlines()[-1]
+        for word, own in _examples.SHAPES.items()
+    ]
+    return "\n".join(f"{'' if k == 0 else '# '}{line}" for k, line in enumerate(lines))
+
+
+def _of_dimensions(kind: str, examples: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
+    parts = [
+        f"# dimension = {dimension}\n{tables_text(kind, list(entries)).strip()}"
+        for dimension, entries in examples.items()
+    ]
+    return "\n\n".join(parts)
+
+
+def _assemblies(uses: Mapping[str, type[Any]]) -> str:
+    examples = "\n\n".join(
+        f"# dimension = {dimension}\n"
+        + tables_text("assembly", [_examples.ASSEMBLIES[dimension]]).strip()
+        + "\n\n"
+        + tables_text("use", list(_examples.USES[dimension])).strip()
+        for dimension in USES
+    )
+    return _section(
+        "`[[assembly]]` and `[[use]]`", {"assembly": Assembly, **uses}, examples, pages.ASSEMBLIES
+    )

@@ -1,4 +1,4 @@
-"""The tables of a model file (MODEL.md section 1), validated by pydantic.
+"""The tables of a model file (`REFERENCE.md`), validated by pydantic.
 
 Only the shape of the file is checked here: keys, types, finite numbers. What the numbers must
 satisfy (a mass above zero, an axis with a direction) is checked where the parts are made.

@@ -14,19 +14,36 @@ from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
 from ._registry import BODIES, COMPLIANCES, followed, FORCES, JOINTS, MOTIONS, word_of
+from ._source import source_tables, source_text
+
+
+_NUMBERS_ALONE = (
+    "Parts were changed after this model was read, so that they do not follow from its parameters, "
+    "shapes and sub-assemblies any more: these are left out."
+)
 
 
 def write_model(model: Model) -> str:
     """The text of a model file that reads back to the same system, number for number.
+
+    A model that was read from a file with parameters, expressions, shapes or sub-assemblies is
+    written with them and with their numbers as they are now. Where parts were changed so that they
+    do not follow from these any more, all parts are written in numbers, and a comment says so.
 
     **Raises:** `ValueError` for parts that model files do not know (particles, constraints,
     forces and motions that are Python functions).
     """
     for element in model.elements:
         raise ValueError(f"{element.name!r} is an element, which model files do not know.")
+    kept = source_tables(model, functools.partial(_entry, dimension=model.dimension))
+    if kept is not None:
+        return source_text(kept, _wrapped(model.remark) if model.remark else [])
     document = tomlkit.document()
     if model.remark:
         for line in _wrapped(model.remark):
+            document.add(tomlkit.comment(line))
+    if model.parameters is not None:
+        for line in _wrapped(_NUMBERS_ALONE):
             document.add(tomlkit.comment(line))
     document.add("schema", tomlkit.item(1))
     document.add("name", tomlkit.item(model.name))
@@ -34,14 +51,14 @@ def write_model(model: Model) -> str:
     if model.gravity is not None:
         document.add("gravity", _value(model.gravity))
     for key, entries in (
-        ("body", [_body(body, model.dimension) for body in model.bodies]),
-        ("joint", [_typed(joint, "joint", JOINTS[model.dimension]) for joint in model.joints]),
-        ("driver", [_keys(driver) for driver in model.drivers]),
-        ("force", [_typed(force, "force", FORCES) for force in model.forces]),
-        ("compliance", [_typed(own, "compliance", COMPLIANCES) for own in model.compliances]),
+        ("body", model.bodies),
+        ("joint", model.joints),
+        ("driver", model.drivers),
+        ("force", model.forces),
+        ("compliance", model.compliances),
     ):
         if entries:
-            document.add(key, _tables(entries))
+            document.add(key, _tables([_entry(own, key, model.dimension) for own in entries]))
     return tomlkit.dumps(document)
 
 
@@ -107,6 +124,14 @@ def _(body: AbstractBody) -> str:
 def _(body: GeneralizedBody) -> str:
     del body
     return "given by functions"
+
+
+def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
+    """The table of a part of one kind, in plain numbers and texts."""
+    known = {"joint": JOINTS[dimension], "force": FORCES, "compliance": COMPLIANCES}
+    if kind == "body":
+        return _body(part, dimension)
+    return _typed(part, kind, known[kind]) if kind in known else _keys(part)
 
 
 def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@ from typing import ClassVar
 import equinox as eqx
 
 from ..._custom_types import Vector2
-from ..._fields import direction, vector
+from ..._fields import direction, point
 from ..._geometry import PlanarFrame
 from .._fields import JOINT_NAME, ONE_BODY
 from .._placing import line_angle, planar_frames
@@ -22,7 +22,7 @@ class KnifeEdge(AbstractJoint):
     kind: ClassVar[str] = "knife_edge"
     name: str = eqx.field(static=True, converter=JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
-    at: Vector2 = eqx.field(converter=vector("at", "m", "in the world, reference configuration", 2))
+    at: Vector2 = eqx.field(converter=point("at", "in the world, reference configuration", 2))
     direction: Vector2 = eqx.field(
         converter=direction("direction", "of the edge in the world, reference configuration", 2)
     )

@@ -11,7 +11,7 @@ from ..base import AbstractGeometricPrimitive, Frames, Row
 class OnPlanarLine(AbstractGeometricPrimitive):
     """A point of the first body stays on the second marker's x axis: side y_2 . (P_1 - P_2).
 
-    `side` is +1 or -1: it turns y_2 into the row's direction n of MODEL.md section 2.
+    `side` is +1 or -1: it turns y_2 into the row's direction n of `io/REFERENCE.md`, names of rows.
     """
 
     side: Scalar

@@ -21,7 +21,7 @@ from .._questions import Questions
 from .base import AbstractCriterion, rank_tolerance
 
 
-# A unique reaction measures about 1e-16, one that is not about 1e-1 (see MODEL.md section 3).
+# A unique reaction measures about 1e-16, one that is not about 1e-1 (see `unique`).
 UNIQUE_BELOW = 1e-6
 
 # Measures between these are doubtful. That of a unique reaction is rounding over the last kept

@@ -1,0 +1,315 @@
+"""An example of every table of a model file, for the reference. The tests read them all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+_HINGED: Mapping[str, Any] = {"bodies": ["ground", "bar"]}
+_BETWEEN: Mapping[str, Any] = {"bodies": ["bar", "rod"]}
+
+# What the examples are added to: two bodies, and joints that forces and drivers name.
+BASES: Mapping[int, Mapping[str, Any]] = {
+    2: {
+        "schema": 1,
+        "dimension": 2,
+        "parameters": {"length": 1.0},
+        "body": [
+            {"name": "bar", "mass": 1.0, "inertia": 0.1, "position": [0.5, 0.0]},
+            {"name": "rod", "mass": 2.0, "inertia": 0.2, "position": [1.5, 0.0]},
+        ],
+        "joint": [{"name": "A", "type": "revolute", **_HINGED, "at": [0.0, 0.0]}],
+    },
+    3: {
+        "schema": 1,
+        "dimension": 3,
+        "parameters": {"length": 1.0},
+        "body": [
+            {"name": "bar", "mass": 1.0, "inertia": [0.1, 0.2, 0.2], "position": [0.5, 0, 0]},
+            {"name": "rod", "mass": 2.0, "inertia": [0.1, 0.2, 0.2], "position": [1.5, 0, 0]},
+        ],
+        "joint": [{"name": "A", "type": "revolute", **_HINGED, "at": [0, 0, 0], "axis": [0, 0, 1]}],
+    },
+}
+
+BODIES: Mapping[int, tuple[dict[str, Any], ...]] = {
+    2: (
+        {
+            "name": "crank",
+            "mass": 1.2,
+            "inertia": 0.01,
+            "position": [0.1, 0.0],
+            "angle": 0.5,
+            "velocity": [0.0, 0.2],
+            "angular_velocity": 2.0,
+        },
+        {
+            "name": "plate",
+            "shape": {"type": "box", "size": ["length", 0.1, 0.02], "density": 7850.0},
+            "position": ["length / 2", 0.0],
+        },
+    ),
+    3: (
+        {
+            "name": "crank",
+            "mass": 1.2,
+            "inertia": [0.01, 0.02, 0.02],
+            "position": [0.1, 0.0, 0.0],
+            "orientation": [0.8, 0.0, 0.0, 0.6],
+            "velocity": [0.0, 0.2, 0.0],
+            "angular_velocity": [0.0, 0.0, 2.0],
+        },
+        {
+            "name": "frame",
+            "mass": 3.0,
+            "inertia": [[0.3, 0.01, 0.0], [0.01, 0.4, 0.0], [0.0, 0.0, 0.5]],
+            "position": [0.0, 0.0, 0.3],
+            "rotation": [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+        },
+        {
+            "name": "post",
+            "mass": 4.0,
+            "shape": {"type": "cylinder", "radius": 0.05, "length": "length"},
+            "position": [0.0, 0.0, "length / 2"],
+        },
+    ),
+}
+
+SHAPES: Mapping[str, dict[str, Any]] = {
+    "box": {"size": ["length", 0.1, 0.02], "density": 7850.0},
+    "cylinder": {"radius": 0.02, "length": "length", "axis": [1, 0, 0], "mass": 2.0},
+    "tube": {
+        "radius": 0.03,
+        "inner_radius": 0.025,
+        "length": 0.5,
+        "axis": [0, 0, 1],
+        "density": 2700.0,
+    },
+    "sphere": {"radius": 0.1, "density": 7850.0},
+}
+
+JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
+    2: {
+        "revolute": (
+            {**_HINGED, "at": [0.0, 0.0]},
+            {**_BETWEEN, "points": [[1.0, 0.0], [1.001, 0.0]]},
+        ),
+        "translational": (
+            {**_BETWEEN, "at": [1.0, 0.0], "axis": [1.0, 0.0]},
+            {**_BETWEEN, "points": [[1.0, 0.0], [1.2, 0.0]], "axis": [1.0, 0.0]},
+        ),
+        "fixed": (
+            {**_BETWEEN, "at": [1.0, 0.0]},
+            {**_BETWEEN, "points": [[1.0, 0.0], [1.0, 0.0]]},
+        ),
+        "point_on_line": (
+            {**_BETWEEN, "at": [1.0, 0.0], "axis": [0.0, 1.0]},
+            {**_BETWEEN, "points": [[1.0, 0.2], [1.0, 0.0]], "axis": [0.0, 1.0]},
+        ),
+        "distance": ({**_BETWEEN, "points": [[0.5, 0.2], [1.5, 0.2]], "length": 1.0},),
+        "gear": ({**_BETWEEN, "ratio": -2.0, "carrier": "ground"},),
+        "knife_edge": ({"bodies": ["rod"], "at": [1.5, 0.0], "direction": [1.0, 0.0]},),
+        "pfaffian": ({"bodies": ["bar"], "coefficients": [0.0, 1.0, -0.5]},),
+    },
+    3: {
+        "revolute": (
+            {**_HINGED, "at": [0, 0, 0], "axis": [0, 0, 1]},
+            {**_HINGED, "points": [[0, 0, 0], [0, 0, 0.001]], "axis": [0, 0, 1]},
+        ),
+        "translational": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0]},
+            {**_BETWEEN, "points": [[1, 0, 0], [1.2, 0, 0]], "axis": [1, 0, 0]},
+        ),
+        "fixed": (
+            {**_BETWEEN, "at": [1, 0, 0]},
+            {**_BETWEEN, "points": [[1, 0, 0], [1, 0, 0]]},
+        ),
+        "spherical": (
+            {**_BETWEEN, "at": {"body": "bar", "point": [0.5, 0, 0]}},
+            {**_BETWEEN, "points": [[1, 0, 0], [1, 0, 0]]},
+        ),
+        "cylindrical": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0]},
+            {**_BETWEEN, "points": [[1, 0, 0], [1.2, 0, 0]], "axis": [1, 0, 0]},
+        ),
+        "universal": (
+            {**_BETWEEN, "at": [1, 0, 0], "axes": [[0, 1, 0], [0, 0, 1]]},
+            {**_BETWEEN, "points": [[1, 0, 0], [1, 0, 0]], "axes": [[0, 1, 0], [0, 0, 1]]},
+        ),
+        "planar": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [0, 0, 1]},
+            {**_BETWEEN, "points": [[1, 0, 0], [1, 0.1, 0]], "axis": [0, 0, 1]},
+        ),
+        "screw": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0], "pitch": 0.005},
+            {**_BETWEEN, "points": [[1, 0, 0], [1.2, 0, 0]], "axis": [1, 0, 0], "pitch": 0.005},
+        ),
+        "point_on_line": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0]},
+            {**_BETWEEN, "points": [[1.2, 0, 0], [1, 0, 0]], "axis": [1, 0, 0]},
+        ),
+        "point_on_plane": (
+            {**_BETWEEN, "at": [1, 0, 0], "axis": [0, 0, 1]},
+            {**_BETWEEN, "points": [[1.2, 0, 0], [1, 0, 0]], "axis": [0, 0, 1]},
+        ),
+        "parallel_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [1, 0, 0]]},),
+        "perpendicular_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [0, 0, 1]]},),
+        "distance": ({**_BETWEEN, "points": [[0.5, 0, 0.2], [1.5, 0, 0.2]], "length": 1.0},),
+        "rolling_disk": ({"bodies": ["rod"], "axis": [0, 1, 0], "radius": 0.3},),
+        "pfaffian": ({"bodies": ["bar"], "coefficients": [0, 1, 0, 0, 0, -0.5]},),
+    },
+}
+
+MOTIONS: Mapping[str, dict[str, Any]] = {
+    "sine": {"amplitude": 0.05, "frequency": 0.5, "offset": 0.0, "phase": 0.0},
+    "linear": {"rate": 2.0, "offset": 0.1},
+    "polynomial": {"coefficients": [0.0, 0.5, -0.1]},
+    "table": {"times": [0.0, 1.0, 2.0, 3.0], "values": [0.0, 0.2, 0.1, 0.0]},
+    "step": {"times": [0.0, 1.0], "values": [0.0, 0.2]},
+}
+
+DRIVER: dict[str, Any] = {
+    "name": "motor",
+    "joint": "A",
+    "coordinate": "rotation",
+    "motion": {"type": "linear", "rate": 2.0},
+    "time_constant": 0.1,
+    "limit": 50.0,
+}
+
+# In the plane; a lone torque or misfit is a vector in space.
+FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "applied": (
+        {"body": "bar", "at": [1.0, 0.0], "force": [0.0, -5.0], "torque": 0.1, "follows": "body"},
+    ),
+    "bushing": (
+        {**_BETWEEN, "at": [1.0, 0.0], "stiffness": [1e4, 1e4, 50.0], "damping": [10, 10, 0.1]},
+        {**_BETWEEN, "points": [[1.0, 0.0], [1.0, 0.0]], "stiffness": [1e4, 1e4, 50.0]},
+    ),
+    "spring_damper": (
+        {
+            **_BETWEEN,
+            "points": [[0.5, 0.0], [1.5, 0.0]],
+            "stiffness": 100.0,
+            "damping": 1.0,
+            "length": 0.8,
+        },
+    ),
+    "torsion_spring": (
+        {"joint": "A", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "torque": 0.033},
+    ),
+    "coulomb_friction": ({"joint": "A", "coefficient": 0.1, "velocity": 0.001, "radius": 0.01},),
+}
+
+COMPLIANCES: Mapping[str, dict[str, Any]] = {
+    "rod": {"body": "bar", "points": [[0.0, 0.0], [1.0, 0.0]], "stiffness": 1e7, "misfit": 1e-4},
+    "joint": {
+        "joint": "A",
+        "compliance": [1e-8, 1e-8],
+        "tilt_compliance": 0.0,
+        "misfit": [1e-4, 0.0],
+        "tilt_misfit": 0.0,
+    },
+}
+
+USES: Mapping[int, tuple[dict[str, Any], ...]] = {
+    2: (
+        {
+            "name": "left leg",
+            "assembly": "leg",
+            "position": [-0.5, 0.0],
+            "angle": 0.1,
+            "bodies": {"top": "bar"},
+            "parameters": {"height": "length / 2"},
+        },
+        {"name": "right leg", "assembly": "leg", "direction": [0, 1], "bodies": {"top": "bar"}},
+    ),
+    3: (
+        {
+            "name": "left leg",
+            "assembly": "leg",
+            "position": [-0.5, 0, 0],
+            "orientation": [1, 0, 0, 0],
+            "bodies": {"top": "bar"},
+            "parameters": {"height": "length / 2"},
+        },
+        {
+            "name": "right leg",
+            "assembly": "leg",
+            "position": {"body": "rod", "point": [0, 0, 0.1]},
+            "direction": [0, 1, 1],
+            "bodies": {"top": "bar"},
+        },
+        {
+            "name": "third leg",
+            "assembly": "leg",
+            "rotation": [[0, -1, 0], [1, 0, 0], [0, 0, 1]],
+            "bodies": {"top": "bar"},
+        },
+    ),
+}
+
+ASSEMBLIES: Mapping[int, dict[str, Any]] = {
+    2: {
+        "name": "leg",
+        "outer": ["top"],
+        "required": [],
+        "parameters": {"height": 0.4},
+        "body": [{"name": "shank", "mass": 1.0, "inertia": 0.02, "position": ["height", 0]}],
+        "joint": [
+            {"name": "knee", "type": "revolute", "bodies": ["top", "shank"], "at": ["height", 0]}
+        ],
+    },
+    3: {
+        "name": "leg",
+        "outer": ["top"],
+        "required": [],
+        "parameters": {"height": 0.4},
+        "body": [
+            {
+                "name": "shank",
+                "mass": 1.0,
+                "inertia": [0.02, 0.02, 0.01],
+                "position": [0, 0, "height / 2"],
+            }
+        ],
+        "joint": [
+            {
+                "name": "knee",
+                "type": "spherical",
+                "bodies": ["top", "shank"],
+                "at": [0, 0, "height"],
+            }
+        ],
+    },
+}
+
+CYLINDERS: Mapping[int, dict[str, Any]] = {
+    2: {
+        "name": "lift",
+        "bodies": ["ground", "bar"],
+        "points": [[0.5, -1.0], {"body": "bar", "point": [0, 0]}],
+        "barrel": {
+            "type": "tube",
+            "length": 0.6,
+            "radius": 0.05,
+            "inner_radius": 0.04,
+            "density": 7850.0,
+        },
+        "rod": {"type": "cylinder", "length": 0.6, "radius": 0.02, "mass": 5.0},
+        "ends": ["revolute", "revolute"],
+        "force": 2000.0,
+        "stiffness": 1e5,
+        "damping": 100.0,
+        "length": 0.9,
+    },
+    3: {
+        "name": "lift",
+        "bodies": ["ground", "bar"],
+        "points": [[0.5, 0, -1.0], {"body": "bar", "point": [0, 0, 0]}],
+        "barrel": {"type": "cylinder", "length": 0.6, "radius": 0.05, "mass": 20.0},
+        "rod": {"type": "cylinder", "length": 0.6, "radius": 0.02, "mass": 5.0},
+        "ends": ["revolute", "spherical"],
+        "axis": [0, 1, 0],
+        "motion": {"type": "sine", "amplitude": 0.05, "frequency": 0.5},
+    },
+}

@@ -1,0 +1,178 @@
+"""JSON Schema of model files, for editors, from what the fields of parts declare."""
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from .._constraints import Driver
+from .._fields import Field, GRAVITY, Key, keys_of, Moves
+from ._expansion import Assembly, Cylinder, GROUPS, RELATIVE, SHAPES, USES
+from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+
+
+Schema = dict[str, Any]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_EXPRESSION: Schema = {"$ref": "#/$defs/expression"}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of model files: keys, types, what is required, and meanings.
+
+    Editors with a TOML language server (Taplo, Even Better TOML) complete keys and mark mistakes
+    with it, by the line `#:schema model.schema.json` at the head of a file. What numbers must
+    satisfy, and whether names are declared, the reader alone knows.
+
+    **Returns:** what `json.dumps` writes; the file `model.schema.json` beside this module is that.
+    """
+    definitions: Schema = {
+        "expression": {
+            "type": "string",
+            "minLength": 1,
+            "description": "an expression of parameters, such as 'length / 2'",
+        },
+        "number": {"anyOf": [{"type": "number"}, _EXPRESSION]},
+        "parameter": {"anyOf": [{"$ref": "#/$defs/number"}, _array({"$ref": "#/$defs/parameter"})]},
+        "parameters": {
+            "type": "object",
+            "description": "numbers and arrays by name, which expressions use",
+            "propertyNames": {"pattern": r"^[^\W\d]\w*$"},
+            "additionalProperties": {"$ref": "#/$defs/parameter"},
+        },
+        "shape": _of_types(SHAPES),
+        "motion": _of_types(MOTIONS),
+    }
+    for dimension in (2, 3):
+        definitions |= _of_dimension(dimension)
+    tables = dict.fromkeys((*GROUPS, "cylinder", "use", "assembly"), True)
+    return {
+        "$schema": _DIALECT,
+        "title": "Model file of jaxmbs",
+        "type": "object",
+        "required": ["schema", "dimension"],
+        "properties": {
+            "schema": {"const": 1, "description": "the version of the format"},
+            "name": {"type": "string", "description": "of the model"},
+            "dimension": {"enum": [2, 3], "description": "2 planar, 3 spatial"},
+            "gravity": _value(GRAVITY, None),  # pyright: ignore[reportArgumentType]
+            "parameters": {"$ref": "#/$defs/parameters"},
+            **tables,
+        },
+        "additionalProperties": False,
+        "if": {"properties": {"dimension": {"const": 2}}},
+        "then": {"$ref": "#/$defs/planar"},
+        "else": {"$ref": "#/$defs/spatial"},
+        "$defs": definitions,
+    }
+
+
+def _of_dimension(dimension: int) -> Schema:
+    """The tables of a file, and of an assembly, of one dimension."""
+    word = {2: "planar", 3: "spatial"}[dimension]
+    joints = dict(JOINTS[dimension])
+    joints |= {other: joints[own] for other, own in SYNONYMS.items()}
+    tables: Schema = {
+        "body": _body(dimension),
+        "joint": _of_types(joints),
+        "driver": _table(keys_of(Driver)),
+        "force": _of_types(FORCES),
+        "compliance": _of_types(COMPLIANCES),
+        "cylinder": _table(keys_of(Cylinder)),
+        "use": _table(keys_of(USES[dimension])),
+    }
+    names = {f"{word}_{kind}": table for kind, table in tables.items()}
+    lists = {kind: _array({"$ref": f"#/$defs/{word}_{kind}"}) for kind in tables}
+    assembly = _table(keys_of(Assembly))
+    assembly["properties"] |= lists
+    names[f"{word}_assembly"] = assembly
+    whole = {**lists, "assembly": _array({"$ref": f"#/$defs/{word}_assembly"})}
+    return {**names, word: {"properties": whole}}
+
+
+def _body(dimension: int) -> Schema:
+    """Mass and inertia are given, or follow from a shape."""
+    table = _table(keys_of(BODIES[dimension]))
+    table["properties"]["shape"] = {"$ref": "#/$defs/shape"}
+    table["required"] = [key for key in table["required"] if key not in ("mass", "inertia")]
+    table["oneOf"] = [
+        {"required": ["mass", "inertia"], "not": {"required": ["shape"]}},
+        {"required": ["shape"], "not": {"required": ["inertia"]}},
+    ]
+    return table
+
+
+def _of_types(classes: Mapping[str, type[Any]]) -> Schema:
+    """A table of which there are several types."""
+    found = []
+    for word, cls in classes.items():
+        table = _table(keys_of(cls))
+        table["properties"] = {"type": {"const": word}, **table["properties"]}
+        table["required"] = ["type", *table["required"]]
+        if cls in FOLLOWS.values():
+            table["properties"]["follows"] = {"enum": list(FOLLOWS)}
+        found.append(table)
+    return {"type": "object", "required": ["type"], "oneOf": found}
+
+
+def _table(keys: Mapping[str, Key]) -> Schema:
+    required = [name for name, key in keys.items() if key.needed and not key.instead]
+    table: Schema = {
+        "type": "object",
+        "properties": {name: _value(key.said, key) for name, key in keys.items()},
+        "required": required,
+        "additionalProperties": False,
+    }
+    either = [name for name, key in keys.items() if key.needed and key.instead]
+    if either:
+        table["oneOf"] = [{"required": [name]} for name in either]
+    return table
+
+
+def _value(said: Field, key: Key | None) -> Schema:
+    """What stands under one key."""
+    named = {"motion": "motion", "barrel": "shape", "rod": "shape", "parameters": "parameters"}
+    if said.form == dict[str, Any] and said.key in named:
+        schema: Schema = {"$ref": f"#/$defs/{named[said.key]}"}
+    else:
+        schema = _of_form(said.form, said.moves)
+    unit = f", {said.unit.format(driven='m or rad')}" if said.unit else ""
+    schema = {**schema, "description": f"{said.meaning} ({said.admits}{unit})"}
+    if key is not None and not key.needed and isinstance(key.default, int | float):
+        schema["default"] = key.default
+    return schema
+
+
+def _of_form(form: Any, moves: Moves) -> Schema:
+    """From a type of Python to what it is in a file, with expressions in place of numbers."""
+    if form is str:
+        return {"type": "string"}
+    if form in (int, float):
+        return _either([{"$ref": "#/$defs/number"}], moves)
+    if isinstance(form, types.UnionType):
+        forms = [_of_form(each, Moves.nothing) for each in typing.get_args(form)]
+        return _either(forms, moves)
+    if typing.get_origin(form) is list:
+        (entry,) = typing.get_args(form)
+        inner = _array(_of_form(entry, moves if entry is not float else Moves.nothing))
+        return inner if entry is str else _either([inner, _EXPRESSION], moves)
+    return {"type": "object"}
+
+
+def _either(forms: list[Schema], moves: Moves) -> Schema:
+    """One of these, or a number in the axes of a body where it has axes."""
+    if moves in RELATIVE:
+        key = RELATIVE[moves]
+        body = {"type": "string", "description": "in whose axes it is given"}
+        relative = {
+            "type": "object",
+            "properties": {"body": body, key: {"$ref": "#/$defs/parameter"}},
+            "required": ["body", key],
+            "additionalProperties": False,
+        }
+        forms = [*forms, relative]
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def _array(entry: Schema) -> Schema:
+    return {"type": "array", "items": entry}

@@ -1,0 +1,165 @@
+"""The tables of a file as it was read, with the numbers that its model has now."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+import tomlkit
+from tomlkit.items import AoT, Item, Table
+
+from .._parameters import Parameters
+from .._system import Model
+from ._expansion import GROUPS
+from ._read import model_from_tables
+
+
+# In this order they are written.
+_TABLES = (*GROUPS, "cylinder", "assembly", "use")
+_HEAD = ("schema", "name", "dimension", "gravity", "parameters")
+
+# From the first word of a number's name to the table in which it stands.
+_KINDS = {"uses": "use", "cylinders": "cylinder", "bodies": "body"}
+
+Entry = Callable[[Any, str], Mapping[str, Any]]
+
+
+def source_tables(model: Model, entry: Entry) -> dict[str, Any] | None:
+    """The tables from which a model was read, with its numbers; None where they do not make the
+    same parts any more, or there are none. `entry`: the table of a part in numbers, of one kind."""
+    if model.parameters is None or not model.parameters.source:
+        return None
+    content = json.loads(model.parameters.source)
+    content["name"] = model.name
+    read = model_from_tables(content)
+    if _same(read, model):
+        return content
+    _set_free_numbers(content, model.parameters, read.parameters)
+    read = model_from_tables(content)
+    if _same(read, model):
+        return content
+    _set_parts(content, model, read, entry)
+    try:
+        read = model_from_tables(content)
+    except ValueError:
+        # A part in numbers may not go together with what follows from it.
+        return None
+    return content if _same(read, model) else None
+
+
+def _same(first: Model, second: Model) -> bool:
+    """Do both have the same parts, number for number?"""
+    groups = (*GROUPS.values(), "gravity")
+    return all(
+        bool(eqx.tree_equal(getattr(first, group), getattr(second, group))) for group in groups
+    )
+
+
+def _set_free_numbers(content: dict[str, Any], now: Parameters, before: Parameters | None) -> None:
+    """Numbers of no part, where they stand in the file."""
+    known = {} if before is None else before.values
+    for name, value in now.values.items():
+        if name in known and not np.array_equal(known[name], value):
+            group, *way = name.split(".")
+            table = content if group == "parameters" else _table_of(content, _KINDS[group], way)
+            way = ["parameters", *way] if group == "parameters" else way[1:]
+            for step in way[:-1]:
+                table = {} if table is None else table.setdefault(step, {})
+            if table is not None:
+                table[way[-1]] = np.asarray(value).tolist()
+
+
+def _table_of(content: Mapping[str, Any], kind: str, way: list[str]) -> dict[str, Any] | None:
+    """The table of that name; None where a sub-assembly declares it."""
+    return next((own for own in content.get(kind, []) if own.get("name") == way[0]), None)
+
+
+def _set_parts(content: dict[str, Any], model: Model, read: Model, entry: Entry) -> None:
+    """Parts of the file itself that are not what is read from it, in numbers."""
+    for kind, group in GROUPS.items():
+        known = {part.name: part for part in getattr(read, group)}
+        now = {part.name: part for part in getattr(model, group)}
+        tables = content.get(kind, [])
+        for index, own in enumerate(tables):
+            part = now.get(own["name"])
+            if part is not None and not eqx.tree_equal(part, known.get(own["name"])):
+                tables[index] = _plain(entry(part, kind))
+    if model.gravity is not None and not eqx.tree_equal(model.gravity, read.gravity):
+        content["gravity"] = np.asarray(model.gravity).tolist()
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the items of the TOML library."""
+    return {
+        key: copy.deepcopy(value.unwrap() if isinstance(value, Item) else value)
+        for key, value in entry.items()
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Text
+# ---------------------------------------------------------------------------------------------
+
+
+def source_text(content: Mapping[str, Any], comments: list[str]) -> str:
+    """The file with these tables."""
+    document = tomlkit.document()
+    for line in comments:
+        document.add(tomlkit.comment(line))
+    for key in _HEAD:
+        if key in content and key != "parameters":
+            document.add(key, _item(content[key]))
+    if content.get("parameters"):
+        document.add("parameters", _table(content["parameters"]))
+    for key in _TABLES:
+        if content.get(key):
+            document.add(key, _tables(content[key]))
+    return tomlkit.dumps(document)
+
+
+def tables_text(kind: str, entries: list[Mapping[str, Any]]) -> str:
+    """Tables of one kind, as they stand in a file."""
+    document = tomlkit.document()
+    document.add(kind, _tables(entries))
+    return tomlkit.dumps(document)
+
+
+def _tables(entries: list[Mapping[str, Any]]) -> AoT:
+    tables = tomlkit.aot()
+    for entry in entries:
+        tables.append(_table(entry))
+    return tables
+
+
+def _table(entry: Mapping[str, Any]) -> Table:
+    """A table; of an assembly the tables within it stand behind its keys."""
+    table = tomlkit.table()
+    # Only assemblies have lists of tables under these keys.
+    inner = [key for key in _TABLES if _are_tables(entry.get(key))]
+    for key, value in entry.items():
+        if key not in inner and value not in ([], {}):
+            table.add(key, _item(value))
+    for key in inner:
+        table.add(key, _tables(entry[key]))
+    return table
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and isinstance(value[0], dict)
+
+
+def _item(value: Any) -> Item:
+    """A number, a text, an array or an inline table."""
+    if isinstance(value, dict):
+        table = tomlkit.inline_table()
+        for key, inner in value.items():
+            table.append(key, _item(inner))
+        return table
+    if isinstance(value, list):
+        array = tomlkit.array()
+        for inner in value:
+            array.append(_item(inner))
+        return array
+    return tomlkit.item(value)
