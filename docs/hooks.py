@@ -101,6 +101,7 @@ def _made_pages() -> Iterator[tuple[str, str]]:
     yield "examples/index.md", _examples_page(found)
     yield "architecture.md", _copied("jaxmbs/README.md")
     yield "changelog.md", _copied("CHANGELOG.md")
+    yield "guide/keys.md", f"---\nhide: [navigation]\n---\n\n{_copied('jaxmbs/io/REFERENCE.md')}"
 
 
 def _example_page(example: Example) -> str:
@@ -130,8 +131,8 @@ def _examples_page(found: list[Example]) -> str:
 # Links of texts that are read in the repository too, to where the same stands on the site.
 _ELSEWHERE = {
     "../docs/work-precision.png": "work-precision.png",
-    "io/REFERENCE.md": "guide/model-file.md",
-    "jaxmbs/io/REFERENCE.md": "guide/model-file.md",
+    "io/REFERENCE.md": "guide/keys.md",
+    "jaxmbs/io/REFERENCE.md": "guide/keys.md",
 }
 
 
@@ -203,7 +204,7 @@ def _commands() -> str:
     command: Any = get_command(app)
     parts = []
     for name, verb in command.commands.items():
-        said = CliRunner().invoke(app, [name, "--help"]).stdout
+        said = CliRunner().invoke(app, [name, "--help"], prog_name="jaxmbs").stdout
         parts.append(f"## `jaxmbs {name}`\n\n{verb.help}\n\n```text\n{said.strip()}\n```\n")
     return "\n".join(parts)
 
