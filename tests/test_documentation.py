@@ -1,0 +1,114 @@
+"""The site's sources: pages that exist, names that are described, code that means something.
+
+`mkdocs build --strict` (in `.ci/run`) checks links, anchors and figures.
+"""
+
+import ast
+import re
+import tomllib
+import types
+from pathlib import Path
+
+import pytest
+
+import jaxmbs
+from jaxmbs.io import model_from_tables
+
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+HOOKS = (DOCS / "hooks.py").read_text(encoding="utf-8")
+REFERENCE = "\n".join(p.read_text(encoding="utf-8") for p in (DOCS / "api").glob("*.md"))
+
+# Namespaces of programs and not of users.
+NOT_DESCRIBED = {"cli"}
+
+
+def test_navigation_and_pages_are_the_same():
+    listed = set(re.findall(r"^\s+- (?:[\w ]+: )?([\w/-]+\.md)$", CONFIG, flags=re.M))
+    made = set(re.findall(r'yield "([\w/-]+\.md)"', HOOKS))
+    written = {str(path.relative_to(DOCS)) for path in PAGES}
+    assert made
+    assert not made & written
+    assert listed == made | written
+
+
+def public_names(module: types.ModuleType) -> set[str]:
+    """What the source of a module gives its users."""
+    assert module.__file__ is not None
+    names = set()
+    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or "" for alias in node.names}
+    return {name for name in names if name and not name.startswith("_")}
+
+
+def namespaces() -> set[str]:
+    """Modules and packages without an underscore."""
+    found = [p for p in Path(jaxmbs.__path__[0]).iterdir() if not p.name.startswith(("_", "."))]
+    return {p.stem for p in found if p.suffix == ".py" or (p / "__init__.py").exists()}
+
+
+def test_every_public_name_is_described():
+    assert {"planar", "io", "design"} <= namespaces()
+    names = public_names(jaxmbs) - namespaces()
+    assert {"analyze", "simulate", "RESULTS"} <= names
+    described = re.findall(r"^::: jaxmbs\.(\w+)$", REFERENCE, flags=re.M)
+    assert sorted(described) == sorted(names)
+
+
+def test_every_namespace_is_described():
+    described = re.findall(r"^<!-- names jaxmbs\.(\w+) -->$", REFERENCE, flags=re.M)
+    assert sorted(described) == sorted(namespaces() - NOT_DESCRIBED)
+
+
+def test_every_message_has_a_place():
+    """The pages are made of what the sources of the library say."""
+    marks = [re.findall(r"^<!-- (\w+)", p.read_text(encoding="utf-8"), flags=re.M) for p in PAGES]
+    assert {mark for found in marks for mark in found} == {"commands", "names", "results"}
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Fenced blocks of a language: the page and the text."""
+    pattern = rf"^```{language}\n(.*?)^```$"
+    return [
+        (path.name, text)
+        for path in PAGES
+        for text in re.findall(pattern, path.read_text(encoding="utf-8"), flags=re.S | re.M)
+    ]
+
+
+def dotted(node: ast.expr) -> list[str]:
+    """`jm.plot.draw_map` as its names."""
+    if isinstance(node, ast.Attribute):
+        return [*dotted(node.value), node.attr]
+    return [node.id] if isinstance(node, ast.Name) else [""]
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("python"))
+def test_what_python_on_pages_names_exists(page: str, text: str):
+    for node in ast.walk(ast.parse(text, page)):
+        if isinstance(node, ast.Attribute) and dotted(node)[0] in ("jm", "planar"):
+            names = dotted(node)
+            found = jaxmbs if names[0] == "jm" else jaxmbs.planar
+            for name in names[1:]:
+                found = getattr(found, name)
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("toml"))
+def test_models_on_pages_are_models(page: str, text: str):
+    assert model_from_tables(tomllib.loads(text), page).system().structure.rows
+
+
+def test_python_is_on_pages_and_models_are():
+    assert len(blocks("python")) >= 5
+    assert len(blocks("toml")) >= 2
+
+
+def test_links_to_names_are_of_names_that_are_described():
+    """Of the top level; the strict build knows all of them."""
+    for path in PAGES:
+        for name in re.findall(r"\]\[jaxmbs\.(\w+)\]", path.read_text(encoding="utf-8")):
+            assert f"::: jaxmbs.{name}\n" in REFERENCE, (path.name, name)
