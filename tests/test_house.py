@@ -40,7 +40,7 @@ FLOORS = (
     ("_bodies", "_constraints", "_forces", "_compliances"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
-    ("_sweep", "_design", "_elastic", "_ranges"),
+    ("_sweep", "_design", "_elastic", "_ranges", "_lint"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design", "bounds"),
         *("mechanisms", "_finite_elements", "finite_elements"),
