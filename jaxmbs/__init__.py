@@ -74,6 +74,7 @@ from ._formulations import (
 from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
+from ._lint import Finding as Finding, Findings as Findings, lint as lint
 from ._programs import keep_programs as keep_programs
 from ._ranges import (
     Range as Range,

@@ -69,8 +69,8 @@ RANGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
 }
 
 
-def of_ranges(system: Any, q: Any) -> dict[str, Any]:
-    """The functions, asked of a system."""
+def of_ranges(model: Any, system: Any, q: Any) -> dict[str, Any]:
+    """The functions, asked of a system, and the check of its model."""
     criterion = (*NO_OBJECT, jm.SVD, jm.NullSpace())
     given = ("A.x >= 0", 3, True, None, [3], [int], {"A": 1}, bounds.PushesOnly("A"))
     names = (*(x for x in NO_NAMES if x != ["A", ""]), None)
@@ -93,5 +93,12 @@ def of_ranges(system: Any, q: Any) -> dict[str, Any]:
         "ranges_along": (
             with_defaults(jm.ranges_along, trajectory=motion),
             {"bounds": given, "combinations": names, "criterion": criterion},
+        ),
+        "lint": (
+            with_defaults(jm.lint, model=model),
+            {
+                "model": (*NO_OBJECT, None, jm.Model, system),
+                "ignore": (*(x for x in NO_NAMES if x != ["A", ""]), None, ["JM1"]),
+            },
         ),
     }

@@ -41,7 +41,7 @@ FLOORS = (
     ("_bodies", "_constraints", "_forces", "_compliances", "_parameters"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
-    ("_sweep", "_design", "_elastic", "_ranges"),
+    ("_sweep", "_design", "_elastic", "_ranges", "_lint"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),
         *("bounds", "shapes"),

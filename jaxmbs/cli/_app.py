@@ -17,6 +17,7 @@ from . import (
     _flexibility,
     _holonomy,
     _kinematics,
+    _lint,
     _load,
     _ranges,
     _reference,
@@ -202,6 +203,44 @@ def holonomy(
             print_json(_holonomy.document(answer))
         else:
             _holonomy.show(answer)
+
+
+@app.command()
+def lint(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE...", help="Model files, or mechanisms.")
+    ] = None,
+    form: Annotated[
+        _lint.Format, typer.Option("--format", help="How findings are printed.")
+    ] = _lint.Format.text,
+    fail_on: Annotated[
+        _lint.Level, typer.Option("--fail-on", help="Least severity with exit status 1.")
+    ] = _lint.Level.note,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="A rule to leave out, by its code. Repeats.")
+    ] = None,
+    time: Annotated[float, typer.Option(help="Time in driver motions (s).")] = 0.0,
+    rules: Annotated[bool, typer.Option("--rules", help="Print what each rule looks for.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """What is wrong with models, whichever program simulates them. Exit status 1: findings."""
+    compile_quickly()
+    with refusing():
+        chosen = _lint.Format.json if json else form
+        if rules:
+            _lint.show_rules() if chosen == "text" else print_json(_lint.rules_document())
+            return
+        if not files:
+            raise ModelError("give a model file to check, such as robot.toml.")
+        request = _lint.Request(files=tuple(files), time=time, ignore=tuple(ignore or ()))
+        found = _lint.answers(request)
+        if chosen == "text":
+            _lint.show(found)
+        else:
+            documents = {"json": _lint.document, "sarif": _lint.sarif_document}
+            print_json(documents[chosen](found))
+    if _lint.fails(found, fail_on):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -46,8 +46,8 @@ class Inequality(AbstractBound):
         relations = _RELATION.findall(self.text)
         if len(set(relations)) > 1:
             raise ValueError(
-                f"text of a bound, {shown(self.text)}, mixes <= and >=; write the smallest side first and "
-                "join all by <=."
+                f"text of a bound, {shown(self.text)}, mixes <= and >=; write the smallest side "
+                "first and join all by <=."
             )
 
     def inequalities(self, variables: Variables) -> Inequalities:

@@ -1,0 +1,37 @@
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ..._checks import listed
+from .._findings import Finding, Severity
+from .._subject import Subject
+from ..base import AbstractRule
+from ._shared import not_unique_of, sets_of
+
+
+class ArbitraryLoop(AbstractRule):
+    """Forces around a closed loop that no rigid-body program determines."""
+
+    code: ClassVar[str] = "JM101"
+    name: ClassVar[str] = "arbitrary-loop-forces"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "Joints around a closed loop constrain more than is left to constrain, so that the forces "
+        "in it are arbitrary in any rigid-body program: which ones come out depends on the solver "
+        "alone. Replace a joint by one of fewer rows (JM601 says which), make a body or a joint "
+        "elastic, or do not use these forces."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        chosen, more = sets_of(subject, parallel=False)
+        for names in chosen:
+            many = not_unique_of(subject, names)
+            if not many:
+                # Multipliers alone are arbitrary, and forces are what they are.
+                continue
+            yield self.finding(
+                f"the rows of {listed(names)} depend on each other around a loop, so that the "
+                f"forces in {listed(many)} are arbitrary in any rigid-body program",
+                [subject.part(name) for name in names],
+            )
+        if more:
+            yield self.finding(f"and {more} loops more whose forces are arbitrary", ())

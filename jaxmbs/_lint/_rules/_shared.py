@@ -1,0 +1,33 @@
+"""What rules on dependent sets have in common."""
+
+from collections.abc import Iterator
+
+from .._subject import Subject
+
+
+# More sets than these are counted.
+MOST = 20
+
+
+def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], int]:
+    """Minimal sets of joints and drivers with dependent rows: those that all act between the same
+    bodies, or those around loops; the first of them, and how many more there are."""
+    if subject.dependent is None:
+        return [], 0
+    chosen = [s for s in subject.dependent.sets if _is_parallel(subject, s) == parallel]
+    return chosen[:MOST], max(0, len(chosen) - MOST)
+
+
+def _is_parallel(subject: Subject, names: tuple[str, ...]) -> bool:
+    return len({frozenset(bodies) for bodies in _bodies(subject, names)}) == 1
+
+
+def _bodies(subject: Subject, names: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
+    for name in names:
+        yield subject.system.structure.constraint(name).bodies
+
+
+def not_unique_of(subject: Subject, names: tuple[str, ...]) -> list[str]:
+    """Those whose reaction is not unique."""
+    assert subject.closed is not None
+    return [name for name in names if not bool(subject.closed.report.unique(name))]

@@ -1,0 +1,35 @@
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ..._checks import listed
+from .._findings import Finding, Severity
+from .._subject import Subject
+from ..base import AbstractRule
+from ._shared import not_unique_of, sets_of
+
+
+class SharedLoad(AbstractRule):
+    """Joints side by side between the same bodies, of which only the sum is known."""
+
+    code: ClassVar[str] = "JM102"
+    name: ClassVar[str] = "shared-load"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "Several joints or drivers hold the same two bodies against each other and constrain some "
+        "motion twice. They share a load, and how is not determined by rigid bodies. Leave one "
+        "out, replace it by a joint of fewer rows, or make the bodies between them elastic."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        chosen, more = sets_of(subject, parallel=True)
+        for names in chosen:
+            many = not_unique_of(subject, names)
+            if not many:
+                continue
+            yield self.finding(
+                f"{listed(names)} act between the same bodies and share a load: what each of "
+                f"{listed(many)} carries is not determined by rigid bodies",
+                [subject.part(name) for name in names],
+            )
+        if more:
+            yield self.finding(f"and {more} sets more that share a load", ())

@@ -1,0 +1,173 @@
+"""`jaxmbs lint`: what is wrong with model files, as text, JSON or SARIF."""
+
+import enum
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from .._errors import ModelError
+from .._lint import (
+    check_codes,
+    checked,
+    Finding,
+    Findings,
+    RULES,
+    sarif,
+    Severity,
+    Source,
+    with_possible_bodies,
+)
+from .._system import Model
+from ._analyze import check_time, make_console
+from ._lines import lines_of
+from ._load import load
+
+
+class Format(enum.StrEnum):
+    """How findings are printed."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+
+
+class Level(enum.StrEnum):
+    """The least severity of a finding that counts."""
+
+    note = "note"
+    warning = "warning"
+    error = "error"
+
+
+class Request(NamedTuple):
+    """What the command line asks."""
+
+    files: tuple[str, ...]
+    time: float = 0.0
+    ignore: tuple[str, ...] = ()
+
+
+class Answer(NamedTuple):
+    """Each file as it was named, where its parts stand, and what was found."""
+
+    file: str
+    source: Source
+    findings: Findings
+
+
+def answers(request: Request) -> list[Answer]:
+    """Read all files first, so that nothing is printed of some where others cannot be read.
+
+    **Raises:** `ModelError` for bad input.
+    """
+    try:
+        ignore = check_codes(request.ignore, "--ignore")
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    models = []
+    for file in request.files:
+        model, impossible = _read(file)
+        check_time(model, request.time)
+        models.append((file, model, impossible))
+    found = []
+    for file, model, impossible in models:
+        try:
+            findings = checked(model, request.time, ignore, impossible)
+        except ValueError as error:
+            raise ModelError(f"{file}: {error}") from None
+        found.append(Answer(file, _source(file), findings))
+    return found
+
+
+def _read(file: str) -> tuple[Model, dict[str, str]]:
+    """The model, and what is wrong with bodies that cannot be, in whose place it holds others: the
+    reader alone would stop at the first."""
+    from ..io import model_from_tables
+    from ..io._toml import read_toml
+
+    try:
+        return load(file), {}
+    except ModelError:
+        if Path(file).suffix != ".toml":
+            raise
+        content, wrong = with_possible_bodies(read_toml(file))
+        if not wrong:
+            raise
+        return model_from_tables(content, default_name=Path(file).stem), wrong
+
+
+def _source(file: str) -> Source:
+    path = Path(file)
+    return Source(file, lines_of(path)) if path.is_file() else Source(None, {})
+
+
+def fails(found: Sequence[Answer], level: Level) -> bool:
+    """Is there a finding of this severity or a worse one?"""
+    least = Severity[level.name.upper()]
+    return any(x.severity >= least for own in found for x in own.findings.found)
+
+
+def document(found: Sequence[Answer]) -> dict[str, Any]:
+    """The JSON document."""
+    return {
+        "files": [
+            {
+                "file": own.file,
+                "model": own.findings.model,
+                "findings": [_entry(own.source, x) for x in own.findings.found],
+            }
+            for own in found
+        ]
+    }
+
+
+def _entry(source: Source, finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "rule": finding.rule,
+        "severity": finding.severity.word,
+        "message": finding.message,
+        "line": source.line(finding),
+        "parts": [{"kind": part.kind, "name": part.name} for part in finding.parts],
+        "numbers": dict(finding.numbers),
+    }
+
+
+def sarif_document(found: Sequence[Answer]) -> dict[str, Any]:
+    """The SARIF document."""
+    return sarif([(own.source, own.findings) for own in found])
+
+
+def rules_document() -> dict[str, Any]:
+    """All rules."""
+    return {
+        "rules": [
+            {"code": x.code, "name": x.name, "severity": x.severity.word, "text": x.text}
+            for x in RULES
+        ]
+    }
+
+
+def show_rules() -> None:
+    """Print what each rule looks for."""
+    console = make_console()
+    for rule in RULES:
+        console.print(Text(f"{rule.code} {rule.name} ({rule.severity.word})", style="bold"))
+        console.print(Text(f"  {rule.text}"))
+
+
+def show(found: Sequence[Answer]) -> None:
+    """Print one line for each finding, as compilers do."""
+    console = make_console()
+    for own in found:
+        for x in own.findings.found:
+            line = own.source.line(x)
+            place = own.file if line is None else f"{own.file}:{line}"
+            head = f"{place}: {x.severity.word} {x.code} [{x.rule}]"
+            console.print(Text(f"{head} {x.message}"), soft_wrap=True)
+    count = sum(len(own.findings.found) for own in found)
+    files = f"{len(found)} file{'s' * (len(found) > 1)}"
+    said = f"{count} finding{'s' * (count > 1)}" if count else "nothing found"
+    console.print(f"{said} in {files}")
