@@ -252,7 +252,7 @@ class TestRefusals:
 
     def test_a_system_is_no_subject(self, made, tmp_path):
         subject: Any = made.trajectory.system
-        with pytest.raises(TypeError, match="a Model or of a Trajectory"):
+        with pytest.raises(TypeError, match="a Model or a Trajectory"):
             jaxmbs.report.write(subject, tmp_path / "page.html")
 
     def test_a_model_without_an_end_has_one_state(self, tmp_path):
