@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import optax
 import optimistix
 from settings_elastic import ELASTIC, ELASTICITY
+from settings_pages import PAGES
 from settings_ranges import of_ranges, RANGES
 from settings_values import (
     INF,
@@ -530,7 +531,7 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
 }
 
 TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | ELASTIC | ELASTICITY | EDGES
-TABLE = TABLE | RANGES | of_ranges(MODEL, SYSTEM, Q)
+TABLE = TABLE | RANGES | of_ranges(MODEL, SYSTEM, Q) | PAGES
 
 # What a message may name in the place of a setting: one of its entries.
 ENTRIES = (MASS, "name of Cases")

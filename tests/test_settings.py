@@ -22,6 +22,7 @@ from settings_values import with_defaults
 import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
+import jaxmbs.report
 from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._saved_times import saved_times
@@ -276,6 +277,7 @@ NAMESPACES = {
     "elastic.": elastic,
     "io.": jaxmbs.io,
     "plot.": jaxmbs.plot,
+    "report.": jaxmbs.report,
     "mechanisms.": jm.mechanisms,
     "finite_elements.": finite_elements,
 }

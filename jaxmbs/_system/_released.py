@@ -55,15 +55,17 @@ def released_options(
     """One for each joint of the groups, from the rows of C of all of them, and the axes of each
     one's last marker."""
     options = []
+    # Indexed one by one, arrays of JAX are a small program each.
+    matrix, frames = jax.tree.map(np.asarray, (matrix, frames))
     for (group, joint, release), rotations in zip(released, frames, strict=True):
         size = group.indices["order"].shape[0]
         for i, name in enumerate(group.names):
             axis = None
             if release.axis is not None:
                 # Adding zero turns a printed -0 into 0.
-                column = np.asarray(rotations[i, :, release.axis]).round(12) + 0.0
+                column = rotations[i, :, release.axis].round(12) + 0.0
                 axis = tuple(column.tolist())
             first = group.indices["row"][i]
-            rows = np.asarray(matrix[first : first + size])
+            rows = matrix[first : first + size]
             options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
     return options

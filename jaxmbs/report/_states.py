@@ -16,7 +16,7 @@ from .._dynamics._projection import errors
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._solution import RESULTS
-from .._system import AbstractSystem, Model
+from .._system import AbstractSystem, Model, MultibodySystem
 
 
 # Of a model's motion so many states are saved, and of a trajectory at most so many are shown, where
@@ -25,22 +25,52 @@ SAVED, SHOWN = 101, 500
 
 
 @functools.singledispatch
-def motion_of(
-    subject: Any, end: float | None, every: float | None, frames: int | None
-) -> Trajectory:
-    """What is shown: the motion of a model, its one state where there is no end, or a trajectory.
+def system_of(subject: Any) -> AbstractSystem:
+    """Whose report it is.
 
-    **Raises:** `TypeError` for what is neither, `ModelError` for settings that do not belong to it.
+    **Raises:** `TypeError` for what is neither a model nor a trajectory.
     """
     raise TypeError(
-        f"a report is made of a Model or of a Trajectory, got {shown(subject)}; of a system give "
-        "the trajectory that simulate(...) returns."
+        f"subject must be a Model or a Trajectory, got {shown(subject)}; of a system give the "
+        "trajectory that simulate(...) returns."
     )
 
 
+@system_of.register
+def _(subject: Model) -> AbstractSystem:
+    return subject.system()
+
+
+@system_of.register
+def _(subject: Trajectory) -> AbstractSystem:
+    return subject.system
+
+
+@functools.singledispatch
+def motion_of(
+    subject: Any,
+    system: AbstractSystem,
+    end: float | None,
+    every: float | None,
+    frames: int | None,
+) -> Trajectory:
+    """What is shown: the motion of a model, its one state where there is no end, or a trajectory.
+
+    **Arguments:** `subject` and its `system`; the others as of `write`.
+
+    **Raises:** `ModelError` for settings that do not belong to it.
+    """
+    raise TypeError(f"subject must be a Model or a Trajectory, got {shown(subject)}.")
+
+
 @motion_of.register
-def _(subject: Model, end: float | None, every: float | None, frames: int | None) -> Trajectory:
-    system = subject.system()
+def _(
+    subject: Model,
+    system: MultibodySystem,
+    end: float | None,
+    every: float | None,
+    frames: int | None,
+) -> Trajectory:
     q, v = system.reference_q, system.initial_v
     if end is None:
         if every is not None or frames is not None:
@@ -55,7 +85,11 @@ def _(subject: Model, end: float | None, every: float | None, frames: int | None
 
 @motion_of.register
 def _(
-    subject: Trajectory, end: float | None, every: float | None, frames: int | None
+    subject: Trajectory,
+    system: AbstractSystem,
+    end: float | None,
+    every: float | None,
+    frames: int | None,
 ) -> Trajectory:
     if end is not None or every is not None:
         raise ModelError("end and every are those of a model; a trajectory has its own times.")

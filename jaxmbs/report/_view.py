@@ -9,10 +9,11 @@ from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._ranges import AbstractBound
 from .._system import Model
+from ._bands import check_bounds
 from ._contents import contents_of
 from ._data import data_of
 from ._page import page
-from ._states import motion_of
+from ._states import motion_of, system_of
 from ._write import chosen_title, words_of
 
 
@@ -56,5 +57,8 @@ def view(
         frames = _settings.whole_number(frames, "frames", least=2)
     height = _settings.whole_number(height, "height", least=200)
     heading = chosen_title(subject, title)
-    contents = contents_of(motion_of(subject, end, None, frames), bounds, explained=False)
+    system = system_of(subject)
+    known = check_bounds(system, bounds)
+    motion = motion_of(subject, system, end, None, frames)
+    contents = contents_of(motion, known, explained=False)
     return View(page(words_of(contents, heading, {}, whole=False), data_of(contents)), height)

@@ -11,10 +11,11 @@ from .._errors import ModelError
 from .._files import replacing
 from .._ranges import AbstractBound
 from .._system import Model
+from ._bands import check_bounds
 from ._contents import Contents, contents_of
 from ._data import data_of
 from ._page import check_extra, page
-from ._states import motion_of
+from ._states import motion_of, system_of
 from ._words import head_of, intervals_of, lines_of, method_of, passage_words, release_words
 
 
@@ -56,8 +57,9 @@ def write(
     - `path`: of the file, which ends in .html; one that is there is replaced, as a whole or not at
       all.
     - `end` (s): of a model, of which without it one state is shown. `every` (s): time between
-      saved states; default 101 of them.
-    - `frames`: at most so many states are shown, evenly chosen; default 500.
+      saved states.
+    - `frames`: at least 2. Of a model without `every` so many states are saved, default 101; of
+      others at most so many are shown, evenly chosen, default 500.
     - `bounds`: what is known of reactions, as `jaxmbs.ranges` takes it.
     - `title`: default the model's name. `notes`: more lines of how it was computed, by names.
 
@@ -74,7 +76,9 @@ def write(
         frames = _settings.whole_number(frames, "frames", least=2)
     heading = chosen_title(subject, title)
     chosen = {} if notes is None else _settings.mapping(notes, "notes", '{"source": "drawing 7"}')
-    contents = contents_of(motion_of(subject, end, every, frames), bounds)
+    system = system_of(subject)
+    known = check_bounds(system, bounds)
+    contents = contents_of(motion_of(subject, system, end, every, frames), known)
     said = _remark(subject) | chosen
     text = page(words_of(contents, heading, said), data_of(contents))
     path = Path(path)

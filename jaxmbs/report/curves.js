@@ -141,7 +141,7 @@ function makeRanks() {
   const passage = (t) => ({ ...cursor(), x0: t, x1: t, line: { color: MANY, width: 1.5 } });
   const layout = flat("rank", {
     yaxis: { title: { text: "rank" }, domain: [0, 0.42], range: [least - 1, greatest + 1],
-      tickformat: "d", gridcolor: "#ddd" },
+      dtick: Math.max(1, Math.ceil((greatest - least) / 5)), tickformat: "d", gridcolor: "#ddd" },
     yaxis2: { title: { text: "pivot" }, domain: [0.58, 1], type: "log", exponentformat: "power",
       gridcolor: "#ddd" },
     shapes: [cursor(), ...data.passages.map(passage)],

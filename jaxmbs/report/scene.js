@@ -74,13 +74,17 @@ function waysOf(state, joint) {
 }
 
 // On a line: from its one end to the other, which are ends of the ranges of components.
-function bar(trace, from, low, high, way) {
-  const first = way.map(Math.abs).indexOf(Math.max(...way.map(Math.abs)));
+function bar(trace, thin, from, low, high, way) {
+  const main = way.map(Math.abs).indexOf(Math.max(...way.map(Math.abs)));
   const ends = [low, high].map((end, side) => end.map((_, i) => {
-    const along = way[i] * way[first] >= 0;
+    const along = way[i] * way[main] >= 0;
     return (along ? [low, high] : [high, low])[side][i];
   }));
-  segment(trace, sum(from, ends[0]), sum(from, ends[1]));
+  const [first, last] = ends.map((end) => sum(from, end));
+  segment(trace, first, last);
+  // To the point at which it acts.
+  put(thin, first);
+  segment(thin, from, last);
 }
 
 // In a plane or in space: the box of the ranges of components.
@@ -128,7 +132,7 @@ function loads(state, { solid, bars, boxes, unbounded }) {
     else if (!finite) {
       const reach = 0.5 * longest * Math.min(factor, 1.5);
       for (const way of free) segment(unbounded, sum(from, way, -reach), sum(from, way, reach));
-    } else if (free.length === 1) bar(bars, from, low, high, free[0]);
+    } else if (free.length === 1) bar(bars, boxes, from, low, high, free[0]);
     else box(boxes, from, low, high);
   });
 }
@@ -218,7 +222,7 @@ const scene = byId("scene");
 function scaleOf() {
   if (!planar) return 1.3;
   const wide = scene.clientWidth / scene.clientHeight;
-  return 1.55 * Math.min(most / axes[1].half, (wide * most) / axes[0].half);
+  return 1.48 * Math.min(most / axes[1].half, (wide * most) / axes[0].half);
 }
 const camera = planar
   ? { eye: { x: 0, y: 0, z: 1.5 }, up: { x: 0, y: 1, z: 0 }, projection: { type: "orthographic" } }

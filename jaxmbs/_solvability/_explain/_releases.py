@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from ... import _settings
 from ..._custom_types import RealScalarLike, Setting
-from ..._linalg import normalise_rows
 from ..._linalg._concrete_rank import values_and_rank
 from ..._system import AbstractSystem, ReleaseOption, takes_state
 from .._report import Solvability
@@ -64,7 +63,7 @@ def releases(
     **Raises:** `TypeError` or `ValueError` for `most` that is no such number.
     """
     most = _settings.whole_number(most, "most", least=1)
-    if bool(report.reaction_unique.all()):
+    if np.all(np.asarray(report.reaction_unique)):
         return Releases((), 0, True)
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     trial = _Trial(system, q, velocity, t, report)
@@ -147,4 +146,8 @@ class _Trial:
 
 
 def _unit(matrix: np.ndarray) -> np.ndarray:
-    return np.asarray(normalise_rows(jnp.asarray(matrix))[0])
+    """`normalise_rows` in NumPy: of JAX each number of rows would be a program."""
+    largest = np.max(np.abs(matrix), axis=1, initial=0.0, keepdims=True)
+    scaled = matrix / np.where(largest > 0, largest, 1.0)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(length > 0, length, 1.0)
