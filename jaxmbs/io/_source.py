@@ -157,7 +157,7 @@ def _table(entry: Mapping[str, Any]) -> Table:
     # Only assemblies have lists of tables under these keys.
     inner = [key for key in _TABLES if _are_tables(entry.get(key))]
     for key, value in entry.items():
-        if key not in inner and value not in ([], {}):
+        if key not in inner and not (key in _TABLES and value == []):
             table.add(key, _item(value))
     for key in inner:
         table.add(key, _tables(entry[key]))
