@@ -23,6 +23,8 @@ from ._formula import AbstractFormula, FormulaError, Lookup, namespace, stacked
 
 # Longer texts are no formulas, and the parser may run out of stack on them.
 _LONGEST = 500
+# A sum of as many terms. Each level is a call within a call.
+_DEEPEST = 60
 
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
     {
@@ -170,9 +172,21 @@ def _parsed(text: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(" ".join(text.split()), mode="eval").body
+            parsed = ast.parse(" ".join(text.split()), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise FormulaError("it is no number and no expression such as 'length / 2'") from None
+    if _depth(parsed) > _DEEPEST:
+        raise FormulaError(f"its operations are nested more than {_DEEPEST} deep")
+    return parsed
+
+
+def _depth(node: ast.AST) -> int:
+    """Of the operations of a parsed text."""
+    level, deepest = [node], 0
+    while level:
+        level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
+        deepest += 1
+    return deepest
 
 
 @functools.singledispatch

@@ -221,7 +221,13 @@ USES: Mapping[int, tuple[dict[str, Any], ...]] = {
             "bodies": {"top": "bar"},
             "parameters": {"height": "length / 2"},
         },
-        {"name": "right leg", "assembly": "leg", "direction": [0, 1], "bodies": {"top": "bar"}},
+        {
+            "name": "right leg",
+            "assembly": "leg",
+            "direction": [0, 1],
+            "bodies": {"top": "bar"},
+            "parameters": {"height": 0.3, "weight": 1.5},
+        },
     ),
     3: (
         {
@@ -238,12 +244,14 @@ USES: Mapping[int, tuple[dict[str, Any], ...]] = {
             "position": {"body": "rod", "point": [0, 0, 0.1]},
             "direction": [0, 1, 1],
             "bodies": {"top": "bar"},
+            "parameters": {"height": 0.3, "weight": 1.5},
         },
         {
             "name": "third leg",
             "assembly": "leg",
             "rotation": [[0, -1, 0], [1, 0, 0], [0, 0, 1]],
             "bodies": {"top": "bar"},
+            "parameters": {"height": 0.4},
         },
     ),
 }
@@ -252,9 +260,9 @@ ASSEMBLIES: Mapping[int, dict[str, Any]] = {
     2: {
         "name": "leg",
         "outer": ["top"],
-        "required": [],
-        "parameters": {"height": 0.4},
-        "body": [{"name": "shank", "mass": 1.0, "inertia": 0.02, "position": ["height", 0]}],
+        "required": ["height"],
+        "parameters": {"weight": 1.0},
+        "body": [{"name": "shank", "mass": "weight", "inertia": 0.02, "position": ["height", 0]}],
         "joint": [
             {"name": "knee", "type": "revolute", "bodies": ["top", "shank"], "at": ["height", 0]}
         ],
@@ -262,12 +270,12 @@ ASSEMBLIES: Mapping[int, dict[str, Any]] = {
     3: {
         "name": "leg",
         "outer": ["top"],
-        "required": [],
-        "parameters": {"height": 0.4},
+        "required": ["height"],
+        "parameters": {"weight": 1.0},
         "body": [
             {
                 "name": "shank",
-                "mass": 1.0,
+                "mass": "weight",
                 "inertia": [0.02, 0.02, 0.01],
                 "position": [0, 0, "height / 2"],
             }

@@ -1,6 +1,7 @@
 """The tables of a file as it was read, with the numbers that its model has now."""
 
 import copy
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import tomlkit
 from tomlkit.items import AoT, Item, Table
 
+from .._fields import keys_of
 from .._parameters import Parameters
 from .._system import Model
 from ._expansion import GROUPS
@@ -77,17 +79,33 @@ def _table_of(content: Mapping[str, Any], kind: str, way: list[str]) -> dict[str
 
 
 def _set_parts(content: dict[str, Any], model: Model, read: Model, entry: Entry) -> None:
-    """Parts of the file itself that are not what is read from it, in numbers."""
+    """Numbers of the file's own parts that are not what is read from it."""
     for kind, group in GROUPS.items():
         known = {part.name: part for part in getattr(read, group)}
         now = {part.name: part for part in getattr(model, group)}
         tables = content.get(kind, [])
         for index, own in enumerate(tables):
-            part = now.get(own["name"])
-            if part is not None and not eqx.tree_equal(part, known.get(own["name"])):
-                tables[index] = _plain(entry(part, kind))
+            part, before = now.get(own["name"]), known.get(own["name"])
+            if part is not None and before is not None and not eqx.tree_equal(part, before):
+                tables[index] = _with_changes(
+                    own, part, before, functools.partial(entry, kind=kind)
+                )
     if model.gravity is not None and not eqx.tree_equal(model.gravity, read.gravity):
         content["gravity"] = np.asarray(model.gravity).tolist()
+
+
+def _with_changes(
+    own: Mapping[str, Any], part: Any, before: Any, entry: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The table of a part, with the keys in numbers that differ from those before."""
+    new, old = _plain(entry(part)), _plain(entry(before))
+    keys = keys_of(type(part))
+    table = {key: value for key, value in own.items() if key in new or key not in old}
+    for key in (key for key in new if new[key] != old.get(key)):
+        instead = keys[key].instead if key in keys else None
+        table = {own: value for own, value in table.items() if own != instead}
+        table[key] = new[key]
+    return table
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +157,7 @@ def _table(entry: Mapping[str, Any]) -> Table:
     # Only assemblies have lists of tables under these keys.
     inner = [key for key in _TABLES if _are_tables(entry.get(key))]
     for key, value in entry.items():
-        if key not in inner and value not in ([], {}):
+        if key not in inner and not (key in _TABLES and value == []):
             table.add(key, _item(value))
     for key in inner:
         table.add(key, _tables(entry[key]))
