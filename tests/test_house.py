@@ -37,7 +37,7 @@ FLOORS = (
         "_verdict",
     ),
     ("_geometry", "_linalg"),
-    ("_bodies", "_constraints", "_forces", "_compliances"),
+    ("_bodies", "_constraints", "_elements", "_forces", "_compliances"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
     ("_sweep", "_design", "_elastic"),

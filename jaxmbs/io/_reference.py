@@ -5,7 +5,16 @@ from typing import Any
 
 from .._constraints import Driver
 from .._fields import Key, keys_of
-from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    FOLLOWS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    TYPED_BODIES,
+)
 
 
 _HEAD = """# Keys of model files
@@ -22,13 +31,15 @@ def reference() -> str:
     """The keys of all parts in a model file, as Markdown: what each admits, its unit, what stands
     where it is not given, and what it means. The page `REFERENCE.md` is this text."""
     sections = {
-        "`[[body]]`": {f"dimension {dimension}": cls for dimension, cls in BODIES.items()},
+        "`[[body]]`": {f"dimension {dimension}": cls for dimension, cls in BODIES.items()}
+        | TYPED_BODIES[3],
         "`[[joint]]`, dimension 2": JOINTS[2],
         "`[[joint]]`, dimension 3": JOINTS[3],
         "`[[driver]]`": {"all": Driver},
         "`motion` of a driver": MOTIONS,
         "`[[force]]`": FORCES,
         "`[[compliance]]`": COMPLIANCES,
+        "`[[element]]`, dimension 3": ELEMENTS[3],
     }
     return "\n".join([_HEAD, *(_section(title, parts) for title, parts in sections.items())])
 

@@ -13,7 +13,17 @@ from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
-from ._registry import BODIES, COMPLIANCES, followed, FORCES, JOINTS, MOTIONS, word_of
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    followed,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    TYPED_BODIES,
+    word_of,
+)
 
 
 def write_model(model: Model) -> str:
@@ -23,7 +33,10 @@ def write_model(model: Model) -> str:
     forces and motions that are Python functions).
     """
     for element in model.elements:
-        raise ValueError(f"{element.name!r} is an element, which model files do not know.")
+        if word_of(element, ELEMENTS[model.dimension]) is None:
+            raise ValueError(
+                f"{element.name!r} is an element of functions, which model files do not know."
+            )
     document = tomlkit.document()
     if model.remark:
         for line in _wrapped(model.remark):
@@ -39,6 +52,7 @@ def write_model(model: Model) -> str:
         ("driver", [_keys(driver) for driver in model.drivers]),
         ("force", [_typed(force, "force", FORCES) for force in model.forces]),
         ("compliance", [_typed(own, "compliance", COMPLIANCES) for own in model.compliances]),
+        ("element", [_typed(own, "element", ELEMENTS[model.dimension]) for own in model.elements]),
     ):
         if entries:
             document.add(key, _tables(entries))
@@ -85,6 +99,8 @@ def _keys(part: Any) -> dict[str, Any]:
 
 
 def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
+    if word_of(body, TYPED_BODIES[dimension]) is not None:
+        return _typed(body, "body", TYPED_BODIES[dimension])
     if type(body) is not BODIES[dimension]:
         raise ValueError(f"{body.name!r} is {_unknown(body)}, which model files do not know.")
     return _keys(body)
