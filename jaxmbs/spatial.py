@@ -29,7 +29,6 @@ from ._constraints._spatial import (
     Translational as Translational,
     Universal as Universal,
 )
-
 from ._elements import (
     BallInertia as BallInertia,
     ReflectedInertia as ReflectedInertia,

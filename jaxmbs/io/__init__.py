@@ -1,6 +1,11 @@
 """Model files (extra `cli`)."""
 
 from .._errors import ModelError as ModelError
+from ._imports import (
+    import_model as import_model,
+    Imported as Imported,
+    Omission as Omission,
+)
 from ._read import model_from_tables as model_from_tables, read_model as read_model
 from ._reference import reference as reference
 from ._trajectory import load_trajectory as load_trajectory, save_trajectory as save_trajectory

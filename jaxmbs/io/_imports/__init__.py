@@ -1,0 +1,6 @@
+from ._description import Omission as Omission
+from ._import_model import (
+    import_model as import_model,
+    Imported as Imported,
+    omission_lines as omission_lines,
+)
