@@ -81,6 +81,11 @@ class Tree:
         mujoco.mj_integratePos(self.peer, self.data.qpos, step, 1.0)
         self.data.qvel[:] = rng.normal(size=self.peer.nv)
 
+    def place(self, qpos: np.ndarray) -> None:
+        """Take MuJoCo's axes to a configuration."""
+        self.data.qpos[:] = qpos
+        mujoco.mj_kinematics(self.peer, self.data)
+
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """q and v of the model at that state."""
         moved = {"ground": STILL} | {name: self._free(name, k) for name, k in self.free.items()}
@@ -190,9 +195,7 @@ def acceleration(
     lengths = np.linalg.norm(scaled, axis=1)
     scaled = scaled / lengths[:, None]
     count = len(lengths)
-    whole = np.block(
-        [[mass / np.outer(size, size), scaled.T], [scaled, np.zeros((count, count))]]
-    )
+    whole = np.block([[mass / np.outer(size, size), scaled.T], [scaled, np.zeros((count, count))]])
     right = np.concatenate([force / size, offset / lengths])
     found = np.linalg.solve(whole, right)
     # One step of refinement, as moments of inertia differ by many orders of magnitude.

@@ -42,14 +42,15 @@ def fused(links: Sequence[Link], joints: Iterable[Joint], grounded: Iterable[str
 
 def _one(members: Sequence[Link]) -> Link:
     first = members[0]
-    heavy = [link for link in members if link.mass]
-    if len(heavy) == 0 or members == [first]:
+    # Some files have links with an inertia and no mass.
+    solid = [link for link in members if link.mass is not None]
+    masses = np.array([link.mass for link in solid])
+    if len(members) == 1 or not np.any(masses > 0):
         return first
-    masses = np.array([link.mass for link in heavy])
     mass = float(masses.sum())
-    center = masses @ np.array([link.center for link in heavy]) / mass
+    center = masses @ np.array([link.center for link in solid]) / mass
     inertia = np.zeros((3, 3))
-    for link, own in zip(heavy, masses, strict=True):
+    for link, own in zip(solid, masses, strict=True):
         turn = first.rotation.T @ link.rotation
         offset = first.rotation.T @ (link.center - center)
         inertia = inertia + moved_inertia(turn @ link.inertia @ turn.T, float(own), offset)

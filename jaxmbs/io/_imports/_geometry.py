@@ -51,3 +51,10 @@ def rotation_vector(rotation: Matrix) -> Vector:
 def moved_inertia(inertia: Matrix, mass: float, offset: Vector) -> Matrix:
     """About a point at `offset` from the centre of mass, from that about the centre (Steiner)."""
     return inertia + mass * (offset @ offset * np.eye(3) - np.outer(offset, offset))
+
+
+def is_physical(mass: float, inertia: Matrix) -> bool:
+    """Can a body have this mass and this inertia about its centre?"""
+    moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
+    return bool(mass > 0 and moments[0] > 0 and thin)

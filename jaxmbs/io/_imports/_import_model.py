@@ -16,7 +16,7 @@ from ._translation import Selection, translated
 
 
 # Who reads a file, by its ending.
-READERS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
+MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
     {".xml": read_mujoco, ".mjcf": read_mujoco, ".urdf": read_mujoco}
 )
 
@@ -68,6 +68,7 @@ def import_model(
     keep: Setting[Sequence[str]] = (),
     drop: Setting[Sequence[str]] = (),
     outside: Setting[bool] = False,
+    balance: Setting[bool] = False,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`)
     and URDF (`.urdf`).
@@ -95,6 +96,8 @@ def import_model(
       (`*`, `?`) of links, for parts of huge files: those that are made bodies (default all), less
       those that are not; with a link goes all that holds it, listed.
     - `outside`: may the file name others outside of its folder?
+    - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
+      told to; each is listed.
 
     **Returns:** `Imported`: `.model`, `.system()`, `.omissions`.
 
@@ -102,11 +105,11 @@ def import_model(
     safe, or that holds what no model can.
     """
     path = Path(_settings.path(path, "path"))
-    reader = READERS.get(path.suffix.lower())
+    reader = MODEL_FORMATS.get(path.suffix.lower())
     if reader is None:
         raise ModelError(
-            f"{shown(str(path), PATH)} ends in none of {', '.join(READERS)}, the formats that are "
-            "read."
+            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
+            "that are read."
         )
     given = {} if controls is None else dict(_settings.mapping(controls, "controls", "{'m': 1.0}"))
     state = State(
@@ -122,6 +125,7 @@ def import_model(
         tuple(_settings.names(ground, "ground", "['base']")),
         tuple(_settings.names(keep, "keep", "['left*']")),
         tuple(_settings.names(drop, "drop", "['head*']")),
+        _settings.flag(balance, "balance"),
     )
     found = translated(reader(path, state), selection)
     return Imported(found.model, found.omissions, found.bodies)

@@ -1,7 +1,7 @@
 """MJCF and URDF, through MuJoCo's own compiler: it knows defaults, includes, frames, inertia from
 shapes and all the rest, and its arrays are what its simulations run with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,11 +11,12 @@ import numpy as np
 from ..._checks import listed, PATH, shortened, shown
 from ..._errors import ModelError
 from ..._extras import optional
-from ._description import Description
+from ._description import Description, Link, Matrix, Vector
+from ._geometry import is_physical, matrix_of_quaternion
 from ._mujoco_actuators import actuation
 from ._mujoco_constraints import constraints
 from ._mujoco_omissions import left_out_of_model, left_out_of_spec
-from ._mujoco_tree import tree
+from ._mujoco_tree import body_name, tree
 from ._xml import checked_path, elements, read_xml
 
 
@@ -54,7 +55,9 @@ def read_mujoco(path: Path, state: State) -> Description:
     spec = _parsed(mujoco, path)
     omissions = left_out_of_spec(mujoco, spec, root)
     _without_shapes(mujoco, spec)
-    _without_empty_inertia(spec)
+    # The links stay what they are called; `_fusion.py` makes one body of those that are welded.
+    spec.compiler.fusestatic = False
+    own = _set_aside(spec)
     _check_files(spec, path.parent, state.outside)
     if state.floating:
         _free_roots(spec, path)
@@ -70,7 +73,7 @@ def read_mujoco(path: Path, state: State) -> Description:
     gravity = None if weightless else np.array(model.opt.gravity)
     return Description(
         name=spec.modelname if spec.modelname not in ("", _UNNAMED) else path.stem,
-        links=links,
+        links=tuple(_with_own_inertia(links, model, own)),
         joints=(*held, *loops),
         couplings=couplings,
         wrenches=wrenches,
@@ -145,14 +148,49 @@ def _without_shapes(mujoco: Any, spec: Any) -> None:
             spec.delete(mesh)
 
 
-def _without_empty_inertia(spec: Any) -> None:
-    """URDF gives links that only carry others an inertia of zeros, which MuJoCo takes for wrong."""
+class _Own(NamedTuple):
+    """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
+    body's axes."""
+
+    body: Any
+    mass: float
+    center: Vector
+    inertia: Matrix
+
+
+def _set_aside(spec: Any) -> list[_Own]:
+    """Give bodies another inertia for the time being whose own one MuJoCo refuses: links that only
+    carry others have none in many a file, and need none where they are welded to a body."""
+    found = []
     for body in spec.bodies:
-        if body.explicitinertial and body.mass == 0 and not np.any(body.inertia):
-            known = np.nan_to_num(np.array(body.fullinertia))
-            if not np.any(known):
-                body.explicitinertial = False
-                body.fullinertia = [np.nan] * 6
+        own = _own_inertia(body) if body.explicitinertial else None
+        if own is not None and not is_physical(own.mass, own.inertia):
+            found.append(own)
+            body.mass, body.inertia, body.fullinertia = 1.0, np.ones(3), np.full(6, np.nan)
+    return found
+
+
+def _own_inertia(body: Any) -> _Own | None:
+    full = np.array(body.fullinertia)
+    matrix = np.diag(np.array(body.inertia))
+    if np.all(np.isfinite(full)):
+        xx, yy, zz, xy, xz, yz = full
+        matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    turn = matrix_of_quaternion(np.array(body.iquat))
+    return _Own(body, float(body.mass), np.array(body.ipos), turn @ matrix @ turn.T)
+
+
+def _with_own_inertia(links: Sequence[Link], model: Any, own: Sequence[_Own]) -> Sequence[Link]:
+    """The links as the file has them."""
+    aside = {body_name(model, int(o.body.id)): o for o in own}
+    return [
+        link
+        if (o := aside.get(link.name)) is None
+        else link._replace(
+            mass=o.mass, inertia=o.inertia, center=link.position + link.rotation @ o.center
+        )
+        for link in links
+    ]
 
 
 def _check_files(spec: Any, folder: Path, outside: bool) -> None:

@@ -23,19 +23,23 @@ from ._description import (
     Omission,
     Wrench,
 )
-from ._fusion import fused
+from ._fusion import Fused, fused
+from ._geometry import is_physical
 from ._names import Names, selected
 
 
+_BALANCE = "; balance=True (--balance) takes the mean of the moments"
 _NAMES = "names there hold no comma, full stop or quote, and are all different"
 
 
 class Selection(NamedTuple):
-    """Which links are made bodies, and which are made part of the ground."""
+    """Which links are made bodies, and which are made part of the ground; `balance`: replace
+    moments of inertia that no body can have."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    balance: bool = False
 
 
 class Translated(NamedTuple):
@@ -54,6 +58,9 @@ def translated(description: Description, selection: Selection) -> Translated:
     """
     kept, omissions = _selected(description, selection)
     one = fused(kept.links, kept.joints, selection.ground)
+    if selection.balance:
+        one, changed = _balanced(one)
+        omissions = (*omissions, *changed)
     if len(one.links) == 0:
         raise ModelError(
             f"{shown(description.name)} has no body that moves: every link is part of the ground."
@@ -123,6 +130,19 @@ def _selected(
     return rest, (*description.omissions, *left)
 
 
+def _balanced(one: Fused) -> tuple[Fused, list[Omission]]:
+    """With the mean of its moments for each moment of a body that could not have them."""
+    links, changed = [], []
+    for link in one.links:
+        if link.mass is not None and not is_physical(link.mass, link.inertia):
+            mean = float(np.trace(link.inertia)) / 3
+            why = f"has moments that no body can have; all are their mean, {mean:.6g} kg m2"
+            changed.append(Omission("inertia", link.name, why))
+            link = link._replace(inertia=mean * np.eye(3))  # noqa: PLW2901
+        links.append(link)
+    return one._replace(links=tuple(links)), changed
+
+
 def _links_of_coupling(coupling: CoordinateCoupling) -> tuple[str, ...]:
     sides = [side for side in (coupling.first, coupling.second) if side is not None]
     return tuple(name for side in sides for name in (side.parent, side.child))
@@ -149,7 +169,14 @@ def _body(link: Link, name: str) -> AbstractBody:
             angular_velocity=link.angular_velocity,
         )
     except ValueError as error:
-        raise ModelError(f"body {shown(name)}: {error}") from None
+        hint = (
+            ""
+            if is_physical(link.mass, link.inertia)
+            or link.mass <= 0
+            or not np.trace(link.inertia) > 0
+            else _BALANCE
+        )
+        raise ModelError(f"body {shown(name)}: {str(error).rstrip('.')}{hint}.") from None
 
 
 class _Maker:
