@@ -11,13 +11,21 @@ from ..._custom_types import Setting
 from ..._errors import ModelError
 from ..._system import Model, MultibodySystem
 from ._description import Description, Omission
-from ._mujoco import read_mujoco, State
+from ._mujoco import read_mujoco
+from ._sdf import read_sdf
+from ._state import State
 from ._translation import Selection, translated
 
 
 # Who reads a file, by its ending.
 MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
-    {".xml": read_mujoco, ".mjcf": read_mujoco, ".urdf": read_mujoco}
+    {
+        ".xml": read_mujoco,
+        ".mjcf": read_mujoco,
+        ".urdf": read_mujoco,
+        ".sdf": read_sdf,
+        ".world": read_sdf,
+    }
 )
 
 
@@ -70,8 +78,8 @@ def import_model(
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
 ) -> Imported:
-    """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`)
-    and URDF (`.urdf`).
+    """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
+    URDF (`.urdf`) and SDF (`.sdf`, `.world`).
 
     Each body of the file that moves is a body, each joint a joint by its name; links that are
     welded together are one body, and one that is welded to the world is part of the ground. Of a

@@ -1,9 +1,8 @@
 """MJCF and URDF, through MuJoCo's own compiler: it knows defaults, includes, frames, inertia from
 shapes and all the rest, and its arrays are what its simulations run with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from ._mujoco_actuators import actuation
 from ._mujoco_constraints import constraints
 from ._mujoco_omissions import left_out_of_model, left_out_of_spec
 from ._mujoco_tree import body_name, tree
+from ._state import State
 from ._xml import checked_path, elements, read_xml
 
 
@@ -25,16 +25,6 @@ _UNNAMED = "MuJoCo Model"
 
 # Attributes by which MJCF names other files of elements.
 _PARTS = ("include", "model")
-
-
-class State(NamedTuple):
-    """Where a file is read: by a keyframe, with these control inputs of actuators (by name), with
-    the root link of a URDF free to move, and with files outside of its folder allowed."""
-
-    keyframe: str | None = None
-    controls: Mapping[str, float] = MappingProxyType({})
-    floating: bool = False
-    outside: bool = False
 
 
 def read_mujoco(path: Path, state: State) -> Description:
