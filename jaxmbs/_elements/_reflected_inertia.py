@@ -27,6 +27,9 @@ from ._joint_rates import AbstractJointRate, CoordinateRate, RelativeSpin
 
 
 _NAME = part_name("an element")
+_ABOUT = positive("inertia", "kg m2", "about the joint's axis")
+_EVERY = positive("inertia", "kg m2", "about every axis")
+_ALONG = positive("mass", "kg", "along the joint's axis")
 _GROUND = "ground"
 
 
@@ -145,7 +148,9 @@ class AbstractReflectedInertia(AbstractElement):
                 )
             found.append(marker)
         moving = (self.pair[0] != _GROUND, self.pair[1] != _GROUND)
-        return RelativeInertia(amount, rate, (found[0], found[1]), moving)
+        return RelativeInertia(
+            amount=amount, rate=rate, markers=(found[0], found[1]), moving=moving
+        )
 
 
 class ReflectedInertia(AbstractReflectedInertia):
@@ -164,13 +169,13 @@ class ReflectedInertia(AbstractReflectedInertia):
     name: str = eqx.field(static=True, converter=_NAME)
     pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
-    inertia: Scalar = eqx.field(converter=positive("inertia", "kg m2", "about the joint's axis"))
+    inertia: Scalar = eqx.field(converter=_ABOUT)
 
     def __init__(self, name: str, bodies: Sequence[str], *, axis: Numbers, inertia: Numbers):
         self.name = name
         self.pair = TWO_BODIES(bodies)
-        self.axis = axis
-        self.inertia = inertia
+        self.axis = SPATIAL_AXIS(axis)
+        self.inertia = _ABOUT(inertia)
 
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> RelativeInertia:
         frames = spatial_frames(jnp.zeros((2, 3)), triad(self.axis))
@@ -191,16 +196,16 @@ class ReflectedMass(AbstractReflectedInertia):
     pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
     axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
-    mass: Scalar = eqx.field(converter=positive("mass", "kg", "along the joint's axis"))
+    mass: Scalar = eqx.field(converter=_ALONG)
 
     def __init__(
         self, name: str, bodies: Sequence[str], *, at: Numbers, axis: Numbers, mass: Numbers
     ):
         self.name = name
         self.pair = TWO_BODIES(bodies)
-        self.at = at
-        self.axis = axis
-        self.mass = mass
+        self.at = SPATIAL_PAIR(at)
+        self.axis = SPATIAL_AXIS(axis)
+        self.mass = _ALONG(mass)
 
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> RelativeInertia:
         frames = spatial_frames(self.at, triad(self.axis))
@@ -218,12 +223,12 @@ class BallInertia(AbstractReflectedInertia):
     kind: ClassVar[str] = "ball_inertia"
     name: str = eqx.field(static=True, converter=_NAME)
     pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
-    inertia: Scalar = eqx.field(converter=positive("inertia", "kg m2", "about every axis"))
+    inertia: Scalar = eqx.field(converter=_EVERY)
 
     def __init__(self, name: str, bodies: Sequence[str], *, inertia: Numbers):
         self.name = name
         self.pair = TWO_BODIES(bodies)
-        self.inertia = inertia
+        self.inertia = _EVERY(inertia)
 
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> RelativeInertia:
         frames = spatial_frames(jnp.zeros((2, 3)), world_axes())

@@ -32,7 +32,7 @@ def reference() -> str:
     where it is not given, and what it means. The page `REFERENCE.md` is this text."""
     sections = {
         "`[[body]]`": {f"dimension {dimension}": cls for dimension, cls in BODIES.items()}
-        | TYPED_BODIES[3],
+        | dict(TYPED_BODIES[3]),
         "`[[joint]]`, dimension 2": JOINTS[2],
         "`[[joint]]`, dimension 3": JOINTS[3],
         "`[[driver]]`": {"all": Driver},

@@ -143,7 +143,7 @@ class Coupled(AbstractGeometricPrimitive):
         return self._without_turns(excess)[None]
 
     def _without_turns(self, excess: Scalar) -> Scalar:
-        turns = [2 * jnp.pi] if self.first.quantity == ANGLE else []
+        turns: list[Scalar] = [jnp.asarray(2 * jnp.pi)] if self.first.quantity == ANGLE else []
         if self.second.quantity == ANGLE and self.coefficients.shape[0] == 2:
             slope = jnp.abs(self.coefficients[1])
             turns.append(2 * jnp.pi * jnp.where(slope > 0, slope, 1.0))

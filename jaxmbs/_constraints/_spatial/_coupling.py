@@ -102,9 +102,9 @@ class Coupling(AbstractJoint):
         self.name = name
         self.bodies = _BODIES(bodies)
         self.coordinates_of_pairs = _COORDINATES(coordinates)
-        self.points = points
-        self.axes = axes
-        self.coefficients = coefficients
+        self.points = _POINTS(points)
+        self.axes = TWO_AXES(axes)
+        self.coefficients = _COEFFICIENTS(coefficients)
 
     def placements(self, references: Frames) -> tuple[SpatialFrame, ...]:
         del references

@@ -58,7 +58,7 @@ class Joint(NamedTuple):
     child: str
     points: Float[np.ndarray, "2 3"]
     axes: tuple[Vector, ...] = ()
-    pitch: float | None = None
+    pitch: float = 0.0
     welds: bool = False
     dynamics: tuple[Dynamics, ...] = ()
 

@@ -15,6 +15,7 @@ from ._mujoco import read_mujoco
 from ._sdf import read_sdf
 from ._state import State
 from ._translation import Selection, translated
+from ._usd import read_usd
 
 
 # Who reads a file, by its ending.
@@ -25,6 +26,9 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
         ".urdf": read_mujoco,
         ".sdf": read_sdf,
         ".world": read_sdf,
+        ".usd": read_usd,
+        ".usda": read_usd,
+        ".usdc": read_usd,
     }
 )
 
@@ -79,7 +83,7 @@ def import_model(
     balance: Setting[bool] = False,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
-    URDF (`.urdf`) and SDF (`.sdf`, `.world`).
+    URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
 
     Each body of the file that moves is a body, each joint a joint by its name; links that are
     welded together are one body, and one that is welded to the world is part of the ground. Of a

@@ -219,17 +219,16 @@ def mimics(
         if mimic is None:
             continue
         leader = prefix + mimic.get("joint", "")
-        sides = [
-            _coordinate(known, name, f"{said}, joint {shown(follower)}, <mimic>,")
-            for name in (follower, leader)
-        ]
+        said_mimic = f"{said}, joint {shown(follower)}, <mimic>,"
+        first = _coordinate(known, follower, said_mimic)
+        second = _coordinate(known, leader, said_mimic)
         values = [
             number(mimic, tag, one, said)
             for tag, one in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
         ]
         multiplier, offset, reference = values
         coefficients = (offset - multiplier * reference, multiplier)
-        yield CoordinateCoupling(f"{follower} mimic", *sides, coefficients)
+        yield CoordinateCoupling(f"{follower} mimic", first, second, coefficients)
 
 
 def _coordinate(known: Mapping[str, Joint], name: str, said: str) -> JointCoordinate:

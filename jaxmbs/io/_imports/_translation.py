@@ -75,17 +75,12 @@ def translated(description: Description, selection: Selection) -> Translated:
             3,
             bodies=[_body(link, names[link.name]) for link in one.links],
             gravity=description.gravity,
-            **maker.parts(kept),
+            **maker.parts(kept)._asdict(),
         )
         model.system()
     except ValueError as error:
         raise ModelError(str(error)) from None
-    renamed = [
-        Omission(kind, old, f"is called {new!r} in the model: {_NAMES}")
-        for kind, pairs in (("link", names), ("joint", maker.renamed))
-        for old, new in pairs.items()
-        if old != new
-    ]
+    renamed = [_renamed("link", old, new) for old, new in names.items() if old != new]
     welded = [
         Omission("link", link, f"is part of {bodies[link]!r}, to which it is fixed")
         for link, body in one.body_of.items()
@@ -99,6 +94,9 @@ def _selected(
 ) -> tuple[Description, tuple[Omission, ...]]:
     """The description without the links that are left out, and without all that holds them."""
     names = [GROUND, *(link.name for link in description.links)]
+    if len({*names}) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"two links are called {shown(twice)}; rename one.")
     for name in selection.ground:
         if name not in names:
             raise ModelError(
@@ -179,44 +177,72 @@ def _body(link: Link, name: str) -> AbstractBody:
         raise ModelError(f"body {shown(name)}: {str(error).rstrip('.')}{hint}.") from None
 
 
+class _Parts(NamedTuple):
+    """The arguments of a `Model` besides its bodies."""
+
+    joints: list[AbstractJoint]
+    drivers: list[Driver]
+    forces: list[AbstractForce]
+    elements: list[AbstractElement]
+
+
+def _renamed(kind: str, old: str, new: str) -> Omission:
+    return Omission(kind, old, f"is called {new!r} in the model: {_NAMES}")
+
+
 class _Maker:
     """Makes the parts of a model and collects what it leaves out. `bodies`: by link."""
 
     def __init__(self, bodies: Mapping[str, str]):
         self._bodies = bodies
         self.omissions: list[Omission] = []
-        self.renamed: Mapping[str, str] = {}
-        self._force_names, self._element_names = Names(), Names()
+        self._joint_names, self._force_names, self._element_names = Names(), Names(), Names()
 
-    def parts(self, description: Description) -> dict[str, list[Any]]:
-        """The arguments of a `Model` besides its bodies."""
-        joints = [joint for joint in description.joints if self._moves("joint", joint)]
+    def parts(self, description: Description) -> _Parts:
+        """What a model has besides its bodies."""
+        joints = [joint for joint in description.joints if self._moves(joint)]
         couplings = [own for own in description.couplings if self._couples(own)]
-        free = Names()
-        names = [*(joint.name for joint in joints), *(own.name for own in couplings)]
-        self.renamed = {name: free.new(name, "joint") for name in names}
-        held = {self.renamed[joint.name]: joint for joint in joints}
-        drivers = [own for own in couplings if own.second is None]
-        return {
-            "joints": [
-                *(self._joint(joint, name) for name, joint in held.items()),
-                *(self._coupling(own) for own in couplings if own.second is not None),
+        held = [(joint, self._new("joint", joint.name)) for joint in joints]
+        # Joints and couplings of a file may have the same names; of the first one it is.
+        called = {joint.name: name for joint, name in reversed(held)}
+        named = [(own, self._new("coupling", own.name)) for own in couplings]
+        return _Parts(
+            joints=[
+                *(_JOINTS[joint.kind](name, self._pair(joint), joint) for joint, name in held),
+                *(
+                    self._coupling(name, own.first, own.second, own.coefficients)
+                    for own, name in named
+                    if own.second is not None
+                ),
             ],
-            "drivers": [self._driver(own) for own in drivers],
-            "forces": [
-                *(force for name, joint in held.items() for force in self._forces(joint, name)),
+            drivers=[
+                Driver(
+                    name,
+                    called[own.joint],
+                    own.first.word,
+                    motions.Polynomial(coefficients=[own.coefficients[0]]),
+                )
+                for own, name in named
+                if own.second is None
+            ],
+            forces=[
+                *(force for joint, name in held for force in self._forces(joint, name)),
                 *self._wrenches(description.wrenches),
             ],
-            "elements": [
-                element for name, joint in held.items() for element in self._elements(joint, name)
-            ],
-        }
+            elements=[element for joint, name in held for element in self._elements(joint, name)],
+        )
 
-    def _moves(self, kind: str, joint: Joint) -> bool:
+    def _new(self, kind: str, name: str) -> str:
+        new = self._joint_names.new(name, kind)
+        if new != name:
+            self.omissions.append(_renamed(kind, name, new))
+        return new
+
+    def _moves(self, joint: Joint) -> bool:
         parent, child = self._pair(joint)
         if parent == child and not joint.welds:
             self.omissions.append(
-                Omission(kind, joint.name, f"holds two parts of {parent!r}, which are one body")
+                Omission("joint", joint.name, f"holds two parts of {parent!r}, which are one body")
             )
         return parent != child
 
@@ -231,25 +257,22 @@ class _Maker:
     def _pair(self, part: Joint | JointCoordinate) -> tuple[str, str]:
         return self._bodies[part.parent], self._bodies[part.child]
 
-    def _joint(self, joint: Joint, name: str) -> AbstractJoint:
-        return _JOINTS[joint.kind](name, self._pair(joint), joint)
-
-    def _coupling(self, coupling: CoordinateCoupling) -> AbstractJoint:
-        assert coupling.second is not None
-        sides = (coupling.first, coupling.second)
+    def _coupling(
+        self,
+        name: str,
+        first: JointCoordinate,
+        second: JointCoordinate,
+        coefficients: tuple[float, ...],
+    ) -> AbstractJoint:
+        sides = (first, second)
         return spatial.Coupling(
-            self.renamed[coupling.name],
-            [name for side in sides for name in self._pair(side)],
+            name,
+            [body for side in sides for body in self._pair(side)],
             coordinates=[side.word for side in sides],
             points=np.array([side.point for side in sides]),
             axes=np.array([side.axis for side in sides]),
-            coefficients=list(coupling.coefficients),
+            coefficients=list(coefficients),
         )
-
-    def _driver(self, coupling: CoordinateCoupling) -> Driver:
-        motion = motions.Polynomial([coupling.coefficients[0]])
-        joint = self.renamed[coupling.joint]
-        return Driver(self.renamed[coupling.name], joint, coupling.first.word, motion)
 
     def _forces(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
         for own in joint.dynamics:
