@@ -116,14 +116,11 @@ class RelativeInertia(AbstractInertia):
 
 
 class AbstractReflectedInertia(AbstractElement):
-    """Between two bodies, one of which may be the ground. `pair`: their names."""
-
-    pair: eqx.AbstractVar[tuple[str, ...]]
+    """Between two bodies, one of which may be the ground."""
 
     @property
-    def bodies(self) -> tuple[str, ...]:
-        """Those that move."""
-        return tuple(name for name in self.pair if name != _GROUND)
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(name for name in self.bodies if name != _GROUND)
 
     def relative_inertia(
         self,
@@ -138,7 +135,7 @@ class AbstractReflectedInertia(AbstractElement):
         """
         sites = {node.name: node.sites().get(node.name) for node in nodes}
         found = []
-        for name, placement in zip(self.pair, placements, strict=True):
+        for name, placement in zip(self.bodies, placements, strict=True):
             site = sites.get(name)
             marker = SpatialMarker(placement) if site is None else site.marker(placement)
             if name != _GROUND and not isinstance(marker, SpatialMarker):
@@ -147,8 +144,8 @@ class AbstractReflectedInertia(AbstractElement):
                     "body in space, between which a reflected inertia acts."
                 )
             found.append(marker)
-        moving = (self.pair[0] != _GROUND, self.pair[1] != _GROUND)
-        return RelativeInertia(
+        moving = (self.bodies[0] != _GROUND, self.bodies[1] != _GROUND)
+        return RelativeInertia(  # pyright: ignore[reportCallIssue]
             amount=amount, rate=rate, markers=(found[0], found[1]), moving=moving
         )
 
@@ -167,13 +164,13 @@ class ReflectedInertia(AbstractReflectedInertia):
 
     kind: ClassVar[str] = "reflected_inertia"
     name: str = eqx.field(static=True, converter=_NAME)
-    pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
     inertia: Scalar = eqx.field(converter=_ABOUT)
 
     def __init__(self, name: str, bodies: Sequence[str], *, axis: Numbers, inertia: Numbers):
         self.name = name
-        self.pair = TWO_BODIES(bodies)
+        self.bodies = TWO_BODIES(bodies)
         self.axis = SPATIAL_AXIS(axis)
         self.inertia = _ABOUT(inertia)
 
@@ -193,7 +190,7 @@ class ReflectedMass(AbstractReflectedInertia):
 
     kind: ClassVar[str] = "reflected_mass"
     name: str = eqx.field(static=True, converter=_NAME)
-    pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     at: Float[Array, "2 3"] = eqx.field(converter=SPATIAL_PAIR)
     axis: Vector3 = eqx.field(converter=SPATIAL_AXIS)
     mass: Scalar = eqx.field(converter=_ALONG)
@@ -202,7 +199,7 @@ class ReflectedMass(AbstractReflectedInertia):
         self, name: str, bodies: Sequence[str], *, at: Numbers, axis: Numbers, mass: Numbers
     ):
         self.name = name
-        self.pair = TWO_BODIES(bodies)
+        self.bodies = TWO_BODIES(bodies)
         self.at = SPATIAL_PAIR(at)
         self.axis = SPATIAL_AXIS(axis)
         self.mass = _ALONG(mass)
@@ -222,12 +219,12 @@ class BallInertia(AbstractReflectedInertia):
 
     kind: ClassVar[str] = "ball_inertia"
     name: str = eqx.field(static=True, converter=_NAME)
-    pair: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     inertia: Scalar = eqx.field(converter=_EVERY)
 
     def __init__(self, name: str, bodies: Sequence[str], *, inertia: Numbers):
         self.name = name
-        self.pair = TWO_BODIES(bodies)
+        self.bodies = TWO_BODIES(bodies)
         self.inertia = _EVERY(inertia)
 
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> RelativeInertia:

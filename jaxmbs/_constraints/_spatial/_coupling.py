@@ -34,7 +34,7 @@ def _four_bodies(value: Any, what: str) -> tuple[str, ...]:
     return names
 
 
-def _two_coordinates(value: Any, what: str) -> tuple[str, ...]:
+def _two_measures(value: Any, what: str) -> tuple[str, ...]:
     names = tuple(value) if isinstance(value, list | tuple) else ()
     if len(names) != 2 or not all(name in _KINDS for name in names):
         raise ValueError(
@@ -49,13 +49,13 @@ _BODIES = cast(Field, SOME_BODIES)._replace(
     admits="4 names, of which some may be the same",
     check=_four_bodies,
 )
-_COORDINATES = Field(
-    "coordinates",
+_MEASURES = Field(
+    "measures",
     "",
     "which move in each of the two pairs of bodies",
     list[str],
     "2 words, each `rotation` or `translation`",
-    _two_coordinates,
+    _two_measures,
 )
 _POINTS = two_points("points", "one on each axis, reference configuration", 3)
 _COEFFICIENTS = numbers(
@@ -75,7 +75,7 @@ class Coupling(AbstractJoint):
     ones nearest to the condition are meant, but the second angle of a polynomial of more than first
     degree is between -pi and pi.
 
-    **Arguments:** `bodies`: four names, first and second body of each pair; `coordinates`: two
+    **Arguments:** `bodies`: four names, first and second body of each pair; `measures`: two
     words, `rotation` or `translation`; `points` (m): one on each axis; `axes`: two world
     directions, both in the reference configuration; `coefficients`: at least one number.
     """
@@ -84,7 +84,7 @@ class Coupling(AbstractJoint):
     located: ClassVar[bool] = False
     name: str = eqx.field(static=True, converter=JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=_BODIES)
-    coordinates_of_pairs: tuple[str, ...] = eqx.field(static=True, converter=_COORDINATES)
+    measures: tuple[str, ...] = eqx.field(static=True, converter=_MEASURES)
     points: Float[Array, "2 3"] = eqx.field(converter=_POINTS)
     axes: Float[Array, "2 3"] = eqx.field(converter=TWO_AXES)
     coefficients: Float[Array, " n"] = eqx.field(converter=_COEFFICIENTS)
@@ -94,14 +94,14 @@ class Coupling(AbstractJoint):
         name: str,
         bodies: Sequence[str],
         *,
-        coordinates: Sequence[str],
+        measures: Sequence[str],
         points: Numbers,
         axes: Numbers,
         coefficients: NumberList,
     ):
         self.name = name
         self.bodies = _BODIES(bodies)
-        self.coordinates_of_pairs = _COORDINATES(coordinates)
+        self.measures = _MEASURES(measures)
         self.points = _POINTS(points)
         self.axes = TWO_AXES(axes)
         self.coefficients = _COEFFICIENTS(coefficients)
@@ -112,5 +112,5 @@ class Coupling(AbstractJoint):
         return (pairs[0], pairs[0], pairs[1], pairs[1])
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        first, second = (_KINDS[word]() for word in self.coordinates_of_pairs)
+        first, second = (_KINDS[word]() for word in self.measures)
         return (Coupled(first, second, self.coefficients),)

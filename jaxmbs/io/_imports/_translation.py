@@ -268,7 +268,7 @@ class _Maker:
         return spatial.Coupling(
             name,
             [body for side in sides for body in self._pair(side)],
-            coordinates=[side.word for side in sides],
+            measures=[side.word for side in sides],
             points=np.array([side.point for side in sides]),
             axes=np.array([side.axis for side in sides]),
             coefficients=list(coefficients),
