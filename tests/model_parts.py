@@ -229,7 +229,8 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _force(_d, "bushing", "bodies", "points", **_mount, label=f"bushing {_d}, matrix")
 
 
-_force(3, "axial_spring", "joint", joint="slide", **_law, rest=0.1, force=0.5)
+for _d in (2, 3):
+    _force(_d, "axial_spring", "joint", joint="slide", **_law, rest=0.1, force=0.5)
 _force(3, "ball_spring", "bodies", bodies=["bar", "rod"], **_law, rest=[0.1, 0.2, 0.3])
 
 

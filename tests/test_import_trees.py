@@ -4,7 +4,6 @@ All files are imported one by one; their models then stand side by side in one s
 there is one program to compile.
 """
 
-import importlib.metadata
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 from oracle_mujoco import acceleration, matrices, Tree
 from random_mjcf import random_trees
+from robots import robot_folder
 
 from jaxmbs import Model, spatial
 from jaxmbs.io import import_model, Imported, model_from_tables, write_model
@@ -33,12 +33,6 @@ ROBOTS = {
     "bolt": ("bolt_description/robots/bolt.urdf", False),
 }
 STATES = 20
-
-
-def robot_folder() -> Path:
-    """Where the robots of the package example-robot-data are."""
-    package = importlib.metadata.distribution("example-robot-data")
-    return Path(str(package.locate_file("cmeel.prefix/share/example-robot-data/robots")))
 
 
 class Drawn(NamedTuple):

@@ -78,6 +78,11 @@ class BallSpring(AbstractBodyForce):
     rest: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 0.0), kw_only=True, converter=_REST)
 
     def placements(self, references: Frames) -> Frames:
+        if any(frame.dimension != 3 for frame in references):
+            raise ValueError(
+                "it acts between bodies in space; in the plane a torsion spring in a revolute "
+                "joint does the same."
+            )
         return unturned_frames(jnp.stack([frame.origin for frame in references]))
 
     def load(self) -> BallLoad:
