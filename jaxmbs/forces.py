@@ -2,6 +2,8 @@
 
 from ._forces import (
     Applied as Applied,
+    AxialSpring as AxialSpring,
+    BallSpring as BallSpring,
     Bushing as Bushing,
     CoulombFriction as CoulombFriction,
     Following as Following,
@@ -14,6 +16,8 @@ from ._forces import (
 
 __all__ = [
     "Applied",
+    "AxialSpring",
+    "BallSpring",
     "Bushing",
     "CoulombFriction",
     "Following",

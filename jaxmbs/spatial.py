@@ -1,6 +1,7 @@
 """Bodies, joints and forces of space (`io/REFERENCE.md`, dimension 3)."""
 
 from ._bodies import (
+    MasslessBody as MasslessBody,
     ModalBody as ModalBody,
     ReducedBody as ReducedBody,
     SpatialBody as Body,
@@ -13,6 +14,7 @@ from ._constraints import (
     Velocity as Velocity,
 )
 from ._constraints._spatial import (
+    Coupling as Coupling,
     Cylindrical as Cylindrical,
     Fixed as Fixed,
     ParallelAxes as ParallelAxes,
@@ -27,14 +29,22 @@ from ._constraints._spatial import (
     Translational as Translational,
     Universal as Universal,
 )
+from ._elements import (
+    BallInertia as BallInertia,
+    ReflectedInertia as ReflectedInertia,
+    ReflectedMass as ReflectedMass,
+)
 
 
 __all__ = [
+    "BallInertia",
     "Body",
+    "Coupling",
     "Cylindrical",
     "Distance",
     "Fixed",
     "Geometric",
+    "MasslessBody",
     "ModalBody",
     "ParallelAxes",
     "Particle",
@@ -44,6 +54,8 @@ __all__ = [
     "PointOnLine",
     "PointOnPlane",
     "ReducedBody",
+    "ReflectedInertia",
+    "ReflectedMass",
     "Revolute",
     "RollingDisk",
     "Screw",

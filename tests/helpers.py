@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from draw import Draw as Draw
 
 from jaxmbs import AbstractSystem, Driver, Model, motions, planar, spatial
 
@@ -224,7 +225,7 @@ def joint_of(table: Mapping[str, Any], dimension: int) -> Any:
     rest = {k: x for k, x in table.items() if k not in ("name", "type", "bodies")}
     if "function" in rest:
         return cls(table["name"], rest.pop("function"), rest.pop("markers"), **rest)
-    if "points" in rest and table["type"] != "distance":
+    if "points" in rest and table["type"] not in ("distance", "coupling"):
         rest["at"] = rest.pop("points")
     return cls(table["name"], tuple(table["bodies"]), **rest)
 
@@ -268,41 +269,6 @@ def plain(table: dict[str, Any]) -> dict[str, Any]:
         return x.tolist() if isinstance(x, np.ndarray | np.generic) else x
 
     return jax.tree.map(convert, table)
-
-
-class Draw:
-    """Random numbers of a mechanism of half side `size` (m) about `origin` (m).
-
-    Equal seeds give the same mechanism, larger or smaller, here or there.
-    """
-
-    def __init__(self, seed: int, dimension: int, size: float, origin: float):
-        self.rng = np.random.default_rng(seed)
-        self.dimension, self.size, self.origin = dimension, size, origin
-
-    def number(self, low: float, high: float) -> float:
-        return float(self.rng.uniform(low, high))
-
-    def length(self, low: float = 0.5, high: float = 1.5) -> float:
-        return self.size * self.number(low, high)
-
-    def point(self) -> np.ndarray:
-        return self.origin + self.size * self.rng.uniform(-1, 1, self.dimension)
-
-    def points(self) -> np.ndarray:
-        return np.stack([self.point(), self.point()])
-
-    def direction(self) -> np.ndarray:
-        return self.rng.normal(size=self.dimension) * self.number(0.5, 2.0)
-
-    def body(self, name: str, turned: bool) -> dict[str, Any]:
-        table = {"name": name, "mass": self.number(0.5, 2.0), "position": self.point()}
-        moments = self.size**2 * self.rng.uniform(1.0, 1.9, size=3)
-        if self.dimension == 2:
-            return {**table, "inertia": moments[0], "angle": self.number(-3, 3) * turned}
-        quaternion = self.rng.normal(size=4)
-        orientation = quaternion / np.linalg.norm(quaternion) if turned else np.eye(4)[0]
-        return {**table, "inertia": moments, "orientation": orientation}
 
 
 def states_of(
@@ -462,6 +428,13 @@ def _coefficients(draw: Draw) -> dict[str, Any]:
     return {"coefficients": draw.rng.normal(size=(2, 2 * len(one))) * np.tile(one, 2)}
 
 
+def _coupling(draw: Draw) -> dict[str, Any]:
+    # An angle is far from half a turn away from what it should be.
+    own = {"coefficients": [0.0, 0.01 / draw.size, 0.01 / draw.size**2]}
+    measures = ["rotation", "translation"]
+    return own | {"measures": measures, "points": draw.points(), "axes": _axes(draw)["axes"]}
+
+
 # Residuals with a pole or a jump at half a turn of one body against the other.
 HALF = 1.2
 
@@ -498,6 +471,15 @@ JOINTS: tuple[JointCase, ...] = (
     JointCase("parallel_axes", 3, ".a1 .a2", _axes),
     JointCase("perpendicular_axes", 3, "", _axes),
     JointCase("distance", 3, "", _at),
+    JointCase(
+        "coupling",
+        3,
+        "",
+        _coupling,
+        (_on("a", "b", "b", "c"), _on("ground", "a", "a", "b"), _on("a", "b", "c", "ground")),
+        turn=HALF,
+        oracle=False,
+    ),
     JointCase("rolling_disk", 3, ".x .y .z", _disk, _ALONE, turn=1.0),
     JointCase("pfaffian", 3, ".1 .2", _coefficients, _MOVING),
     JointCase("geometric", 3, "", _sphere, _MOVING, oracle=False),

@@ -97,6 +97,21 @@ _body(
 )
 
 
+PARTS["massless 3"] = Part(
+    3,
+    "body",
+    {
+        "name": "new",
+        "type": "massless",
+        "position": [0.1, 0.2, 0.3],
+        "orientation": [0.6, 0.0, 0.8, 0.0],
+        "velocity": [0.4, 0.5, 0.6],
+        "angular_velocity": [0.7, 0.8, 0.9],
+    },
+    ("position",),
+)
+
+
 def _joint(dimension: int, kind: str, rows: str = "", *, label: str = "", **keys: Any) -> None:
     entry = {"name": "J", "type": kind, "bodies": ["bar", "rod"]} | keys
     required = ("type", "bodies", *(k for k in keys if k not in ("bodies", "length", "carrier")))
@@ -128,6 +143,15 @@ _joint(3, "prismatic", ".n1 .n2 .rx .ry .rz", at=_AT[3], axis=_AXIS[3])
 _joint(3, "fixed", ".x .y .z .rx .ry .rz", at=_AT[3])
 _joint(3, "spherical", ".x .y .z", at=_AT[3])
 _joint(3, "cylindrical", ".n1 .n2 .a1 .a2", at=_AT[3], axis=_AXIS[3])
+_joint(
+    3,
+    "coupling",
+    bodies=["ground", "bar", "bar", "rod"],
+    measures=["rotation", "translation"],
+    points=PAIR[3],
+    axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]],
+    coefficients=[0.1, 0.5],
+)
 _joint(3, "universal", ".x .y .z .a", at=_AT[3], axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
 _joint(3, "planar", ".n .a1 .a2", at=_AT[3], axis=_AXIS[3])
 _joint(3, "screw", ".n1 .n2 .a1 .a2 .s", at=_AT[3], axis=_AXIS[3], pitch=0.01)
@@ -206,6 +230,21 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
 
 
 for _d in (2, 3):
+    _force(_d, "axial_spring", "joint", joint="slide", **_law, rest=0.1, force=0.5)
+_force(3, "ball_spring", "bodies", bodies=["bar", "rod"], **_law, rest=[0.1, 0.2, 0.3])
+
+
+def _element(kind: str, **keys: Any) -> None:
+    entry = {"name": "drive", "type": kind, "bodies": ["ground", "rod"]} | keys
+    PARTS[f"{kind} 3"] = Part(3, "element", entry, ("type", "bodies", *keys))
+
+
+_element("reflected_inertia", axis=_AXIS[3], inertia=0.1)
+_element("reflected_mass", at=_AT[3], axis=_AXIS[3], mass=0.1)
+_element("ball_inertia", inertia=0.1)
+
+
+for _d in (2, 3):
     _tilts: Any = 1e-6 if _d == 2 else [1e-6, 2e-6, 3e-6]
     _gives: dict[str, Any] = {"body": "bar", "points": PAIR[_d], "stiffness": 1e6}
     PARTS[f"rod {_d}"] = Part(
@@ -231,5 +270,6 @@ for _d in (2, 3):
 
 JOINT_PARTS = {name: part for name, part in PARTS.items() if part.table == "joint"}
 FORCE_PARTS = {name: part for name, part in PARTS.items() if part.table == "force"}
+ELEMENT_PARTS = {name: part for name, part in PARTS.items() if part.table == "element"}
 COMPLIANCE_PARTS = {name: part for name, part in PARTS.items() if part.table == "compliance"}
 DRIVER_PARTS = {name: part for name, part in PARTS.items() if part.table == "driver"}

@@ -38,7 +38,7 @@ FLOORS = (
         "_html",
     ),
     ("_geometry", "_linalg"),
-    ("_bodies", "_constraints", "_forces", "_compliances", "_parameters"),
+    ("_bodies", "_constraints", "_elements", "_forces", "_compliances", "_parameters"),
     ("_system",),
     ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
     ("_sweep", "_design", "_elastic", "_ranges", "_lint"),

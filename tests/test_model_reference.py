@@ -36,7 +36,8 @@ def _examples_of(kind: str, dimension: int) -> list[dict[str, Any]]:
     """The examples of one table, as entries."""
     typed: dict[str, Any] = {
         "joint": _examples.JOINTS[dimension],
-        "force": _examples.FORCES,
+        "force": _examples.FORCES if dimension == 2 else _examples.SPATIAL_FORCES,
+        "element": _examples.ELEMENTS,
         "compliance": {word: (own,) for word, own in _examples.COMPLIANCES.items()},
     }
     plain: dict[str, Any] = {
@@ -57,8 +58,8 @@ def _models() -> Iterator[tuple[str, dict[str, Any]]]:
     for dimension in (2, 3):
         base = copy.deepcopy(dict(_examples.BASES[dimension]))
         kinds = ["body", "joint", "driver", "assembly", "use", "cylinder"]
-        # Examples of forces are of the plane.
-        kinds += ["force", "compliance"] if dimension == 2 else []
+        # Most examples of forces are of the plane.
+        kinds += ["force", "compliance"] if dimension == 2 else ["force", "element"]
         whole = copy.deepcopy(base)
         for kind in kinds:
             whole[kind] = [*whole.get(kind, []), *_examples_of(kind, dimension)]
@@ -98,10 +99,16 @@ def test_every_key_has_an_example():
         for word, cls in _registry.JOINTS[dimension].items():
             assert keys(cls) == shown(_examples.JOINTS[dimension][word]), word
         assert keys(_registry.BODIES[dimension]) <= shown(_examples.BODIES[dimension])
+        for word, cls in _registry.TYPED_BODIES[dimension].items():
+            typed = [own for own in _examples.BODIES[dimension] if own.get("type") == word]
+            assert keys(cls) == shown(typed) - {"name", "type"}, word
+        for word, cls in _registry.ELEMENTS[dimension].items():
+            assert keys(cls) == shown(_examples.ELEMENTS[word]), word
         assert keys(USES[dimension]) <= shown(_examples.USES[dimension])
+    forces = {**_examples.FORCES, **_examples.SPATIAL_FORCES}
     for word, cls in _registry.FORCES.items():
         extra = {"follows"} if word == "applied" else set()
-        assert keys(cls) | extra == shown(_examples.FORCES[word]), word
+        assert keys(cls) | extra == shown(forces[word]), word
     for classes, examples in (
         (_registry.MOTIONS, _examples.MOTIONS),
         (_registry.COMPLIANCES, _examples.COMPLIANCES),

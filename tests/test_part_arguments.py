@@ -112,7 +112,7 @@ def examples() -> dict[str, Any]:
     for label, part in PARTS.items():
         model = model_from_tables(part.content())
         group = {"body": "bodies", "joint": "joints", "driver": "drivers", "force": "forces"}
-        group |= {"compliance": "compliances"}
+        group |= {"compliance": "compliances", "element": "elements"}
         made = getattr(model, group[part.table])[-1]
         found[label] = made
         if part.table == "driver":
@@ -189,7 +189,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "coordinate": _WORDS,
     "carrier": _WORDS,
     "motion": (3.0, None, "sine", len),
-    "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "a"], "", {}),
+    "measures": (3, None, [], ["rotation"], ["rotation", "angle"], "rotation", [1, 2]),
+    "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "d", "a"], "", {}),
     "markers": (3, None, [], "ab", [3], [("a",)], [(3, (0.0, 0.0))], [("a", "xy")], [("a", None)]),
     "complete": (3, None, "yes"),
     "offset": ("f", None, [1.0, 2.0, 3.0], [[1.0, 2.0]], float("nan"), {}, True),

@@ -42,6 +42,8 @@ CLASSES = {
         _registry.FORCES,
         _registry.FOLLOWS,
         _registry.COMPLIANCES,
+        *_registry.TYPED_BODIES.values(),
+        *_registry.ELEMENTS.values(),
     )
     for cls in group.values()
 }
@@ -50,6 +52,7 @@ MIXED = {
     (forces.Bushing, "stiffness"),
     (forces.Bushing, "damping"),
     (planar.Pfaffian, "coefficients"),
+    (spatial.Coupling, "coefficients"),
     (motions.Polynomial, "coefficients"),
 }
 
@@ -77,6 +80,7 @@ def test_the_declared_key_is_the_field_or_a_way_to_give_it():
 
 def _parts(model: Model) -> list[Any]:
     own = [*model.bodies, *model.joints, *model.drivers, *model.forces, *model.compliances]
+    own += model.elements
     return [*own, *(d.motion for d in model.drivers)]
 
 

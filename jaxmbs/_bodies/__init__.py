@@ -1,6 +1,7 @@
 from ._coordinate_marker import CoordinateMarker as CoordinateMarker, PoseMarker as PoseMarker
 from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
+from ._massless_body import MasslessBody as MasslessBody
 from ._modal_body import ModalBody as ModalBody
 from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle

@@ -91,6 +91,10 @@ class Element(AbstractElement):
         if mass_matrix is None and force is None and energy is None:
             raise ValueError("an element needs a mass_matrix, a force or an energy.")
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.bodies
+
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> FunctionInertia:
         kinds = tuple(node.inertia_properties().coordinates for node in nodes)
         q, v = tuple(kind.nq for kind in kinds), tuple(kind.nv for kind in kinds)

@@ -243,10 +243,15 @@ class AbstractFramedBody(AbstractBody):
 
 
 class AbstractElement(eqx.Module):
-    """A named element: mass and elasticity between several bodies, its nodes."""
+    """A named element: mass and elasticity between several bodies."""
 
     name: eqx.AbstractVar[str]
     bodies: eqx.AbstractVar[tuple[str, ...]]
+
+    @property
+    @abc.abstractmethod
+    def nodes(self) -> tuple[str, ...]:
+        """Those of its bodies that move, whose coordinates it has."""
 
     @abc.abstractmethod
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> AbstractInertia:

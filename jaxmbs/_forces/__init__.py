@@ -1,4 +1,6 @@
 from ._applied import Applied as Applied, Following as Following
+from ._axial_spring import AxialSpring as AxialSpring
+from ._ball_spring import BallSpring as BallSpring
 from ._bushing import Bushing as Bushing
 from ._coulomb_friction import CoulombFriction as CoulombFriction
 from ._generalized_force import GeneralizedForce as GeneralizedForce

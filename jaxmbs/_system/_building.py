@@ -224,7 +224,7 @@ def refuse_unknown_weight(
         return
     by_name = {body.name: body for body in bodies}
     inertias = [("body", body.name, body.inertia_properties()) for body in bodies] + [
-        ("element", e.name, e.inertia_properties([by_name[name] for name in e.bodies]))
+        ("element", e.name, e.inertia_properties([by_name[name] for name in e.nodes]))
         for e in elements
     ]
     for what, name, inertia in inertias:
@@ -439,18 +439,18 @@ def _element_groups(
 ) -> tuple[ElementGroup, ...]:
     by_name = {body.name: body for body in bodies}
     for element in elements:
-        for name in element.bodies:
+        for name in element.nodes:
             if name not in by_name:
                 raise ValueError(
                     f"element {_checks.shown(element.name)}: there is no moving body "
                     f"{_checks.shown(name)}; its nodes may be {_checks.listed(by_name)}, which "
                     "joints hold where they are to stand still."
                 )
-    inertias = [e.inertia_properties([by_name[name] for name in e.bodies]) for e in elements]
+    inertias = [e.inertia_properties([by_name[name] for name in e.nodes]) for e in elements]
     groups = []
     for members in group_by(inertias):
-        own = slot_indices([elements[i].bodies for i in members], slots)
-        count = len(elements[members[0]].bodies)
+        own = slot_indices([elements[i].nodes for i in members], slots)
+        count = len(elements[members[0]].nodes)
         both = {x: np.concatenate([own[f"{x}{k}"] for k in range(count)], axis=1) for x in "qv"}
         inertia = stack([inertias[i] for i in members])
         groups.append(ElementGroup(inertia, Indices(**own, **both), count))

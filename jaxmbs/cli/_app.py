@@ -16,6 +16,7 @@ from . import (
     _design,
     _flexibility,
     _holonomy,
+    _import,
     _kinematics,
     _lint,
     _load,
@@ -83,7 +84,7 @@ ModelArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A .toml file or a built-in mechanism.",
+        help="A .toml file, a robot's file (.xml, .urdf, .sdf, .usd) or a built-in mechanism.",
         autocompletion=complete_model,
     ),
 ]
@@ -512,6 +513,59 @@ def export(
             typer.echo(text, nl=False)
         else:
             typer.echo(f"wrote {out}")
+
+
+@app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="MJCF, URDF, SDF or USD physics.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Model file to write; standard output if left out.")
+    ] = None,
+    keyframe: Annotated[
+        str | None, typer.Option(help="Of MJCF: that which is the reference configuration.")
+    ] = None,
+    control: Annotated[
+        list[str] | None, typer.Option(help="Control input of an actuator: NAME=VALUE. Repeats.")
+    ] = None,
+    floating: Annotated[
+        bool, typer.Option("--floating", help="The root link of a URDF moves freely.")
+    ] = False,
+    ground: Annotated[
+        list[str] | None, typer.Option(help="A link that is part of the ground. Repeats.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Links to keep, a pattern such as left*. Repeats.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Links to leave out, a pattern. Repeats.")
+    ] = None,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Files outside of the model's folder may be read.")
+    ] = False,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Replace moments of inertia that no body can have.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """A robot's file of another program as a model file, and what that does not hold."""
+    with refusing():
+        request = _import.Request(
+            path=file,
+            out=out,
+            keyframe=keyframe,
+            control=tuple(control or ()),
+            floating=floating,
+            ground=tuple(ground or ()),
+            keep=tuple(keep or ()),
+            drop=tuple(drop or ()),
+            outside=outside,
+            balance=balance,
+        )
+        answer = _import.answer(request)
+        if json:
+            print_json(_import.document(answer))
+        else:
+            _import.show(answer)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """From the MODEL argument to a model."""
 
 import difflib
+import sys
 from pathlib import Path
 
 from .. import mechanisms
@@ -10,14 +11,20 @@ from .._system import Model
 
 
 def load(argument: str) -> Model:
-    """A model file, or a built-in mechanism.
+    """A model file, a file of another program (what it holds and the model does not is listed on
+    standard error), or a built-in mechanism.
 
     **Raises:** `ModelError`.
     """
     # Only the command line reads files, so that Python users need no extra for mechanisms.
-    from ..io import read_model
+    from ..io import import_model, MODEL_FORMATS, omission_lines, read_model
 
     path = Path(argument)
+    if path.suffix.lower() in MODEL_FORMATS:
+        imported = import_model(path)
+        for line in omission_lines(imported.omissions):
+            print(f"jaxmbs: {line}", file=sys.stderr)
+        return imported.model
     if path.suffix == ".toml" or _is_file(path):
         return read_model(path)
     return built_in(argument)
@@ -48,8 +55,8 @@ def built_in(name: str) -> Model:
         close = difflib.get_close_matches(name, mechanisms.names(), n=1, cutoff=0.5)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ModelError(
-            f"{shown(name, PATH)} is neither a .toml file nor a built-in mechanism; the "
-            f"mechanisms are {', '.join(mechanisms.names())}.{hint}"
+            f"{shown(name, PATH)} is neither a .toml file, a robot's file nor a built-in "
+            f"mechanism; the mechanisms are {', '.join(mechanisms.names())}.{hint}"
         ) from None
     except ValueError as error:
         raise ModelError(str(error)) from None

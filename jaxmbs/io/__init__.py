@@ -1,6 +1,13 @@
 """Model files (extra `cli`)."""
 
 from .._errors import ModelError as ModelError
+from ._imports import (
+    import_model as import_model,
+    Imported as Imported,
+    MODEL_FORMATS as MODEL_FORMATS,
+    Omission as Omission,
+    omission_lines as omission_lines,
+)
 from ._json_schema import json_schema as json_schema
 from ._read import model_from_tables as model_from_tables, read_model as read_model
 from ._reference import reference as reference

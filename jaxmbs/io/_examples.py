@@ -17,7 +17,10 @@ BASES: Mapping[int, Mapping[str, Any]] = {
             {"name": "bar", "mass": 1.0, "inertia": 0.1, "position": [0.5, 0.0]},
             {"name": "rod", "mass": 2.0, "inertia": 0.2, "position": [1.5, 0.0]},
         ],
-        "joint": [{"name": "A", "type": "revolute", **_HINGED, "at": [0.0, 0.0]}],
+        "joint": [
+            {"name": "A", "type": "revolute", **_HINGED, "at": [0.0, 0.0]},
+            {"name": "B", "type": "translational", **_BETWEEN, "at": [1.0, 0.0], "axis": [1, 0]},
+        ],
     },
     3: {
         "schema": 1,
@@ -70,6 +73,20 @@ BODIES: Mapping[int, tuple[dict[str, Any], ...]] = {
             "mass": 4.0,
             "shape": {"type": "cylinder", "radius": 0.05, "length": "length"},
             "position": [0.0, 0.0, "length / 2"],
+        },
+        {
+            "name": "fork",
+            "type": "massless",
+            "position": [1.0, 0.0, 0.0],
+            "orientation": [1.0, 0.0, 0.0, 0.0],
+        },
+        {
+            "name": "cross",
+            "type": "massless",
+            "position": [1.2, 0.0, 0.0],
+            "rotation": [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+            "velocity": [0.0, 0.0, 0.0],
+            "angular_velocity": [0.0, 0.0, 0.0],
         },
     ),
 }
@@ -154,6 +171,15 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
         "parallel_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [1, 0, 0]]},),
         "perpendicular_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [0, 0, 1]]},),
         "distance": ({**_BETWEEN, "points": [[0.5, 0, 0.2], [1.5, 0, 0.2]], "length": 1.0},),
+        "coupling": (
+            {
+                "bodies": ["ground", "bar", "bar", "rod"],
+                "measures": ["rotation", "rotation"],
+                "points": [[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]],
+                "axes": [[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 1]],
+                "coefficients": [0.0, -2.0],
+            },
+        ),
         "rolling_disk": ({"bodies": ["rod"], "axis": [0, 1, 0], "radius": 0.3},),
         "pfaffian": ({"bodies": ["bar"], "coefficients": [0, 1, 0, 0, 0, -0.5]},),
     },
@@ -197,7 +223,22 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
     "torsion_spring": (
         {"joint": "A", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "torque": 0.033},
     ),
+    "axial_spring": ({"joint": "B", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "force": 1.0},),
     "coulomb_friction": ({"joint": "A", "coefficient": 0.1, "velocity": 0.001, "radius": 0.01},),
+}
+
+# Of space alone.
+SPATIAL_FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "ball_spring": ({**_BETWEEN, "stiffness": 5.0, "damping": 0.1, "rest": [0.0, 0.0, 0.1]},),
+}
+
+ELEMENTS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "reflected_inertia": ({**_BETWEEN, "axis": [0, 0, 1], "inertia": 0.02},),
+    "reflected_mass": (
+        {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0], "mass": 0.5},
+        {**_BETWEEN, "points": [[1, 0, 0], [1.2, 0, 0]], "axis": [1, 0, 0], "mass": 0.5},
+    ),
+    "ball_inertia": ({**_BETWEEN, "inertia": 0.01},),
 }
 
 COMPLIANCES: Mapping[str, dict[str, Any]] = {

@@ -8,7 +8,17 @@ from typing import Any
 from .._constraints import Driver
 from .._fields import Field, GRAVITY, Key, keys_of, Moves
 from ._expansion import Assembly, Cylinder, GROUPS, RELATIVE, SHAPES, USES
-from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    FOLLOWS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    SYNONYMS,
+    TYPED_BODIES,
+)
 
 
 Schema = dict[str, Any]
@@ -78,6 +88,7 @@ def _of_dimension(dimension: int) -> Schema:
         "driver": _table(keys_of(Driver)),
         "force": _of_types(FORCES),
         "compliance": _of_types(COMPLIANCES),
+        "element": _of_types(ELEMENTS[dimension]),
         "cylinder": _table(keys_of(Cylinder)),
         "use": _table(keys_of(USES[dimension])),
     }
@@ -99,7 +110,10 @@ def _body(dimension: int) -> Schema:
         {"required": ["mass", "inertia"], "not": {"required": ["shape"]}},
         {"required": ["shape"], "not": {"required": ["inertia"]}},
     ]
-    return table
+    own = TYPED_BODIES[dimension]
+    if not own:
+        return table
+    return {"type": "object", "oneOf": [table, *_of_types(own)["oneOf"]]}
 
 
 def _of_types(classes: Mapping[str, type[Any]]) -> Schema:
@@ -112,7 +126,8 @@ def _of_types(classes: Mapping[str, type[Any]]) -> Schema:
         if cls in FOLLOWS.values():
             table["properties"]["follows"] = {"enum": list(FOLLOWS)}
         found.append(table)
-    return {"type": "object", "required": ["type"], "oneOf": found}
+    # Without any type there is no such table.
+    return {"type": "object", "required": ["type"], "oneOf": found} if found else {"not": {}}
 
 
 def _table(keys: Mapping[str, Key]) -> Schema:

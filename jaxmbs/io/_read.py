@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _settings
-from .._bodies import AbstractBody
+from .._bodies import AbstractBody, AbstractElement
 from .._checks import shown
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver
@@ -16,11 +16,21 @@ from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
 from ._expansion import expand, KEYS as EXPANDED
-from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS, SYNONYMS
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    FOLLOWS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    SYNONYMS,
+    TYPED_BODIES,
+)
 from ._toml import read_toml
 
 
-_TABLES = ("body", "joint", "driver", "force", "compliance")
+_TABLES = ("body", "joint", "driver", "force", "compliance", "element")
 # So long may the name of an entry be where a message says of which one it is.
 _NAME = 60
 _KEYS = ("schema", "name", "dimension", "gravity", *_TABLES, *EXPANDED)
@@ -66,6 +76,7 @@ def model_from_tables(
     drivers = [_driver(entry, i, dimension) for i, entry in enumerate(tables["driver"])]
     forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
     compliances = [_compliance(entry, i, dimension) for i, entry in enumerate(tables["compliance"])]
+    elements = [_element(entry, i, dimension) for i, entry in enumerate(tables["element"])]
     gravity = expanded.tables.get("gravity")
     if gravity is not None:
         gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
@@ -78,6 +89,7 @@ def model_from_tables(
             drivers=drivers,
             forces=forces,
             compliances=compliances,
+            elements=elements,
             gravity=gravity,
             parameters=expanded.parameters,
         )
@@ -151,7 +163,10 @@ def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dic
 
 def _body(entry: Any, index: int, dimension: int) -> AbstractBody:
     where, cls = _where("body", entry, index), BODIES[dimension]
-    return _made(cls, _values(cls, entry, where, typed=False), where, dimension)
+    typed = isinstance(entry, dict) and "type" in entry and bool(TYPED_BODIES[dimension])
+    if typed:
+        cls = _known(TYPED_BODIES[dimension], entry, where)
+    return _made(cls, _values(cls, entry, where, typed=typed), where, dimension)
 
 
 def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
@@ -188,6 +203,14 @@ def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
 def _compliance(entry: Any, index: int, dimension: int) -> AbstractCompliance:
     where = _where("compliance", entry, index)
     cls = _known(COMPLIANCES, entry, where)
+    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
+
+
+def _element(entry: Any, index: int, dimension: int) -> AbstractElement:
+    where = _where("element", entry, index)
+    if not ELEMENTS[dimension]:
+        raise ModelError(f"{where}: model files of dimension {dimension} hold no elements.")
+    cls = _known(ELEMENTS[dimension], entry, where)
     return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
 
 

@@ -7,7 +7,16 @@ from .._constraints import Driver
 from .._fields import Key, keys_of
 from . import _examples, _reference_pages as pages
 from ._expansion import Assembly, Cylinder, SHAPES, USES
-from ._registry import BODIES, COMPLIANCES, FOLLOWS, FORCES, JOINTS, MOTIONS
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    FOLLOWS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    TYPED_BODIES,
+)
 from ._source import tables_text
 
 
@@ -16,6 +25,7 @@ def reference() -> str:
     stands where it is not given, and what it means, with an example of every table; names of rows,
     what is refused, and what commands print. The page `REFERENCE.md` is this text."""
     bodies = {f"dimension {dimension}": cls for dimension, cls in BODIES.items()}
+    bodies |= dict(TYPED_BODIES[3])
     uses = {f"dimension {dimension}": cls for dimension, cls in USES.items()}
     return "\n".join(
         [
@@ -26,8 +36,18 @@ def reference() -> str:
             *(_joints(dimension) for dimension in JOINTS),
             _section("`[[driver]]`", {"all": Driver}, tables_text("driver", [_examples.DRIVER])),
             _section("`motion` of a driver", MOTIONS, _motions()),
-            _section("`[[force]]`", FORCES, _typed("force", "F", _examples.FORCES)),
+            _section(
+                "`[[force]]`",
+                FORCES,
+                _typed("force", "F", {**_examples.FORCES, **_examples.SPATIAL_FORCES}),
+            ),
             _section("`[[compliance]]`", COMPLIANCES, _typed("compliance", "C", _compliances())),
+            _section(
+                "`[[element]]`, dimension 3",
+                ELEMENTS[3],
+                _typed("element", "E", _examples.ELEMENTS),
+                pages.ELEMENTS,
+            ),
             _assemblies(uses),
             _section(
                 "`[[cylinder]]`",

@@ -34,8 +34,8 @@ at = [0.0, 0.0]
 | gravity | 2 numbers, 3 in space | m/s2 | none | of the field, world axes |
 | parameters | a table |  | none | numbers by name, which expressions use |
 
-Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`, and
-what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
+Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`,
+`[[element]]`, and what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
 Names hold no comma, full stop or quote. All numbers of places and directions are those of the
 reference configuration, along the world's axes. Any part has a `name`; motions and shapes have none.
 
@@ -46,6 +46,11 @@ driven coordinate, m or rad. Where the entries of a key have several units, its 
 `jaxmbs reference --schema --out model.schema.json` writes a JSON Schema. With the line `#:schema` at
 the head of a file, editors that have a TOML language server (VS Code: Even Better TOML) complete keys
 and mark mistakes.
+"""
+
+ELEMENTS = """Inertia that is felt between two bodies: of a rotor behind a gear, which turns with the
+joint and faster than it (MJCF: `armature`). They add to the mass matrix, and have no place of their
+own.
 """
 
 NUMBERS = """## Numbers: expressions and axes of bodies

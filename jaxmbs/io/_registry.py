@@ -26,6 +26,7 @@ JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
             "translational": spatial.Translational,
             "fixed": spatial.Fixed,
             "spherical": spatial.Spherical,
+            "coupling": spatial.Coupling,
             "cylindrical": spatial.Cylindrical,
             "universal": spatial.Universal,
             "planar": spatial.Planar,
@@ -54,6 +55,8 @@ MOTIONS: Mapping[str, type[Any]] = MappingProxyType(
 FORCES: Mapping[str, type[Any]] = MappingProxyType(
     {
         "applied": forces.Applied,
+        "axial_spring": forces.AxialSpring,
+        "ball_spring": forces.BallSpring,
         "bushing": forces.Bushing,
         "spring_damper": forces.SpringDamper,
         "torsion_spring": forces.TorsionSpring,
@@ -62,6 +65,20 @@ FORCES: Mapping[str, type[Any]] = MappingProxyType(
 )
 COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType(
     {"rod": elastic.Rod, "joint": elastic.JointCompliance}
+)
+# Bodies of a type of their own; others have none.
+TYPED_BODIES: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
+    {2: {}, 3: {"massless": spatial.MasslessBody}}
+)
+ELEMENTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
+    {
+        2: {},
+        3: {
+            "reflected_inertia": spatial.ReflectedInertia,
+            "reflected_mass": spatial.ReflectedMass,
+            "ball_inertia": spatial.BallInertia,
+        },
+    }
 )
 # What an applied force follows, the default first: one class each, of the same keys.
 FOLLOWS: Mapping[str, type[Any]] = MappingProxyType(

@@ -13,7 +13,17 @@ from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
-from ._registry import BODIES, COMPLIANCES, followed, FORCES, JOINTS, MOTIONS, word_of
+from ._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    followed,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    TYPED_BODIES,
+    word_of,
+)
 from ._source import source_tables, source_text
 
 
@@ -34,7 +44,10 @@ def write_model(model: Model) -> str:
     forces and motions that are Python functions).
     """
     for element in model.elements:
-        raise ValueError(f"{element.name!r} is an element, which model files do not know.")
+        if word_of(element, ELEMENTS[model.dimension]) is None:
+            raise ValueError(
+                f"{element.name!r} is an element of functions, which model files do not know."
+            )
     kept = source_tables(model, functools.partial(_entry, dimension=model.dimension))
     if kept is not None:
         return source_text(kept, _wrapped(model.remark) if model.remark else [])
@@ -56,6 +69,7 @@ def write_model(model: Model) -> str:
         ("driver", model.drivers),
         ("force", model.forces),
         ("compliance", model.compliances),
+        ("element", model.elements),
     ):
         if entries:
             document.add(key, _tables([_entry(own, key, model.dimension) for own in entries]))
@@ -102,6 +116,8 @@ def _keys(part: Any) -> dict[str, Any]:
 
 
 def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
+    if word_of(body, TYPED_BODIES[dimension]) is not None:
+        return _typed(body, "body", TYPED_BODIES[dimension])
     if type(body) is not BODIES[dimension]:
         raise ValueError(f"{body.name!r} is {_unknown(body)}, which model files do not know.")
     return _keys(body)
@@ -128,7 +144,12 @@ def _(body: GeneralizedBody) -> str:
 
 def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
     """The table of a part of one kind, in plain numbers and texts."""
-    known = {"joint": JOINTS[dimension], "force": FORCES, "compliance": COMPLIANCES}
+    known = {
+        "joint": JOINTS[dimension],
+        "force": FORCES,
+        "compliance": COMPLIANCES,
+        "element": ELEMENTS[dimension],
+    }
     if kind == "body":
         return _body(part, dimension)
     return _typed(part, kind, known[kind]) if kind in known else _keys(part)

@@ -7,6 +7,7 @@ from ._across import (
 from ._coincide import Coincide as Coincide
 from ._coordinates import (
     Advance as Advance,
+    Coupled as Coupled,
     Driven as Driven,
     OwnCoordinate as OwnCoordinate,
     PlanarRotation as PlanarRotation,

@@ -1,5 +1,6 @@
 """Relative coordinates of joints, the drivers' rows that prescribe them, and the screw."""
 
+import functools
 from typing import ClassVar
 
 import equinox as eqx
@@ -116,6 +117,41 @@ class Advance(AbstractGeometricPrimitive):
         wanted = jnp.where(flat, turns, advance / jnp.where(flat, 1.0, self.pitch))
         turns = turns + jnp.round(wanted - turns)
         return (advance - self.pitch * turns)[None]
+
+
+class Coupled(AbstractGeometricPrimitive):
+    """s_1 - (c_0 + c_1 s_2 + c_2 s_2^2 + ...) of the coordinates of two pairs of markers.
+
+    Angles are known up to full turns. A turn of the first changes the residual by 2 pi, one of the
+    second, of a polynomial of first degree, by 2 pi c_1: the turns that make it least are meant.
+    """
+
+    first: AbstractCoordinate
+    second: AbstractCoordinate
+    coefficients: Float[Array, " n"]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (Row("s", self.first.quantity),)
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        del t
+        zero = jnp.zeros((), frames[0].dtype)
+        value = self.second.excess(frames[2:], zero)
+        wanted = jnp.polyval(self.coefficients[::-1], value)
+        excess = self.first.excess(frames[:2], zero) - wanted
+        return self._without_turns(excess)[None]
+
+    def _without_turns(self, excess: Scalar) -> Scalar:
+        turns: list[Scalar] = [jnp.asarray(2 * jnp.pi)] if self.first.quantity == ANGLE else []
+        if self.second.quantity == ANGLE and self.coefficients.shape[0] == 2:
+            slope = jnp.abs(self.coefficients[1])
+            turns.append(2 * jnp.pi * jnp.where(slope > 0, slope, 1.0))
+        if not turns:
+            return excess
+        # Of turns of both the shorter one: that of the shaft which turns faster.
+        turn = functools.reduce(jnp.minimum, turns)
+        return excess - turn * jnp.round(excess / turn)
 
 
 def angle_about_axis(first: SpatialFrame, second: SpatialFrame) -> Scalar:

@@ -7,6 +7,7 @@ from ._axial import (
     Screw as Screw,
     Translational as Translational,
 )
+from ._coupling import Coupling as Coupling
 from ._directions import (
     ParallelAxes as ParallelAxes,
     PerpendicularAxes as PerpendicularAxes,

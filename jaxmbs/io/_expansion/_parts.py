@@ -14,7 +14,16 @@ from ..._parameters import (
     Number,
     QuaternionOf,
 )
-from .._registry import BODIES, COMPLIANCES, FORCES, JOINTS, MOTIONS, SYNONYMS
+from .._registry import (
+    BODIES,
+    COMPLIANCES,
+    ELEMENTS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    SYNONYMS,
+    TYPED_BODIES,
+)
 from ._collection import Collection, Pending, Place
 from ._scope import Scope
 from ._tables import SHAPES
@@ -27,6 +36,7 @@ GROUPS: Mapping[str, str] = {
     "driver": "drivers",
     "force": "forces",
     "compliance": "compliances",
+    "element": "elements",
 }
 
 
@@ -62,10 +72,17 @@ def _class_of(kind: str, entry: Any, dimension: int) -> type[Any] | None:
     if not isinstance(entry, dict):
         return None
     if kind == "body":
-        return BODIES[dimension]
+        # A body without a type has mass; one of an unknown type is left to the reader.
+        own = TYPED_BODIES[dimension] if "type" in entry else {}
+        return _typed(own, entry) if own else BODIES[dimension]
     if kind == "driver":
         return Driver
-    known = {"joint": JOINTS[dimension], "force": FORCES, "compliance": COMPLIANCES}
+    known = {
+        "joint": JOINTS[dimension],
+        "force": FORCES,
+        "compliance": COMPLIANCES,
+        "element": ELEMENTS[dimension],
+    }
     return _typed(known[kind], entry)
 
 

@@ -1,0 +1,5 @@
+from ._reflected_inertia import (
+    BallInertia as BallInertia,
+    ReflectedInertia as ReflectedInertia,
+    ReflectedMass as ReflectedMass,
+)

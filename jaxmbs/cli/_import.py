@@ -1,0 +1,98 @@
+"""`jaxmbs import`: a file of another program as a model file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from .._errors import ModelError
+from .._files import replacing
+
+
+class Request(NamedTuple):
+    """What is read, how, and where it goes."""
+
+    path: Path
+    out: Path | None
+    keyframe: str | None
+    control: Sequence[str]
+    floating: bool
+    ground: Sequence[str]
+    keep: Sequence[str]
+    drop: Sequence[str]
+    outside: bool
+    balance: bool
+
+
+class Answer(NamedTuple):
+    """The model file's text, and what it does not hold."""
+
+    request: Request
+    imported: Any
+    text: str
+
+
+def answer(request: Request) -> Answer:
+    """Read, and write the model file if one is asked for.
+
+    **Raises:** `ModelError`.
+    """
+    from ..io import import_model, write_model
+
+    imported = import_model(
+        request.path,
+        keyframe=request.keyframe,
+        controls=dict(map(_control, request.control)),
+        floating=request.floating,
+        ground=request.ground,
+        keep=request.keep,
+        drop=request.drop,
+        outside=request.outside,
+        balance=request.balance,
+    )
+    text = write_model(imported.model)
+    if request.out is not None:
+        try:
+            with replacing(request.out) as new:
+                new.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
+    return Answer(request, imported, text)
+
+
+def _control(given: str) -> tuple[str, float]:
+    name, sign, value = given.rpartition("=")
+    try:
+        if sign:
+            return name, float(value)
+    except ValueError:
+        pass
+    raise ModelError(f"--control {given!r} is not NAME=VALUE, such as motor=1.5.")
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """For `--json`."""
+    model, out = answer.imported.model, answer.request.out
+    return {
+        "model": model.name,
+        "file": None if out is None else str(out),
+        "bodies": len(model.bodies),
+        "joints": len(model.joints),
+        "drivers": len(model.drivers),
+        "forces": len(model.forces),
+        "elements": len(model.elements),
+        "body_of_link": dict(answer.imported.bodies),
+        "omissions": [own._asdict() for own in answer.imported.omissions],
+        "text": answer.text if out is None else None,
+    }
+
+
+def show(answer: Answer) -> None:
+    """The text, or where it went; what it does not hold on standard error."""
+    head, *lines = str(answer.imported).splitlines()
+    if answer.request.out is None:
+        typer.echo(answer.text, nl=False)
+    else:
+        typer.echo(f"wrote {answer.request.out}: {head}")
+    typer.echo("\n".join(lines), err=True)

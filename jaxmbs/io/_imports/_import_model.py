@@ -1,0 +1,143 @@
+"""From a file of another program to a model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ... import _settings
+from ..._checks import PATH, shown
+from ..._custom_types import Setting
+from ..._errors import ModelError
+from ..._system import Model, MultibodySystem
+from ._description import Description, Omission
+from ._mujoco import read_mujoco
+from ._sdf import read_sdf
+from ._state import State
+from ._translation import Selection, translated
+from ._usd import read_usd
+
+
+# Who reads a file, by its ending.
+MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
+    {
+        ".xml": read_mujoco,
+        ".mjcf": read_mujoco,
+        ".urdf": read_mujoco,
+        ".sdf": read_sdf,
+        ".world": read_sdf,
+        ".usd": read_usd,
+        ".usda": read_usd,
+        ".usdc": read_usd,
+    }
+)
+
+
+class Imported(NamedTuple):
+    """A `model` that was read from another program's file, and what it does not hold of that:
+    `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
+    that of its body ("ground" for what stands still)."""
+
+    model: Model
+    omissions: tuple[Omission, ...]
+    bodies: Mapping[str, str]
+
+    def system(self) -> MultibodySystem:
+        """The equations of the model.
+
+        **Raises:** `ValueError`, as `Model.system`.
+        """
+        return self.model.system()
+
+    def __str__(self) -> str:
+        model = self.model
+        head = (
+            f"{model.name}: {len(model.bodies)} bodies, {len(model.joints)} joints, "
+            f"{len(model.drivers)} drivers, {len(model.forces)} forces, "
+            f"{len(model.elements)} inertias of drives"
+        )
+        return "\n".join([head, *omission_lines(self.omissions)])
+
+
+def omission_lines(omissions: Sequence[Omission]) -> list[str]:
+    """Omissions of one kind and for one reason on one line, every one by name."""
+    if not omissions:
+        return ["everything in the file is carried"]
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for own in omissions:
+        grouped.setdefault((own.kind, own.why), []).append(own.name)
+    lines = [f"{kind} {', '.join(names)}: {why}" for (kind, why), names in grouped.items()]
+    return ["not carried, or carried otherwise:", *(f"  {line}" for line in lines)]
+
+
+def import_model(
+    path: Setting[str | Path],
+    *,
+    keyframe: Setting[str | None] = None,
+    controls: Setting[Mapping[str, float] | None] = None,
+    floating: Setting[bool] = False,
+    ground: Setting[Sequence[str]] = (),
+    keep: Setting[Sequence[str]] = (),
+    drop: Setting[Sequence[str]] = (),
+    outside: Setting[bool] = False,
+    balance: Setting[bool] = False,
+) -> Imported:
+    """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
+    URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
+
+    Each body of the file that moves is a body, each joint a joint by its name; links that are
+    welded together are one body, and one that is welded to the world is part of the ground. Of a
+    body with several joints there are links without mass between them, so that each stays what it
+    is. Equality constraints and mimic joints are joints and couplings, held exactly; springs,
+    dampers, motors (at constant control inputs) and armature become forces and reflected inertias.
+    What is not carried (contact, limits, dry friction, tendons, sensors, pictures) is listed with
+    its name.
+
+    MJCF and URDF are read by MuJoCo's own compiler (extra `import`), which nothing but MuJoCo
+    agrees with in all defaults. Nothing is fetched or executed, and no file outside of the
+    model's folder is read.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `keyframe`: the name of that which is the reference configuration and gives initial
+      velocities and control inputs; default: the file's initial configuration, at rest.
+    - `controls`: control inputs of actuators by name; default: the keyframe's, else zero.
+    - `floating`: the root link of a URDF moves freely; default: it is part of the ground.
+    - `ground`: names of links that are part of the ground. `keep`, `drop`: patterns of names
+      (`*`, `?`) of links, for parts of huge files: those that are made bodies (default all), less
+      those that are not; with a link goes all that holds it, listed.
+    - `outside`: may the file name others outside of its folder?
+    - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
+      told to; each is listed.
+
+    **Returns:** `Imported`: `.model`, `.system()`, `.omissions`.
+
+    **Raises:** `ModelError` (a `ValueError`) with one sentence for a file that is none, that is not
+    safe, or that holds what no model can.
+    """
+    path = Path(_settings.path(path, "path"))
+    reader = MODEL_FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise ModelError(
+            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
+            "that are read."
+        )
+    given = {} if controls is None else dict(_settings.mapping(controls, "controls", "{'m': 1.0}"))
+    state = State(
+        keyframe=None if keyframe is None else _settings.text(keyframe, "keyframe", "'home'"),
+        controls={
+            name: _settings.known_number(value, f"controls[{name!r}]")
+            for name, value in given.items()
+        },
+        floating=_settings.flag(floating, "floating"),
+        outside=_settings.flag(outside, "outside"),
+    )
+    selection = Selection(
+        tuple(_settings.names(ground, "ground", "['base']")),
+        tuple(_settings.names(keep, "keep", "['left*']")),
+        tuple(_settings.names(drop, "drop", "['head*']")),
+        _settings.flag(balance, "balance"),
+    )
+    found = translated(reader(path, state), selection)
+    return Imported(found.model, found.omissions, found.bodies)

@@ -1,0 +1,266 @@
+"""SDFormat (`.sdf`, `.world`), whose links may have several parents: closed loops.
+
+It is read here, from the XML alone. Its own library, libsdformat, is on the package index only as
+bindings of single versions of Python or of the library, built by others than its authors, and
+with half of Gazebo beside it; packages that are pure Python stop at versions before frames
+(1.7). What a mechanism needs of the format is small: frames, links, joints.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from ..._checks import PATH, shown
+from ..._errors import ModelError
+from ._description import (
+    CoordinateCoupling,
+    Description,
+    GROUND,
+    Joint,
+    Link,
+    Omission,
+    Wrench,
+)
+from ._sdf_frames import Frames, IDENTITY, numbers, Pose, pose_of
+from ._sdf_joints import joint_parts, mimics
+from ._state import State
+from ._xml import checked_path, read_xml
+
+
+# What SDF says where a world says nothing.
+_GRAVITY = (0.0, 0.0, -9.8)
+
+# Elements of a model that are carried; what else there is is told.
+_CARRIED = {"link", "joint", "frame", "model", "include", "pose", "static", "self_collide"}
+_CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide", "velocity_decay"}
+
+
+class _Parts(NamedTuple):
+    """What a file holds, so far."""
+
+    links: list[Link]
+    joints: list[Joint]
+    couplings: list[CoordinateCoupling]
+    wrenches: list[Wrench]
+    omissions: list[Omission]
+
+
+class _Scope(NamedTuple):
+    """Where a model stands: in which file, below which folder, behind which prefix of names, and
+    the pose of what holds it."""
+
+    path: Path
+    folder: Path
+    outside: bool
+    prefix: str
+    pose: Pose
+    version: tuple[int, ...]
+    still: bool = False
+    above: tuple[Path, ...] = ()
+
+
+def read_sdf(path: Path, state: State) -> Description:
+    """The mechanism of an SDF file: all its models.
+
+    **Raises:** `ModelError` for a file that is not safe, or that says what it may not.
+    """
+    root, version = _root(path)
+    world = root.find("world")
+    holder = root if world is None else world
+    models = holder.findall("model")
+    if not models and holder.find("include") is None:
+        raise ModelError(f"{shown(str(path), PATH)} holds no <model>.")
+    gravity = np.array(_GRAVITY)
+    if world is not None and world.find("gravity") is not None:
+        gravity = numbers(world.findtext("gravity"), 3, "<gravity> of the world")
+    parts = _Parts([], [], [], [], [])
+    scope = _Scope(path, path.parent, state.outside, "", IDENTITY, version)
+    alone = len(models) == 1 and holder.find("include") is None
+    for model in models:
+        _read_model(model, scope, parts, gravity, scoped=not alone)
+    for include in holder.findall("include"):
+        _read_include(include, scope, parts, gravity)
+    if world is not None:
+        parts.omissions.extend(_others(world, {"model", "include", "gravity"}, "the world"))
+    name = models[0].get("name") if alone else (holder.get("name") or path.stem)
+    return Description(
+        name or path.stem,
+        tuple(parts.links),
+        tuple(parts.joints),
+        tuple(parts.couplings),
+        tuple(parts.wrenches),
+        gravity,
+        tuple(parts.omissions),
+    )
+
+
+def _root(path: Path) -> tuple[Element, tuple[int, ...]]:
+    root = read_xml(path)
+    if root.tag != "sdf":
+        raise ModelError(f"{shown(str(path), PATH)} is no SDF file: its root element is not <sdf>.")
+    given = root.get("version", "1.0")
+    try:
+        return root, tuple(int(word) for word in given.split("."))
+    except ValueError:
+        raise ModelError(f"{shown(str(path), PATH)}: version {shown(given)} is none.") from None
+
+
+def _read_model(
+    model: Element, scope: _Scope, parts: _Parts, gravity: np.ndarray, *, scoped: bool
+) -> None:
+    name = model.get("name") or "model"
+    said = f"model {shown(scope.prefix + name)}"
+    prefix = f"{scope.prefix}{name}::" if scoped else scope.prefix
+    placed = pose_of(model.find("pose"), said).after(scope.pose)
+    frames = Frames(_flat(model), said, placed)
+    still = scope.still or (model.findtext("static") or "").strip() in ("true", "1")
+    for link in model.findall("link"):
+        own, omissions = _link(link, frames, said)
+        if still:
+            parts.joints.append(_weld(own, prefix))
+        if _false(link.findtext("gravity")):
+            parts.wrenches.append(_carrying(own, prefix, gravity))
+        parts.links.append(own._replace(name=prefix + own.name))
+        parts.omissions.extend(own._replace(name=prefix + own.name) for own in omissions)
+    for joint in model.findall("joint"):
+        found = joint_parts(joint, frames, prefix, said, scope.version)
+        parts.links.extend(found.links)
+        parts.joints.extend(found.joints)
+        parts.couplings.extend(found.couplings)
+        parts.omissions.extend(found.omissions)
+    parts.couplings.extend(mimics(model, parts.joints, prefix, said))
+    parts.omissions.extend(_others(model, _CARRIED, prefix + name))
+    inner = scope._replace(prefix=prefix, pose=frames.pose("__model__"), still=still)
+    for nested in model.findall("model"):
+        _read_model(nested, inner, parts, gravity, scoped=True)
+    for include in model.findall("include"):
+        _read_include(include, inner, parts, gravity)
+
+
+def _flat(model: Element) -> Element:
+    """The model with the links of models within it, by their scoped names, as frames of its own."""
+    nested = list(model.findall("model"))
+    if not nested:
+        return model
+    flat = Element(model.tag, model.attrib)
+    flat.extend(list(model))
+    for inner in nested:
+        name = inner.get("name", "")
+        own = Frames(_flat(inner), f"model {shown(name)}", pose_of(inner.find("pose"), name))
+        for link in _flat(inner).findall("link"):
+            pose = own.pose(link.get("name", ""))
+            copied = Element("link", name=f"{name}::{link.get('name', '')}")
+            text = Element("pose", rotation_format="quat_xyzw")
+            text.text = " ".join(map(repr, (*pose.origin.tolist(), *_quaternion(pose.axes))))
+            copied.append(text)
+            flat.append(copied)
+    return flat
+
+
+def _quaternion(axes: np.ndarray) -> list[float]:
+    """x, y, z, w."""
+    w = np.sqrt(max(0.0, 1 + np.trace(axes))) / 2
+    if w > 1e-3:
+        skew = (axes - axes.T) / (4 * w)
+        return [float(skew[2, 1]), float(skew[0, 2]), float(skew[1, 0]), float(w)]
+    values, vectors = np.linalg.eigh((axes + axes.T) / 2)
+    return [*map(float, vectors[:, np.argmax(values)]), 0.0]
+
+
+def _link(link: Element, frames: Frames, said: str) -> tuple[Link, list[Omission]]:
+    name = link.get("name", "")
+    said = f"{said}, link {shown(name)}"
+    pose = frames.pose(name)
+    mass, center, inertia = _inertial(link.find("inertial"), said)
+    omissions = []
+    for child in link:
+        if child.tag not in _CARRIED_OF_LINK:
+            own = child.get("name") or f"{child.tag} of {name}"
+            omissions.append(Omission(child.tag, own, _WHY.get(child.tag, _OTHERS)))
+    still = np.zeros(3)
+    place = pose.origin + pose.axes @ center
+    return Link(name, pose.origin, pose.axes, mass, place, inertia, still, still), omissions
+
+
+_OTHERS = "is not carried"
+_WHY = {
+    "visual": "pictures are not carried",
+    "collision": "there is no contact",
+    "sensor": "nothing is measured",
+    "plugin": "no code of a plugin is run",
+}
+
+
+def _inertial(inertial: Element | None, said: str) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, centre and the inertia about it, in the axes of the link."""
+    if inertial is None:
+        # What the format says of a link that says nothing.
+        return 1.0, np.zeros(3), np.eye(3)
+    if inertial.get("auto", "").lower() in ("true", "1"):
+        raise ModelError(
+            f"{said} asks for its inertia from its shapes (auto); write it out, as shapes are not "
+            "read."
+        )
+    pose = pose_of(inertial.find("pose"), f"{said}, inertial")
+    mass, matrix = 1.0, np.eye(3)
+    if inertial.find("mass") is not None:
+        mass = float(numbers(inertial.findtext("mass"), 1, f"{said}, <mass>,")[0])
+    given = inertial.find("inertia")
+    if given is not None:
+        for tag in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
+            i, j = "xyz".index(tag[1]), "xyz".index(tag[2])
+            if given.find(tag) is not None:
+                value = float(numbers(given.findtext(tag), 1, f"{said}, <{tag}>,")[0])
+                matrix[i, j] = matrix[j, i] = value
+    return mass, pose.origin, pose.axes @ matrix @ pose.axes.T
+
+
+def _weld(link: Link, prefix: str) -> Joint:
+    points = np.tile(link.position, (2, 1))
+    return Joint(
+        f"{prefix}{link.name} weld", "fixed", GROUND, prefix + link.name, points, welds=True
+    )
+
+
+def _carrying(link: Link, prefix: str, gravity: np.ndarray) -> Wrench:
+    """The force that takes the weight from a link on which gravity does not act."""
+    name, none = prefix + link.name, np.zeros(3)
+    force = -(link.mass or 0.0) * gravity
+    return Wrench(f"{name} without gravity", name, link.center, force, none, turns=False)
+
+
+def _false(text: str | None) -> bool:
+    return text is not None and text.strip().lower() in ("false", "0")
+
+
+def _others(holder: Element, carried: set[str], name: str) -> Iterator[Omission]:
+    for child in holder:
+        if child.tag not in carried:
+            own = child.get("name") or f"{child.tag} of {name}"
+            yield Omission(child.tag, own, _WHY.get(child.tag, _OTHERS))
+
+
+def _read_include(include: Element, scope: _Scope, parts: _Parts, gravity: np.ndarray) -> None:
+    """Models of another file, in the pose and by the name that are given here."""
+    named = (include.findtext("uri") or "").strip()
+    said = f"<include> in {shown(str(scope.path), PATH)}"
+    beside = scope.path.parent / named
+    is_folder = "://" not in named and beside.is_dir()
+    file = f"{named}/model.sdf" if is_folder else named
+    path = checked_path(file, scope.path.parent, scope.folder, scope.outside, said)
+    if path in scope.above:
+        raise ModelError(f"{shown(str(path), PATH)} includes itself.")
+    root, version = _root(path)
+    for model in root.findall("model"):
+        if include.find("name") is not None:
+            model.set("name", (include.findtext("name") or "").strip())
+        pose = include.find("pose")
+        if pose is not None:
+            for old in model.findall("pose"):
+                model.remove(old)
+            model.append(pose)
+        inner = scope._replace(path=path, version=version, above=(*scope.above, path))
+        _read_model(model, inner, parts, gravity, scoped=True)

@@ -1,0 +1,354 @@
+"""From what a file says to a model."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import forces, motions, spatial
+from ..._bodies import AbstractBody, AbstractElement
+from ..._checks import listed, shown
+from ..._constraints import AbstractJoint, Driver
+from ..._errors import ModelError
+from ..._forces import AbstractForce
+from ..._system import Model
+from ._description import (
+    CoordinateCoupling,
+    Description,
+    Dynamics,
+    GROUND,
+    Joint,
+    JointCoordinate,
+    Link,
+    Omission,
+    Wrench,
+)
+from ._fusion import Fused, fused
+from ._geometry import is_physical
+from ._names import Names, selected
+
+
+_BALANCE = "; balance=True (--balance) takes the mean of the moments"
+_NAMES = "names there hold no comma, full stop or quote, and are all different"
+
+
+class Selection(NamedTuple):
+    """Which links are made bodies, and which are made part of the ground; `balance`: replace
+    moments of inertia that no body can have."""
+
+    ground: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    balance: bool = False
+
+
+class Translated(NamedTuple):
+    """`bodies`: of each link of the file the name of its body. `omissions`: what the model does not
+    have."""
+
+    model: Model
+    bodies: Mapping[str, str]
+    omissions: tuple[Omission, ...]
+
+
+def translated(description: Description, selection: Selection) -> Translated:
+    """The model of a description.
+
+    **Raises:** `ModelError` that names the part and what is wrong about it.
+    """
+    kept, omissions = _selected(description, selection)
+    one = fused(kept.links, kept.joints, selection.ground)
+    if selection.balance:
+        one, changed = _balanced(one)
+        omissions = (*omissions, *changed)
+    if len(one.links) == 0:
+        raise ModelError(
+            f"{shown(description.name)} has no body that moves: every link is part of the ground."
+        )
+    free = Names([GROUND])
+    names = {GROUND: GROUND} | {link.name: free.new(link.name, "body") for link in one.links}
+    bodies = {link: names[body] for link, body in one.body_of.items()}
+    maker = _Maker(bodies)
+    try:
+        model = Model(
+            description.name,
+            3,
+            bodies=[_body(link, names[link.name]) for link in one.links],
+            gravity=description.gravity,
+            **maker.parts(kept)._asdict(),
+        )
+        model.system()
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    renamed = [_renamed("link", old, new) for old, new in names.items() if old != new]
+    welded = [
+        Omission("link", link, f"is part of {bodies[link]!r}, to which it is fixed")
+        for link, body in one.body_of.items()
+        if link != body
+    ]
+    return Translated(model, bodies, (*omissions, *maker.omissions, *welded, *renamed))
+
+
+def _selected(
+    description: Description, selection: Selection
+) -> tuple[Description, tuple[Omission, ...]]:
+    """The description without the links that are left out, and without all that holds them."""
+    names = [GROUND, *(link.name for link in description.links)]
+    if len({*names}) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"two links are called {shown(twice)}; rename one.")
+    for name in selection.ground:
+        if name not in names:
+            raise ModelError(
+                f"there is no link {shown(name)} to ground; there are {listed(names)}."
+            )
+    kept = selected(names, selection.keep, selection.drop) | {*selection.ground}
+    if len(kept) == 1 and len(names) > 1:
+        raise ModelError(f"the patterns leave no link of {listed(names[1:])}.")
+    left = [Omission("link", name, "was left out by name") for name in names if name not in kept]
+
+    def held(
+        kind: str, parts: Sequence[Any], links_of: Callable[[Any], Sequence[str]]
+    ) -> list[Any]:
+        found = []
+        for part in parts:
+            away = [name for name in links_of(part) if name not in kept]
+            if away:
+                left.append(Omission(kind, part.name, f"acts on {away[0]!r}, which was left out"))
+            else:
+                found.append(part)
+        return found
+
+    rest = description._replace(
+        links=tuple(link for link in description.links if link.name in kept),
+        joints=tuple(held("joint", description.joints, lambda j: (j.parent, j.child))),
+        couplings=tuple(held("coupling", description.couplings, _links_of_coupling)),
+        wrenches=tuple(held("force", description.wrenches, lambda w: (w.link,))),
+    )
+    return rest, (*description.omissions, *left)
+
+
+def _balanced(one: Fused) -> tuple[Fused, list[Omission]]:
+    """With the mean of its moments for each moment of a body that could not have them."""
+    links, changed = [], []
+    for link in one.links:
+        if link.mass is not None and not is_physical(link.mass, link.inertia):
+            mean = float(np.trace(link.inertia)) / 3
+            why = f"has moments that no body can have; all are their mean, {mean:.6g} kg m2"
+            changed.append(Omission("inertia", link.name, why))
+            link = link._replace(inertia=mean * np.eye(3))  # noqa: PLW2901
+        links.append(link)
+    return one._replace(links=tuple(links)), changed
+
+
+def _links_of_coupling(coupling: CoordinateCoupling) -> tuple[str, ...]:
+    sides = [side for side in (coupling.first, coupling.second) if side is not None]
+    return tuple(name for side in sides for name in (side.parent, side.child))
+
+
+def _body(link: Link, name: str) -> AbstractBody:
+    if link.mass is None:
+        return spatial.MasslessBody(
+            name,
+            position=link.position,
+            rotation=link.rotation,
+            velocity=link.velocity,
+            angular_velocity=link.angular_velocity,
+        )
+    lever = np.cross(link.angular_velocity, link.center - link.position)
+    try:
+        return spatial.Body(
+            name,
+            mass=link.mass,
+            inertia=link.inertia,
+            position=link.center,
+            rotation=link.rotation,
+            velocity=link.velocity + lever,
+            angular_velocity=link.angular_velocity,
+        )
+    except ValueError as error:
+        hint = (
+            ""
+            if is_physical(link.mass, link.inertia)
+            or link.mass <= 0
+            or not np.trace(link.inertia) > 0
+            else _BALANCE
+        )
+        raise ModelError(f"body {shown(name)}: {str(error).rstrip('.')}{hint}.") from None
+
+
+class _Parts(NamedTuple):
+    """The arguments of a `Model` besides its bodies."""
+
+    joints: list[AbstractJoint]
+    drivers: list[Driver]
+    forces: list[AbstractForce]
+    elements: list[AbstractElement]
+
+
+def _renamed(kind: str, old: str, new: str) -> Omission:
+    return Omission(kind, old, f"is called {new!r} in the model: {_NAMES}")
+
+
+class _Maker:
+    """Makes the parts of a model and collects what it leaves out. `bodies`: by link."""
+
+    def __init__(self, bodies: Mapping[str, str]):
+        self._bodies = bodies
+        self.omissions: list[Omission] = []
+        self._joint_names, self._force_names, self._element_names = Names(), Names(), Names()
+
+    def parts(self, description: Description) -> _Parts:
+        """What a model has besides its bodies."""
+        joints = [joint for joint in description.joints if self._moves(joint)]
+        couplings = [own for own in description.couplings if self._couples(own)]
+        held = [(joint, self._new("joint", joint.name)) for joint in joints]
+        # Joints and couplings of a file may have the same names; of the first one it is.
+        called = {joint.name: name for joint, name in reversed(held)}
+        named = [(own, self._new("coupling", own.name)) for own in couplings]
+        return _Parts(
+            joints=[
+                *(_JOINTS[joint.kind](name, self._pair(joint), joint) for joint, name in held),
+                *(
+                    self._coupling(name, own.first, own.second, own.coefficients)
+                    for own, name in named
+                    if own.second is not None
+                ),
+            ],
+            drivers=[
+                Driver(
+                    name,
+                    called[own.joint],
+                    own.first.word,
+                    motions.Polynomial(coefficients=[own.coefficients[0]]),
+                )
+                for own, name in named
+                if own.second is None
+            ],
+            forces=[
+                *(force for joint, name in held for force in self._forces(joint, name)),
+                *self._wrenches(description.wrenches),
+            ],
+            elements=[element for joint, name in held for element in self._elements(joint, name)],
+        )
+
+    def _new(self, kind: str, name: str) -> str:
+        new = self._joint_names.new(name, kind)
+        if new != name:
+            self.omissions.append(_renamed(kind, name, new))
+        return new
+
+    def _moves(self, joint: Joint) -> bool:
+        parent, child = self._pair(joint)
+        if parent == child and not joint.welds:
+            self.omissions.append(
+                Omission("joint", joint.name, f"holds two parts of {parent!r}, which are one body")
+            )
+        return parent != child
+
+    def _couples(self, coupling: CoordinateCoupling) -> bool:
+        sides = [side for side in (coupling.first, coupling.second) if side is not None]
+        still = any(self._pair(side)[0] == self._pair(side)[1] for side in sides)
+        if still:
+            why = "acts on a joint of which both links are one body"
+            self.omissions.append(Omission("coupling", coupling.name, why))
+        return not still
+
+    def _pair(self, part: Joint | JointCoordinate) -> tuple[str, str]:
+        return self._bodies[part.parent], self._bodies[part.child]
+
+    def _coupling(
+        self,
+        name: str,
+        first: JointCoordinate,
+        second: JointCoordinate,
+        coefficients: tuple[float, ...],
+    ) -> AbstractJoint:
+        sides = (first, second)
+        return spatial.Coupling(
+            name,
+            [body for side in sides for body in self._pair(side)],
+            measures=[side.word for side in sides],
+            points=np.array([side.point for side in sides]),
+            axes=np.array([side.axis for side in sides]),
+            coefficients=list(coefficients),
+        )
+
+    def _forces(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
+        for own in joint.dynamics:
+            if own.stiffness or own.damping or own.effort:
+                called = self._force_names.new(own.name or name, "force")
+                yield _FORCES[own.word](called, name, self._pair(joint), own)
+
+    def _elements(self, joint: Joint, name: str) -> Iterator[AbstractElement]:
+        for own in joint.dynamics:
+            if own.armature:
+                called = self._element_names.new(own.name or name, "element")
+                yield _ELEMENTS[own.word](called, self._pair(joint), joint, own.armature)
+
+    def _wrenches(self, wrenches: Sequence[Wrench]) -> Iterator[AbstractForce]:
+        for own in wrenches:
+            body = self._bodies[own.link]
+            if body == GROUND:
+                self.omissions.append(Omission("force", own.name, "acts on the ground"))
+                continue
+            cls = forces.Following if own.turns else forces.Applied
+            name = self._force_names.new(own.name, "force")
+            yield cls(name, body, at=own.point, force=own.force, torque=own.torque)
+
+
+_Pair = tuple[str, str]
+
+
+def _pointed(cls: type[Any]) -> Callable[[str, _Pair, Joint], AbstractJoint]:
+    return lambda name, pair, joint: cls(name, pair, at=joint.points)
+
+
+def _axial(cls: type[Any]) -> Callable[[str, _Pair, Joint], AbstractJoint]:
+    return lambda name, pair, joint: cls(name, pair, at=joint.points, axis=joint.axes[0])
+
+
+# How a joint is made, by the words of model files.
+_JOINTS: Mapping[str, Callable[[str, _Pair, Joint], AbstractJoint]] = {
+    "fixed": _pointed(spatial.Fixed),
+    "spherical": _pointed(spatial.Spherical),
+    "revolute": _axial(spatial.Revolute),
+    "translational": _axial(spatial.Translational),
+    "cylindrical": _axial(spatial.Cylindrical),
+    "universal": lambda name, pair, joint: spatial.Universal(
+        name, pair, at=joint.points, axes=np.array(joint.axes)
+    ),
+    "screw": lambda name, pair, joint: spatial.Screw(
+        name, pair, at=joint.points, axis=joint.axes[0], pitch=joint.pitch
+    ),
+    "distance": lambda name, pair, joint: spatial.Distance(name, pair, points=joint.points),
+}
+
+# What acts along a coordinate, by its word.
+_FORCES: Mapping[str, Callable[[str, str, _Pair, Dynamics], AbstractForce]] = {
+    "rotation": lambda name, joint, _, own: forces.TorsionSpring(
+        name,
+        joint,
+        stiffness=own.stiffness,
+        damping=own.damping,
+        rest=own.rest,
+        torque=own.effort,
+    ),
+    "translation": lambda name, joint, _, own: forces.AxialSpring(
+        name, joint, stiffness=own.stiffness, damping=own.damping, rest=own.rest, force=own.effort
+    ),
+    "ball": lambda name, _, pair, own: forces.BallSpring(
+        name, pair, stiffness=own.stiffness, damping=own.damping, rest=own.rest_rotation
+    ),
+}
+
+# The inertia of a drive along a coordinate.
+_ELEMENTS: Mapping[str, Callable[[str, _Pair, Joint, float], AbstractElement]] = {
+    "rotation": lambda name, pair, joint, amount: spatial.ReflectedInertia(
+        name, pair, axis=joint.axes[0], inertia=amount
+    ),
+    "translation": lambda name, pair, joint, amount: spatial.ReflectedMass(
+        name, pair, at=joint.points, axis=joint.axes[0], mass=amount
+    ),
+    "ball": lambda name, pair, _, amount: spatial.BallInertia(name, pair, inertia=amount),
+}

@@ -1,0 +1,175 @@
+"""Rigid bodies and joints of USD physics (`.usd`, `.usda`, `.usdc`).
+
+Read through `usd-core`, Pixar's own build of OpenUSD: it resolves layers, references, variants,
+instances and units as every other program does, and its `UsdPhysics` schemas are what USD physics
+is. Other packages for Python are viewers on top of it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._checks import PATH, shortened, shown
+from ..._errors import ModelError
+from ..._extras import optional
+from ._description import Description, GROUND, Link, Matrix, Omission, Vector
+from ._state import State
+from ._usd_joints import joints_of
+from ._usd_masses import mass_of
+from ._xml import checked_path
+
+
+class Stage(NamedTuple):
+    """A stage, and what its numbers are in SI units: metres and kilograms of one of its own.
+    `bodies`: the names of links by the paths of prims."""
+
+    stage: Any
+    usd: Any
+    length: float
+    mass: float
+    bodies: dict[str, str]
+
+    def frame(self, prim: Any) -> tuple[Vector, Matrix]:
+        """Origin (m) and axes of a prim in the world."""
+        whole = self.usd.UsdGeom.XformCache().GetLocalToWorldTransform(prim)
+        # Rows of Gf are columns here, and a scale is no rotation.
+        axes = np.array(whole.ExtractRotationMatrix()).T
+        return np.array(whole.ExtractTranslation()) * self.length, axes
+
+    def point(self, prim: Any, local: Any) -> Vector:
+        """A point of a prim in the world (m)."""
+        whole = self.usd.UsdGeom.XformCache().GetLocalToWorldTransform(prim)
+        place = whole.Transform(self.usd.Gf.Vec3d(*map(float, local)))
+        return np.array(place) * self.length
+
+    def link(self, prim: Any) -> str:
+        """The link that a prim is a part of; the ground where it is none of any."""
+        while prim and not prim.IsPseudoRoot():
+            found = self.bodies.get(str(prim.GetPath()))
+            if found is not None:
+                return found
+            prim = prim.GetParent()
+        return GROUND
+
+
+def read_usd(path: Path, state: State) -> Description:
+    """The mechanism of a USD file.
+
+    **Raises:** `ModelError` for a file that is not safe or that USD refuses, and for a body whose
+    mass cannot be told.
+    """
+    pxr = optional("pxr", "import")
+    for module in ("Gf", "Sdf", "Tf", "Usd", "UsdGeom", "UsdPhysics"):
+        optional(f"pxr.{module}", "import")
+    try:
+        _check_layers(pxr, path, path.parent, state.outside, set())
+        stage = pxr.Usd.Stage.Open(str(path))
+    except pxr.Tf.ErrorException as error:
+        said = shortened(str(error), 200)
+        raise ModelError(f"USD refuses {shown(str(path), PATH)}: {said}.") from None
+    prims = [prim for prim in _traversed(pxr, stage) if prim.IsActive()]
+    bodies = [prim for prim in prims if _is_body(pxr, prim)]
+    if not bodies:
+        raise ModelError(
+            f"{shown(str(path), PATH)} holds no rigid body (no prim with PhysicsRigidBodyAPI that "
+            "is enabled)."
+        )
+    read = Stage(
+        stage,
+        pxr,
+        float(pxr.UsdGeom.GetStageMetersPerUnit(stage)),
+        float(pxr.UsdPhysics.GetStageKilogramsPerUnit(stage)),
+        _names(bodies),
+    )
+    links = tuple(_link(read, prim) for prim in bodies)
+    found = joints_of(read, prims)
+    return Description(
+        name=path.stem,
+        links=links,
+        joints=found.joints,
+        gravity=_gravity(read, prims),
+        omissions=(*_omissions(pxr, prims), *found.omissions),
+    )
+
+
+def _check_layers(pxr: Any, path: Path, folder: Path, outside: bool, seen: set[Path]) -> None:
+    """Look at every layer that the stage would be composed of, before it is."""
+    if path.resolve() in seen:
+        return
+    seen.add(path.resolve())
+    if not path.is_file():
+        raise ModelError(f"cannot read {shown(str(path), PATH)}: no such file.")
+    layer = pxr.Sdf.Layer.FindOrOpen(str(path))
+    if layer is None:
+        raise ModelError(f"{shown(str(path), PATH)} is no USD file.")
+    for named in layer.GetCompositionAssetDependencies():
+        said = f"{shown(str(path), PATH)}"
+        part = checked_path(named, path.parent, folder, outside, said)
+        _check_layers(pxr, part, folder, outside, seen)
+
+
+def _traversed(pxr: Any, stage: Any) -> Iterator[Any]:
+    return iter(pxr.Usd.PrimRange.Stage(stage, pxr.Usd.TraverseInstanceProxies()))
+
+
+def _is_body(pxr: Any, prim: Any) -> bool:
+    """Does it move by itself?"""
+    if not prim.HasAPI(pxr.UsdPhysics.RigidBodyAPI):
+        return False
+    body = pxr.UsdPhysics.RigidBodyAPI(prim)
+    held = body.GetKinematicEnabledAttr().Get()
+    return bool(body.GetRigidBodyEnabledAttr().Get()) and not held
+
+
+def _names(prims: list[Any]) -> dict[str, str]:
+    """The last words of paths, or the whole ones where these are not different."""
+    last = [prim.GetName() for prim in prims]
+    return {
+        str(prim.GetPath()): name if last.count(name) == 1 else str(prim.GetPath()).strip("/")
+        for prim, name in zip(prims, last, strict=True)
+    }
+
+
+def _link(read: Stage, prim: Any) -> Link:
+    origin, axes = read.frame(prim)
+    mass, center, inertia = mass_of(read, prim)
+    body = read.usd.UsdPhysics.RigidBodyAPI(prim)
+    velocity = np.array(body.GetVelocityAttr().Get() or (0.0, 0.0, 0.0)) * read.length
+    turning = np.radians(np.array(body.GetAngularVelocityAttr().Get() or (0.0, 0.0, 0.0)))
+    # The velocity is that of the centre of mass.
+    at_origin = velocity + np.cross(turning, origin - center)
+    name = read.bodies[str(prim.GetPath())]
+    return Link(name, origin, axes, mass, center, inertia, at_origin, turning)
+
+
+def _gravity(read: Stage, prims: list[Any]) -> Vector:
+    """Of the first scene; without one, and where it says nothing, 9.81 m/s^2 downwards."""
+    up = 2 if read.usd.UsdGeom.GetStageUpAxis(read.stage) == read.usd.UsdGeom.Tokens.z else 1
+    direction, size = -np.eye(3)[up], 9.81
+    for prim in prims:
+        if prim.IsA(read.usd.UsdPhysics.Scene):
+            scene = read.usd.UsdPhysics.Scene(prim)
+            given = np.array(scene.GetGravityDirectionAttr().Get(), float)
+            if np.any(given):
+                direction = given / np.linalg.norm(given)
+            magnitude = float(scene.GetGravityMagnitudeAttr().Get())
+            # Minus infinity stands for that of the Earth.
+            size = magnitude * read.length if np.isfinite(magnitude) and magnitude >= 0 else 9.81
+            break
+    return direction * size
+
+
+def _omissions(pxr: Any, prims: list[Any]) -> Iterator[Omission]:
+    physics, geometry = pxr.UsdPhysics, pxr.UsdGeom
+    for prim in prims:
+        name = prim.GetName()
+        if prim.HasAPI(physics.RigidBodyAPI) and not _is_body(pxr, prim):
+            yield Omission("body", name, "is kinematic or not enabled; it is part of the ground")
+        if prim.HasAPI(physics.CollisionAPI):
+            yield Omission("collision", name, "there is no contact")
+        if prim.IsA(geometry.Gprim) and not prim.HasAPI(physics.CollisionAPI):
+            yield Omission("shape", name, "pictures are not carried")
+        if prim.IsA(geometry.Camera):
+            yield Omission("camera", name, "pictures are not carried")

@@ -1,0 +1,115 @@
+"""Masses of bodies in USD physics."""
+
+from typing import Any
+
+import numpy as np
+
+from ..._checks import shown
+from ..._errors import ModelError
+from ._description import Matrix, Vector
+from ._geometry import matrix_of_quaternion
+
+
+def mass_of(read: Any, prim: Any) -> tuple[float, Vector, Matrix]:
+    """Mass (kg), its centre in the world (m) and the inertia about that along the prim's axes.
+
+    What the body says itself counts. What it leaves out follows, by the rules of USD physics, from
+    densities and shapes below it: boxes, spheres, cylinders and capsules.
+
+    **Raises:** `ModelError` where neither tells it.
+    """
+    own = read.usd.UsdPhysics.MassAPI(prim)
+    mass = float(own.GetMassAttr().Get() or 0.0)
+    moments = np.array(own.GetDiagonalInertiaAttr().Get() or (0.0, 0.0, 0.0), float)
+    center = np.array(own.GetCenterOfMassAttr().Get() or (0.0, 0.0, 0.0), float)
+    turn = own.GetPrincipalAxesAttr().Get()
+    if not (mass > 0 and np.all(moments > 0) and np.all(np.isfinite(center))):
+        mass, moments, center, turn = _of_shapes(read, prim)
+    if not (mass > 0 and np.all(moments > 0)):
+        raise ModelError(
+            f"body {shown(str(prim.GetPath()))} does not tell its mass; give it mass, "
+            "diagonalInertia and centerOfMass (PhysicsMassAPI), as meshes are not read."
+        )
+    quaternion = np.array([1.0, 0.0, 0.0, 0.0])
+    if turn is not None and turn.GetLength() > 0:
+        quaternion = np.array([turn.GetReal(), *turn.GetImaginary()], float)
+    axes = matrix_of_quaternion(quaternion)
+    inertia = axes @ np.diag(moments) @ axes.T * read.mass * read.length**2
+    return mass * read.mass, read.point(prim, center), inertia
+
+
+def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any]:
+    """By the library's own rules, in single precision."""
+    unknown: list[str] = []
+
+    def information(shape: Any) -> Any:
+        found = read.usd.UsdPhysics.RigidBodyAPI.MassInformation()
+        volume, moments = _volume(read, shape)
+        if not volume:
+            unknown.append(str(shape.GetPath()))
+        found.volume = volume
+        found.inertia = read.usd.Gf.Matrix3f(*(float(x) for x in np.diag(moments * volume).ravel()))
+        found.centerOfMass = read.usd.Gf.Vec3f(0.0)
+        place, axes = _within(read, shape, prim)
+        found.localPos = read.usd.Gf.Vec3f(*map(float, place))
+        found.localRot = axes
+        return found
+
+    body = read.usd.UsdPhysics.RigidBodyAPI(prim)
+    mass, moments, center, turn = body.ComputeMassProperties(information)
+    if unknown:
+        raise ModelError(
+            f"body {shown(str(prim.GetPath()))} has its mass from {shown(unknown[0])}, which is no "
+            "box, sphere, cylinder or capsule; give it mass, diagonalInertia and centerOfMass "
+            "(PhysicsMassAPI)."
+        )
+    return float(mass), np.array(moments, float), np.array(center, float), turn
+
+
+def _within(read: Any, shape: Any, prim: Any) -> tuple[np.ndarray, Any]:
+    """Place and orientation of a shape in a body's prim."""
+    cache, gf = read.usd.UsdGeom.XformCache(), read.usd.Gf
+    inner = cache.GetLocalToWorldTransform(shape)
+    outer = cache.GetLocalToWorldTransform(prim).RemoveScaleShear()
+    between = inner.RemoveScaleShear() * outer.GetInverse()
+    return np.array(between.ExtractTranslation()), gf.Quatf(between.ExtractRotationQuat())
+
+
+def _volume(read: Any, shape: Any) -> tuple[float, np.ndarray]:
+    """Volume, and moments of inertia for a volume of one, of a shape as large as it is in the
+    world."""
+    geometry = read.usd.UsdGeom
+    whole = geometry.XformCache().GetLocalToWorldTransform(shape)
+    scale = np.linalg.norm(np.array(whole)[:3, :3], axis=1)
+    if shape.IsA(geometry.Cube):
+        sides = scale * float(geometry.Cube(shape).GetSizeAttr().Get())
+        squares = sides**2
+        return float(np.prod(sides)), (squares.sum() - squares) / 12
+    if shape.IsA(geometry.Sphere):
+        radius = float(geometry.Sphere(shape).GetRadiusAttr().Get()) * scale[0]
+        return 4 / 3 * np.pi * radius**3, np.full(3, 0.4 * radius**2)
+    for kind, ends in ((geometry.Cylinder, False), (geometry.Capsule, True)):
+        if shape.IsA(kind):
+            own = kind(shape)
+            axis = "XYZ".index(str(own.GetAxisAttr().Get()))
+            radius = float(own.GetRadiusAttr().Get()) * scale[(axis + 1) % 3]
+            height = float(own.GetHeightAttr().Get()) * scale[axis]
+            return _round(radius, height, axis, ends=ends)
+    return 0.0, np.zeros(3)
+
+
+def _round(radius: float, height: float, axis: int, *, ends: bool) -> tuple[float, np.ndarray]:
+    """Of a cylinder, with half a ball on each end or not."""
+    tube = np.pi * radius**2 * height
+    along = tube * radius**2 / 2
+    across = tube * (radius**2 / 4 + height**2 / 12)
+    volume = tube
+    if ends:
+        ball = 4 / 3 * np.pi * radius**3
+        along += ball * 0.4 * radius**2
+        # Half balls, 3/8 of the radius from their flat sides to their centres.
+        across += ball * (0.4 * radius**2 + height**2 / 4 + 3 / 8 * height * radius)
+        volume += ball
+    moments = np.full(3, across)
+    moments[axis] = along
+    return volume, moments / volume
