@@ -175,8 +175,8 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
             {
                 "bodies": ["ground", "bar", "bar", "rod"],
                 "measures": ["rotation", "rotation"],
-                "points": [[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]],
-                "axes": [[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 1]],
+                "points": [[0, 0, 0], [1, 0, 0]],
+                "axes": [[0, 0, 1], [0, 0, 1]],
                 "coefficients": [0.0, -2.0],
             },
         ),
