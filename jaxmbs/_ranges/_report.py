@@ -239,9 +239,11 @@ class Ranges(eqx.Module):
         return _printing.outcome(self.result)
 
     def _doubt(self) -> str:
-        if not bool(np.any(np.asarray(self.doubtful))):
+        count = int(np.sum(np.asarray(self.doubtful)))
+        if not count:
             return ""
-        return "Doubtful: a rank was decided by a hair; `analyze` says how."
+        where = f" in {count} of {self.doubtful.size} states" if self.doubtful.ndim else ""
+        return f"Doubtful{where}: a rank was decided by a hair; `analyze` says how."
 
 
 def words(own: Range, size: float) -> str:
