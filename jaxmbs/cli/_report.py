@@ -1,21 +1,23 @@
 """`jaxmbs report`: a page that one can send."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import report
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
+from ..report import Written
 from ..report._bands import check_bounds
-from ..report._states import SAVED, still
-from ..report._write import check_path
+from ..report._contents import contents_of, Program, program_for
+from ..report._states import SAVED, still, thinned
+from ..report._write import check_path, write_page
 from ._analyze import AnalysisFailed, check_time, make_console
 from ._simulate import check_folder, initial_state, times_of
 
@@ -37,7 +39,7 @@ class Answer(NamedTuple):
     """Everything that is printed."""
 
     model: Model
-    written: report.Written
+    written: Written
 
 
 def answer(model: Model, request: Request, source: Path | None) -> Answer:
@@ -51,19 +53,14 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
     bounds = _bounds(system, request)
     notes = _notes(model, request, source)
     failed = ""
+    with ThreadPoolExecutor(1) as beside:
+        try:
+            trajectory, program = _trajectory(model, system, request, beside)
+        except SimulationError as error:
+            trajectory, program, failed = error.trajectory, None, str(error)
+    contents = contents_of(trajectory, bounds, program=program)
     try:
-        trajectory = _trajectory(model, system, request)
-    except SimulationError as error:
-        trajectory, failed = error.trajectory, str(error)
-    try:
-        written = report.write(
-            trajectory,
-            request.out,
-            frames=request.frames,
-            bounds=bounds,
-            title=model.name,
-            notes=notes,
-        )
+        written = write_page(contents, request.out, model.name, notes)
     except OSError as error:
         raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
     if failed:
@@ -101,11 +98,13 @@ def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, .
         raise ModelError(f"--{str(error).replace('bounds', 'bound', 1)}") from None
 
 
-def _trajectory(model: Model, system: MultibodySystem, request: Request) -> Trajectory:
-    """The motion that is asked for, or one state."""
+def _trajectory(
+    model: Model, system: MultibodySystem, request: Request, beside: ThreadPoolExecutor
+) -> tuple[Trajectory, Program | None]:
+    """The motion that is asked for, or one state; and what looks at it, compiled `beside`."""
     if request.trajectory is not None:
         try:
-            return load_trajectory(request.trajectory, system)
+            return thinned(load_trajectory(request.trajectory, system), request.frames), None
         except OSError as error:
             where = shown(str(request.trajectory))
             raise ModelError(f"cannot read {where}: {error.strerror}.") from None
@@ -114,14 +113,17 @@ def _trajectory(model: Model, system: MultibodySystem, request: Request) -> Traj
         check_time(model, start)
         q, v = initial_state(system, start, request.assemble)
         try:
-            return still(system, q, v, start)
+            return still(system, q, v, start), None
         except RuntimeError as error:
             raise AnalysisFailed(str(error)) from None
     grid = times_of(model, start, request.end, request.every)
     if request.every is None:
         grid = np.linspace(start, request.end, request.frames or SAVED)
     q, v = initial_state(system, start, request.assemble)
-    return simulate(system, q, v, request.end, start=start, times=grid)
+    # Compiling is most of the work, and a second core has nothing else to do.
+    program = beside.submit(program_for, system, q, v, len(grid))
+    trajectory = simulate(system, q, v, request.end, start=start, times=grid)
+    return thinned(trajectory, request.frames), program.result()
 
 
 def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:

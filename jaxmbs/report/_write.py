@@ -79,9 +79,15 @@ def write(
     system = system_of(subject)
     known = check_bounds(system, bounds)
     contents = contents_of(motion_of(subject, system, end, every, frames), known)
-    said = _remark(subject) | chosen
-    text = page(words_of(contents, heading, said), data_of(contents))
-    path = Path(path)
+    return write_page(contents, Path(path), heading, _remark(subject) | chosen)
+
+
+def write_page(contents: Contents, path: Path, title: str, notes: Mapping[str, str]) -> Written:
+    """Write what is shown.
+
+    **Raises:** `OSError` if it cannot be written.
+    """
+    text = page(words_of(contents, title, notes), data_of(contents))
     with replacing(path) as new:
         new.write_text(text, encoding="utf-8")
     return Written(path, path.stat().st_size, contents.trajectory.times.shape[0])
