@@ -36,12 +36,14 @@ def _example(path: Path) -> Example:
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     said = ast.get_docstring(tree)
-    if not said:
-        raise PluginError(f"{path.name} has no text that says what it shows; write one.")
-    title, _, text = said.partition("\n")
+    title, _, text = (said or "").partition("\n")
+    if not re.fullmatch(r"Example \d+: .+", title) or not text.strip():
+        raise PluginError(
+            f"{path.name} must begin with a line 'Example N: title' and a paragraph, got {title!r}."
+        )
     end = tree.body[0].end_lineno or 0
     program = "\n".join(source.splitlines()[end:]).strip("\n")
-    return Example(path.stem, title.strip(), text.strip(), f"{program}\n")
+    return Example(path.stem, title.strip().rstrip("."), text.strip(), f"{program}\n")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -122,8 +124,9 @@ def _examples_page(found: list[Example]) -> str:
         "",
     ]
     for example in found:
-        title = re.sub(r"^Example (\d+): ", r"\1. ", example.title).rstrip(".")
-        first = " ".join(re.split(r"(?<=[.?])\s", example.text)[:1]).replace("\n", " ")
+        number, _, title = example.title.removeprefix("Example ").partition(": ")
+        title = f"{number}. {title[0].upper()}{title[1:]}"
+        first = re.split(r"(?<=[.?])\s", example.text)[0].replace("\n", " ")
         lines += [f"**[{title}]({example.name}.md)**: {first}", ""]
     return "\n".join(lines)
 
