@@ -2,6 +2,7 @@
 said twice: called by MkDocs while it builds."""
 
 import ast
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -36,12 +37,14 @@ def _example(path: Path) -> Example:
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     said = ast.get_docstring(tree)
-    if not said:
-        raise PluginError(f"{path.name} has no text that says what it shows; write one.")
-    title, _, text = said.partition("\n")
+    title, _, text = (said or "").partition("\n")
+    if not re.fullmatch(r"Example \d+: .+", title) or not text.strip():
+        raise PluginError(
+            f"{path.name} must begin with a line 'Example N: title' and a paragraph, got {title!r}."
+        )
     end = tree.body[0].end_lineno or 0
     program = "\n".join(source.splitlines()[end:]).strip("\n")
-    return Example(path.stem, title.strip(), text.strip(), f"{program}\n")
+    return Example(path.stem, title.strip().rstrip("."), text.strip(), f"{program}\n")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -74,7 +77,7 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     try:
         html = re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', _equation, html, flags=re.S)
     except Exception as error:
-        raise PluginError(f"{page.file.src_uri}: an equation cannot be read: {error}") from None
+        raise PluginError(f"{page.file.src_uri}: an equation cannot be read ({error!r}).") from None
     return html
 
 
@@ -122,8 +125,9 @@ def _examples_page(found: list[Example]) -> str:
         "",
     ]
     for example in found:
-        title = re.sub(r"^Example (\d+): ", r"\1. ", example.title).rstrip(".")
-        first = " ".join(re.split(r"(?<=[.?])\s", example.text)[:1]).replace("\n", " ")
+        number, _, title = example.title.removeprefix("Example ").partition(": ")
+        title = f"{number}. {title[0].upper()}{title[1:]}"
+        first = re.split(r"(?<=[.?])\s", example.text)[0].replace("\n", " ")
         lines += [f"**[{title}]({example.name}.md)**: {first}", ""]
     return "\n".join(lines)
 
@@ -152,11 +156,10 @@ def _replaced(match: re.Match[str]) -> str:
     kind, argument = match[1], match[2] or ""
     if kind == "names":
         return _directives(argument)
-    if kind == "results":
-        return _results()
-    if kind == "commands":
-        return _commands()
-    raise PluginError(f"<!-- {kind} --> is unknown; there are names, results and commands.")
+    made = {"results": _results, "commands": _commands, "precision": _precision}
+    if kind not in made:
+        raise PluginError(f"<!-- {kind} --> is unknown; there are names, {', '.join(made)}.")
+    return made[kind]()
 
 
 def public_names(module: str) -> list[str]:
@@ -188,6 +191,24 @@ def _results() -> str:
             text = ast.literal_eval(node.value)
             if text:
                 lines.append(f"### `{node.targets[0].id}` {{ #{node.targets[0].id} }}\n\n{text}\n")
+    return "\n".join(lines)
+
+
+# The run whose figure is docs/work-precision.png.
+_MEASURED = "benchmarks/results/work-precision-amd-epyc-2-cores.json"
+_TOLERANCES = (1e-6, 1e-8, 1e-10)
+
+
+def _precision() -> str:
+    """The error at several tolerances, as the benchmark has measured it."""
+    rows = json.loads((ROOT / _MEASURED).read_text(encoding="utf-8"))["rows"]
+    lines = [
+        f"| mechanism | {' | '.join(f'error at rtol={x:.0e}' for x in _TOLERANCES)} |",
+        f"|---|{'---|' * len(_TOLERANCES)}",
+    ]
+    for name, runs in rows.items():
+        found = {run["rtol"]: run["error"] for run in runs if run["solver"] == "Dopri8"}
+        lines.append(f"| `{name}` | {' | '.join(f'{found[x]:.0e}' for x in _TOLERANCES)} |")
     return "\n".join(lines)
 
 

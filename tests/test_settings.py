@@ -265,6 +265,7 @@ LEFT_OUT: Mapping[str, str] = {
     "Verdict.all.axis": "an axis of an array, which JAX checks",
     "Verdict.any.axis": "an axis of an array, which JAX checks",
     "plot.draw_curve.unique": "verdicts, as the package makes them",
+    "reactions.multipliers": "part of a state; test_states asks for it",
     "plot.draw_reactions.names": "names, which the reactions look up",
     "plot.draw_reactions.compared": "reactions by any label",
 }
