@@ -57,6 +57,7 @@ EXTRAS = (
     "mujoco",
     "optax",
     "platformdirs",
+    "pxr",
     "pydantic",
     "rich",
     "scipy.optimize",
