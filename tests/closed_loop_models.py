@@ -8,7 +8,7 @@ from typing import Any
 GRIPPER = """
 <mujoco model="four-bar gripper">
   <default>
-    <joint axis="0 1 0" damping="0.05"/>
+    <joint axis="0 1 0" damping="0.001"/>
     <geom type="capsule" size="0.008" density="2000"/>
     <default class="other"><joint axis="0 -1 0"/></default>
   </default>
@@ -17,7 +17,7 @@ GRIPPER = """
       <joint name="lift" type="slide" axis="0 0 1" damping="20" stiffness="400"/>
       <inertial pos="0 0 0" mass="0.5" diaginertia="2e-3 2e-3 2e-3"/>
       <body name="left crank" pos="0.03 0 0">
-        <joint name="left drive" armature="1e-3" stiffness="0.5"/>
+        <joint name="left drive" stiffness="0.5"/>
         <geom fromto="0 0 0 0.05 0 -0.06"/>
         <body name="left finger" pos="0.05 0 -0.06">
           <joint name="left knuckle"/>
@@ -29,7 +29,7 @@ GRIPPER = """
         <geom fromto="0 0 0 0.05 0 -0.06"/>
       </body>
       <body name="right crank" pos="-0.03 0 0" childclass="other">
-        <joint name="right drive" armature="1e-3"/>
+        <joint name="right drive"/>
         <geom fromto="0 0 0 -0.05 0 -0.06"/>
         <body name="right finger" pos="-0.05 0 -0.06">
           <joint name="right knuckle"/>

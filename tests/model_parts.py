@@ -150,7 +150,7 @@ _joint(
     measures=["rotation", "translation"],
     points=PAIR[3],
     axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]],
-    coefficients=[0.1, 0.5],
+    coefficients=[0.0, 0.5],
 )
 _joint(3, "universal", ".x .y .z .a", at=_AT[3], axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
 _joint(3, "planar", ".n .a1 .a2", at=_AT[3], axis=_AXIS[3])

@@ -1,4 +1,4 @@
-"""Constraint matrix and verdicts of an SDF model, from its XML, dense and in NumPy alone.
+"""Constraint matrix of an SDF model from its XML, and verdicts, dense and in NumPy alone.
 
 Velocities are those of the centres of mass and angular ones, all along world axes, body by body.
 """
@@ -23,24 +23,20 @@ class Dense(NamedTuple):
         return np.concatenate([self.rows[name] for name in self.names])
 
 
-def rank(matrix: np.ndarray) -> int:
-    """Of rows of unit length, by singular values."""
-    if len(matrix) == 0:
-        return 0
-    scaled = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-    values = np.linalg.svd(scaled, compute_uv=False)
-    return int(np.sum(values > 1e-9 * values[0]))
-
-
-def unique(dense: Dense) -> dict[str, bool]:
-    """A joint's reaction is unique if its rows share no combination with the others: rank C_X +
-    rank C_Y = rank C."""
-    whole = rank(dense.matrix)
-    found = {}
+def decomposed(dense: Dense) -> tuple[int, dict[str, bool]]:
+    """The rank of all rows at unit length, by singular values, and which joints' reactions are
+    unique: those whose part of every combination of rows that vanishes does so itself."""
+    matrix = dense.matrix / np.linalg.norm(dense.matrix, axis=1, keepdims=True)
+    left, values, _ = np.linalg.svd(matrix, full_matrices=True)
+    rank = int(np.sum(values > 1e-9 * values[0]))
+    vanishing = left[:, rank:]
+    found, start = {}, 0
     for name in dense.names:
-        others = np.concatenate([dense.rows[n] for n in dense.names if n != name])
-        found[name] = rank(dense.rows[name]) + rank(others) == whole
-    return found
+        own = slice(start, start + len(dense.rows[name]))
+        start = own.stop
+        share = matrix[own].T @ vanishing[own]
+        found[name] = share.size == 0 or float(np.max(np.abs(share))) < 1e-6
+    return rank, found
 
 
 def pose(element: Element | None) -> tuple[np.ndarray, np.ndarray]:

@@ -469,6 +469,20 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         with_defaults(jaxmbs.io.load_trajectory, system=SYSTEM),
         {"path": (*NO_PATH, None)},
     ),
+    "io.import_model": (
+        with_defaults(jaxmbs.io.import_model, path="robot.xml"),
+        {
+            "path": (*NO_PATH, None),
+            "keyframe": NO_TEXT,
+            "controls": NO_TABLE,
+            "floating": NO_FLAG,
+            "outside": NO_FLAG,
+            "balance": NO_FLAG,
+            "ground": NO_NAMES,
+            "keep": NO_NAMES,
+            "drop": NO_NAMES,
+        },
+    ),
     "io.read_model": (jaxmbs.io.read_model, {"path": (*NO_PATH, None)}),
     "io.model_from_tables": (
         with_defaults(jaxmbs.io.model_from_tables, content={}),

@@ -61,6 +61,7 @@ EXTRAS = (
     "optax",
     "platformdirs",
     "plotly",
+    "pxr",
     "pydantic",
     "rich",
     "scipy.optimize",

@@ -1,21 +1,21 @@
 """Closed loops of other programs' files: rank, redundancy and verdicts are those of a dense
 decomposition in NumPy, and their motion keeps them closed."""
 
-from pathlib import Path
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from closed_loop_models import GRIPPER, scott_russell
-from oracle_sdf import Dense, dense_rows, rank, unique
+from combined import side_by_side
+from oracle_sdf import decomposed, Dense, dense_rows
 from robots import robot_folder
 
 import jaxmbs as jm
 from jaxmbs import spatial
-from jaxmbs.io import import_model, model_from_tables
+from jaxmbs.io import import_model, Imported, model_from_tables
 
 
-CLOSED = 1e-12
+CASSIE = robot_folder() / "cassie_description/robots/cassie.sdf"
 
 
 def dense_of(model: jm.Model, length: float) -> Dense:
@@ -31,7 +31,7 @@ def dense_of(model: jm.Model, length: float) -> Dense:
             speed[:, k + 3 : k + 6] = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
         return speed, spin
 
-    def rows(joint) -> np.ndarray:
+    def rows(joint: Any) -> np.ndarray:
         if isinstance(joint, spatial.Coupling):
             assert joint.measures == ("rotation", "rotation")
             spins = [moving(name, np.zeros(3))[1] for name in joint.bodies]
@@ -54,78 +54,90 @@ def dense_of(model: jm.Model, length: float) -> Dense:
     return Dense(tuple(found), found)
 
 
-def assert_verdicts(system: jm.MultibodySystem, dense: Dense) -> jm.Solvability:
-    """Rank, redundancy and every verdict."""
-    found = jm.analyze(system, system.reference_q)
-    assert int(found.rank) == rank(dense.matrix)
-    assert int(found.redundancy) == len(dense.matrix) - rank(dense.matrix)
-    verdicts = {name: bool(found.unique(name)) for name in system.structure.constraint_names}
-    assert verdicts == unique(dense)
-    return found
+class Park(NamedTuple):
+    """Cassie, the gripper and the double Scott-Russell mechanism side by side, so that there is
+    one program for verdicts and one for motions."""
+
+    model: jm.Model
+    system: jm.MultibodySystem
+    cassie: Imported
+    gripper: Imported
 
 
-def assert_stays_closed(system: jm.MultibodySystem) -> jm.Trajectory:
-    """For a second."""
-    motion = jm.simulate(system, system.reference_q, system.initial_v, 1.0, every=0.25)
-    assert np.max(motion.position_error) < CLOSED
-    assert np.max(motion.velocity_error) < CLOSED
-    assert np.max(np.abs(motion.v[-1])) > 0.01
-    return motion
-
-
-def test_cassie():
-    path = robot_folder() / "cassie_description/robots/cassie.sdf"
+@pytest.fixture(scope="module")
+def park(tmp_path_factory: pytest.TempPathFactory) -> Park:
+    path = tmp_path_factory.mktemp("gripper") / "gripper.xml"
+    path.write_text(GRIPPER)
     # The file gives the rotors of the feet moments that no body can have.
-    imported = import_model(path, balance=True)
-    system = imported.system()
-    dense = dense_rows(path, float(system.characteristic_length()))
-    found = assert_verdicts(system, dense)
-    assert int(found.redundancy) == 8
-    assert [o.name for o in imported.omissions if o.kind == "inertia"] == [
+    cassie = import_model(CASSIE, balance=True)
+    gripper = import_model(path, controls={"grip": 0.02})
+    lift = model_from_tables(dict(scott_russell(3)))
+    models = {"cassie": cassie.model, "gripper": gripper.model, "lift": lift}
+    model = side_by_side(models)
+    return Park(model, model.system(), cassie, gripper)
+
+
+@pytest.fixture(scope="module")
+def verdicts(park: Park) -> jm.Solvability:
+    return jm.analyze(park.system, park.system.reference_q)
+
+
+def of(verdicts: jm.Solvability, prefix: str) -> dict[str, bool]:
+    names = verdicts.structure.constraint_names
+    mine = [name for name in names if name.startswith(f"{prefix} ")]
+    return {name.removeprefix(f"{prefix} "): bool(verdicts.unique(name)) for name in mine}
+
+
+def test_cassie_has_the_verdicts_of_its_file(park: Park, verdicts: jm.Solvability):
+    """From the XML, with which the model has nothing in common."""
+    rank, unique = decomposed(dense_rows(CASSIE, float(park.system.characteristic_length())))
+    assert (rank, len(unique)) == (194, 50)
+    assert of(verdicts, "cassie") == unique
+    assert [o.name for o in park.cassie.omissions if o.kind == "inertia"] == [
         "left-foot-reference",
         "right-foot-reference",
     ]
 
 
-@pytest.fixture(scope="module")
-def gripper(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("gripper") / "gripper.xml"
-    path.write_text(GRIPPER)
-    return path
+def test_verdicts_are_those_of_a_dense_decomposition(park: Park, verdicts: jm.Solvability):
+    dense = dense_of(park.model, float(park.system.characteristic_length()))
+    rank, unique = decomposed(dense)
+    assert int(verdicts.rank) == rank
+    names = park.system.structure.constraint_names
+    assert {name: bool(verdicts.unique(name)) for name in names} == unique
+    # Cassie 8; a finger holds one motion twice that is not there, across its plane; each of the
+    # lift's three loops three.
+    assert int(verdicts.redundancy) == len(dense.matrix) - rank == 8 + 2 + 9
+    assert int(verdicts.mobility) == 16 + 2 + 2
 
 
-def test_gripper(gripper: Path):
-    """Each finger is a planar loop in space, whose pin holds one motion twice that is not there:
-    across the plane."""
-    imported = import_model(gripper, controls={"grip": 0.05})
-    system = imported.system()
-    found = assert_verdicts(system, dense_of(imported.model, float(system.characteristic_length())))
-    assert (int(found.redundancy), int(found.mobility)) == (2, 2)
-    verdicts = {name: bool(found.unique(name)) for name in system.structure.constraint_names}
-    assert verdicts["lift"]
-    assert verdicts["gear"]
-    assert not verdicts["left loop"]
-    motion = assert_stays_closed(system)
-    drives = [
-        motion.q[:, 7 * k + 3 : 7 * k + 7]
-        for k, b in enumerate(imported.model.bodies)
-        if b.name in ("left crank", "right crank")
-    ]
-    # About opposite axes by the same angle.
-    assert np.max(np.abs(drives[0] - drives[1] * np.array([1, 1, -1, 1]))) < 1e-9
+def test_what_is_unique_in_planar_loops(verdicts: jm.Solvability):
+    gripper, lift = of(verdicts, "gripper"), of(verdicts, "lift")
+    assert gripper["lift"]
+    assert gripper["gear"]
+    assert not gripper["left loop"]
+    assert not any(lift.values())
 
 
-def test_scott_russell():
-    """Redundant in space, where solvers without a remedy stop, and not in the plane."""
-    planar, space = (model_from_tables(dict(scott_russell(d))).system() for d in (2, 3))
+def test_scott_russell_in_the_plane_is_not_redundant():
+    """What solvers without a remedy stop at is the third dimension."""
+    planar = model_from_tables(dict(scott_russell(2))).system()
     flat = jm.analyze(planar, planar.reference_q)
     assert (int(flat.redundancy), int(flat.mobility)) == (0, 2)
     assert all(bool(flat.unique(name)) for name in planar.structure.constraint_names)
-    model = model_from_tables(dict(scott_russell(3)))
-    found = assert_verdicts(space, dense_of(model, float(space.characteristic_length())))
-    assert (int(found.redundancy), int(found.mobility)) == (9, 2)
-    motion = assert_stays_closed(space)
-    again = jm.simulate(planar, planar.reference_q, planar.initial_v, 1.0, every=0.25)
-    places = jnp.reshape(motion.q, (len(motion.times), -1, 7))[:, :, jnp.array([0, 2])]
-    flat_places = jnp.reshape(again.q, (len(again.times), -1, 3))[:, :, :2]
-    np.testing.assert_allclose(places, flat_places, atol=1e-6)
+
+
+def test_loops_stay_closed_for_a_second(park: Park):
+    system = park.system
+    motion = jm.simulate(system, system.reference_q, system.initial_v, 1.0, every=0.5)
+    assert np.max(motion.position_error) < 1e-12
+    assert np.max(motion.velocity_error) < 1e-12
+    names = [body.name for body in park.model.bodies]
+    q = np.reshape(motion.q[-1], (len(names), 7))
+    start = np.reshape(system.reference_q, (len(names), 7))
+    for name in ("cassie pelvis", "gripper left crank", "lift platform"):
+        k = names.index(name)
+        assert np.max(np.abs(q[k] - start[k])) > 1e-3, name
+    # The fingers are geared: about opposite axes by the same angle.
+    left, right = (q[names.index(f"gripper {side} crank")][3:] for side in ("left", "right"))
+    np.testing.assert_allclose(left * np.array([1, 1, -1, 1]), right, atol=1e-9)

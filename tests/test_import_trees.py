@@ -4,7 +4,6 @@ All files are imported one by one; their models then stand side by side in one s
 there is one program to compile.
 """
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +13,13 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from combined import side_by_side
 from oracle_mujoco import acceleration, matrices, Tree
 from random_mjcf import random_trees
 from robots import robot_folder
 
-from jaxmbs import Model, spatial
-from jaxmbs.io import import_model, Imported, model_from_tables, write_model
+from jaxmbs import spatial
+from jaxmbs.io import import_model, Imported
 
 
 # Robot, its file, and does it float?
@@ -72,35 +72,6 @@ def peer_of(path: Path, floating: bool) -> Any:
     return spec.compile()
 
 
-def prefixed(model: Model, prefix: str) -> dict[str, Any]:
-    """The tables of a model with longer names, by way of its file."""
-    tables = tomllib.loads(write_model(model))
-    # MuJoCo's constraints give way, so that trees are compared without.
-    tables["joint"] = [entry for entry in tables["joint"] if entry["type"] != "coupling"]
-
-    def longer(name: str) -> str:
-        return name if name == "ground" else f"{prefix} {name}"
-
-    for kind in ("body", "joint", "driver", "force", "element"):
-        for entry in tables.get(kind, ()):
-            for key in {"name", "joint", "body"} & entry.keys():
-                entry[key] = longer(entry[key])
-            if "bodies" in entry:
-                entry["bodies"] = list(map(longer, entry["bodies"]))
-    return tables
-
-
-def side_by_side(models: dict[str, Model]) -> Model:
-    """One model of several."""
-    whole: dict[str, Any] = {}
-    for name, model in models.items():
-        for key, value in prefixed(model, name).items():
-            whole[key] = whole.get(key, []) + value if isinstance(value, list) else value
-    # Lists of numbers are those of the last; all have the same gravity.
-    whole["gravity"] = [0.0, 0.0, -9.81]
-    return model_from_tables(whole)
-
-
 @pytest.fixture(scope="module")
 def park(tmp_path_factory: pytest.TempPathFactory) -> Park:
     rng = np.random.default_rng(23)
@@ -116,7 +87,9 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Park:
         name: Drawn(*(np.array(x) for x in zip(*_states(tree, rng, controls), strict=True)))
         for name, tree in trees.items()
     }
-    whole = side_by_side({name: own.model for name, own in imported.items()})
+    # MuJoCo's constraints give way, so that trees are compared without.
+    models = {name: own.model for name, own in imported.items()}
+    whole = side_by_side(models, without=spatial.Coupling)
     q, v = (np.concatenate(x, axis=1) for x in zip(*(d[-2:] for d in drawn.values()), strict=True))
     several = jax.jit(lambda s, q, v: jax.lax.map(lambda x: matrices(s, *x), (q, v)))
     system = whole.system()

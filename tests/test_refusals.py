@@ -302,7 +302,9 @@ def _arrays(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every array of numbers, or of such arrays, inside."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _arrays(inner, (*way, key))
+            # Polynomials have as many terms as they want.
+            if (value.get("type"), key) != ("coupling", "coefficients"):
+                yield from _arrays(inner, (*way, key))
     elif isinstance(value, list) and not isinstance(value[0], str):
         # A polynomial has as many terms, and a Pfaffian constraint as many rows, as it wants.
         if way != ("motion", "coefficients") and not (

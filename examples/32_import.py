@@ -1,0 +1,107 @@
+"""Example 32: a robot's file of another program.
+
+A gripper of two four-bar fingers as MuJoCo writes it: a tree of bodies, whose loops are closed by
+equality constraints and whose cranks are geared to each other. `import_model` makes a model of it
+and lists what that does not have: shapes, limits, a camera. In space each finger is held across its
+plane twice over, so that rigid bodies say nothing of the forces in its joints; the lift and the
+gear are told. The picture shows the gripper by these verdicts, and how far the constraints are from
+closed while a motor closes it.
+"""
+
+from pathlib import Path
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+
+import jaxmbs as jm
+from jaxmbs.io import import_model
+
+
+jax.config.update("jax_enable_x64", True)
+
+SIDE = """
+<body name="{side} crank" pos="{x}0.03 0 0" childclass="{side}">
+  <joint name="{side} drive" range="-1 1" limited="true"/>
+  <geom fromto="0 0 0 {x}0.05 0 -0.06"/>
+  <body name="{side} finger" pos="{x}0.05 0 -0.06">
+    <joint name="{side} knuckle"/>
+    <geom fromto="0 0 0 {y}0.02 0 -0.08"/>
+  </body>
+</body>
+<body name="{side} rocker" pos="{x}0.01 0 -0.01" childclass="{side}">
+  <joint name="{side} pivot"/>
+  <geom fromto="0 0 0 {x}0.05 0 -0.06"/>
+</body>
+"""
+LOOP = """
+<connect name="{side} loop" body1="{side} rocker" body2="{side} finger" anchor="{x}0.05 0 -0.06"/>
+"""
+SIDES = ({"side": "left", "x": "-", "y": ""}, {"side": "right", "x": "", "y": "-"})
+FILE = f"""
+<mujoco model="gripper">
+  <compiler angle="radian"/>
+  <default>
+    <joint damping="0.001"/>
+    <geom type="capsule" size="0.008" density="2000"/>
+    <default class="left"><joint axis="0 1 0"/></default>
+    <default class="right"><joint axis="0 -1 0"/></default>
+  </default>
+  <worldbody>
+    <camera name="eye" pos="0 -1 0.5"/>
+    <body name="palm" pos="0 0 0.5">
+      <joint name="lift" type="slide" axis="0 0 1" damping="20" stiffness="400"/>
+      <inertial pos="0 0 0" mass="0.5" diaginertia="2e-3 2e-3 2e-3"/>
+      {"".join(SIDE.format(**side) for side in SIDES)}
+    </body>
+  </worldbody>
+  <equality>
+    {"".join(LOOP.format(**side) for side in SIDES)}
+    <joint name="gear" joint1="left drive" joint2="right drive" polycoef="0 1 0 0 0"/>
+  </equality>
+  <actuator><motor name="grip" joint="left drive" gear="2"/></actuator>
+</mujoco>
+"""
+path = Path("gripper.xml")
+path.write_text(FILE)
+imported = import_model(path, controls={"grip": -0.01})
+path.unlink()
+print(imported)
+
+system = imported.system()
+verdicts = jm.analyze(system, system.reference_q)
+print(verdicts)
+motion = jm.simulate(system, system.reference_q, system.initial_v, 0.4, every=0.02)
+print(motion)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+names = [body.name for body in imported.model.bodies]
+joints = {joint.name: joint for joint in imported.model.joints}
+places = {name: np.asarray(joint.at[0]) for name, joint in joints.items() if hasattr(joint, "at")}
+bars = [
+    (f"{side} {first}", f"{side} {second}")
+    for side in ("left", "right")
+    for first, second in (("drive", "knuckle"), ("pivot", "loop"), ("knuckle", "loop"))
+]
+for first, second in bars:
+    left.plot(*zip(places[first][[0, 2]], places[second][[0, 2]], strict=True), color="0.6", lw=5)
+for name, place in places.items():
+    known = bool(verdicts.unique(name))
+    mark = {"marker": "o" if known else "X", "color": "black" if known else "white"}
+    left.plot(*place[[0, 2]], ls="", ms=10, mec="black", **mark)
+left.plot([], [], "o", color="black", label="reaction is unique")
+left.plot([], [], "X", color="white", mec="black", label="reaction is not unique")
+left.set(xlabel="x (m)", ylabel="z (m)", title="Joints of the gripper", aspect="equal")
+left.set_ylim(0.40, 0.54)
+left.legend(loc="upper center", fontsize=9)
+
+times = np.asarray(motion.times)
+for side, style in (("left", "-"), ("right", "--")):
+    tip = 7 * names.index(f"{side} finger")
+    right.plot(times, np.asarray(motion.q)[:, tip], f"k{style}", label=f"{side} finger")
+right.set(xlabel="time (s)", ylabel="x of the centre of mass (m)", title="A motor closes it")
+gap = right.twinx()
+gap.semilogy(times, np.maximum(np.asarray(motion.position_error), 1e-17), ":", color="0.4")
+gap.set(ylabel="largest residual of the constraints (m, rad), dotted", ylim=(1e-17, 1e-11))
+right.legend(loc="center left")
+figure.savefig("32_import.png", dpi=150)
