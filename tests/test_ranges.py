@@ -203,7 +203,7 @@ class TestWords:
         "text", ["", "W1", "W1 = 0", "0 <= W1 >= 0", "<= 3", "1 <= 2 <= 3 <= 4"]
     )
     def test_what_is_no_bound(self, text):
-        with pytest.raises(ValueError, match="^text "):
+        with pytest.raises(ValueError, match=r"^text "):
             bounds.Inequality(text)
 
     @pytest.mark.parametrize(
