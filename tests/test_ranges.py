@@ -1,5 +1,7 @@
 """Ranges of reactions that are not unique: closed forms, an independent program, samples."""
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -8,11 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import bounds, planar, spatial
 from jaxmbs._dynamics._trajectory import Statistics
 from jaxmbs._ranges._bounds._polyhedra import directions
+from jaxmbs.cli import _simulate
+from jaxmbs.cli._app import app
 
 
 GRAVITY = 9.81
@@ -198,7 +203,7 @@ class TestWords:
         "text", ["", "W1", "W1 = 0", "0 <= W1 >= 0", "<= 3", "1 <= 2 <= 3 <= 4"]
     )
     def test_what_is_no_bound(self, text):
-        with pytest.raises(ValueError, match="bound"):
+        with pytest.raises(ValueError, match=r"^text "):
             bounds.Inequality(text)
 
     @pytest.mark.parametrize(
@@ -437,3 +442,61 @@ def test_units_change_nothing():
         np.testing.assert_allclose(
             [high.low, high.high], [scale * low.low, scale * low.high], atol=1e-6
         )
+
+
+class TestCommand:
+    def run(self, *arguments: str) -> Any:
+        return CliRunner().invoke(app, ["ranges", *arguments])
+
+    def test_one_state(self):
+        asked = ("table", "--bound", "|leg1| <= 3", "--combination", "leg1 + leg2")
+        told = json.loads(self.run(*asked, "--json").stdout)
+        assert told["feasible"] is True
+        leg = told["joints"][0]
+        assert (leg["name"], leg["body"], leg["unique"]) == ("leg1", "ground", False)
+        np.testing.assert_allclose(leg["force"]["low"], [0, 0, -3], atol=1e-9)
+        assert leg["multipliers"][0]["high"] == pytest.approx(3)
+        assert told["joints"][4]["unique"] is True
+        text = self.run(*asked).stdout
+        assert "bound: |leg1| <= 3" in text
+        assert "Unique without bounds: stop1, stop2, stop3." in text
+        unbounded = json.loads(self.run("table", "--json").stdout)
+        assert unbounded["joints"][0]["force"]["high"] == [0.0, 0.0, None]
+
+    def test_loads_that_cannot_be_carried(self):
+        asked = ("table", "--bound", "leg1 >= 2", "--bound", "leg1 <= -3")
+        told = json.loads(self.run(*asked, "--json").stdout)
+        assert told["feasible"] is False
+        np.testing.assert_allclose(told["shortfall"], [2.5, 2.5])
+        assert told["joints"][0]["force"]["low"] == [None] * 3
+
+    def test_along_a_motion(self, monkeypatch):
+        """Of saved states; the motion itself is that of `simulate`."""
+        asked: list[Any] = []
+
+        def answer(model: jm.Model, request: Any) -> Any:
+            asked.append(request)
+            return SimpleNamespace(trajectory=_motion(model.system(), np.zeros((3, 6))))
+
+        monkeypatch.setattr(_simulate, "answer", answer)
+        done = self.run("table", "--bound", "|leg1| <= 3", "--end", "2", "--every", "1", "--json")
+        told = json.loads(done.stdout)
+        assert (asked[0].end, asked[0].every, told["time"]) == (2.0, 1.0, [0.0, 1.0, 2.0])
+        np.testing.assert_allclose(told["joints"][0]["force"]["high"], [[0, 0, 3]] * 3, atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("table", "--bound", "leg9 >= 0"), "leg9"),
+            (("table", "--bound", "leg1"), "cannot be read"),
+            (("table", "--combination", "leg1 + 3"), "no constant"),
+            (("table", "--bound", "leg9 >= 0", "--end", "1"), "leg9"),
+            (("table", "--every", "1"), "--end"),
+            (("chair",), "neither a .toml file"),
+        ],
+    )
+    def test_bad_input(self, arguments, said):
+        done = self.run(*arguments)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
