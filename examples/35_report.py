@@ -41,7 +41,7 @@ motion = jm.simulate(system, system.reference_q, system.initial_v, times[-1], ti
 # The left hinge may pull the beam with 400 N and push it with 900 N, the right one with 1200 N.
 bounds = ["-400 <= left.force.x <= 900", "|right.force.x| <= 1200"]
 print(jaxmbs.report.write(motion, "35_report.html", title="crane beam", bounds=bounds))
-motion.animate("35_report.gif", rate=10.0, title="crane beam", dpi=80)
+motion.animate("35_report.gif", rate=10, title="crane beam", dpi=80)
 
 found = jm.ranges_along(motion, bounds=bounds)
 left = found.wrench("left")

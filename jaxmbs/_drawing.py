@@ -34,7 +34,7 @@ class Skeleton(NamedTuple):
     - `hubs` (n, hubs, 3), called `hub_names`. `points` (n, places, 3): where constraints act.
     - `spokes` between them; `ground`: those of the points that lie on the fixed frame.
     - `joints`: constraints that are drawn at one point, together: the point, and who they are.
-    - `low`, `high` (3,): the box that holds everything at all times.
+    - `low`, `high` (3,): the box that holds everything at all times. `planar`: all in one plane?
     """
 
     hubs: Float[np.ndarray, "n hubs 3"]
@@ -45,6 +45,7 @@ class Skeleton(NamedTuple):
     joints: tuple[tuple[int, tuple[int, ...]], ...]
     low: Float[np.ndarray, "3"]
     high: Float[np.ndarray, "3"]
+    planar: bool
 
     @property
     def size(self) -> float:
@@ -88,7 +89,8 @@ def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
     low, high = box.min(axis=0), box.max(axis=0)
     ground = tuple(k for k, body in enumerate(layout.bodies) if body == layout.ground)
     joints = _together(points, layout.seconds, float(np.linalg.norm(high - low)))
-    return Skeleton(hubs, names, points, spokes, ground, joints, low, high)
+    planar = 2 in (reactions.point.shape[-1], *(len(body.force) for body in structure.bodies))
+    return Skeleton(hubs, names, points, spokes, ground, joints, low, high, planar)
 
 
 def _in_space(points: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

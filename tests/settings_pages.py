@@ -48,7 +48,7 @@ PAGES: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Any, ...]]]] = 
             "trajectory": NO_OBJECT,
             "path": NO_PATH,
             "speed": (*NO_NUMBER, 0.0, -1.0),
-            "rate": (*NO_NUMBER, 0.0, 1000.0),
+            "rate": (*NO_COUNT, 0, 1000),
             "title": (3, True, ["A"], int),
             "dpi": (*NO_COUNT, 1),
         },

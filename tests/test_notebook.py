@@ -109,9 +109,9 @@ class TestTables:
 class TestAnimation:
     def test_a_gif_has_the_pictures_of_the_motion(self, swung, tmp_path):
         path = tmp_path / "swing.gif"
-        swung[0].animate(path, rate=10.0, dpi=50, title="two hinges")
+        swung[0].animate(path, rate=10, dpi=50, title="two hinges")
         with Image.open(path) as picture:
-            assert picture.n_frames == 4
+            assert getattr(picture, "n_frames", 1) == 4
             assert picture.info["duration"] == 100
             frames = []
             for k in (0, 3):
@@ -125,7 +125,7 @@ class TestAnimation:
         [
             ("swing.png", {}, "ends in .gif or .mp4"),
             ("swing.gif", {"speed": 0.0}, "speed must be greater than zero"),
-            ("swing.gif", {"rate": 200.0}, "rate must be"),
+            ("swing.gif", {"rate": 200}, "rate must be"),
             ("swing.gif", {"dpi": 3}, "dpi must be"),
         ],
     )
@@ -148,7 +148,7 @@ class TestAnimation:
         path.write_bytes(b"before")
         monkeypatch.setattr("PIL.Image.Image.save", _fail)
         with pytest.raises(OSError, match="full"):
-            animate(swung[0], path, rate=10.0, dpi=30)
+            animate(swung[0], path, rate=10, dpi=30)
         assert path.read_bytes() == b"before"
         assert [x.name for x in tmp_path.iterdir()] == ["swing.gif"]
 

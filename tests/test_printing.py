@@ -117,7 +117,10 @@ def test_small_results():
     assert str(cases) == "6 cases (grid of 2 x 3)\nbodies.arm.mass: 1 to 2\ntime: 0 to 1"
 
 
-COMMANDS = ("", *["analyze", "simulate", "kinematics", "sweep", "design", "report", "list", "export", "demo"])
+COMMANDS = (
+    "",
+    *["analyze", "simulate", "kinematics", "sweep", "design", "report", "list", "export", "demo"],
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -192,7 +192,7 @@ class TestFile:
             assert tag not in ("link", "iframe", "object", "embed", "form", "base")
         assert [a.get("href") for _, a, _ in page.all("a")] == ["#main"]
         policies = [a["content"] for _, a, _ in page.all("meta") if "http-equiv" in a]
-        assert [policy.split(";")[0] for policy in policies] == ["default-src 'none'"]
+        assert [str(policy).split(";")[0] for policy in policies] == ["default-src 'none'"]
 
     def test_tables_are_tables(self, made):
         page = Reader(re.sub(r"<script>.*?</script>", "", made.text, flags=re.DOTALL))

@@ -56,8 +56,8 @@ def released_options(
     one's last marker."""
     options = []
     # Indexed one by one, arrays of JAX are a small program each.
-    matrix, frames = jax.tree.map(np.asarray, (matrix, frames))
-    for (group, joint, release), rotations in zip(released, frames, strict=True):
+    every_row, axes = np.asarray(matrix), [np.asarray(x) for x in frames]
+    for (group, joint, release), rotations in zip(released, axes, strict=True):
         size = group.indices["order"].shape[0]
         for i, name in enumerate(group.names):
             axis = None
@@ -66,6 +66,6 @@ def released_options(
                 column = rotations[i, :, release.axis].round(12) + 0.0
                 axis = tuple(column.tolist())
             first = group.indices["row"][i]
-            rows = matrix[first : first + size]
+            rows = every_row[first : first + size]
             options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
     return options

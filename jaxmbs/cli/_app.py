@@ -436,7 +436,7 @@ def report(
     time: Annotated[float, typer.Option(help="When the motion starts (s).")] = 0.0,
     json: JsonOption = False,
 ) -> None:
-    """One HTML page to send: verdicts, motion, ranges."""
+    """A page to send: verdicts, forces and the moving mechanism."""
     compile_quickly(small_loops=True)
     with refusing():
         request = _report.Request(

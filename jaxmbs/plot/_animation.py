@@ -31,7 +31,7 @@ def animate(
     path: Setting[str | Path],
     *,
     speed: Setting[float] = 1.0,
-    rate: Setting[float] = 20.0,
+    rate: Setting[int] = 20,
     title: Setting[str] = "",
     dpi: Setting[int] = 100,
 ) -> None:
@@ -52,7 +52,7 @@ def animate(
     """
     trajectory = _settings.instance(trajectory, Trajectory, "trajectory", "a Trajectory")
     speed = _settings.known_number(speed, "speed", above=0)
-    rate = _settings.known_number(rate, "rate", above=0, most=100)
+    rate = _settings.whole_number(rate, "rate", least=1, most=100)
     dpi = _settings.whole_number(dpi, "dpi", least=20, most=600)
     path = Path(_settings.path(path, "path"))
     if not isinstance(title, str):
@@ -82,7 +82,7 @@ def animate(
         plt.close(figure)
 
 
-def _writer(path: Path, rate: float) -> AbstractMovieWriter:
+def _writer(path: Path, rate: int) -> AbstractMovieWriter:
     """
     **Raises:** `ModelError` for another ending, and without the program that writes it.
     """
@@ -99,7 +99,7 @@ def _writer(path: Path, rate: float) -> AbstractMovieWriter:
     return FFMpegWriter(fps=rate, codec="h264", extra_args=["-pix_fmt", "yuv420p"])
 
 
-def _pictures(trajectory: Trajectory, speed: float, rate: float) -> np.ndarray:
+def _pictures(trajectory: Trajectory, speed: float, rate: int) -> np.ndarray:
     """The saved states nearest to the times of the pictures.
 
     **Raises:** `ModelError`.
@@ -130,7 +130,7 @@ class _Picture:
         title: str,
     ):
         self._drawing, self._times, self._title = drawing, times, title
-        self._planar = reactions.point.shape[-1] == 2
+        self._planar = drawing.planar
         self._unique = np.asarray(reactions.reaction_unique.unique)
         self._axes: Any = figure.add_subplot(projection=None if self._planar else "3d")
         self._limits()

@@ -73,7 +73,8 @@ def program_for(
     rows = len(system.structure.rows)
     shapes = ((states, len(q)), (states, len(v)), (states,), (states, rows))
     given = tuple(jnp.asarray(np.zeros(shape, q.dtype)) for shape in shapes)
-    compiled = _along.lower(system, given, False).compile()
+    jitted: Any = _along
+    compiled = jitted.lower(system, given, False).compile()
     # Its answer is not needed here, what it compiled is kept.
     system.release_options(q, v, 0.0)
     return Program(states, compiled)

@@ -25,7 +25,7 @@ def data_of(contents: Contents) -> dict[str, Any]:
         for k, name in enumerate(reactions.names)
     ]
     return {
-        "dimension": _dimension(contents),
+        "dimension": 2 if drawing.planar else 3,
         "times": _packed(np.asarray(contents.trajectory.times), "f8"),
         "points": _packed(drawing.points, "f4"),
         "hubs": _packed(drawing.hubs, "f4"),
@@ -56,11 +56,6 @@ def passages_of(contents: Contents) -> list[float]:
     """Times (s) at which singular configurations were passed, those that are known."""
     found = np.asarray(contents.trajectory.passages)
     return found[np.isfinite(found)].tolist()
-
-
-def _dimension(contents: Contents) -> int:
-    """Of the space in which things are drawn."""
-    return 2 if contents.reactions.point.shape[-1] == 2 else 3
 
 
 def _packed(array: np.ndarray, kind: str) -> dict[str, Any]:

@@ -36,9 +36,8 @@ def changes_of(found: ExplainedReactions) -> Float[Array, "joints 2 3 3"]:
     acts at no point."""
     layout, report = found.reactions.layout, found.solvability
     seconds = np.array(layout.seconds, dtype=int)
-    joints = np.zeros((len(seconds), 2, 3, 3))
     if not found.maps.force.size:
-        return jnp.asarray(joints)
+        return jnp.zeros((len(seconds), 2, 3, 3))
     null = report.null_space / report.row_scale[:, None]
     padded = jnp.concatenate([null, jnp.zeros((1, null.shape[1]), null.dtype)])
     own = padded[layout.indices["rows"][seconds]]
@@ -59,8 +58,8 @@ def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n joints 2 3 3"]
     sizes = np.sqrt(np.maximum(values[..., ::-1], 0.0))
     largest = np.max(sizes, axis=(1, 3), keepdims=True, initial=0.0)
     count = np.sum(sizes > np.maximum(_LEAST * largest, 1e-300), axis=-1)
-    many = np.zeros(count.shape, bool)
-    for k in range(many.shape[1]):
+    many = np.zeros(changes.shape[:3], bool)
+    for k in range(len(reactions.names)):
         wrench = second_wrench(reactions, k)
         if wrench is not None:
             for part, verdict in enumerate((wrench.force_verdict, wrench.torque_verdict)):

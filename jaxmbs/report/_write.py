@@ -129,7 +129,7 @@ def words_of(
         "end": float(contents.trajectory.times[-1]),
         "head": head_of(contents),
         "lines": lines_of(contents),
-        "planar": contents.reactions.point.shape[-1] == 2,
+        "planar": contents.skeleton.planar,
         "drawable": contents.skeleton.drawable,
         "bodies": contents.reactions.layout.bodies,
         "seconds": contents.reactions.layout.seconds,
