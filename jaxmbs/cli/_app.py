@@ -360,7 +360,7 @@ def reference(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What a model file may hold: every key, its unit and its default."""
+    """What a model file may hold."""
     with refusing():
         text = _reference.text(schema)
         if out is not None:
