@@ -249,6 +249,7 @@ LEFT_OUT: Mapping[str, str] = {
     "GeneralizedSystem.bodies": PART,
     "GeneralizedSystem.semidefinite": PART,
     "Model.gravity": PART,
+    "Model.parameters": "made by the reader of model files",
     "MultibodySystem.gravity": PART,
     "MultibodySystem.length": PART,
     "PositionConstraint.rows": PART,

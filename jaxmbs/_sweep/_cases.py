@@ -23,6 +23,9 @@ class Cases(eqx.Module):
       in the reference configuration) at which the mechanism is assembled;
     - `bodies.crank.mass`, `joints.B.at`, `forces.spring.stiffness`, `drivers.steering.motion.rate`:
       a number or array of a part, by the word with which the part is made; `gravity`;
+    - of model files that have them, a parameter, a number of a sub-assembly's use, of a cylinder or
+      of a shape: `parameters.length`, `uses.left leg.position.x`, `uses.left leg.parameters.reach`,
+      `cylinders.lift.force`, `bodies.crank.shape.radius`; all that follows from it follows;
     - any of these and an entry, by its letter or its place, counted from 0:
       `bodies.crank.position.x`, `forces.push.force.0`, `bodies.crank.inertia.xy`; of what is
       given for two bodies `joints.B.at.y` (on both), `joints.rod.points.first.x`,
