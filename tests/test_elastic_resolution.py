@@ -226,6 +226,11 @@ class TestDoor:
         np.testing.assert_allclose(np.abs(upper.torque), [0.0, own, 0.0], atol=1e-6)
         assert bool(found.unique("upper"))
 
+    def test_verdicts_are_those_of_the_formulation(self):
+        system = door(*self._hinges(), gravity=(0.0, 0.0, -9.81)).system()
+        found = jm.reactions(system, system.reference_q, formulation=jm.ElasticResolution())
+        assert bool(found.unique("upper"))
+
     def test_misaligned_hinge(self):
         """Without any load: the upper hinge is d off along x on the door. The pair of forces F
         bends both hinges, 2 c F + tilt F apart^2 / 2 = d."""

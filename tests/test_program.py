@@ -5,6 +5,7 @@ import logging
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -19,6 +20,7 @@ from jaxmbs import cli
 from jaxmbs.cli import _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
 from jaxmbs.cli._complete import complete_built_in, complete_model
+from jaxmbs.cli._interrupt import ending_promptly
 
 
 def run(*arguments: str, status: int = 0) -> tuple[str, str]:
@@ -212,9 +214,9 @@ def test_an_interrupted_command_says_one_line(monkeypatch: pytest.MonkeyPatch):
 
 _BUSY = """
 import hashlib, runpy, sys
-runpy.run_path(sys.argv[1])["end_promptly"]()
-print("ready", flush=True)
-hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+with runpy.run_path(sys.argv[1])["ending_promptly"]():
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 """
 
 
@@ -234,6 +236,17 @@ def test_a_compiled_loop_is_interrupted_too():
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, "jaxmbs: stopped.\n")
+
+
+def test_what_hears_of_ctrl_c_ends_with_the_command():
+    before = threading.active_count()
+    with ending_promptly():
+        assert threading.active_count() == before + 1
+        # Python comes back at once.
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert threading.active_count() == before
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_before_and_after_commands_ctrl_c_says_the_same(

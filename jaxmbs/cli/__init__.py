@@ -57,10 +57,10 @@ def _run() -> None:
     jax.config.update("jax_enable_x64", True)
 
     from ._app import app, with_common_options_first
-    from ._interrupt import end_promptly
+    from ._interrupt import ending_promptly
     from ._progress import want_progress
 
-    end_promptly()
     arguments = with_common_options_first(sys.argv[1:])
     want_progress(arguments)
-    app(arguments)
+    with ending_promptly():
+        app(arguments)

@@ -10,6 +10,8 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 STATUS = 130
@@ -24,21 +26,33 @@ def stop() -> None:
         print("jaxmbs: stopped.", file=sys.stderr)
 
 
-def end_promptly() -> None:
-    """Have Ctrl-C end this process soon, whatever it is at. For the main thread."""
+@contextmanager
+def ending_promptly() -> Iterator[None]:
+    """Within the block Ctrl-C ends this process soon, whatever it is at. For the main thread."""
     reading, writing = socket.socketpair()
     writing.setblocking(False)
-    signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reading, writing), daemon=True).start()
+    before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    left = threading.Event()
+    thread = threading.Thread(target=_watch, args=(reading, left), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        signal.set_wakeup_fd(before)
+        # What is read then is empty, and ends the thread.
+        writing.close()
+        thread.join()
+        reading.close()
 
 
-def _watch(reading: socket.socket, writing: socket.socket) -> None:
-    # `writing` is held, since the signal's handler knows its number alone.
-    while signal.SIGINT not in reading.recv(1):
-        pass
-    threading.Event().wait(_PATIENCE)
-    # Python did not come back, or it would have ended this process.
+def _watch(reading: socket.socket, left: threading.Event) -> None:
+    signals = reading.recv(1)
+    while signals and signal.SIGINT not in signals:
+        signals = reading.recv(1)
+    # Python comes back in time, or not.
+    if not signals or left.wait(_PATIENCE):
+        return
     stop()
     sys.stderr.flush()
-    del writing
     os._exit(STATUS)
