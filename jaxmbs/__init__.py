@@ -132,11 +132,11 @@ from ._version import __version__ as __version__
 
 
 if _TYPE_CHECKING:
-    from . import finite_elements as finite_elements, io as io, plot as plot
+    from . import finite_elements as finite_elements, io as io, plot as plot, report as report
 
 
 # What needs an extra: loaded when it is asked for, as `jaxmbs.io`.
-_WITH_EXTRAS = {"finite_elements": "elastic", "io": "cli", "plot": "cli"}
+_WITH_EXTRAS = {"finite_elements": "elastic", "io": "cli", "plot": "cli", "report": "report"}
 
 
 def __getattr__(name: str) -> _ModuleType:

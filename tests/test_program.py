@@ -34,7 +34,7 @@ def run(*arguments: str, status: int = 0) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["finite_elements", "io", "plot"])
+@pytest.mark.parametrize("name", ["finite_elements", "io", "plot", "report"])
 def test_what_needs_extras_is_there_when_it_is_asked_for(name: str):
     assert getattr(jaxmbs, name).__name__ == f"jaxmbs.{name}"
     assert name in dir(jaxmbs)

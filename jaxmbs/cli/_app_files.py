@@ -123,7 +123,7 @@ def reference(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What a model file may hold: keys, units, defaults."""
+    """What a model file may hold."""
     with refusing():
         text = _reference.text(schema)
         if out is not None:
