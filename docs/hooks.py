@@ -156,7 +156,12 @@ def _replaced(match: re.Match[str]) -> str:
     kind, argument = match[1], match[2] or ""
     if kind == "names":
         return _directives(argument)
-    made = {"results": _results, "commands": _commands, "precision": _precision}
+    made = {
+        "results": _results,
+        "commands": _commands,
+        "precision": _precision,
+        "rules": _rules,
+    }
     if kind not in made:
         raise PluginError(f"<!-- {kind} --> is unknown; there are names, {', '.join(made)}.")
     return made[kind]()
@@ -228,6 +233,16 @@ def _commands() -> str:
         said = CliRunner().invoke(app, [name, "--help"], prog_name="jaxmbs").stdout
         parts.append(f"## `jaxmbs {name}`\n\n{verb.help}\n\n```text\n{said.strip()}\n```\n")
     return "\n".join(parts)
+
+
+def _rules() -> str:
+    """What every rule of `jaxmbs lint` looks for."""
+    from jaxmbs._lint._rules import RULES
+
+    return "\n".join(
+        f"### {rule.code} {rule.name} {{ #{rule.code} }}\n\n*{rule.severity.value}*. {rule.text}\n"
+        for rule in RULES
+    )
 
 
 def _equation(match: re.Match[str]) -> str:
