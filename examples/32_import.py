@@ -4,8 +4,7 @@ A gripper of two four-bar fingers as MuJoCo writes it: a tree of bodies, whose l
 equality constraints and whose cranks are geared to each other. `import_model` makes a model of it
 and lists what that does not have: shapes, limits, a camera. In space each finger is held across its
 plane twice over, so that rigid bodies say nothing of the forces in its joints; the lift and the
-gear are told. The picture shows the gripper by these verdicts, and how far the constraints are from
-closed while a motor closes it.
+gear are told. The picture shows the gripper and its joints by these verdicts.
 """
 
 from pathlib import Path
@@ -71,13 +70,11 @@ print(imported)
 system = imported.system()
 verdicts = jm.analyze(system, system.reference_q)
 print(verdicts)
-motion = jm.simulate(system, system.reference_q, system.initial_v, 0.4, every=0.02)
-print(motion)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
-names = [body.name for body in imported.model.bodies]
 joints = {joint.name: joint for joint in imported.model.joints}
-places = {name: np.asarray(joint.at[0]) for name, joint in joints.items() if hasattr(joint, "at")}
+# The gear is at no place.
+places = {name: np.asarray(joint.at[0]) for name, joint in joints.items() if joint.located}
 bars = [
     (f"{side} {first}", f"{side} {second}")
     for side in ("left", "right")
@@ -95,13 +92,13 @@ left.set(xlabel="x (m)", ylabel="z (m)", title="Joints of the gripper", aspect="
 left.set_ylim(0.40, 0.54)
 left.legend(loc="upper center", fontsize=9)
 
-times = np.asarray(motion.times)
-for side, style in (("left", "-"), ("right", "--")):
-    tip = 7 * names.index(f"{side} finger")
-    right.plot(times, np.asarray(motion.q)[:, tip], f"k{style}", label=f"{side} finger")
-right.set(xlabel="time (s)", ylabel="x of the centre of mass (m)", title="A motor closes it")
-gap = right.twinx()
-gap.semilogy(times, np.maximum(np.asarray(motion.position_error), 1e-17), ":", color="0.4")
-gap.set(ylabel="largest residual of the constraints (m, rad), dotted", ylim=(1e-17, 1e-11))
-right.legend(loc="center left")
+measures = dict(zip(verdicts.structure.constraint_names, verdicts.reaction_measure, strict=True))
+sizes = [max(float(measures[name]), 1e-17) for name in joints]
+shades = ["black" if verdicts.unique(name) else "white" for name in joints]
+right.barh(list(joints), sizes, color=shades, edgecolor="black")
+right.axvline(1e-6, color="0.4", ls="--")
+right.text(2e-6, -0.35, "unique on the left", rotation=90, va="bottom", color="0.4")
+right.set(xscale="log", xlabel="part of the reaction that loads do not decide (1)")
+right.set_title("Verdicts")
+right.invert_yaxis()
 figure.savefig("32_import.png", dpi=150)
