@@ -10,6 +10,7 @@ found is written to a file with its parameters.
 """
 
 import tomllib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +97,8 @@ forces = found.answers().reshape(len(radii), len(gaps))
 @jax.value_and_grad
 def leg_length(numbers):
     """From foot to head of the first leg (m)."""
-    pins = {joint.name: joint.at[0] for joint in jm.vary(model, numbers).joints}
+    joints: Any = jm.vary(model, numbers).joints
+    pins = {joint.name: joint.at[0] for joint in joints}
     return jnp.linalg.norm(pins["leg 1 actuator head"] - pins["leg 1 actuator foot"])
 
 
@@ -109,8 +111,9 @@ print(write_model(best).split("[[body]]")[0])
 
 figure = plt.figure(figsize=(10.5, 4.2), layout="constrained")
 left = figure.add_subplot(1, 2, 1, projection="3d")
-left.set_box_aspect((1, 1, 1), zoom=0.8)
-pins = {joint.name: np.asarray(joint.at[0]) for joint in best.joints}
+left.set_box_aspect((1, 1, 1), zoom=0.8)  # pyright: ignore[reportArgumentType]
+joints: Any = best.joints
+pins = {joint.name: np.asarray(joint.at[0]) for joint in joints}
 ends = [
     np.array([pins[f"leg {k} actuator {end}"] for k in (*range(1, 7), 1)])
     for end in ("foot", "head")

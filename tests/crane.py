@@ -1,7 +1,6 @@
 """A planar model file with everything that is expanded into parts."""
 
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
 
@@ -116,4 +115,4 @@ angle = -0.5
 bodies = { top = "crank" }
 parameters = { reach = 0.25, thickness = 0.05 }
 """
-CRANE: Mapping[str, Any] = tomllib.loads(_TEXT)
+CRANE: dict[str, Any] = tomllib.loads(_TEXT)

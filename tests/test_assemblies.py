@@ -393,4 +393,5 @@ class TestVarying:
     def test_models_of_python_are_varied_too(self):
         door = mechanisms.door()
         name = f"bodies.{door.bodies[0].name}.mass"
-        assert float(jm.vary(door, {name: 3.0}).bodies[0].mass) == 3.0
+        body: Any = jm.vary(door, {name: 3.0}).bodies[0]
+        assert float(body.mass) == 3.0

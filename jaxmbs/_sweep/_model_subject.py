@@ -329,11 +329,11 @@ def _given(model: Model, whole: str, entries: list[tuple[str, Any, str]], old: A
             old = with_entry(jnp.asarray(old, float), entry, value, name)
         return old
     owner, (word, *_) = _owner(_part(model, words[0], words[1]), words[2:])
-    said = fields_of(owner).get(word)
+    formulas = {} if model.parameters is None else model.parameters.definitions.formulas
+    if whole in formulas:
+        # In the form in which the part holds it: formulas leave that to the part.
+        old = fields_of(owner)[word](old)
     for entry, value, name in entries:
-        if entry and old is not None and said is not None:
-            # In the form in which the part holds it: formulas leave that to the part.
-            old = said(old)
         old = _with_entry(old, entry, value, name, naming_of(owner, word))
     return old
 

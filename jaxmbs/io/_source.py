@@ -1,7 +1,6 @@
 """The tables of a file as it was read, with the numbers that its model has now."""
 
 import copy
-import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -87,18 +86,16 @@ def _set_parts(content: dict[str, Any], model: Model, read: Model, entry: Entry)
         for index, own in enumerate(tables):
             part, before = now.get(own["name"]), known.get(own["name"])
             if part is not None and before is not None and not eqx.tree_equal(part, before):
-                tables[index] = _with_changes(
-                    own, part, before, functools.partial(entry, kind=kind)
-                )
+                tables[index] = _with_changes(own, part, before, kind, entry)
     if model.gravity is not None and not eqx.tree_equal(model.gravity, read.gravity):
         content["gravity"] = np.asarray(model.gravity).tolist()
 
 
 def _with_changes(
-    own: Mapping[str, Any], part: Any, before: Any, entry: Callable[[Any], Mapping[str, Any]]
+    own: Mapping[str, Any], part: Any, before: Any, kind: str, entry: Entry
 ) -> dict[str, Any]:
     """The table of a part, with the keys in numbers that differ from those before."""
-    new, old = _plain(entry(part)), _plain(entry(before))
+    new, old = _plain(entry(part, kind)), _plain(entry(before, kind))
     keys = keys_of(type(part))
     table = {key: value for key, value in own.items() if key in new or key not in old}
     for key in (key for key in new if new[key] != old.get(key)):
