@@ -16,6 +16,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import jaxmbs
+import jaxmbs_program
 from jaxmbs import cli
 from jaxmbs.cli import _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
@@ -261,6 +262,27 @@ def test_before_and_after_commands_ctrl_c_says_the_same(
     cli.main()
     assert left == [130]
     assert capsys.readouterr().err == "jaxmbs: stopped.\n"
+
+
+_LOADING = """
+import signal, sys, types
+loads = types.ModuleType("jaxmbs.cli")
+loads.__getattr__ = lambda name: signal.raise_signal(signal.SIGINT)
+sys.modules["jaxmbs"], sys.modules["jaxmbs.cli"] = types.ModuleType("jaxmbs"), loads
+import jaxmbs_program
+jaxmbs_program.main()
+"""
+
+
+def test_ctrl_c_while_the_package_is_loaded():
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADING],
+        cwd=Path(jaxmbs_program.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "jaxmbs: stopped.\n")
 
 
 # ---------------------------------------------------------------------------------------------

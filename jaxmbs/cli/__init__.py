@@ -7,8 +7,12 @@ import sys
 
 def main() -> None:
     """Entry point. Switches double precision on, as every rank decision needs it."""
+    # Nothing but the standard library, so that it is there before all others are loaded.
+    from ._interrupt import ending_promptly
+
     try:
-        _run()
+        with ending_promptly():
+            _run()
     except KeyboardInterrupt:
         # `refusing` has the rest: this is what comes before and after.
         print("jaxmbs: stopped.", file=sys.stderr)
@@ -57,10 +61,8 @@ def _run() -> None:
     jax.config.update("jax_enable_x64", True)
 
     from ._app import app, with_common_options_first
-    from ._interrupt import ending_promptly
     from ._progress import want_progress
 
     arguments = with_common_options_first(sys.argv[1:])
     want_progress(arguments)
-    with ending_promptly():
-        app(arguments)
+    app(arguments)
