@@ -33,7 +33,7 @@ class Block(NamedTuple):
 def blocks() -> list[Block]:
     found = []
     for match in re.finditer(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M):
-        files = re.findall(r"`([\w.-]+\.toml)`", TEXT[: match.start()])
+        files = re.findall(r"`([\w.-]+\.(?:toml|xml))`", TEXT[: match.start()])
         found.append(Block(match[1], match[2], files[-1] if files else ""))
     return found
 
@@ -57,7 +57,7 @@ def run_command(line: str) -> str:
 
 def test_every_kind_of_block_is_known():
     found = [block.language for block in blocks()]
-    assert set(found) == {"", "sh", "python", "toml"}
+    assert set(found) == {"", "sh", "python", "toml", "xml"}
     # Without a language: what the demo prints.
     assert found.count("") == 1
     assert found.count("python") >= 13
@@ -109,7 +109,7 @@ def test_readme_runs_as_it_stands(as_a_user: Path):
         began = time.process_time()
         if block.language == "python":
             exec(compile(block.text, f"README.md, block {number}", "exec"), names)
-        elif block.language == "toml":
+        elif block.language in ("toml", "xml"):
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
             lines = [line for line in commands(block) if not line.startswith(NOT_RUN)]
@@ -123,4 +123,5 @@ def test_readme_runs_as_it_stands(as_a_user: Path):
     assert names["unique"].shape == (100, 14)
     left = {path.name for path in as_a_user.iterdir()}
     called = {"door.toml", "motion.nc", "crank.toml", "crank.csv", "study.toml", "way.png"}
+    called |= {"arm.toml", "door.html", "robot.html"}
     assert called <= left
