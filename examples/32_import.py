@@ -97,7 +97,7 @@ sizes = [max(float(measures[name]), 1e-17) for name in joints]
 shades = ["black" if verdicts.unique(name) else "white" for name in joints]
 right.barh(list(joints), sizes, color=shades, edgecolor="black")
 right.axvline(1e-6, color="0.4", ls="--")
-right.text(3e-6, 0, "dashed: 1e-6, unique on its left", va="center", fontsize=9)
+right.text(3e-6, 0, "unique below 1e-6", va="center", fontsize=9)
 right.set(xscale="log", xlabel="part of the reaction that loads do not decide (1)")
 right.set_title("Verdicts")
 right.invert_yaxis()
