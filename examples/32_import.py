@@ -89,7 +89,7 @@ for name, place in places.items():
 left.plot([], [], "o", color="black", label="reaction is unique")
 left.plot([], [], "X", color="white", mec="black", label="reaction is not unique")
 left.set(xlabel="x (m)", ylabel="z (m)", title="Joints of the gripper", aspect="equal")
-left.set_ylim(0.40, 0.54)
+left.set(xticks=[-0.08, -0.04, 0.0, 0.04, 0.08], ylim=(0.40, 0.54))
 left.legend(loc="upper center", fontsize=9)
 
 measures = dict(zip(verdicts.structure.constraint_names, verdicts.reaction_measure, strict=True))
@@ -97,7 +97,7 @@ sizes = [max(float(measures[name]), 1e-17) for name in joints]
 shades = ["black" if verdicts.unique(name) else "white" for name in joints]
 right.barh(list(joints), sizes, color=shades, edgecolor="black")
 right.axvline(1e-6, color="0.4", ls="--")
-right.text(2e-6, -0.35, "unique on the left", rotation=90, va="bottom", color="0.4")
+right.text(3e-6, 0, "unique below 1e-6", va="center", fontsize=9)
 right.set(xscale="log", xlabel="part of the reaction that loads do not decide (1)")
 right.set_title("Verdicts")
 right.invert_yaxis()
