@@ -6,7 +6,7 @@ import numpy as np
 
 from .._solvability import UNIQUE_BELOW
 from ._numbers import StateNumbers
-from ._polyhedron import emptiness, maxima, Maximum, Polyhedron
+from ._polyhedron import emptiness, maxima, Polyhedron
 
 
 # Directions that differ by less than this are one.
@@ -38,10 +38,8 @@ class Asked(NamedTuple):
 
 class StateRanges(NamedTuple):
     """`low`, `high` (asked,), NaN where the bounds contradict the loads; `unique` (asked,);
-    `shortfall` (bounds,): by how much each that contradicts others must give way.
-
-    What holds the ends, for derivatives: `weights` (asked, 2, inequalities) and `multipliers`
-    (asked, 2, rows) where they are reached. `bases`: where to look first at a neighbouring state.
+    `shortfall` (bounds,): by how much each that contradicts others must give way. `bases`: where to
+    look first at a neighbouring state.
     """
 
     low: np.ndarray
@@ -49,8 +47,6 @@ class StateRanges(NamedTuple):
     unique: np.ndarray
     feasible: bool
     shortfall: np.ndarray
-    weights: np.ndarray
-    multipliers: np.ndarray
     bases: np.ndarray
 
 
@@ -60,7 +56,7 @@ def ranges_of_state(
     """Least and greatest value of everything that is asked for."""
     known = np.asarray(numbers.multipliers)
     if int(numbers.rank) < 0 or not np.all(np.isfinite(known)):
-        return _nothing(len(asked.matrix), bounded, len(known))
+        return _nothing(len(asked.matrix), bounded.count)
     free = np.asarray(numbers.null_space)[:, int(numbers.rank) :]
     free = free / np.asarray(numbers.row_scale)[:, None]
     variables = np.asarray(numbers.variables)
@@ -68,15 +64,13 @@ def ranges_of_state(
     slopes = asked.matrix @ (variables @ free)
     unique = _unique(numbers, asked, slopes)
     rows = _inequalities(numbers, bounded, variables, known, free)
-    empty, own = _shortfall(rows, bounded)
+    rows, empty, own = _carried(rows, bounded)
     answer = StateRanges(
         low=values.copy(),
         high=values.copy(),
         unique=unique,
         feasible=not empty,
         shortfall=own,
-        weights=np.zeros((len(values), 2, len(bounded.limit))),
-        multipliers=np.broadcast_to(known, (len(values), 2, len(known))).copy(),
         bases=np.zeros((0, 0), int),
     )
     if empty:
@@ -84,7 +78,7 @@ def ranges_of_state(
     many = np.flatnonzero(~unique)
     if not many.size:
         return answer
-    return _fill(answer, rows, many, slopes[many], free, bases)
+    return _fill(answer, rows, many, slopes[many], bases)
 
 
 def _unique(numbers: StateNumbers, asked: Asked, slopes: np.ndarray) -> np.ndarray:
@@ -146,19 +140,21 @@ def _inequalities(
     )
 
 
-def _shortfall(rows: _Rows, bounded: Bounded) -> tuple[bool, np.ndarray]:
-    """Is there nothing within the bounds, and by how much would which of them have to give way?"""
+def _carried(rows: _Rows, bounded: Bounded) -> tuple[_Rows, bool, np.ndarray]:
+    """The inequalities, loosened by what rounding makes them contradict each other; is there
+    nothing within the bounds, and by how much would which of them have to give way?"""
     own = np.zeros(bounded.count)
     if np.any(rows.missing):
         np.maximum.at(own, bounded.owner[rows.fixed], rows.missing)
-        return True, own
+        return rows, True, own
     found = emptiness(rows.polyhedron)
     if not found.rows.size:
-        return False, own
+        room = rows.polyhedron.room + 2 * found.violation
+        return rows._replace(polyhedron=rows.polyhedron._replace(room=room)), False, own
     places = rows.kept[found.rows]
     missing = found.broken[found.rows] * rows.size * rows.length[places]
     np.maximum.at(own, bounded.owner[places], missing)
-    return True, own
+    return rows, True, own
 
 
 def _fill(
@@ -166,7 +162,6 @@ def _fill(
     rows: _Rows,
     many: np.ndarray,
     slopes: np.ndarray,
-    free: np.ndarray,
     bases: np.ndarray | None,
 ) -> StateRanges:
     """The ends of what is not unique. Directions that are parallel share a program."""
@@ -181,16 +176,7 @@ def _fill(
         reach = lengths[k] * rows.size
         answer.high[place] += reach * up.value
         answer.low[place] -= reach * down.value
-        for side, end, sign in ((0, down, -1.0), (1, up, 1.0)):
-            answer.multipliers[place, side] += free @ (rows.size * end.point)
-            answer.weights[place, side, rows.kept] = (
-                sign * lengths[k] * end.weights / rows.length[rows.kept]
-            )
-    return answer._replace(bases=_bases(found))
-
-
-def _bases(found: list[Maximum]) -> np.ndarray:
-    return np.stack([own.basis for own in found])
+    return answer._replace(bases=np.stack([own.basis for own in found]))
 
 
 def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -210,7 +196,7 @@ def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return unit[kept], which, signs
 
 
-def _nothing(asked: int, bounded: Bounded, rows: int) -> StateRanges:
+def _nothing(asked: int, bounds: int) -> StateRanges:
     """Of what is no state, or has no accelerations."""
     missing = np.full(asked, np.nan)
     return StateRanges(
@@ -218,8 +204,6 @@ def _nothing(asked: int, bounded: Bounded, rows: int) -> StateRanges:
         high=missing,
         unique=np.zeros(asked, bool),
         feasible=False,
-        shortfall=np.zeros(bounded.count),
-        weights=np.zeros((asked, 2, len(bounded.limit))),
-        multipliers=np.full((asked, 2, rows), np.nan),
+        shortfall=np.zeros(bounds),
         bases=np.zeros((0, 0), int),
     )

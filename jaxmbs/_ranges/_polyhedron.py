@@ -42,13 +42,10 @@ class Emptiness(NamedTuple):
 
 
 class Maximum(NamedTuple):
-    """`value`: the greatest, may be infinite; `weights` (m,): of the rows that hold it (dual
-    variables); `point` (p,): one where it is reached; `basis` (p,): rows that meet there, empty if
-    they are not known."""
+    """`value`: the greatest, may be infinite; `basis` (p,): rows that meet where it is reached, -1
+    if they are not known."""
 
     value: float
-    weights: np.ndarray
-    point: np.ndarray
     basis: np.ndarray
 
 
@@ -83,20 +80,20 @@ def maxima(
     """
     inside = _row_space(polyhedron.matrix)
     reduced = Polyhedron(polyhedron.matrix @ inside, polyhedron.room)
-    count, size = polyhedron.matrix.shape[0], inside.shape[1]
+    size = inside.shape[1]
     within = directions @ inside
     away = np.linalg.norm(directions - within @ inside.T, axis=1)
     lengths = np.linalg.norm(directions, axis=1)
     never = np.full(size, -1)
     answers: list[Maximum | None] = [None] * len(directions)
     for k in np.flatnonzero(away > _PARALLEL * lengths):
-        answers[k] = _unbounded(count, size, never)
+        answers[k] = Maximum(np.inf, never)
     if bases is not None and bases.shape == (len(directions), size):
         _from_bases(reduced, within, bases, answers)
     left = [k for k, answer in enumerate(answers) if answer is None]
     for k, found in zip(left, _solved(reduced, within[left]), strict=True):
         answers[k] = found
-    return [found._replace(point=inside @ found.point) for found in answers if found is not None]
+    return [found for found in answers if found is not None]
 
 
 def _row_space(matrix: np.ndarray) -> np.ndarray:
@@ -111,11 +108,11 @@ def _solved(polyhedron: Polyhedron, directions: np.ndarray) -> list[Maximum]:
     """By programs, or as the ends of an interval."""
     if not len(directions):
         return []
-    count, size = polyhedron.matrix.shape
+    size = polyhedron.matrix.shape[1]
     if size == 1:
         return [_end_of_interval(polyhedron, float(c[0])) for c in directions]
     never = np.full(size, -1)
-    answers = [_unbounded(count, size, never)] * len(directions)
+    answers = [Maximum(np.inf, never)] * len(directions)
     bounded = np.flatnonzero(~_recedes(polyhedron, directions))
     points, weights = _vertices(polyhedron, directions[bounded])
     for k, point, own in zip(bounded, points, weights, strict=True):
@@ -174,7 +171,7 @@ def _linprog(cost: np.ndarray, matrix, limit: np.ndarray, bounds):
 def _exact(
     polyhedron: Polyhedron, direction: np.ndarray, point: np.ndarray, weights: np.ndarray
 ) -> Maximum:
-    """The value by duality, and the point moved onto the rows that it stands on."""
+    """The value by duality, and the rows on which the point stands."""
     matrix, room = polyhedron
     held = np.flatnonzero(weights > _TOLERANCE * max(1.0, float(np.max(weights, initial=0.0))))
     exact = np.zeros_like(weights)
@@ -186,10 +183,7 @@ def _exact(
     slack = np.abs(matrix @ point - room)
     order = np.argsort(-exact, kind="stable").tolist()
     candidates = [k for k in order if slack[k] <= np.sqrt(_TOLERANCE) or exact[k] > 0]
-    basis = _independent(matrix, candidates)
-    if basis.size and basis[-1] >= 0:
-        point = np.linalg.solve(matrix[basis], room[basis])
-    return Maximum(float(exact @ room), exact, point, basis)
+    return Maximum(float(exact @ room), _independent(matrix, candidates))
 
 
 def _independent(matrix: np.ndarray, candidates: list[int]) -> np.ndarray:
@@ -230,16 +224,13 @@ def _from_bases(
     optimal = np.min(weights, axis=1) >= -_TOLERANCE * size
     for own, k in enumerate(known):
         if inside[own] and optimal[own]:
-            full = np.zeros(len(room))
-            full[bases[k]] = weights[own]
-            value = float(weights[own] @ room[bases[k]])
-            answers[k] = Maximum(value, full, points[own], bases[k])
+            answers[k] = Maximum(float(weights[own] @ room[bases[k]]), bases[k])
 
 
 def _empty_interval(polyhedron: Polyhedron) -> Emptiness:
     matrix, room = polyhedron
     up, down = _ends(polyhedron)
-    violation = 0.0 if min(up, down) < 0 else -float(room[up] + room[down]) / 2
+    violation = 0.0 if min(up, down) < 0 else max(0.0, -float(room[up] + room[down]) / 2)
     if violation <= _EMPTY:
         return _not_empty(len(room), violation)
     middle = (room[up] - room[down]) / 2
@@ -249,14 +240,8 @@ def _empty_interval(polyhedron: Polyhedron) -> Emptiness:
 
 def _end_of_interval(polyhedron: Polyhedron, direction: float) -> Maximum:
     end = _ends(polyhedron)[0 if direction > 0 else 1]
-    count = len(polyhedron.room)
-    if end < 0:
-        return _unbounded(count, 1, np.array([-1]))
-    weights = np.zeros(count)
-    weights[end] = abs(direction)
-    value = abs(direction) * float(polyhedron.room[end])
-    point = polyhedron.room[end] * np.sign(polyhedron.matrix[end])
-    return Maximum(value, weights, point, np.array([end]))
+    value = np.inf if end < 0 else abs(direction) * float(polyhedron.room[end])
+    return Maximum(value, np.array([end]))
 
 
 def _ends(polyhedron: Polyhedron) -> tuple[int, int]:
@@ -270,7 +255,3 @@ def _ends(polyhedron: Polyhedron) -> tuple[int, int]:
 
 def _not_empty(count: int, violation: float = 0.0) -> Emptiness:
     return Emptiness(violation, np.zeros(0, int), np.zeros(count))
-
-
-def _unbounded(count: int, size: int, basis: np.ndarray) -> Maximum:
-    return Maximum(np.inf, np.zeros(count), np.zeros(size), basis)
