@@ -30,7 +30,7 @@ const slotsOf = {
   torque: joints.map((_, j) => slots(j, "torque")),
 };
 
-// An arrow of this size is as long as a quarter of the mechanism.
+// An arrow of this size is as long as a fifth of the mechanism.
 const largest = { force: 0, torque: 0 };
 components.forEach(({ what, rounding }, c) => {
   for (let s = 0; s < states; s += 1) {
@@ -43,7 +43,7 @@ components.forEach(({ what, rounding }, c) => {
     }
   }
 });
-const longest = 0.25 * data.size;
+const longest = 0.2 * data.size;
 
 function arrow(trace, from, vector) {
   const length = norm(vector);
@@ -201,7 +201,7 @@ const jointLooks = [4, 5], bodyLooks = [6];
 const every = looks.map((_, k) => k);
 
 function axis(letter, k) {
-  const half = 0.5 * (data.high[k] - data.low[k]) + (planar && k === 2 ? 0.02 : 0.16) * data.size;
+  const half = 0.5 * (data.high[k] - data.low[k]) + (planar && k === 2 ? 0.02 : 0.21) * data.size;
   return {
     half,
     layout: {
