@@ -8,6 +8,7 @@ gear are told. The picture shows the gripper and its joints by these verdicts.
 """
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
@@ -72,7 +73,7 @@ verdicts = jm.analyze(system, system.reference_q)
 print(verdicts)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
-joints = {joint.name: joint for joint in imported.model.joints}
+joints: dict[str, Any] = {joint.name: joint for joint in imported.model.joints}
 # The gear is at no place.
 places = {name: np.asarray(joint.at[0]) for name, joint in joints.items() if joint.located}
 bars = [

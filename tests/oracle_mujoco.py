@@ -5,13 +5,17 @@ joints of the model, as products of turns and shifts about their axes in the ref
 configuration; MuJoCo is not asked for them.
 """
 
+import importlib
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 
-from jaxmbs import Model, spatial
+from jaxmbs import spatial
+
+
+# Its names are those of a compiled library, which no type checker sees.
+mujoco: Any = importlib.import_module("mujoco")
 
 
 class Body(NamedTuple):
@@ -55,7 +59,7 @@ def quaternion(turn: np.ndarray) -> np.ndarray:
 class Tree:
     """An imported model beside the model of MuJoCo that it came from."""
 
-    def __init__(self, model: Model, peer: Any):
+    def __init__(self, model: Any, peer: Any):
         self.model, self.peer = model, peer
         peer.opt.disableflags |= sum(
             int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{word}"))

@@ -421,7 +421,9 @@ def test_no_model_file_holds_elements():
     nodes, elements = beam.beam_of(1)
     model = jm.Model("beam", 2, bodies=nodes, elements=elements)
     assert model.system().structure.nv == 6
-    with pytest.raises(ValueError, match="'e0' is an element, which model files do not know"):
+    with pytest.raises(
+        ValueError, match="'e0' is an element of functions, which model files do not know"
+    ):
         write_model(model)
 
 

@@ -18,7 +18,7 @@ from jaxmbs.io import import_model, Imported, model_from_tables
 CASSIE = robot_folder() / "cassie_description/robots/cassie.sdf"
 
 
-def dense_of(model: jm.Model, length: float) -> Dense:
+def dense_of(model: Any, length: float) -> Dense:
     """Rows of the joints of a spatial model in its reference configuration, written anew."""
     centers = {b.name: np.asarray(b.reference().origin) for b in model.bodies}
     columns = {name: 6 * k for k, name in enumerate(centers)}

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 import pytest
 from combined import side_by_side
-from oracle_mujoco import acceleration, matrices, Tree
+from oracle_mujoco import acceleration, matrices, mujoco, Tree
 from random_mjcf import random_trees
 from robots import robot_folder
 
