@@ -28,7 +28,7 @@ class _Writer:
         for k in range(int(self.rng.integers(3, 6))):
             place = int(self.rng.integers(len(above)))
             pose = {"pos": self.numbers(3, 0.4), "quat": self.numbers(4)}
-            body = SubElement(above[place], "body", name=f"{name} {k}", **pose)
+            body = SubElement(above[place], "body", {"name": f"{name} {k}", **pose})
             self.joints(body, f"{name} {k}", at_root=above[place] is self.world)
             self.mass(body)
             above = [*above[1:], body] if k == 0 else [*above, body]
@@ -38,11 +38,13 @@ class _Writer:
             # Any moments between one and two are those of some body.
             moments = self.positive(1.0, 2.0, 3)
             pose = {"pos": self.numbers(3, 0.2), "quat": self.numbers(4)}
-            SubElement(body, "inertial", mass=self.positive(0.5, 3), diaginertia=moments, **pose)
+            mass = {"mass": self.positive(0.5, 3), "diaginertia": moments}
+            SubElement(body, "inertial", mass | pose)
         else:
             SubElement(body, "geom", type="box", size=self.positive(0.05, 0.3, 3))
             pose = {"pos": self.numbers(3, 0.2)}
-            SubElement(body, "geom", type="capsule", size=self.positive(0.05, 0.3, 2), **pose)
+            shape = {"type": "capsule", "size": self.positive(0.05, 0.3, 2)}
+            SubElement(body, "geom", shape | pose)
 
     def joints(self, body: Element, name: str, at_root: bool) -> None:
         draw = self.rng.random()
@@ -52,7 +54,8 @@ class _Writer:
             return
         elif draw < 0.4:
             acting = {"stiffness": self.positive(0, 3), "damping": self.positive(0, 1)}
-            SubElement(body, "joint", name=f"{name} ball", type="ball", **acting, **self.drive())
+            ball = {"name": f"{name} ball", "type": "ball"}
+            SubElement(body, "joint", ball | acting | self.drive())
         else:
             for k in range(int(self.rng.choice([1, 1, 1, 2, 3]))):
                 self.joint(body, f"{name} {'abc'[k]}")
@@ -68,15 +71,15 @@ class _Writer:
         # The angle of a spring is known up to a turn, so that hinges have weak ones that are near.
         if self.rng.random() < 0.5:
             given |= {"stiffness": self.positive(0, 3), "springref": given["ref"]}
-        SubElement(body, "joint", name=name, type=kind, **given, **self.drive())
+        SubElement(body, "joint", {"name": name, "type": kind} | given | self.drive())
         draw = self.rng.random()
         if draw < 0.6:
             motor = {"name": f"{name} motor", "joint": name, "gear": self.positive(1, 3)}
-            SubElement(self.actuators, "motor", **motor)
+            SubElement(self.actuators, "motor", motor)
             self.controls[motor["name"]] = float(self.rng.normal())
         if draw < 0.2:
             speed = {"name": f"{name} speed", "joint": name, "kv": self.positive(1, 3)}
-            SubElement(self.actuators, "velocity", **speed)
+            SubElement(self.actuators, "velocity", speed)
             self.controls[speed["name"]] = float(self.rng.normal())
 
 

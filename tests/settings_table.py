@@ -545,7 +545,7 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
 }
 
 TABLE = SOLVABILITY | FORMULATIONS | MOTION | SWEEPS | DESIGN | ELASTIC | ELASTICITY | EDGES
-TABLE = TABLE | RANGES | of_ranges(MODEL, SYSTEM, Q) | PAGES
+TABLE = {**TABLE, **RANGES, **of_ranges(MODEL, SYSTEM, Q), **PAGES}
 
 # What a message may name in the place of a setting: one of its entries.
 ENTRIES = (MASS, "name of Cases")
