@@ -135,6 +135,7 @@ def test_an_event_within_a_step(system):
         atol=1e-12,
         events=[jm.StopWhen(reached)],
         solver=diffrax.Dopri8(),
+        monitor=False,
     )
     assert bool(found.stopped)
     assert abs(float(found.times[-1]) - time) < 1e-10

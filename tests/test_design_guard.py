@@ -121,13 +121,10 @@ def dependences(response, coefficients):
 
 ROBOT_OBJECTIVES = (
     (0.0, Combination("W1"), "those of W1;"),
-    (0.0, Combination("W1 + W2"), "those of W1, W2;"),
     (0.0, Combination("W1 - W2"), None),
     (0.5, Combination("W1 + W2"), "those of W1, W2;"),
-    (0.5, Combination("W5"), None),
     (0.5, Force("B"), "those of B;"),
     (0.5, Force(("B", "W1"), "front knuckle"), None),
-    (0.0, Force(("B", "W1"), "front knuckle"), None),
 )
 
 

@@ -237,7 +237,13 @@ class TestDoublePendulum:
         _, own = states((angle, *ANGLES[1:]), (rate, 0.0, 0.0))
         times = np.linspace(0.0, 1.0, 5)
         found = jm.simulate(
-            mixed(friction=False), *own, 1.0, times=jnp.asarray(times), rtol=1e-11, atol=1e-11
+            mixed(friction=False),
+            *own,
+            1.0,
+            times=jnp.asarray(times),
+            rtol=1e-11,
+            atol=1e-11,
+            monitor=False,
         )
         expected = solve_ivp(
             slope, (0, 1), (*ANGLES[1:], 0.0, 0.0), "DOP853", times, rtol=1e-12, atol=1e-12
