@@ -37,7 +37,7 @@ bounds = {
     "bodies.bob.mass": (0.4, 3.0),
     "forces.spring.stiffness": (40.0, 150.0),
 }
-run = design.Motion(3.0, count=61, rtol=1e-7, atol=1e-9)
+run = design.Motion(3.0, count=61, rtol=1e-7, atol=1e-9, monitor=False)
 study = design.Study(model, list(bounds), run=run)
 noise = np.array([0.01, 0.02])  # m, rad
 

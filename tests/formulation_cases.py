@@ -209,18 +209,19 @@ def spoiled():
 
 @eqx.filter_jit
 def solve_all(formulation, *batch):
-    return jax.vmap(lambda *x: formulation.solve(equations_of(*x)))(*batch)
+    """One after the other: a batch takes much longer to compile."""
+    return jax.lax.map(lambda x: formulation.solve(equations_of(*x)), batch)
 
 
 @functools.cache
 def batch():
     states = [*(padded(case(name)) for name in CASES), *spoiled().values()]
-    return [np.stack(arrays) for arrays in zip(*states, strict=True)]
+    return [jnp.asarray(np.stack(arrays)) for arrays in zip(*states, strict=True)]
 
 
 @functools.cache
 def answers() -> dict[str, Any]:
-    """What each formulation says to all cases, as one batch."""
+    """What each formulation says to all cases, in one program."""
     return {name: solve_all(member, *batch()) for name, member, _ in MEMBERS}
 
 

@@ -65,18 +65,21 @@ class TestSmallMotions:
     @pytest.mark.slow
     def test_by_the_numbers_of_the_system_through_its_equilibrium(self):
         rng = np.random.default_rng(0)
-        pushed, differences = [], []
         value, push = jax.linearize(small_motions, FLAP)
-        push = jax.jit(push)
-        for direction in jnp.diag(FLAP):
-            own = push(direction)
-            ends = [small_motions(FLAP + n * 1e-3 * direction) for n in NODES]
-            pushed.append(np.asarray(own))
-            differences.append(np.asarray(difference(ends, 1e-3)))
-        assert_slopes(np.array(pushed), np.array(differences), 1e-3)
+        directions = jnp.diag(FLAP)
         weight = jnp.asarray(rng.normal(size=value.shape))
-        pulled = jax.linear_transpose(push, FLAP)(weight)[0]
-        for own, direction in zip(jnp.asarray(np.array(pushed)), jnp.diag(FLAP), strict=True):
+
+        @jax.jit
+        def both(directions, weight):
+            return jax.lax.map(push, directions), jax.linear_transpose(push, FLAP)(weight)[0]
+
+        pushed, pulled = both(directions, weight)
+        differences = []
+        for direction in directions:
+            ends = [small_motions(FLAP + n * 1e-3 * direction) for n in NODES]
+            differences.append(np.asarray(difference(ends, 1e-3)))
+        assert_slopes(np.asarray(pushed), np.array(differences), 1e-3)
+        for own, direction in zip(pushed, directions, strict=True):
             assert dot_product_gap(own, pulled, direction, weight) < 1e-10
         assert jnp.max(jnp.abs(value[7:9])) > 0.1
 
@@ -240,6 +243,6 @@ class TestSecondDerivatives:
         assert np.array_equal(own, expected)
 
     def test_along_a_motion_forward_over_forward(self):
-        run = design.Motion(0.3, count=3, rtol=1e-10, atol=1e-12)
+        run = design.Motion(0.3, count=3, rtol=1e-10, atol=1e-12, monitor=False)
         study = Study(pendulum(), self.NAMES, run=run, v=jnp.array([0.0, 0.4, 1.0]))
         assert_curvatures(study, np.array([2.0, 0.3, 0.1, 1.0]))

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from given_matrices import kkt_matrices
 from jax.extend.core import jaxprs_in_params
 from scipy.linalg import null_space
@@ -58,11 +57,8 @@ def nearest_by_dense_newton(system, start, d):
 
 
 class TestDenseNewton:
-    @pytest.mark.parametrize(
-        ("model", "size"), [(mechanisms.parallelogram(), 0.05), (mechanisms.bennett(), 0.1)]
-    )
-    def test_the_same_point(self, model, size, rng):
-        system, start = perturbed(model, size, rng)
+    def test_the_same_point(self, rng):
+        system, start = perturbed(mechanisms.bennett(), 0.1, rng)
         found = assemble(system, start)
         d = system.difference(start, found.q)
         away = 1e-3 * rng.normal(size=d.size)
@@ -96,8 +92,8 @@ def sizes(jaxpr):
 
 
 class TestChain:
-    def test_two_hundred_windows(self, rng):
-        system, start = perturbed(mechanisms.four_bar_chain_spatial(200), 0.02, rng)
+    def test_a_hundred_windows(self, rng):
+        system, start = perturbed(mechanisms.four_bar_chain_spatial(100), 0.02, rng)
         found = assemble(system, start)
         assert found.result == RESULTS.successful
         np.testing.assert_allclose(found.residual, 0.0, atol=1e-12)

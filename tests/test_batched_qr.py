@@ -101,7 +101,7 @@ def test_single_precision(rng):
     np.testing.assert_array_equal(np.sum(np.asarray(pivots) > 1e-4, axis=1), 5)
 
 
-@pytest.mark.parametrize("name", ["mobile-robot", "parallelogram", "four-bar-chain-spatial"])
+@pytest.mark.parametrize("name", ["mobile-robot", "parallelogram"])
 def test_every_verdict_of_a_mechanism_is_the_same(name, rng):
     """At configurations that close and at some that do not, where ranks differ."""
     system = jm.mechanisms.get(name).system()

@@ -82,11 +82,9 @@ def order(values, steps):
     [
         (diffrax.Heun(), 2, 0.3, (200, 400)),
         (FIFTH, 5, 0.3, (200, 300)),
-        # Its terms of the fifth order are so small that those of the sixth are still seen.
-        (diffrax.Tsit5(), 5, 0.5, (300, 400)),
         (diffrax.Dopri8(), 8, 0.3, (24, 40)),
     ],
-    ids=["heun", "dopri5", "tsit5", "dopri8"],
+    ids=["heun", "dopri5", "dopri8"],
 )
 def test_order_of_the_error_with_projection(system, solver, nominal, off, steps):
     """Global errors after 2 s, all far above rounding."""
@@ -135,6 +133,7 @@ def test_an_event_within_a_step(system):
         atol=1e-12,
         events=[jm.StopWhen(reached)],
         solver=diffrax.Dopri8(),
+        monitor=False,
     )
     assert bool(found.stopped)
     assert abs(float(found.times[-1]) - time) < 1e-10

@@ -1,6 +1,5 @@
 """Designs by reactions that elastic bodies decide."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -27,8 +26,12 @@ def test_the_gradient_is_that_of_the_values():
     study = jm.design.Study(MODEL, NAMES, run=ELASTIC)
     start = np.asarray(START)
     found = jm.design.gradient(study, LOAD, START)
+
+    def value(x):
+        """By the program that the gradient has compiled already."""
+        return LOAD(design.responded(study, jnp.asarray(x)))
+
     # Of fourth order; steps of 1 % of each stiffness.
-    value = jax.jit(lambda x: jm.design.evaluate(study, LOAD, x).value)
     for k in range(3):
         h = 0.01 * start[k] * np.eye(3)[k]
         values = [float(value(start + s * h)) for s in (-2, -1, 1, 2)]

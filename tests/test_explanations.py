@@ -207,9 +207,9 @@ def test_every_question_can_be_asked_of_a_generalized_system():
     general = as_generalized(system)
     q = system.reference_q
     options = {"subsets": [("B", "W1")], "combinations": ["W1 - W2", "W1 + W2"]}
-    for criterion in (jm.QR(), jm.SVD(), jm.RankComparison()):
+    theirs = jm.analyze(system, q, **options)
+    for criterion in (jm.RankComparison(), jm.QR()):
         mine = jm.analyze(general, q, criterion=criterion, **options)
-        theirs = jm.analyze(system, q, criterion=criterion, **options)
         assert int(mine.rank) == int(theirs.rank) == 20
         for field in ("reaction_unique", "combination_unique", "subset_unique"):
             np.testing.assert_array_equal(getattr(mine, field), getattr(theirs, field))

@@ -197,7 +197,7 @@ def test_refusals_of_weights():
 
 
 def test_the_result_is_data():
-    """In one batch one state fails and the others do not."""
+    """In one program one state fails and the others do not."""
     drop = [PARALLELOGRAM.row_names[case("mobile-robot").rows[j][0]] for j in ("W3", "W4")]
     good = succeeded(solve_all(fo.Elimination(drop), *batch()))
     assert good[CASES.index("mobile-robot")]

@@ -16,7 +16,7 @@ from jaxmbs.io import model_from_tables
 
 STRUCTURES = {s.name: s for s in random_mechanisms.STRUCTURES}
 # A few of each kind; every structure costs one compilation.
-PLANAR = ("truck-with-two-axles", "planetary-with-two-planets", "carriage-driven-twice")
+PLANAR = ("truck-with-two-axles", "carriage-driven-twice")
 SPATIAL = ("cart-with-three-wheels", "door-with-sleeve", "lead-screw", "pfaffian-echo-in-space")
 CHOSEN = (*PLANAR, *SPATIAL)
 LENGTHS = ("position", "at", "points", "pitch", "radius", "length")
@@ -104,7 +104,7 @@ def _turned(quaternion, angle):
     return [c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w]
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     name=st.sampled_from(CHOSEN),
     seed=st.integers(0, 2),
@@ -115,7 +115,7 @@ def test_unit_of_length_does_not_matter(name, seed, factor):
     assert answers(scaled(model, factor)) == expected
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     name=st.sampled_from(CHOSEN),
     seed=st.integers(0, 2),
@@ -140,7 +140,7 @@ SYMMETRIC = ("revolute", "spherical", "fixed", "cylindrical", "translational", "
 SYMMETRIC += ("distance", "screw", "universal", "parallel_axes", "perpendicular_axes")
 
 
-@pytest.mark.parametrize("name", ["four-bar-braced-twice", "door-with-sleeve", "cardan-shaft"])
+@pytest.mark.parametrize("name", ["door-with-sleeve", "cardan-shaft"])
 def test_order_of_a_symmetric_joints_bodies_does_not_matter(name):
     model, expected = original(name, 0)
     changed = copy.deepcopy(model)

@@ -106,7 +106,9 @@ class TestLagrangian:
 
     def test_energy_along_a_motion(self):
         system = self.systems()[0]
-        motion = jm.simulate(system, self.Q, self.V, 2.0, every=0.5, rtol=1e-10, atol=1e-11)
+        motion = jm.simulate(
+            system, self.Q, self.V, 2.0, every=0.5, rtol=1e-10, atol=1e-11, monitor=False
+        )
         # The pull of 1 N along x and 0.5 N m about the angle does work besides.
         energy = jax.vmap(lambda q, v: sum(system.energy(q, v, 0.0)) - q @ np.array([1.0, 0.5]))
         values = np.array(energy(motion.q, motion.v))
@@ -245,7 +247,9 @@ class TestMixed:
         # The quaternion is kept at unit length, and the motion on the rows, of both systems.
         start = by_frames.reference_q.at[2].set(0.3)
         q, v = jm.consistent_state(by_frames, start, by_frames.initial_v)
-        motion = jm.simulate(by_coordinates, q, v, 0.3, every=0.1, rtol=1e-10, atol=1e-11)
+        motion = jm.simulate(
+            by_coordinates, q, v, 0.3, every=0.1, rtol=1e-10, atol=1e-11, monitor=False
+        )
         last = motion.q[-1], motion.v[-1], motion.times[-1]
         np.testing.assert_allclose(by_frames.position_residual(last[0], last[2]), 0.0, atol=1e-12)
         np.testing.assert_allclose(by_frames.velocity_residual(*last), 0.0, atol=1e-11)

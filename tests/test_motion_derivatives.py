@@ -187,16 +187,11 @@ def test_many_parameters_of_a_study_are_differentiated_in_reverse():
         response = study.respond(x, forward=forward)
         return objective(response)[None], response.times
 
-    @jax.jit
-    def gradients(x):
-        return [
-            slopes(study.run, function, x, 1, forward=forward)[1][0] for forward in (False, True)
-        ]
-
-    both = np.asarray(gradients(study.design))
+    # What each gives is compared above; here nothing has to run.
+    for forward in (False, True):
+        gradient = functools.partial(slopes, study.run, function, count=1, forward=forward)
+        jax.eval_shape(lambda x, gradient=gradient: gradient(x=x)[1], study.design)
     assert calls == [False, True]
-    gap = np.max(np.abs(both[0] - both[1]))
-    assert gap < 1e-10 * np.max(np.abs(both[1]))
 
 
 def test_adjoints_that_do_not_fit_are_refused():

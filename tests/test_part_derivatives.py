@@ -223,17 +223,12 @@ def condition_number(system):
     return (values[0] / np.min(values[values > 1e-9 * values[0]])) ** 2
 
 
-REDUNDANT = (
-    "truck-with-two-axles",
-    "planetary-with-two-planets",
-    "platform-on-rods",
-    "cardan-shaft",
-    "cart-with-three-wheels",
-)
+# One in the plane, with knife edges, and one in space, whose redundancy is that of axes.
+REDUNDANT = ("truck-with-two-axles", "cardan-shaft")
 
 
 @pytest.mark.parametrize("name", REDUNDANT)
-def test_ten_random_redundant_mechanisms(name):
+def test_random_redundant_mechanisms(name):
     structure = next(s for s in STRUCTURES if s.name == name)
 
     def drawn(seed, s):
@@ -242,7 +237,7 @@ def test_ten_random_redundant_mechanisms(name):
         return model_from_tables(builder.model).system()
 
     rng, step = np.random.default_rng(0), 2e-3
-    for seed in range(10):
+    for seed in range(5):
         system = drawn(seed, 0.0)
         null_space = left_null_space(system)
         assert null_space.shape[1] == structure.redundancy

@@ -21,13 +21,13 @@ CRITERIA = (jm.QR(), jm.SVD(), jm.RankComparison())
 
 
 @eqx.filter_jit
-def analyze_all(system):
-    """The matrix and the reports of all criteria; one program for all systems of a structure."""
+def analyze_all(system, criteria):
+    """The matrix and the reports of some criteria; one program for all systems of a structure."""
     q, v = system.reference_q, jnp.zeros_like(system.initial_v)
     return (
         # A time of the same type as in `analyze`: it is the same program then.
         system.constraint_matrix(q, v, jnp.zeros((), q.dtype)),
-        [jm.analyze(system, q, criterion=criterion) for criterion in CRITERIA],
+        [jm.analyze(system, q, criterion=criterion) for criterion in criteria],
     )
 
 
@@ -39,13 +39,20 @@ def at(batch, i):
     return jax.tree.map(lambda x: x[i] if eqx.is_array(x) else x, batch)
 
 
+def criteria_of(structure):
+    """All of every fourth structure, of the others the first: what a structure costs is to compile
+    its reports, and criteria know nothing of a matrix but its numbers."""
+    place = random_mechanisms.STRUCTURES.index(structure)
+    return CRITERIA if place % 4 == 0 else CRITERIA[:1]
+
+
 @pytest.mark.parametrize("structure", random_mechanisms.STRUCTURES, ids=lambda s: s.name)
 def test_verdicts_equal_those_of_the_oracle(structure):
     for seed in range(SEEDS):
         model = structure(np.random.default_rng(seed))
         system = model_from_tables(model).system()
         # In NumPy, since many single numbers are looked at.
-        found, reports = jax.device_get(analyze_all(system))
+        found, reports = jax.device_get(analyze_all(system, criteria_of(structure)))
         expected = oracle.solvability(model)
         matrix, names, _ = oracle.constraint_matrix(model)
         assert tuple(names) == system.structure.row_names

@@ -67,7 +67,7 @@ def exact(t, proportional=1.5, integral=4.0, start=0.2):
 def run():
     system = driven()
     q, v = system.reference_q, system.initial_v
-    return system, jm.simulate(system, q, v, 1.5, every=0.5, rtol=1e-11, atol=1e-11)
+    return system, jm.simulate(system, q, v, 1.5, every=0.5, rtol=1e-11, atol=1e-11, monitor=False)
 
 
 class TestMotor:
@@ -190,7 +190,14 @@ def test_states_that_move_nothing_are_as_exact_as_the_motion():
     disk = planar.Body("disk", mass=1.0, inertia=1.0, position=(0.0, 0.0), velocity=(0.1, 0.0))
     system = jm.MultibodySystem((disk,), forces=(idle,))
     found = jm.simulate(
-        system, system.reference_q, system.initial_v, 2.0, every=0.4, rtol=1e-9, atol=1e-9
+        system,
+        system.reference_q,
+        system.initial_v,
+        2.0,
+        every=0.4,
+        rtol=1e-9,
+        atol=1e-9,
+        monitor=False,
     )
     expected = np.sin(40 * np.asarray(found.times)) / 40
     np.testing.assert_allclose(found.q[:, 3], expected, atol=1e-7)

@@ -121,14 +121,18 @@ class TestDisk:
         assert squared_eigenvalue(numbers, rate_about_axle(numbers)) < 0
         root, turn = np.asarray(expected(numbers))
         places = [8 + int(np.argmin(np.abs(value[8:] - x))) for x in (root, turn)]
-        push, slopes = jax.jit(push), jax.jacfwd(expected)(numbers)
-        pushed = np.stack([push(x) for x in jnp.eye(7)], axis=1)
+        weight = jnp.asarray(np.random.default_rng(0).normal(size=16))
+
+        @jax.jit
+        def both(directions, weight):
+            return jax.lax.map(push, directions), jax.linear_transpose(push, numbers)(weight)[0]
+
+        pushed, pulled = both(jnp.eye(7), weight)
+        pushed, slopes = np.asarray(pushed).T, jax.jit(jax.jacfwd(expected))(numbers)
         np.testing.assert_allclose(pushed[places], slopes, rtol=1e-8, atol=1e-9)
         # Zeros stay zero, and what is imaginary stays so.
         others = [k for k in range(16) if abs(value[k]) < 1e-9]
         np.testing.assert_allclose(pushed[others], 0.0, atol=1e-7)
-        weight = jnp.asarray(np.random.default_rng(0).normal(size=16))
-        pulled = jax.linear_transpose(push, numbers)(weight)[0]
         for own, direction in zip(pushed.T, jnp.eye(7), strict=True):
             assert dot_product_gap(own, pulled, direction, weight) < 1e-9
 

@@ -128,6 +128,7 @@ def test_new_states_names_and_numbers_compile_nothing():
             rtol=rtol,
             events=[event],
             formulation=jm.Elimination((f"{pin}.x", f"{pin}.y")),
+            monitor=False,
         )
         counts.append(traces)
         ends.append(float(run.q[-1, 2]))
