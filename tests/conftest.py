@@ -84,9 +84,9 @@ _hundred_before.defjvp(lambda primals, tangents: (_hundred_before(*primals), tan
 
 
 def _shorten_programs_of_motions() -> None:
-    """Diffrax goes back from the end of a run by a hundred units in the last place one by one, in
-    2,000 operations of every program: an eighth of what these cost to compile. The same number is
-    three operations away."""
+    """Diffrax goes back from the end of a run by a hundred units in the last place, one after the
+    other, in every program: an eighth of what a small one costs to compile. The same number is a
+    few operations away."""
     # Not imported above, as it may compile something.
     here: Any = importlib.import_module("diffrax._integrate")
     if _SHORTENED not in inspect.getsource(here.loop):

@@ -115,8 +115,8 @@ class Weighted(eqx.Module):
 def dependences(response, coefficients):
     """How each combination of multipliers (its coefficients a row) depends on them."""
     hidden = null_space_data(response)
-    one = eqx.filter_vmap(lambda c: dependence(Weighted(c), response, hidden))
-    return one(coefficients)
+    # One after the other: a batch takes several times as long to compile.
+    return jax.lax.map(lambda c: dependence(Weighted(c), response, hidden), coefficients)
 
 
 ROBOT_OBJECTIVES = (
