@@ -221,11 +221,18 @@ def block_mass(
         blocks = jnp.concatenate(own, axis=-1)
         both.append(blocks if np.all(np.diff(order) > 0) else gather(blocks, order))
     masses, inverses = tuple(mass for mass, _ in both), tuple(inverse for _, inverse in both)
+    elements = _of_elements(_massive(element_groups), q, t)
     between: BodyBlocks = ()
+    if elements:
+        masses = _with_elements(masses, elements, pattern)
+        # An element on one moving body (between it and the ground) couples it to no other.
+        lone = {column for own in elements for column in own.first.tolist()}
+        lone -= {pattern.bodies[b][0] for b in coupled}
+        loose = [group.indices["v"] for group in body_groups if group.inertia.semidefinite]
+        lone -= {column for own in loose for column in own[:, 0].tolist()}
+        inverses = _inverses_with_elements(masses, inverses, pattern, np.array(sorted(lone)))
     if pattern.couplings:
-        own = _of_elements(_massive(element_groups), q, t)
-        masses = _with_elements(masses, own, pattern)
-        between = _between_nodes(own, pattern, q.dtype)
+        between = _between_nodes(elements, pattern, q.dtype)
     mass = BlockMass(masses, inverses, between, layout_of(pattern))
     if unit is None:
         return mass
@@ -348,6 +355,24 @@ def _with_elements(
                 places.append(np.moveaxis(entries[:own, :own, [n for _, n in there]], -1, 0))
         total = scatter_add(parts, places, mass.size).reshape(mass.shape)
         found.append(total if len(parts) > 1 else mass)
+    return tuple(found)
+
+
+def _inverses_with_elements(
+    masses: BodyBlocks, inverses: BodyBlocks, pattern: Pattern, lone: np.ndarray
+) -> BodyBlocks:
+    """The inverse of M anew, for the bodies with these first columns."""
+    found = []
+    for bucket, mass, inverse in zip(layout_of(pattern).bodies, masses, inverses, strict=True):
+        place = bucket["column"]
+        own = (place > 0) & np.isin(place[0] - 1, lone)
+        if not own.any():
+            found.append(inverse)
+            continue
+        both = own[:, None] & own[None]
+        # Padding, and other bodies, count as 1.
+        regular = jnp.where(both, mass, np.eye(mass.shape[0])[:, :, None])
+        found.append(jnp.where(both, _inverses(regular), inverse))
     return tuple(found)
 
 
