@@ -32,6 +32,7 @@ from .._errors import ModelError
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
+    chosen_formulation,
     CoordinatePartitioning,
     ElasticResolution,
     Elimination,
@@ -157,7 +158,9 @@ def answer(model: Model, request: Request) -> Answer:
 
 
 def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulation:
-    word = request.formulation or (Elimination.word if request.drop else MinimumNorm.word)
+    if not request.formulation and not request.drop:
+        return chosen_formulation(None, system.structure)
+    word = request.formulation or Elimination.word
     if word not in FORMULATIONS:
         raise ModelError(
             f"--formulation {shown(word)} is unknown; the formulations are "
@@ -167,6 +170,13 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
         raise ModelError(
             f"--formulation {word} needs something that gives way; add [[compliance]] tables to "
             "the model, or leave the option out."
+        )
+    if system.structure.semidefinite:
+        if word == UdwadiaKalaba.word and not request.drop:
+            return UdwadiaKalaba(semidefinite=True)
+        raise ModelError(
+            f"{word} needs a mass for every body, and some have none; leave --formulation and "
+            f"--drop out, or use --formulation {UdwadiaKalaba.word}."
         )
     if not request.drop:
         return FORMULATIONS[word]()
