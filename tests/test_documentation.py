@@ -72,6 +72,7 @@ def test_every_message_has_a_place():
         "names",
         "precision",
         "results",
+        "rules",
     }
 
 

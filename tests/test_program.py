@@ -299,7 +299,7 @@ def test_ctrl_c_while_the_package_is_loaded():
             "sweep slider-crank --over bodies.crank.mass=1:2:2 --random 2 --seed -1 --out x.zarr",
             "--seed must be at least 0",
         ),
-        ("analyze .", "neither a .toml file nor a built-in mechanism"),
+        ("analyze .", "nor a built-in mechanism"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(arguments: str, words: str):
