@@ -437,7 +437,7 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """A page to send: verdicts, forces and the moving mechanism."""
-    compile_quickly(small_loops=True)
+    compile_quickly(once=True)
     with refusing():
         request = _report.Request(
             out=out,
