@@ -245,7 +245,9 @@ def test_frames_and_joints_of_sdf(tmp_path: Path):
     assert joints["spin mimic"].bodies == ("arm", "disk", "arm", "hand")
     np.testing.assert_allclose(joints["box"].coefficients, [0, -4])
     springs = {f.name: f for f in found.model.forces}
-    assert float(springs["wrist"].rest) == 0.2
+    # 3 (0.2 - angle), with an angle that is counted from the reference configuration.
+    assert float(springs["wrist"].rest) == 0
+    np.testing.assert_allclose(springs["wrist"].torque, 3 * 0.2)
     assert float(springs["cross axis2"].damping) == 2
     weightless = springs["arm without gravity"]
     assert isinstance(weightless, forces.Applied)

@@ -25,6 +25,14 @@ class Bad(NamedTuple):
 
 
 BODY = '<body name="arm"><joint name="pin"/><geom size="0.1"/></body>'
+FLEX = '<flexcomp name="f" type="mesh" dim="2" file="../secret.stl" mass="1" radius="0.01"/>'
+PART = """<mujoco><compiler meshdir="../hidden"/><asset><mesh name="t" file="t.stl"/></asset>
+<worldbody><body name="s"><freejoint/><geom type="mesh" mesh="t"/></body></worldbody></mujoco>"""
+ATTACHED = (
+    '<mujoco><asset><model name="s" file="part.xml"/></asset><worldbody><body name="arm"><freejoint'
+    '/><geom size="1"/></body><frame><attach model="s" body="s" prefix="p"/></frame></worldbody>'
+    "</mujoco>"
+)
 MESH = '<body name="arm"><joint name="pin"/><geom type="mesh" mesh="m"/></body>'
 BOMB = """<!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>"""
@@ -97,6 +105,14 @@ CASES: dict[str, Bad] = {
     ),
     "attached model from outside": Bad(
         {"a.xml": mjcf('<asset><model name="m" file="../b.xml"/></asset>')}, ("../b.xml", "outside")
+    ),
+    "flexible mesh from outside": Bad(
+        {"a.xml": mjcf("", world=BODY.replace("<geom", FLEX + "<geom"))},
+        ("<flexcomp>", "'../secret.stl'", "outside"),
+    ),
+    # With another file of this name where there is none of the part.
+    "mesh of an attached model from outside": Bad(
+        {"a.xml": ATTACHED, "part.xml": PART, "t.stl": "solid"}, ("mesh 'pt'", "outside")
     ),
     "mesh that is not there": Bad({"a.xml": mesh("m.stl")}, ("mesh 'm'", "'m.stl'", "not there")),
     "mesh from outside": Bad({"a.xml": mesh("../secret.stl")}, ("'../secret.stl'", "outside")),
@@ -224,6 +240,8 @@ def test_is_refused_with_one_sentence(
     folder.mkdir()
     (tmp_path / "secret.xml").write_text(mjcf(""))
     (tmp_path / "secret.stl").write_text("solid")
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "t.stl").write_text("solid")
     (tmp_path / "b.xml").write_text(mjcf(""))
     (tmp_path / "b.sdf").write_text(sdf(LINK.format("a")))
     (tmp_path / "b.usda").write_text(usda(RIGID))
@@ -239,6 +257,7 @@ def test_is_refused_with_one_sentence(
     for word in bad.said:
         assert word in sentence, sentence
     assert sentence.endswith(".")
+    assert not sentence.endswith("..")
     assert sentence.isprintable()
     assert len(sentence) < LONGEST
     assert capfd.readouterr().out == ""

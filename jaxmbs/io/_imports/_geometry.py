@@ -57,4 +57,5 @@ def is_physical(mass: float, inertia: Matrix) -> bool:
     """Can a body have this mass and this inertia about its centre?"""
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
     thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
-    return bool(mass > 0 and moments[0] > 0 and thin)
+    # An eigenvalue that is rounding stands for zero.
+    return bool(mass > 0 and moments[0] > 1e-12 * moments[2] and thin)

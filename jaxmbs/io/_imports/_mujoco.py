@@ -1,30 +1,27 @@
 """MJCF and URDF, through MuJoCo's own compiler: it knows defaults, includes, frames, inertia from
 shapes and all the rest, and its arrays are what its simulations run with."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..._checks import listed, PATH, shortened, shown
+from ..._checks import listed, PATH, shown
 from ..._errors import ModelError
 from ..._extras import optional
-from ._description import Description, Link, Matrix, Vector
-from ._geometry import is_physical, matrix_of_quaternion
+from ._description import Description
 from ._mujoco_actuators import actuation
 from ._mujoco_constraints import constraints
+from ._mujoco_files import check_meshes, check_parts, remarks
+from ._mujoco_masses import compiled, refused, with_own_inertia
 from ._mujoco_omissions import left_out_of_model, left_out_of_spec
-from ._mujoco_tree import body_name, tree
+from ._mujoco_tree import tree
 from ._state import State
-from ._xml import checked_path, elements, read_xml
+from ._xml import read_xml
 
 
 # What MuJoCo calls a model without a name.
 _UNNAMED = "MuJoCo Model"
-
-# Attributes by which MJCF names other files of elements.
-_PARTS = ("include", "model")
 
 
 def read_mujoco(path: Path, state: State) -> Description:
@@ -40,74 +37,45 @@ def read_mujoco(path: Path, state: State) -> Description:
             f"{shown(str(path), PATH)} is neither MJCF nor URDF: its root element is "
             f"<{shown(root.tag)[1:-1]}>, not <mujoco> or <robot>."
         )
-    if root.tag == "mujoco":
-        _check_parts(root, path, path.parent, state.outside, frozenset())
-    spec = _parsed(mujoco, path)
-    omissions = left_out_of_spec(mujoco, spec, root)
-    _without_shapes(mujoco, spec)
-    # The links stay what they are called; `_fusion.py` makes one body of those that are welded.
-    spec.compiler.fusestatic = False
-    own = _set_aside(spec)
-    _check_files(spec, path.parent, state.outside)
-    if state.floating:
-        _free_roots(spec, path)
-    model = _compiled(spec, path)
+    files = check_parts(root, path, state.outside)
+    with remarks(mujoco) as told:
+        spec = _parsed(mujoco, path)
+        omissions = left_out_of_spec(mujoco, spec, root)
+        _without_shapes(mujoco, spec)
+        # The links stay what they are called; `_fusion.py` makes one body of those that are welded.
+        spec.compiler.fusestatic = False
+        check_meshes(spec, files, state.outside)
+        if state.floating:
+            _free_roots(spec, path)
+        found = compiled(mujoco, spec, path)
+    model = found.model
     data = _state(mujoco, model, state)
     links, joints, drives = tree(mujoco, model, data)
-    acting, wrenches, not_acting = actuation(mujoco, model, data, drives, state.controls)
+    links = with_own_inertia(links, found)
+    acting, wrenches, not_acting = actuation(mujoco, model, data, drives, links, state.controls)
     loops, couplings, not_held = constraints(mujoco, model, data, drives)
     held = tuple(
         joint._replace(dynamics=(*joint.dynamics, *acting.get(joint.name, ()))) for joint in joints
     )
     weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
     gravity = None if weightless else np.array(model.opt.gravity)
+    not_carried = (*left_out_of_model(mujoco, model), *not_acting, *not_held)
     return Description(
         name=spec.modelname if spec.modelname not in ("", _UNNAMED) else path.stem,
-        links=tuple(_with_own_inertia(links, model, own)),
+        links=links,
         joints=(*held, *loops),
         couplings=couplings,
         wrenches=wrenches,
         gravity=gravity,
-        omissions=(*omissions, *left_out_of_model(mujoco, model), *not_acting, *not_held),
+        omissions=(*omissions, *told, *not_carried),
     )
-
-
-def _check_parts(
-    root: Any, path: Path, folder: Path, outside: bool, above: frozenset[Path]
-) -> None:
-    """Look at every file that MuJoCo's parser would include, before it does."""
-    here = path.resolve()
-    if here in above:
-        raise ModelError(f"{shown(str(path), PATH)} includes itself.")
-    for element in elements(root, *_PARTS):
-        named = element.get("file")
-        if named is None:
-            continue
-        said = f"<{element.tag}> in {shown(str(path), PATH)}"
-        # MuJoCo counts from the folder of the first file, others from that of their own.
-        base = folder if (folder / named).exists() else path.parent
-        part = checked_path(named, base, folder, outside, said)
-        if part.suffix.lower() in (".xml", ".mjcf", ".urdf"):
-            _check_parts(read_xml(part), part, folder, outside, above | {here})
 
 
 def _parsed(mujoco: Any, path: Path) -> Any:
     try:
         return mujoco.MjSpec.from_file(str(path))
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
-        raise _refused(path, error) from None
-
-
-def _compiled(spec: Any, path: Path) -> Any:
-    try:
-        return spec.compile()
-    except (ValueError, RuntimeError) as error:
-        raise _refused(path, error) from None
-
-
-def _refused(path: Path, error: Exception) -> ModelError:
-    text = shortened(str(error).removeprefix("Error: ").rstrip("."), 300)
-    return ModelError(f"MuJoCo refuses {shown(str(path), PATH)}: {text}.")
+        raise refused(path, error) from None
 
 
 def _without_shapes(mujoco: Any, spec: Any) -> None:
@@ -136,61 +104,6 @@ def _without_shapes(mujoco: Any, spec: Any) -> None:
     for mesh in list(spec.meshes):
         if mesh.name not in meshes:
             spec.delete(mesh)
-
-
-class _Own(NamedTuple):
-    """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
-    body's axes."""
-
-    body: Any
-    mass: float
-    center: Vector
-    inertia: Matrix
-
-
-def _set_aside(spec: Any) -> list[_Own]:
-    """Give bodies another inertia for the time being whose own one MuJoCo refuses: links that only
-    carry others have none in many a file, and need none where they are welded to a body."""
-    found = []
-    for body in spec.bodies:
-        own = _own_inertia(body) if body.explicitinertial else None
-        if own is not None and not is_physical(own.mass, own.inertia):
-            found.append(own)
-            body.mass, body.inertia, body.fullinertia = 1.0, np.ones(3), np.full(6, np.nan)
-    return found
-
-
-def _own_inertia(body: Any) -> _Own | None:
-    full = np.array(body.fullinertia)
-    matrix = np.diag(np.array(body.inertia))
-    if np.all(np.isfinite(full)):
-        xx, yy, zz, xy, xz, yz = full
-        matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    turn = matrix_of_quaternion(np.array(body.iquat))
-    return _Own(body, float(body.mass), np.array(body.ipos), turn @ matrix @ turn.T)
-
-
-def _with_own_inertia(links: Sequence[Link], model: Any, own: Sequence[_Own]) -> Sequence[Link]:
-    """The links as the file has them."""
-    aside = {body_name(model, int(o.body.id)): o for o in own}
-    return [
-        link
-        if (o := aside.get(link.name)) is None
-        else link._replace(
-            mass=o.mass, inertia=o.inertia, center=link.position + link.rotation @ o.center
-        )
-        for link in links
-    ]
-
-
-def _check_files(spec: Any, folder: Path, outside: bool) -> None:
-    """Look at every mesh that is still needed, before MuJoCo reads it."""
-    for mesh in spec.meshes:
-        if mesh.file:
-            named = Path(mesh.file).name if spec.strippath else mesh.file
-            base = folder / (spec.meshdir or "")
-            said = f"mesh {shown(mesh.name or mesh.file)}, which gives a link its mass,"
-            checked_path(named, base, folder, outside, said)
 
 
 def _free_roots(spec: Any, path: Path) -> None:

@@ -1,15 +1,15 @@
 """Actuators of a compiled MuJoCo model, at constant control inputs: springs, dampers and constant
 forces in joints, and forces on bodies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._checks import listed, shown
 from ..._errors import ModelError
-from ._description import Dynamics, GROUND, Omission, Wrench
-from ._mujoco_tree import body_name, Drive
+from ._description import Dynamics, Link, Omission, Wrench
+from ._mujoco_tree import body_name, Drive, has_flag
 
 
 _WHY = (
@@ -34,11 +34,15 @@ class _Law(NamedTuple):
     velocity: float
 
 
+_STILL = _Law(0.0, 0.0, 0.0)
+
+
 def actuation(
     mujoco: Any,
     model: Any,
     data: Any,
     drives: Mapping[int, Drive],
+    links: Sequence[Link],
     controls: Mapping[str, float],
 ) -> Actuation:
     """Of all actuators, at the given control inputs, by name, and else at those of the keyframe.
@@ -53,27 +57,37 @@ def actuation(
     joints: dict[str, tuple[Dynamics, ...]] = {}
     wrenches: list[Wrench] = []
     omissions: list[Omission] = []
-    disabled = bool(model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     for k, name in enumerate(names):
         kind = int(model.actuator_trntype[k])
-        law = None if disabled else _law(mujoco, model, data, k, controls.get(name))
+        disabled = _is_disabled(mujoco, model, k)
+        law = _STILL if disabled else _law(mujoco, model, data, k, controls.get(name))
         gear = np.array(model.actuator_gear[k])
-        if law is not None and kind == int(mujoco.mjtTrn.mjTRN_JOINT):
+        drive = None
+        if kind == int(mujoco.mjtTrn.mjTRN_JOINT):
             drive = drives.get(int(model.actuator_trnid[k, 0]))
-            if drive is not None:
-                own = _in_joint(model, k, name, law, float(gear[0]), drive)
-                joints[drive.joint] = (*joints.get(drive.joint, ()), own)
-                omissions.extend(_limits(model, k, name))
-                continue
+        if disabled:
+            omissions.append(Omission("actuator", name, "is switched off in the file"))
+        if law is not None and drive is not None:
+            own = _in_joint(mujoco, model, k, name, law, float(gear[0]), drive)
+            joints[drive.joint] = (*joints.get(drive.joint, ()), own)
+            omissions.extend(_limits(model, k, name))
+            continue
         constant = law is not None and not law.length and not law.velocity
         at_site = kind == int(mujoco.mjtTrn.mjTRN_SITE) and int(model.actuator_trnid[k, 1]) < 0
-        if law is not None and constant and at_site:
+        bare = not _of(model, "actuator_armature", k) and not _of(model, "actuator_damping", k)
+        if not disabled and law is not None and constant and at_site and bare:
             wrenches.append(_at_site(model, data, k, name, law.constant * gear))
-            continue
-        why = "is switched off in the file" if disabled else _WHY
-        omissions.append(Omission("actuator", name, why))
-    wrenches.extend(_gravity_compensation(model, data))
+        elif not disabled:
+            omissions.append(Omission("actuator", name, _WHY))
+    wrenches.extend(_gravity_compensation(mujoco, model, links))
     return Actuation(joints, tuple(wrenches), tuple(omissions))
+
+
+def _is_disabled(mujoco: Any, model: Any, k: int) -> bool:
+    """All of them may be, or those of a group."""
+    group = int(model.actuator_group[k])
+    by_group = 0 <= group <= 30 and bool(int(model.opt.disableactuator) >> group & 1)
+    return by_group or has_flag(mujoco, model, "ACTUATION")
 
 
 def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _Law | None:
@@ -88,7 +102,7 @@ def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _La
     addresses = getattr(model, "actuator_ctrladr", None)
     place = k if addresses is None else int(addresses[k])
     control = float(data.ctrl[place]) if given is None else float(given)
-    if model.actuator_ctrllimited[k]:
+    if model.actuator_ctrllimited[k] and not has_flag(mujoco, model, "CLAMPCTRL"):
         control = float(np.clip(control, *model.actuator_ctrlrange[k]))
     terms = control * np.array(model.actuator_gainprm[k, :3])
     if gain == int(gains.mjGAIN_FIXED):
@@ -98,14 +112,19 @@ def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _La
     return _Law(*map(float, terms))
 
 
-def _in_joint(model: Any, k: int, name: str, law: _Law, gear: float, drive: Drive) -> Dynamics:
+def _in_joint(
+    mujoco: Any, model: Any, k: int, name: str, law: _Law, gear: float, drive: Drive
+) -> Dynamics:
     """Of the joint's coordinate: the length of the transmission is `gear` times MuJoCo's."""
     stiffness = -law.length * gear**2
+    damping = float(_of(model, "actuator_damping", k))
+    if has_flag(mujoco, model, "DAMPER"):
+        damping = 0.0
     return Dynamics(
         drive.coordinate.word,
         name,
         stiffness=stiffness,
-        damping=-law.velocity * gear**2 + float(_of(model, "actuator_damping", k)) * gear**2,
+        damping=(damping - law.velocity) * gear**2,
         # The coordinate of the model is zero in the reference configuration.
         effort=law.constant * gear - stiffness * drive.reference,
         armature=float(_of(model, "actuator_armature", k)) * gear**2,
@@ -119,11 +138,15 @@ def _of(model: Any, array: str, k: int) -> Any:
 
 
 def _limits(model: Any, k: int, name: str) -> list[Omission]:
-    if not model.actuator_forcelimited[k]:
-        return []
-    low, high = model.actuator_forcerange[k]
-    why = f"the model does not hold its force between {low:g} and {high:g}"
-    return [Omission("limit", name, why)]
+    found = []
+    if model.actuator_forcelimited[k]:
+        low, high = model.actuator_forcerange[k]
+        why = f"the model does not hold its force between {low:g} and {high:g}"
+        found.append(Omission("limit", name, why))
+    if np.any(_of(model, "actuator_dampingpoly", k)):
+        why = "of its damping only the linear term is carried"
+        found.append(Omission("actuator", name, why))
+    return found
 
 
 def _at_site(model: Any, data: Any, k: int, name: str, wrench: np.ndarray) -> Wrench:
@@ -135,16 +158,22 @@ def _at_site(model: Any, data: Any, k: int, name: str, wrench: np.ndarray) -> Wr
     return Wrench(name, link, np.array(data.site_xpos[site]), force, torque, turns=True)
 
 
-def _gravity_compensation(model: Any, data: Any) -> list[Wrench]:
+def _gravity_compensation(mujoco: Any, model: Any, links: Sequence[Link]) -> list[Wrench]:
     """What carries a part of the weight of a body, at its centre of mass."""
-    found = []
-    for body in range(1, model.nbody):
-        share = float(model.body_gravcomp[body])
-        if share and body_name(model, body) != GROUND:
-            force = -share * float(model.body_mass[body]) * np.array(model.opt.gravity)
-            name = f"{body_name(model, body)} gravity compensation"
-            point = np.array(data.xipos[body])
-            found.append(
-                Wrench(name, body_name(model, body), point, force, np.zeros(3), turns=False)
-            )
-    return found
+    passive = not (has_flag(mujoco, model, "SPRING") and has_flag(mujoco, model, "DAMPER"))
+    if has_flag(mujoco, model, "GRAVITY") or not passive:
+        return []
+    shares = {body_name(model, k): float(model.body_gravcomp[k]) for k in range(1, model.nbody)}
+    gravity = np.array(model.opt.gravity)
+    return [
+        Wrench(
+            f"{link.name} gravity compensation",
+            link.name,
+            link.center,
+            -shares[link.name] * link.mass * gravity,
+            np.zeros(3),
+            turns=False,
+        )
+        for link in links
+        if link.mass and shares.get(link.name)
+    ]

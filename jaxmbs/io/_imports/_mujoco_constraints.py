@@ -9,7 +9,7 @@ from numpy.polynomial import Polynomial
 
 from ._description import CoordinateCoupling, Joint, Matrix, Omission, Vector
 from ._geometry import rotation_vector
-from ._mujoco_tree import body_name, Drive
+from ._mujoco_tree import body_name, Drive, has_flag
 
 
 # A weld that is off by more (rad) than rounding is told.
@@ -39,7 +39,7 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
     joints: list[Joint] = []
     couplings: list[CoordinateCoupling] = []
     omissions: list[Omission] = []
-    disabled = bool(model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_EQUALITY)
+    disabled = any(has_flag(mujoco, model, word) for word in ("CONSTRAINT", "EQUALITY"))
     for k in range(model.neq):
         name = model.equality(k).name or f"equality {k + 1}"
         kind = int(model.eq_type[k])
@@ -52,9 +52,12 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
         elif kind == int(kinds.mjEQ_WELD):
             first, second = _frames(mujoco, model, data, k, welded=True)
             points = np.stack([first.point, second.point])
-            joints.append(Joint(name, "fixed", first.link, second.link, points))
+            # Without torques it holds the point alone.
+            held = float(model.eq_data[k, 10]) != 0
+            kind_held = "fixed" if held else "spherical"
+            joints.append(Joint(name, kind_held, first.link, second.link, points))
             turned = float(np.linalg.norm(rotation_vector(first.axes.T @ second.axes)))
-            if turned > _TURNED:
+            if held and turned > _TURNED:
                 why = (
                     f"holds the orientation of the reference configuration, which is {turned:.3g} "
                     "rad away from that in the file"

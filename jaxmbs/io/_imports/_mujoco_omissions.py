@@ -83,6 +83,10 @@ def _of_joints(mujoco: Any, model: Any) -> Iterator[Omission]:
         if np.any(model.dof_frictionloss[dofs]):
             loss = float(np.max(model.dof_frictionloss[dofs]))
             yield Omission("friction", name, f"dry friction of {loss:g} is not carried")
+        if model.jnt_actfrclimited[joint]:
+            low, high = model.jnt_actfrcrange[joint]
+            why = f"the force of its actuators is not held between {low:g} and {high:g}"
+            yield Omission("limit", name, why)
         if _nonlinear(model, joint, dofs):
             yield Omission("spring", name, "of its law only the linear terms are carried")
         acting = (model.dof_armature[dofs], model.dof_damping[dofs], model.jnt_stiffness[joint])

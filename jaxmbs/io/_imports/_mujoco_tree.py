@@ -34,6 +34,11 @@ class _Motion(NamedTuple):
 _WORDS = {"hinge": ("revolute", "rotation"), "slide": ("translational", "translation")}
 
 
+def has_flag(mujoco: Any, model: Any, word: str) -> bool:
+    """Does the file disable that?"""
+    return bool(model.opt.disableflags & getattr(mujoco.mjtDisableBit, f"mjDSBL_{word}"))
+
+
 def body_name(model: Any, body: int) -> str:
     """What a link is called; unnamed ones get a name."""
     return GROUND if body == 0 else model.body(body).name or f"body {body}"
@@ -70,12 +75,8 @@ class _Tree:
         }
         still = _Motion(np.zeros(3), np.zeros(3), np.zeros(3))
         self._motions = {0: still}
-        self._no_springs = bool(
-            model.opt.disableflags & getattr(mujoco.mjtDisableBit, "mjDSBL_SPRING", 0)
-        )
-        self._no_dampers = bool(
-            model.opt.disableflags & getattr(mujoco.mjtDisableBit, "mjDSBL_DAMPER", 0)
-        )
+        self._no_springs = has_flag(mujoco, model, "SPRING")
+        self._no_dampers = has_flag(mujoco, model, "DAMPER")
         self.links: list[Link] = []
         self.joints: list[Joint] = []
         self.drives: dict[int, Drive] = {}

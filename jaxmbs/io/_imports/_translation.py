@@ -275,7 +275,7 @@ class _Maker:
         )
 
     def _forces(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
-        for own in joint.dynamics:
+        for own in map(_from_zero, joint.dynamics):
             if own.stiffness or own.damping or own.effort:
                 called = self._force_names.new(own.name or name, "force")
                 yield _FORCES[own.word](called, name, self._pair(joint), own)
@@ -295,6 +295,14 @@ class _Maker:
             cls = forces.Following if own.turns else forces.Applied
             name = self._force_names.new(own.name, "force")
             yield cls(name, body, at=own.point, force=own.force, torque=own.torque)
+
+
+def _from_zero(own: Dynamics) -> Dynamics:
+    """An angle of the model is within half a turn of the reference configuration, which that of a
+    spring at rest need not be."""
+    if own.word != "rotation" or not own.stiffness:
+        return own
+    return own._replace(rest=0.0, effort=own.effort + own.stiffness * own.rest)
 
 
 _Pair = tuple[str, str]

@@ -5,7 +5,6 @@ here opens anything but the file that it is given.
 """
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
@@ -64,6 +63,8 @@ def _parsed(content: bytes, called: str) -> ElementTree.Element:
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     try:
         parser.Parse(content, True)
+    except ModelError:
+        raise
     except expat.ExpatError as error:
         raise ModelError(f"{called} is not an XML file: {shortened(str(error), 200)}.") from None
     except (LookupError, ValueError) as error:
@@ -96,8 +97,3 @@ def checked_path(named: str, base: Path, folder: Path, outside: bool, said: str)
     if not is_file:
         raise ModelError(f"{said} names {shown(named, PATH)}, which is not there.")
     return found
-
-
-def elements(root: ElementTree.Element, *tags: str) -> Iterator[ElementTree.Element]:
-    """All elements of these tags, at any depth, in order."""
-    return (element for element in root.iter() if element.tag in tags)

@@ -1,0 +1,137 @@
+"""Inertias that MuJoCo refuses, set aside while it compiles: links that only carry others have none
+in many a file, and need none where they are welded to a body."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._checks import PATH, shortened, shown
+from ..._errors import ModelError
+from ._description import Link, Matrix, Vector
+from ._geometry import is_physical, matrix_of_quaternion
+from ._mujoco_tree import body_name
+
+
+# What MuJoCo takes for zero (kg, kg m2), with a margin.
+_SMALLEST = 1e-14
+
+
+class Own(NamedTuple):
+    """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
+    body's axes."""
+
+    body: Any
+    mass: float
+    center: Vector
+    inertia: Matrix
+
+
+class Compiled(NamedTuple):
+    """A model, the bodies whose inertias are not its own, and the mass to which all are to be
+    scaled, if it is positive."""
+
+    model: Any
+    own: tuple[Own, ...]
+    total: float
+
+
+def compiled(mujoco: Any, spec: Any, path: Path) -> Compiled:
+    """The model as the file has it; where MuJoCo refuses that, with another inertia for the time
+    being of each body of which the own one is none.
+
+    **Raises:** `ModelError` for what MuJoCo refuses then.
+    """
+    try:
+        return Compiled(spec.compile(), (), 0.0)
+    except (ValueError, RuntimeError) as error:
+        first = error
+    own = _set_aside(mujoco, spec)
+    if not own:
+        raise refused(path, first) from None
+    if any(np.any(joint.springdamper) for joint in spec.joints) or any(
+        actuator.biasprm[2] > 0 for actuator in spec.actuators
+    ):
+        raise ModelError(
+            f"{shown(str(path), PATH)}: link {shown(own[0].body.name)} has no inertia that a body "
+            "can have, and dampers follow from inertias (springdamper, dampratio); give their "
+            "damping in numbers."
+        )
+    total = float(spec.compiler.settotalmass)
+    spec.compiler.settotalmass = -1.0
+    try:
+        return Compiled(spec.compile(), tuple(own), total)
+    except (ValueError, RuntimeError) as error:
+        raise refused(path, error) from None
+
+
+def refused(path: Path, error: Exception) -> ModelError:
+    """With what MuJoCo says."""
+    text = shortened(str(error).removeprefix("Error: ").rstrip("."), 300)
+    return ModelError(f"MuJoCo refuses {shown(str(path), PATH)}: {text}.")
+
+
+def _set_aside(mujoco: Any, spec: Any) -> list[Own]:
+    found = []
+    for body in spec.bodies:
+        if not body.explicitinertial or _is_mended(mujoco, body.compiler):
+            continue
+        own = _own_inertia(mujoco, body)
+        smallest = min(own.mass, float(np.linalg.eigvalsh(own.inertia)[0]))
+        if smallest < _SMALLEST or not is_physical(own.mass, own.inertia):
+            found.append(own)
+            body.mass, body.inertia, body.fullinertia = 1.0, np.ones(3), np.full(6, np.nan)
+    return found
+
+
+def _is_mended(mujoco: Any, compiler: Any) -> bool:
+    """Does MuJoCo put something else in the place of what a body says?"""
+    always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    return bool(
+        compiler.balanceinertia
+        or compiler.boundmass > 0
+        or compiler.boundinertia > 0
+        or int(compiler.inertiafromgeom) == always
+    )
+
+
+def _own_inertia(mujoco: Any, body: Any) -> Own:
+    full = np.array(body.fullinertia)
+    matrix = np.diag(np.array(body.inertia))
+    if np.all(np.isfinite(full)):
+        xx, yy, zz, xy, xz, yz = full
+        matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    quaternion = np.array(body.iquat)
+    if body.ialt.type != mujoco.mjtOrientation.mjORIENTATION_QUAT:
+        compiler = body.compiler
+        found = mujoco.MjSpec.resolve_orientation(
+            degree=bool(compiler.degree), sequence=compiler.eulerseq, orientation=body.ialt
+        )
+        quaternion = np.array(found)
+    turn = matrix_of_quaternion(quaternion)
+    inertia = turn @ matrix @ turn.T
+    return Own(body, float(body.mass), np.array(body.ipos), (inertia + inertia.T) / 2)
+
+
+def with_own_inertia(links: Sequence[Link], found: Compiled) -> tuple[Link, ...]:
+    """The links as the file has them."""
+    aside = {body_name(found.model, int(own.body.id)): own for own in found.own}
+    links = [
+        link
+        if (own := aside.get(link.name)) is None
+        else link._replace(
+            mass=own.mass, inertia=own.inertia, center=link.position + link.rotation @ own.center
+        )
+        for link in links
+    ]
+    whole = sum(link.mass for link in links if link.mass is not None)
+    if found.total <= 0 or whole <= 0:
+        return tuple(links)
+    scale = found.total / whole
+    return tuple(
+        link
+        if link.mass is None
+        else link._replace(mass=link.mass * scale, inertia=link.inertia * scale)
+        for link in links
+    )
