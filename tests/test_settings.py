@@ -260,7 +260,6 @@ LEFT_OUT: Mapping[str, str] = {
     "elastic.JointCompliance.tilt_misfit": PART,
     "Trajectory.elastic": RESULT,
     "VelocityConstraint.rows": PART,
-    "ranges.multipliers": STATE,
     "Reactions.axes": RESULT,
     "Reactions.body": RESULT,
     "Verdict.all.axis": "an axis of an array, which JAX checks",

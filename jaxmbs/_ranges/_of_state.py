@@ -15,6 +15,17 @@ _SAME = 1e-12
 # Loads below this, relative to the size of all, are rounding.
 _ROUNDING = 1e-9
 
+# Bounds contradict each other by rounding up to this, relative to their own numbers.
+_OWN_ROUNDING = 1e-13
+
+# Loads that cancel leave rounding of which their sum knows nothing: it is that of forces no larger
+# than this (N m), or than the least of all limits.
+_CANCELLED = 1e4
+
+# A limit that is larger by this than loads and all other limits, and larger than this itself (N m),
+# stands for none: no program can hold both.
+_NO_LIMIT = 1e15
+
 
 class Bounded(NamedTuple):
     """Inequalities matrix x <= limit in the variables, and which bound each belongs to, of
@@ -37,14 +48,16 @@ class Asked(NamedTuple):
 
 
 class StateRanges(NamedTuple):
-    """`low`, `high` (asked,), NaN where the bounds contradict the loads; `unique` (asked,);
-    `shortfall` (bounds,): by how much each that contradicts others must give way. `bases`: where to
-    look first at a neighbouring state.
+    """`low`, `high` (asked,), NaN where the bounds contradict the loads; `unique` (asked,); `size`
+    (asked,): of each under loads like these, against which rounding is told; `shortfall` (bounds,):
+    by how much each that contradicts others must give way. `bases`: where to look first at a
+    neighbouring state.
     """
 
     low: np.ndarray
     high: np.ndarray
     unique: np.ndarray
+    size: np.ndarray
     feasible: bool
     shortfall: np.ndarray
     bases: np.ndarray
@@ -62,13 +75,15 @@ def ranges_of_state(
     variables = np.asarray(numbers.variables)
     values = asked.matrix @ (variables @ known)
     slopes = asked.matrix @ (variables @ free)
-    unique = _unique(numbers, asked, slopes)
+    lengths = _lengths(numbers, asked)
+    unique = _unique(numbers, asked, slopes, lengths)
     rows = _inequalities(numbers, bounded, variables, known, free)
     rows, empty, own = _carried(rows, bounded)
     answer = StateRanges(
         low=values.copy(),
         high=values.copy(),
         unique=unique,
+        size=lengths * _load(numbers),
         feasible=not empty,
         shortfall=own,
         bases=np.zeros((0, 0), int),
@@ -81,13 +96,25 @@ def ranges_of_state(
     return _fill(answer, rows, many, slopes[many], bases)
 
 
-def _unique(numbers: StateNumbers, asked: Asked, slopes: np.ndarray) -> np.ndarray:
+def _lengths(numbers: StateNumbers, asked: Asked) -> np.ndarray:
+    """Of what is asked for as functions of scaled multipliers."""
+    functionals = asked.matrix @ np.asarray(numbers.variables) / np.asarray(numbers.row_scale)
+    return np.linalg.norm(functionals, axis=1)
+
+
+def _load(numbers: StateNumbers) -> float:
+    """In N m, as scaled multipliers are."""
+    scaled = np.asarray(numbers.multipliers) * np.asarray(numbers.row_scale)
+    return max(float(numbers.load), float(np.max(np.abs(scaled), initial=0.0)))
+
+
+def _unique(
+    numbers: StateNumbers, asked: Asked, slopes: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
     """As `analyze` and `reactions` decide: the part of a function of scaled multipliers, without
     units, in the null space."""
     size = np.linalg.norm(slopes, axis=1)
     scale = asked.matrix @ np.asarray(numbers.scale)
-    functionals = asked.matrix @ np.asarray(numbers.variables) / np.asarray(numbers.row_scale)
-    lengths = np.linalg.norm(functionals, axis=1)
     lengths = np.where(lengths > 0, lengths, 1.0)
     measure = np.where(asked.combination, size / lengths, np.abs(scale) * size)
     whole = np.append(np.asarray(numbers.whole), 0)[asked.constraint] == 1
@@ -97,7 +124,8 @@ def _unique(numbers: StateNumbers, asked: Asked, slopes: np.ndarray) -> np.ndarr
 class _Rows(NamedTuple):
     """The inequalities in z over `size` (N m), those of rows `kept`. Of those on what is unique,
     `fixed`, nothing is free: `missing` is what they are broken by, in their own unit, zero where
-    that is rounding. `length` (m,): of the rows before they were made of unit length."""
+    that is rounding. `length` (m,): of the rows before they were made of unit length. `rounding`:
+    by what the kept ones may contradict each other, relative to `size`."""
 
     polyhedron: Polyhedron
     kept: np.ndarray
@@ -105,6 +133,7 @@ class _Rows(NamedTuple):
     missing: np.ndarray
     size: float
     length: np.ndarray
+    rounding: float
 
 
 def _inequalities(
@@ -121,15 +150,16 @@ def _inequalities(
     scaled = np.linalg.norm(functions / np.asarray(numbers.row_scale), axis=1)
     kept = np.flatnonzero(length > UNIQUE_BELOW * scaled)
     fixed = np.flatnonzero(length <= UNIQUE_BELOW * scaled)
-    # In N m, as scaled multipliers are.
-    load = max(
-        float(numbers.load),
-        float(np.max(np.abs(known * np.asarray(numbers.row_scale)), initial=0.0)),
-    )
+    load = _load(numbers)
     room_of_kept = room[kept] / length[kept]
     least = float(np.min(np.abs(room_of_kept), initial=np.inf, where=room_of_kept != 0))
+    # Without it loads that are small beside all limits would be zero for a program.
     size = max(load, least if np.isfinite(least) else 0.0) or 1.0
-    rounding = _ROUNDING * np.where(scaled[fixed] > 0, scaled[fixed], 1.0) * size
+    limited = room_of_kept <= _NO_LIMIT * max(size, 1.0)
+    kept, room_of_kept = kept[limited], room_of_kept[limited]
+    # What is fixed is judged by itself: limits of something else say nothing about it.
+    own = np.maximum(scaled[fixed] * load, np.abs(bounded.limit[fixed]))
+    rounding = np.maximum(_ROUNDING * own, _OWN_ROUNDING * scaled[fixed] * min(size, _CANCELLED))
     return _Rows(
         Polyhedron(matrix[kept] / length[kept, None], room_of_kept / size),
         kept,
@@ -137,6 +167,7 @@ def _inequalities(
         np.where(room[fixed] < -rounding, -room[fixed], 0.0),
         size,
         np.where(length > 0, length, 1.0),
+        max(_ROUNDING * load / size, _OWN_ROUNDING),
     )
 
 
@@ -147,7 +178,7 @@ def _carried(rows: _Rows, bounded: Bounded) -> tuple[_Rows, bool, np.ndarray]:
     if np.any(rows.missing):
         np.maximum.at(own, bounded.owner[rows.fixed], rows.missing)
         return rows, True, own
-    found = emptiness(rows.polyhedron)
+    found = emptiness(rows.polyhedron, rows.rounding)
     if not found.rows.size:
         room = rows.polyhedron.room + 2 * found.violation
         return rows._replace(polyhedron=rows.polyhedron._replace(room=room)), False, own
@@ -203,6 +234,7 @@ def _nothing(asked: int, bounds: int) -> StateRanges:
         low=missing,
         high=missing,
         unique=np.zeros(asked, bool),
+        size=np.zeros(asked),
         feasible=False,
         shortfall=np.zeros(bounds),
         bases=np.zeros((0, 0), int),

@@ -19,8 +19,8 @@ _TOLERANCE = 1e-10
 # Of unit vectors: below this a direction has no part in another.
 _PARALLEL = 1e-9
 
-# A polyhedron that is empty by less than this, relative to its size, is not.
-_EMPTY = 1e-9
+# What misses a polyhedron by less than this, relative to its size, is in it.
+_INSIDE = 1e-9
 
 
 class Polyhedron(NamedTuple):
@@ -49,23 +49,24 @@ class Maximum(NamedTuple):
     basis: np.ndarray
 
 
-def emptiness(polyhedron: Polyhedron) -> Emptiness:
-    """Is there a point in it? By Farkas' lemma rows with weights y >= 0, A^T y = 0, room . y < 0
+def emptiness(polyhedron: Polyhedron, rounding: float) -> Emptiness:
+    """Is there a point in it? What is empty by no more than `rounding`, relative to its size, is
+    not. By Farkas' lemma rows with weights y >= 0, A^T y = 0, room . y < 0
     contradict each other; a basic solution has no more than p + 1 of them."""
     matrix, room = polyhedron
     count, size = matrix.shape
     if not count or np.all(room >= 0):
         return _not_empty(count)
     if size == 1:
-        return _empty_interval(polyhedron)
+        return _empty_interval(polyhedron, rounding)
     cost = np.append(np.zeros(size), 1.0)
     relaxed = np.hstack([matrix, -np.ones((count, 1))])
     free = [(None, None)] * size + [(0, None)]
     found = _linprog(cost, relaxed, room, free)
-    violation = float(found.x[-1])
-    if violation <= _EMPTY:
-        return _not_empty(count, violation)
     weights = -found.ineqlin.marginals
+    violation = _exact_violation(polyhedron, float(found.x[-1]), weights)
+    if violation <= rounding:
+        return _not_empty(count, violation)
     broken = np.maximum(matrix @ found.x[:-1] - room, 0.0)
     return Emptiness(violation, np.flatnonzero(weights > _TOLERANCE), broken)
 
@@ -220,18 +221,31 @@ def _from_bases(
     except np.linalg.LinAlgError:
         return
     size = np.linalg.norm(directions[known], axis=1)
-    inside = np.max(points @ matrix.T - room, axis=1) <= _EMPTY
+    inside = np.max(points @ matrix.T - room, axis=1) <= _INSIDE
     optimal = np.min(weights, axis=1) >= -_TOLERANCE * size
     for own, k in enumerate(known):
         if inside[own] and optimal[own]:
             answers[k] = Maximum(float(weights[own] @ room[bases[k]]), bases[k])
 
 
-def _empty_interval(polyhedron: Polyhedron) -> Emptiness:
+def _exact_violation(polyhedron: Polyhedron, violation: float, weights: np.ndarray) -> float:
+    """By duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove -room . y."""
+    held = np.flatnonzero(weights > _TOLERANCE)
+    if not held.size:
+        return violation
+    corner = np.vstack([polyhedron.matrix[held].T, np.ones(held.size)])
+    wanted = np.append(np.zeros(len(corner) - 1), 1.0)
+    exact = np.linalg.lstsq(corner, wanted, rcond=None)[0]
+    if np.linalg.norm(corner @ exact - wanted) > _PARALLEL or np.any(exact < 0):
+        return violation
+    return max(0.0, -float(exact @ polyhedron.room[held]))
+
+
+def _empty_interval(polyhedron: Polyhedron, rounding: float) -> Emptiness:
     matrix, room = polyhedron
     up, down = _ends(polyhedron)
     violation = 0.0 if min(up, down) < 0 else max(0.0, -float(room[up] + room[down]) / 2)
-    if violation <= _EMPTY:
+    if violation <= rounding:
         return _not_empty(len(room), violation)
     middle = (room[up] - room[down]) / 2
     broken = np.maximum(matrix[:, 0] * middle - room, 0.0)

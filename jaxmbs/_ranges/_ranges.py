@@ -14,13 +14,14 @@ from .. import _settings
 from .._checks import shown
 from .._custom_types import BoolScalar, RealScalarLike, Setting
 from .._dynamics import Trajectory
+from .._dynamics._initial import check_state
 from .._formulations import AbstractFormulation, chosen_formulation, ElasticResolution
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, chosen_criterion
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from .._verdict import Verdict
-from ._bounds import AbstractBound, Inequality
+from ._bounds import AbstractBound, Inequalities, Inequality
 from ._numbers import GivenState, numbers_of_states, of_state, StateNumbers
 from ._of_state import Asked, Bounded, ranges_of_state, StateRanges
 from ._report import Ranges
@@ -31,7 +32,7 @@ from ._variables import Variables
 _HELD = 2_000_000
 
 
-@takes_state(decides_rank=True, multipliers="rows")
+@takes_state(decides_rank=True)
 def ranges(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -40,7 +41,6 @@ def ranges(
     *,
     bounds: Setting[Sequence[AbstractBound | str]] = (),
     combinations: Setting[Sequence[str]] = (),
-    multipliers: Float[Array, " rows"] | None = None,
     formulation: Setting[AbstractFormulation | None] = None,
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool] = False,
@@ -62,22 +62,28 @@ def ranges(
 
     - `q` (nq,), `v` (nv,; default 0), `t` (s): the state, whose accelerations follow from the
       equations of motion.
-    - `bounds`: of `jaxmbs.bounds`, or texts such as `"W1 >= 0"` or `"|B| <= 500"`.
+    - `bounds`: of `jaxmbs.bounds`, or texts such as `"leg1 <= 0"` (a multiplier that pushes) or
+      `"|B| <= 500"`. A limit of more than 1e15 times loads and other limits stands for none.
     - `combinations`: linear expressions in row names and components of wrenches, such as
-      `"W1 + W2"` or `"A.force.y - B.force.y"`.
-    - `multipliers` (rows,): any that carry the loads; default those of `formulation`.
-    - `formulation`: what finds them; default as in `simulate`.
+      `"W1 + W2"` or `"A.force.y - B.force.y"`. As in `analyze`, one is unique if what is free
+      changes it by no more than 1e-6, relative to its coefficients: `"end + 1e-7 S1"` counts as
+      `"end"`.
+    - `formulation`: what finds multipliers that carry the loads; default as in `simulate`.
     - `criterion`, `elastic`: as in `analyze`; with `elastic` compliances decide what they can.
 
     **Returns:** `Ranges`.
 
-    **Raises:** `ValueError` for a bound or combination that means nothing in this system;
-    `RuntimeError` if a program is not solved; `TypeError` for traced numbers.
+    **Raises:** `ValueError` for a bound or combination that means nothing in this system, and for
+    a state that the constraints do not allow; `RuntimeError` if a program is not solved;
+    `TypeError` for traced numbers.
     """
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
-    given = GivenState(q, velocity, jnp.asarray(t, q.dtype), multipliers)
+    given = GivenState(q, velocity, jnp.asarray(t, q.dtype), None)
     states = jax.tree.map(lambda x: x[None], given)
     task = _task(system, bounds, combinations, formulation, criterion, elastic)
+    task.must_be_known(states)
+    advice = "consistent_state gives the nearest state that they allow"
+    check_state(system, q, velocity, given.t, advice)
     return task.solve(states).state(0)
 
 
@@ -120,13 +126,19 @@ class _Task(eqx.Module):
     criterion: AbstractCriterion
     elastic: bool = eqx.field(static=True)
 
-    def solve(self, states: GivenState) -> Ranges:
-        """One state after the other."""
+    def must_be_known(self, states: GivenState) -> None:
+        """
+        **Raises:** `TypeError` for traced numbers.
+        """
         if any(isinstance(x, Tracer) for x in jax.tree.leaves((self, states))):
             raise TypeError(
                 "ranges are linear programs of concrete numbers and cannot be traced (under jit, "
                 "vmap or grad); ask outside of the transformation."
             )
+
+    def solve(self, states: GivenState) -> Ranges:
+        """One state after the other."""
+        self.must_be_known(states)
         rows, count = len(self.system.structure.rows), states.t.shape[0]
         chunk = int(max(1, min(count, _HELD // max(1, rows * rows))))
         answers: list[StateRanges] = []
@@ -169,6 +181,7 @@ class _Task(eqx.Module):
             low=jnp.asarray(np.stack([own.low for own in answers])),
             high=jnp.asarray(np.stack([own.high for own in answers])),
             unique=Verdict.where(decided[:, None], unique),
+            size=jnp.asarray(np.stack([own.size for own in answers])),
             feasible=feasible,
             shortfall=jnp.asarray(np.stack([own.shortfall for own in answers])),
             doubtful=jnp.concatenate([x.doubtful for x in parts])[:count],
@@ -234,15 +247,15 @@ def given_bounds(bounds: Any) -> tuple[AbstractBound, ...]:
     **Raises:** `TypeError` for what is neither, `ValueError` for a text that is no bound.
     """
     if isinstance(bounds, str | AbstractBound) or not isinstance(bounds, Sequence):
-        raise TypeError(f'bounds must be a list such as ["W1 >= 0"], got {shown(bounds)}.')
+        raise TypeError(f'bounds must be a list such as ["leg1 <= 0"], got {shown(bounds)}.')
     texts = [Inequality(x) if isinstance(x, str) else x for x in bounds]
-    such_as = "a text such as 'W1 >= 0', or of jaxmbs.bounds"
+    such_as = "a text such as 'leg1 <= 0', or of jaxmbs.bounds"
     return tuple(_settings.instance(x, AbstractBound, "each of bounds", such_as) for x in texts)
 
 
 def _bounded(variables: Variables, bounds: Sequence[AbstractBound]) -> Bounded:
     """All bounds, one under the other."""
-    parts = [bound.inequalities(variables) for bound in bounds]
+    parts = [_understood(bound, variables) for bound in bounds]
     owner = [np.full(part.limit.shape[0], k) for k, part in enumerate(parts)]
     return Bounded(
         np.concatenate([np.zeros((0, len(variables))), *(np.asarray(x.matrix) for x in parts)]),
@@ -250,6 +263,16 @@ def _bounded(variables: Variables, bounds: Sequence[AbstractBound]) -> Bounded:
         np.concatenate([np.zeros(0, int), *owner]),
         len(bounds),
     )
+
+
+def _understood(bound: AbstractBound, variables: Variables) -> Inequalities:
+    """
+    **Raises:** `ValueError` that says which bound it is.
+    """
+    try:
+        return bound.inequalities(variables)
+    except ValueError as error:
+        raise ValueError(f"bound {bound.words()!r}: {error}") from None
 
 
 def _asked(variables: Variables, combinations: Sequence[str]) -> Asked:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _printing
+from .. import _html, _printing
 from .._checks import listed, shown
 from .._solution import RESULTS
 from .._solvability._table import format_table
@@ -17,8 +17,11 @@ from .._verdict import Verdict
 from ._variables import Variables
 
 
-# A range narrower than this, relative to the largest of all, is one value.
+# A range narrower than this, relative to its own ends or to the size of such a quantity under the
+# loads, is one value.
 _NARROW = 1e-9
+
+_HEADER = ("reaction", "unit", "least", "greatest", "range")
 
 UNBOUNDED = "unbounded"
 NO_ANSWER = "no answer: the loads cannot be carried"
@@ -31,21 +34,22 @@ class Range(eqx.Module):
     - `low`, `high`: N or N m (`unit`; empty where a multiplier or a combination has another);
       infinite where nothing bounds it, NaN where the loads cannot be carried.
     - `unique`: does a rigid-body model determine it, without any bound?
+    - `size`: of such a quantity under these loads, against which rounding is told.
     """
 
     low: Float[Array, "*batch"]
     high: Float[Array, "*batch"]
     unique: Annotated[Verdict, "*batch"]
+    size: Float[Array, "*batch"]
     name: str = eqx.field(static=True)
     unit: str = eqx.field(static=True)
 
     def __str__(self) -> str:
         if self.low.ndim:
             return _printing.batch("ranges", self.low.shape)
-        low, high = _number(self.low), _number(self.high)
+        low, high = (_number(x, _size(self)) for x in (self.low, self.high))
         unit = f" {self.unit}" if self.unit else ""
-        said = words(self, max(abs(float(self.low)), abs(float(self.high))))
-        return f"{self.name}: {low} to {high}{unit} - {said}"
+        return f"{self.name}: {low} to {high}{unit} - {words(self)}"
 
 
 class WrenchRange(eqx.Module):
@@ -80,7 +84,8 @@ class Ranges(eqx.Module):
 
     - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
       components of wrenches, combinations); infinite where nothing bounds it, NaN where the loads
-      cannot be carried. `unique`: is it so without bounds? Then both are its value.
+      cannot be carried. `unique`: is it so without bounds? Then both are its value. `size`: of
+      each under these loads, against which rounding is told.
     - `feasible`: are there reactions that carry the loads within the bounds? `shortfall` (bounds,):
       where there are none, by how much those that contradict each other would have to give way,
       in the unit of each, and 0 for the others.
@@ -94,6 +99,7 @@ class Ranges(eqx.Module):
     low: Float[Array, "*batch names"]
     high: Float[Array, "*batch names"]
     unique: Annotated[Verdict, "*batch names"]
+    size: Float[Array, "*batch names"]
     feasible: Bool[Array, "*batch"]
     shortfall: Float[Array, "*batch bounds"]
     doubtful: Bool[Array, "*batch"]
@@ -126,9 +132,8 @@ class Ranges(eqx.Module):
             )
         k = names.index(name)
         units = (*self._variables.units, *("" for _ in self.combinations))
-        return Range(
-            self.low[..., k], self.high[..., k], self.unique[..., k], name=name, unit=units[k]
-        )
+        own = (self.low[..., k], self.high[..., k], self.unique[..., k], self.size[..., k])
+        return Range(*own, name=name, unit=units[k])
 
     def has_wrench(self, name: str) -> bool:
         """Does the joint or driver of that name act at a point, and not on coordinates?"""
@@ -180,12 +185,11 @@ class Ranges(eqx.Module):
         """The table's lines: name, unit, least, greatest, in words: of components of wrenches (of
         what acts at no point: multipliers) that are not unique without bounds, and of combinations.
         Along a motion over all states."""
-        size = _size(self)
-        return [_line(self.of(name), size) for name in self._listed()]
+        return [_line(self.of(name)) for name in self._listed()]
 
     def _listed(self) -> list[str]:
         variables = self._variables
-        many: Any = np.asarray(~self.unique.unique).reshape(-1, len(self.names)).any(axis=0)
+        many = ~self._unique_of_states().all(axis=0)
         points = {name for name in self.structure.constraint_names if variables.has_wrench(name)}
         owners = self.structure.row_owner.tolist()
         names = self.structure.constraint_names
@@ -195,10 +199,14 @@ class Ranges(eqx.Module):
         listed += range(len(variables), len(self.names))
         return [self.names[k] for k in listed]
 
+    def _unique_of_states(self) -> Bool[np.ndarray, "states names"]:
+        # Not -1: without joints there are no names.
+        return np.asarray(self.unique.unique).reshape(self.feasible.size, len(self.names))
+
     def determined(self) -> tuple[str, ...]:
         """Names of joints and drivers of which everything is unique without bounds."""
         variables = self._variables
-        unique: Any = np.asarray(self.unique.unique).reshape(-1, len(self.names)).all(axis=0)
+        unique = self._unique_of_states().all(axis=0)
         found = []
         for info in self.structure.constraints:
             own = [*range(info.start, info.stop)]
@@ -209,16 +217,27 @@ class Ranges(eqx.Module):
         return tuple(found)
 
     def __str__(self) -> str:
+        lines, table = [_head(self)], self._answered()
+        if table:
+            lines += ["", format_table(_HEADER, table), ""]
+        return "\n".join([*lines, *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        table = self._answered()
+        head = (
+            _html.table(_head(self), _HEADER, table) if table else _html.paragraphs([_head(self)])
+        )
+        return head + _html.paragraphs(self._remarks())
+
+    def _answered(self) -> list[tuple[str, ...]]:
+        """The table's lines, none where no state has an answer."""
+        return self.rows() if bool(np.any(np.asarray(self.feasible))) else []
+
+    def _remarks(self) -> list[str]:
         unique = self.determined()
-        lines = [_head(self)]
-        table = self.rows()
-        if table and bool(np.any(np.asarray(self.feasible))):
-            header = ("reaction", "unit", "least", "greatest", "range")
-            lines += ["", format_table(header, table), ""]
-        if unique:
-            lines.append(f"Unique without bounds: {', '.join(unique)}.")
-        lines += [x for x in (self.refusal(), self._outcome(), self._doubt()) if x]
-        return "\n".join(lines)
+        named = f"Unique without bounds: {', '.join(unique)}." if unique else ""
+        said = (named, self.refusal(), self._outcome(), self._doubt())
+        return [text for text in said if text]
 
     def refusal(self) -> str:
         """Whether, and why, loads cannot be carried; empty if all can."""
@@ -246,9 +265,8 @@ class Ranges(eqx.Module):
         return f"Doubtful{where}: a rank was decided by a hair; `analyze` says how."
 
 
-def words(own: Range, size: float) -> str:
-    """What a range is: "unique", "unbounded", from a value on, or both ends; `size`: of the
-    largest."""
+def words(own: Range) -> str:
+    """What a range is: "unique", "unbounded", from a value on, or both ends."""
     if not bool(own.unique.decided):
         return NOT_DECIDED
     low, high = float(own.low), float(own.high)
@@ -262,13 +280,14 @@ def words(own: Range, size: float) -> str:
         return "bounded below only"
     if np.isinf(low):
         return "bounded above only"
-    if high - low <= _NARROW * size:
+    if high - low <= _NARROW * _size(own):
         return "one value, by the bounds"
     return "within these bounds"
 
 
-def _size(ranges: Ranges) -> float:
-    numbers = np.abs(np.stack([np.asarray(ranges.low), np.asarray(ranges.high)]))
+def _size(own: Range) -> float:
+    """Of the quantity under the loads, or of its ends, whichever is larger; over all states."""
+    numbers = np.abs(np.stack([np.asarray(x) for x in (own.low, own.high, own.size)]))
     return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
 
 
@@ -299,7 +318,7 @@ def _head(ranges: Ranges) -> str:
     return f"Reactions that are not unique, {where}{over}"
 
 
-def _line(own: Range, size: float) -> tuple[str, ...]:
+def _line(own: Range) -> tuple[str, ...]:
     """A line of the table: of one state, or of many the least and the greatest."""
     low, high = np.atleast_1d(np.asarray(own.low)), np.atleast_1d(np.asarray(own.high))
     known = ~np.isnan(low)
@@ -307,9 +326,9 @@ def _line(own: Range, size: float) -> tuple[str, ...]:
         decided = bool(np.all(np.asarray(own.unique.decided)))
         return own.name, own.unit, "-", "-", NO_ANSWER if decided else NOT_DECIDED
     least, most = np.min(low[known]), np.max(high[known])
-    numbers = (_number(least, size), _number(most, size))
+    numbers = (_number(least, _size(own)), _number(most, _size(own)))
     if own.low.ndim == 0:
-        return own.name, own.unit, *numbers, words(own, size)
+        return own.name, own.unit, *numbers, words(own)
     free = int(np.sum(np.isinf(low) | np.isinf(high)))
     said = "within these bounds" if not free else f"{UNBOUNDED} in {free} of {low.size} states"
     unique = int(np.sum(own.unique.unique))

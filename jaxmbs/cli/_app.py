@@ -234,7 +234,9 @@ def ranges(
     model: ModelArgument,
     bound: Annotated[
         list[str] | None,
-        typer.Option(help='What is known: "W1 >= 0", "-500 <= B.y <= 500", "|B| <= 500". Repeats.'),
+        typer.Option(
+            help='What is known: "leg1 <= 0" (it pushes), "|B.y| <= 500", "|B| <= 500". Repeats.'
+        ),
     ] = None,
     combination: Annotated[
         list[str] | None,
@@ -424,7 +426,9 @@ def report(
     ] = None,
     bound: Annotated[
         list[str] | None,
-        typer.Option(help='What is known of reactions: "W1 >= 0", "|B| <= 500". Repeats.'),
+        typer.Option(
+            help='What is known of reactions: "leg1 <= 0" (it pushes), "|B| <= 500". Repeats.'
+        ),
     ] = None,
     trajectory: Annotated[
         Path | None, typer.Option(help="A motion that simulate wrote, in place of --end.")

@@ -11,9 +11,9 @@ from rich.text import Text
 from .._errors import ModelError
 from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
-from .._system import Model
+from .._system import Model, MultibodySystem
 from . import _simulate
-from ._analyze import check_time, configuration_at, make_console, Request as _Where
+from ._analyze import check_time, make_console
 from ._output import AnalysisFailed
 
 
@@ -45,15 +45,14 @@ def answer(model: Model, request: Request) -> Answer:
         raise ModelError("--every is the time between states of a motion; give its --end too.")
     system = model.system()
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
+    # A bound or combination that means nothing is told before anything is computed.
+    _check(system, request)
     try:
         if request.end is None:
             check_time(model, request.time)
-            where = _Where(time=request.time, assemble=request.assemble)
-            q = configuration_at(system, where)
-            found = ranges(system, q, system.initial_v, request.time, **asked)
+            q, v = _simulate.initial_state(system, request.time, request.assemble)
+            found = ranges(system, q, v, request.time, **asked)
         else:
-            # A bound or combination that means nothing is told before the motion is computed.
-            check_question(system, request.bounds, request.combinations)
             motion = _simulate.Request(
                 end=request.end,
                 every=request.every,
@@ -68,6 +67,20 @@ def answer(model: Model, request: Request) -> Answer:
     except RuntimeError as error:
         raise AnalysisFailed(str(error)) from None
     return Answer(model, found)
+
+
+def _check(system: MultibodySystem, request: Request) -> None:
+    """
+    **Raises:** `ModelError` that names the option.
+    """
+    try:
+        option = "--bound"
+        for bound in request.bounds:
+            check_question(system, (bound,), ())
+        option = "--combination"
+        check_question(system, (), request.combinations)
+    except ValueError as error:
+        raise ModelError(f"{option}: {error}") from None
 
 
 def document(answer: Answer) -> dict[str, Any]:

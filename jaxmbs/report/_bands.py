@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from .._dynamics import Trajectory
 from .._errors import ModelError
-from .._ranges import AbstractBound, given_bounds, Ranges, ranges_along
-from .._ranges._variables import Variables
+from .._ranges import AbstractBound, check_question, given_bounds, Ranges, ranges_along
 from .._system import AbstractSystem
 from .._verdict import NOT_UNIQUE
 from ._components import Component
@@ -81,16 +79,7 @@ def check_bounds(system: AbstractSystem, bounds: Any) -> tuple[AbstractBound, ..
     try:
         chosen = given_bounds(bounds)
         if chosen:
-            layout = _layout(system)
-            for bound in chosen:
-                bound.inequalities(Variables(system.structure, layout))
+            check_question(system, chosen, ())
     except ValueError as error:
         raise ModelError(f"bounds: {error}") from None
     return chosen
-
-
-def _layout(system: AbstractSystem) -> Any:
-    """Where constraints act; no number is computed for it."""
-    structure = system.structure
-    shapes = (np.zeros(n) for n in (structure.nq, structure.nv))
-    return eqx.filter_eval_shape(lambda q, v: system.places(q, v, 0.0), *shapes).layout
