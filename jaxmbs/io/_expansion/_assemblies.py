@@ -19,7 +19,7 @@ _MOST_PARTS = 100_000
 _DEEPEST = 16
 
 # The ways to turn a use; one of them at most is given.
-_TURNS = ("angle", "orientation", "rotation", "direction")
+TURNS = ("angle", "orientation", "rotation", "direction")
 
 
 class Templates(NamedTuple):
@@ -144,7 +144,7 @@ def _pose(
     use: Mapping[str, Any], name: str, scope: Scope, where: str, found: Collection
 ) -> Pose | None:
     """The pose of the assembly's axes; that of the axes around it where none is given."""
-    turns = [key for key in _TURNS if key in use]
+    turns = [key for key in TURNS if key in use]
     if len(turns) > 1:
         raise ModelError(f"{where}: give one of {' and '.join(turns)}.")
     if not turns and "position" not in use:
