@@ -326,7 +326,9 @@ class TestVarying:
         np.testing.assert_allclose(_joint(found, "A").at, 0.0, atol=1e-16)
 
     def test_what_is_given_in_the_axes_of_a_body_follows_the_body(self, model: jm.Model):
-        found = jm.vary(model, {"bodies.crank.position": [0.2, 0.3], "bodies.crank.angle": 0.5})
+        values = {"bodies.crank.position": [0.2, 0.3], "bodies.crank.angle": 0.5}
+        # The lift's head is in the crank.
+        found = jm.vary(model, values | {"cylinders.lift.barrel.length": 0.6})
         c, s = 0.2 * np.cos(0.5), 0.2 * np.sin(0.5)
         np.testing.assert_allclose(_joint(found, "A").at, [[0.2 - c, 0.3 - s]] * 2, atol=1e-15)
         np.testing.assert_allclose(_body(found, "left shank").position, [0.2, 0.2], atol=1e-15)
