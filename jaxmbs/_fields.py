@@ -43,7 +43,8 @@ class Moves(enum.Enum):
     a translation of its axes: not at all, as a point, as a vector, as an orientation (quaternion,
     rotation matrix or planar angle), as a symmetric matrix over motions (linear, then angular), as
     coefficients of velocities (linear in world axes, then angular in body axes). `along_marker`:
-    along axes that follow from the world's, so that a rotated part cannot keep it."""
+    along axes that follow from the world's, so that a rotated part cannot keep it. `over_plane`: as
+    a vector, of what happens on the world's plane z = 0, so that z keeps its direction."""
 
     nothing = enum.auto()
     point = enum.auto()
@@ -54,6 +55,7 @@ class Moves(enum.Enum):
     over_motions = enum.auto()
     coefficients = enum.auto()
     along_marker = enum.auto()
+    over_plane = enum.auto()
 
 
 class Field(NamedTuple):

@@ -18,7 +18,7 @@ from jaxmbs._sweep._model_subject import ModelSubject
 from jaxmbs.io import model_from_tables, write_model
 
 
-_GROUPS = ("bodies", "joints", "drivers", "forces", "compliances", "gravity")
+_GROUPS = ("bodies", "joints", "drivers", "forces", "compliances", "elements", "gravity")
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +326,9 @@ class TestVarying:
         np.testing.assert_allclose(_joint(found, "A").at, 0.0, atol=1e-16)
 
     def test_what_is_given_in_the_axes_of_a_body_follows_the_body(self, model: jm.Model):
-        found = jm.vary(model, {"bodies.crank.position": [0.2, 0.3], "bodies.crank.angle": 0.5})
+        values = {"bodies.crank.position": [0.2, 0.3], "bodies.crank.angle": 0.5}
+        # The lift's head is in the crank.
+        found = jm.vary(model, values | {"cylinders.lift.barrel.length": 0.6})
         c, s = 0.2 * np.cos(0.5), 0.2 * np.sin(0.5)
         np.testing.assert_allclose(_joint(found, "A").at, [[0.2 - c, 0.3 - s]] * 2, atol=1e-15)
         np.testing.assert_allclose(_body(found, "left shank").position, [0.2, 0.2], atol=1e-15)
@@ -395,3 +397,116 @@ class TestVarying:
         name = f"bodies.{door.bodies[0].name}.mass"
         body: Any = jm.vary(door, {name: 3.0}).bodies[0]
         assert float(body.mass) == 3.0
+
+
+def _point_body(name: str, mass: Any, x: Any = 0.0) -> dict[str, Any]:
+    return {"name": name, "mass": mass, "inertia": [1.0, 1.0, 1.0], "position": [x, 0.0, 0.0]}
+
+
+# A motor between two bodies, and a ball joint's drive in an assembly.
+_MOTOR: dict[str, Any] = {
+    "schema": 1,
+    "name": "motor",
+    "dimension": 3,
+    "gravity": [0.0, 0.0, "-x"],
+    "parameters": {"rotor": 0.5, "ratio": 2.0, "x": 1.0, "y": "2 * x", "spare": 3.0},
+    "body": [_point_body("a", "max(x, 2)"), _point_body("b", "y", "x")],
+    "element": [
+        {
+            "name": "motor",
+            "type": "reflected_inertia",
+            "bodies": ["a", "b"],
+            "axis": [0, 0, 1],
+            "inertia": "rotor * ratio**2",
+        }
+    ],
+    "assembly": [
+        {
+            "name": "unit",
+            "parameters": {"w": 2.0},
+            "body": [_point_body("c", "w")],
+            "element": [
+                {
+                    "name": "drive",
+                    "type": "ball_inertia",
+                    "bodies": ["c", "ground"],
+                    "inertia": "0.1 * w",
+                }
+            ],
+        }
+    ],
+    "use": [{"name": "u", "assembly": "unit", "position": [1.0, 0.0, 0.0]}],
+}
+
+
+class TestElements:
+    """Armatures follow parameters, and are varied by name."""
+
+    def test_they_are_varied(self):
+        model = model_from_tables(copy.deepcopy(_MOTOR))
+        for values, wanted in (
+            ({}, [2.0, 0.2]),
+            ({"parameters.ratio": 200.0}, [20000.0, 0.2]),
+            ({"elements.motor.inertia": 9.0}, [9.0, 0.2]),
+            ({"uses.u.parameters.w": 5.0}, [2.0, 0.5]),
+            ({"elements.u drive.inertia": 7.0}, [2.0, 7.0]),
+        ):
+            found = [own.inertia for own in jm.vary(model, values).elements]  # pyright: ignore[reportAttributeAccessIssue]
+            np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+        def inertia(ratio: Any) -> Any:
+            element: Any = jm.vary(model, {"parameters.ratio": ratio}).elements[0]
+            return element.inertia
+
+        np.testing.assert_allclose(jax.grad(inertia)(3.0), 2 * 0.5 * 3.0, rtol=1e-15)
+        study = jm.design.Study(model, ["elements.motor.inertia", "elements.motor.axis.z"])
+        assert study.given == (2.0, 1.0)
+        assert study.subject.unit("elements.motor.inertia") == "kg m2"
+
+
+class TestWritingWhatIsNamed:
+    """A model varied twice is the one that was written in between."""
+
+    @pytest.mark.parametrize(
+        ("values", "way", "written"),
+        [
+            ({"parameters.x": 1.5}, "parameters.x", 1.5),
+            ({"parameters.spare": 7.0}, "parameters.spare", 7.0),
+            ({"parameters.y": 5.0}, "parameters.y", 5.0),
+            ({"bodies.a.mass": 9.0}, "body.0.mass", 9.0),
+            # The number that it has already, and keeps from now on.
+            ({"bodies.a.mass": 2.0}, "body.0.mass", 2.0),
+            ({"elements.motor.inertia": 9.0}, "element.0.inertia", 9.0),
+            ({"uses.u.parameters.w": 5.0}, "use.0.parameters.w", 5.0),
+            ({"gravity.y": 1.0}, "gravity", [0.0, 1.0, -1.0]),
+        ],
+    )
+    def test_as_through_a_file(self, values: Any, way: str, written: Any):
+        found = jm.vary(model_from_tables(copy.deepcopy(_MOTOR)), values)
+        content: Any = tomllib.loads(write_model(found))
+        value = content
+        for step in way.split("."):
+            value = value[int(step) if step.isdigit() else step]
+        assert value == written
+        assert len(content["parameters"]) == 5
+        then = {"parameters.x": 3.0, "parameters.rotor": 0.25}
+        read = model_from_tables(content)
+        _assert_same(read, found)
+        _assert_same(jm.vary(read, then), jm.vary(found, then))
+
+    def test_of_a_shape_a_place_and_a_driver(self, model: jm.Model):
+        values = {
+            "bodies.crank.shape.size": [0.5, 0.05, 0.02],
+            "uses.left.angle": -1.0,
+            "drivers.motor": 0.3,
+        }
+        found = jm.vary(model, values)
+        content: Any = tomllib.loads(write_model(found))
+        assert content["body"][0]["shape"]["size"] == values["bodies.crank.shape.size"]
+        assert content["use"][0]["angle"] == -1.0
+        assert "direction" not in content["use"][0]
+        assert content["driver"][0]["motion"]["coefficients"] == [0.3]
+        then = {"parameters.length": 0.55}
+        _assert_same(jm.vary(model_from_tables(content), then), jm.vary(found, then), 1e-15)
+        drive: Any = jm.vary(found, then).drivers[0]
+        np.testing.assert_array_equal(drive.motion.coefficients, [0.3])

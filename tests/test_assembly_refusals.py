@@ -7,10 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from crane import CRANE
 from typer.testing import CliRunner
 
+import jaxmbs as jm
 from jaxmbs._errors import ModelError
 from jaxmbs.cli._app import app
 from jaxmbs.io import model_from_tables
@@ -104,13 +108,28 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "cylinder's bodies": (_put("cylinder.0.bodies", ["crank"]), "must name 2 bodies"),
     "cylinder's points": (_put("cylinder.0.points", [[0, 0]]), "cylinder 'lift'.* points"),
-    "no length": (_put("cylinder.0.points", [[0, 0], [0, 0]]), "lift"),
+    "no length": (
+        _put("cylinder.0.points", [[0, 0], [0, 0]]),
+        "cylinder 'lift': points are one place",
+    ),
+    "thick rod": (_put("cylinder.0.rod.radius", 0.035), "'lift rod': .*0.035 .*inside, 0.03;"),
+    "short rod": (
+        _put("cylinder.0.rod.length", 0.1),
+        "'lift rod': .*rod .0.1. together are shorter than the distance",
+    ),
+    "motion and force": (
+        _put("cylinder.0.motion", {"type": "polynomial", "coefficients": [0.0, 1.0]}),
+        "cylinder 'lift': give `motion` or `force`",
+    ),
     "cylinder's rod": (lambda c: c["cylinder"][0].pop("rod"), "the key 'rod' is missing"),
     "a spring's length": (
         lambda c: (c["cylinder"][0].pop("damping"), c["cylinder"][0].update(length=1.0)),
         "give `stiffness` as well",
     ),
 }
+
+
+_BODY = {"name": "b", "mass": 1.0, "inertia": 1.0, "position": [0.0, 0.0]}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -124,10 +143,13 @@ def test_refused_in_one_sentence(name: str):
     assert len(sentence) < 400
 
 
-def _tower(depth: int, width: int) -> dict[str, Any]:
+def _tower(
+    depth: int, width: int, bodies: Any = (_BODY,), parameters: Any = None
+) -> dict[str, Any]:
     """Assemblies each of which uses the next one several times."""
-    body = {"name": "b", "mass": 1.0, "inertia": 1.0, "position": [0.0, 0.0]}
-    floors: list[dict[str, Any]] = [{"name": "f0", "body": [body]}]
+    floors: list[dict[str, Any]] = [
+        {"name": "f0", "body": list(bodies), "parameters": parameters or {}}
+    ]
     for k in range(1, depth):
         uses = [{"name": f"u{n}", "assembly": f"f{k - 1}"} for n in range(width)]
         floors.append({"name": f"f{k}", "use": uses})
@@ -138,13 +160,54 @@ def _tower(depth: int, width: int) -> dict[str, Any]:
 def test_small_files_cannot_make_endless_models():
     start = time.perf_counter()
     for content, said in (
-        (_tower(15, 50), "parts; a file may make 100000"),
+        (_tower(15, 50), "a file may make 100000"),
         (_tower(30, 1), "16 are allowed"),
+        (_tower(8, 10, []), "a file may make 100000"),
+        (_tower(8, 10, [], {f"p{k}": 1.0 for k in range(10)}), "a file may make 100000"),
     ):
         with pytest.raises(ValueError, match=said):
             model_from_tables(content)
     assert time.perf_counter() - start < 2.0
     assert len(model_from_tables(_tower(4, 3)).bodies) == 27
+
+
+def _rolling(**place: Any) -> dict[str, Any]:
+    """A wheel in an assembly, in a place."""
+    body = {"name": "wheel", "mass": 1.0, "inertia": [0.1, 0.2, 0.1], "position": [0.0, 0.0, 0.3]}
+    disk = {"name": "roll", "type": "rolling_disk", "bodies": ["wheel"], "radius": 0.3}
+    assembly = {"name": "corner", "body": [body], "joint": [disk | {"axis": [0, 1, 0]}]}
+    use = {"name": "left", "assembly": "corner", **place}
+    return {"schema": 1, "dimension": 3, "assembly": [assembly], "use": [use]}
+
+
+def test_a_disk_rolls_on_the_plane_of_the_world():
+    model = model_from_tables(_rolling(position=[1.0, 2.0, 0.0], orientation=[0.8, 0.0, 0.0, 0.6]))
+    joint: Any = model.joints[0]
+    np.testing.assert_allclose(joint.axis, [-0.96, 0.28, 0.0], atol=1e-15)
+    tilted = [0.8, 0.6, 0.0, 0.0]
+    with pytest.raises(ModelError, match=r"joint 'left roll': axis .*world's plane z = 0"):
+        model_from_tables(_rolling(orientation=tilted))
+    with pytest.raises(ModelError, match=r"joints.left roll.axis: .*world's plane z = 0"):
+        jm.vary(model, {"uses.left.orientation": tilted})
+
+    def axis(turn: Any) -> Any:
+        changed: Any = jm.vary(model, {"uses.left.orientation": turn}).joints[0]
+        return changed.axis
+
+    assert np.all(np.isnan(jax.vmap(axis)(jnp.array([tilted]))))
+
+
+def test_a_rod_that_is_varied_stays_in_its_barrel():
+    model = model_from_tables(_edit(lambda content: None))
+    with pytest.raises(ModelError, match="does not go in"):
+        jm.vary(model, {"cylinders.lift.rod.radius": 0.05})
+
+
+def test_a_body_without_mass_has_no_shape():
+    shape = {"type": "sphere", "radius": 0.1, "density": 1.0}
+    body = {"name": "b", "type": "massless", "position": [0.0, 0.0, 0.0], "shape": shape}
+    with pytest.raises(ModelError, match="body 'b': a body of type 'massless' has no mass"):
+        model_from_tables({"schema": 1, "dimension": 3, "body": [body]})
 
 
 def test_long_chains_of_parameters_are_read():

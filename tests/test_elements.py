@@ -459,7 +459,7 @@ def test_a_sweep_of_a_model_keeps_its_elements():
             np.testing.assert_array_equal(
                 system.mass_matrix(placed.q, 0.0), model.system().mass_matrix(placed.q, 0.0)
             )
-    with pytest.raises(ModelError, match="the numbers of elements are those of their functions"):
+    with pytest.raises(ModelError, match="numbers of this element are those of its functions"):
         subject.name("elements.e0.mass")
 
 

@@ -1,3 +1,4 @@
+from ._conditions import InBarrel as InBarrel, Upright as Upright
 from ._directions import TurnedTo as TurnedTo
 from ._expression import Expression as Expression, names_in as names_in, reserved as reserved
 from ._formula import (

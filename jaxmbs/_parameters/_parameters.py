@@ -106,10 +106,13 @@ def _value_of(name: str, formula: AbstractFormula, lookup: Lookup) -> Any:
         raise FormulaError(f"{name}: {error}.") from None
 
 
+_PARTS = ("bodies", "joints", "drivers", "forces", "compliances", "elements")
+
+
 @functools.cache
 def of_part(name: str) -> bool:
     """Does a part hold this number itself?"""
     group, *way = name.split(".")
     if group == "gravity":
         return True
-    return group in ("bodies", "joints", "drivers", "forces", "compliances") and way[1] != "shape"
+    return group in _PARTS and way[1] != "shape"

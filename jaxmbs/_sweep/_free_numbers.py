@@ -2,13 +2,13 @@
 follows from them."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._parameters import Parameters
+from .._parameters import Definitions, of_part, Parameters
 from .._system import Model
 
 
@@ -61,13 +61,20 @@ def derived_numbers(
     return model.parameters.derive(direct, part_number)
 
 
-def with_free_numbers(model: Model, changed: Mapping[str, Any]) -> Model:
-    """The model with the new numbers that no part holds."""
+def with_free_numbers(model: Model, changed: Mapping[str, Any], named: Set[str]) -> Model:
+    """The model with the new numbers that no part holds. What is named itself follows from nothing
+    any more: whole numbers, and drivers that hold at a value."""
     own = model.parameters
     if own is None:
         return model
-    new = {n: jnp.asarray(changed[n], float) if n in changed else x for n, x in own.values.items()}
-    return _with_parameters(model, dataclasses.replace(own, values=new))
+    formulas = own.definitions.formulas
+    given = {n for n in formulas if n in named or ".".join(n.split(".")[:2]) in named}
+    free = [*own.values, *(n for n in formulas if n in given and not of_part(n))]
+    new = {n: jnp.asarray(changed[n], float) if n in changed else own.values[n] for n in free}
+    left = own.definitions
+    if given:
+        left = Definitions({n: formula for n, formula in formulas.items() if n not in given})
+    return _with_parameters(model, dataclasses.replace(own, values=new, definitions=left))
 
 
 def _with_parameters(model: Model, parameters: Parameters) -> Model:

@@ -34,7 +34,7 @@ from ._free_numbers import (
 from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
 
 
-_GROUPS = ("bodies", "joints", "drivers", "forces", "compliances")
+_GROUPS = ("bodies", "joints", "drivers", "forces", "compliances", "elements")
 
 
 class ModelSubject(AbstractSubject):
@@ -138,11 +138,6 @@ def _resolve(model: Model, given: str) -> str:
         return given
     if given in drivers:
         return f"drivers.{given}"
-    if words[0] == "elements":
-        raise ModelError(
-            f"{given!r}: the numbers of elements are those of their functions, and may stand in "
-            "several; write a function that builds the system from the number, and map that."
-        )
     if words[0] in FREE_GROUPS:
         names = _checks.listed(free_names(model, words[0]))
         raise ModelError(
@@ -161,6 +156,11 @@ def _resolve(model: Model, given: str) -> str:
         raise ModelError(
             f"{given!r}: there is no {words[1]!r} among the {words[0]}, which are "
             f"{names or 'none'}."
+        )
+    if words[0] == "elements" and not any(said.unit for said in fields_of(part).values()):
+        raise ModelError(
+            f"{given!r}: the numbers of this element are those of its functions, and may stand in "
+            "several; write a function that builds the system from the number, and map that."
         )
     return _resolve_number(model, part, given, words[2:])
 
@@ -292,7 +292,7 @@ def with_values(model: Model, values: Values) -> tuple[Model, tuple[Driver, ...]
         (*parts, gravity),
         is_leaf=lambda x: x is None,
     )
-    return with_free_numbers(new, changed), tuple(holders)
+    return with_free_numbers(new, changed, {*given, *held}), tuple(holders)
 
 
 def _by_owner(

@@ -91,7 +91,7 @@ at = { body = "crank", point = ["-length / 2", 0.0] }
   the body, also where its position is varied.
 - A sweep or a design names a parameter `parameters.length`; everything that is an expression of it
   follows, inside of the compiled program and with derivatives. A number that is named itself wins
-  over its expression.
+  over its expression, and keeps its value from then on.
 - Reading a file and writing it keeps parameters, expressions, shapes, assemblies, cylinders and uses.
   `jaxmbs.vary(model, {"parameters.length": 0.5})` is the model with other numbers, which is written
   in the same way.
@@ -115,7 +115,9 @@ keys below it has tables of parts and uses of other assemblies: `[[assembly.body
 - Parameters of a use are varied as `uses.left leg.parameters.height`, its place as
   `uses.left leg.position.x`.
 - Rows come in this order: the file's own parts, its cylinders, its uses; within a use the same.
-- An assembly that uses itself is refused, as are uses more than 16 deep or of more than 100,000 parts.
+- An assembly that uses itself is refused, as are uses more than 16 deep or of more than 100,000 parts, where
+  uses and parameters count as well.
+- A rolling disk stays on the world's plane z = 0: a use of it may be turned about z alone.
 """
 
 CYLINDERS = """A hydraulic cylinder or linear actuator: "NAME barrel" and "NAME rod", the joint "NAME slide"
@@ -124,6 +126,10 @@ joints "NAME foot" (first body and barrel) and "NAME head" (rod and second body)
 asked for the driver "NAME drive" and the forces "NAME barrel thrust", "NAME rod thrust" and
 "NAME spring". The barrel begins at the first point, the rod ends at the second. A universal end has
 the axes n1 and n2 across the line.
+
+The rod goes into the barrel (into its bore, where it is a tube), and both together are at least as
+long as the distance of the points. It has a motion or a force, not both; spring and damper go with
+either.
 """
 
 ROWS = """## Names and order of rows

@@ -1,16 +1,19 @@
-from typing import ClassVar
+from typing import cast, ClassVar
 
 import equinox as eqx
 import numpy as np
 
 from ... import _checks
 from ..._custom_types import Scalar, Vector3
-from ..._fields import positive
+from ..._fields import Field, Moves, positive
 from ..._geometry import SpatialFrame
 from .._fields import JOINT_NAME, ONE_BODY, SPATIAL_AXIS
 from .._placing import triad
 from .._primitives import NoSlip, Touches
 from ..base import AbstractJoint, AbstractPrimitive, Frames
+
+
+_SPIN = cast(Field, SPATIAL_AXIS)._replace(moves=Moves.over_plane)
 
 
 class RollingDisk(AbstractJoint):
@@ -24,7 +27,7 @@ class RollingDisk(AbstractJoint):
     kind: ClassVar[str] = "rolling_disk"
     name: str = eqx.field(static=True, converter=JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
-    axis: Vector3 = eqx.field(kw_only=True, converter=SPATIAL_AXIS)
+    axis: Vector3 = eqx.field(kw_only=True, converter=_SPIN)
     radius: Scalar = eqx.field(kw_only=True, converter=positive("radius", "m", "of the disk"))
 
     def __check_init__(self):

@@ -1,3 +1,4 @@
+from ._assemblies import TURNS as TURNS
 from ._expand import expand as expand, Expanded as Expanded, KEYS as KEYS
 from ._parts import GROUPS as GROUPS
 from ._scope import RELATIVE as RELATIVE

@@ -16,10 +16,14 @@ from ._tables import Assembly, USES
 
 # A short file could make any number of parts, by uses within uses.
 _MOST_PARTS = 100_000
+# Two bodies, three joints, and a driver or forces.
+_PARTS_OF_CYLINDER = 8
 _DEEPEST = 16
 
+# What gives the parameters of an assembly.
+_WORDS = ("parameters", "required")
 # The ways to turn a use; one of them at most is given.
-_TURNS = ("angle", "orientation", "rotation", "direction")
+TURNS = ("angle", "orientation", "rotation", "direction")
 
 
 class Templates(NamedTuple):
@@ -62,15 +66,17 @@ def check_count(uses: list[Any], templates: Templates) -> None:
     for use in uses:
         name = use.get("assembly") if isinstance(use, dict) else None
         if isinstance(name, str) and name in templates.assemblies:
-            total += _count(name, templates, counts, ())
+            total += 1 + _count(name, templates, counts, ())
     if total > _MOST_PARTS:
         raise ModelError(
-            f"the uses of assemblies make {total} parts; a file may make {_MOST_PARTS}."
+            f"the uses of assemblies make {total:.6g} parts, uses among them; a file may make "
+            f"{_MOST_PARTS}."
         )
 
 
 def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple[str, ...]) -> int:
-    """How many parts an assembly makes."""
+    """How many parts an assembly makes. Uses and parameters are work as well, also where they have
+    no part."""
     if name in above:
         way = " uses ".join([*above[above.index(name) :], name])
         raise ModelError(
@@ -85,10 +91,13 @@ def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple
         return counts[name]
     entry = templates.assemblies[name]
     total = sum(len(entry[kind]) for kind in templates.kinds if isinstance(entry.get(kind), list))
+    total += sum(len(entry[key]) for key in _WORDS if isinstance(entry.get(key), list | dict))
+    cylinders = tables_of(entry.get("cylinder"), "cylinder", f"assembly {shown(name, 60)}, ")
+    total += _PARTS_OF_CYLINDER * len(cylinders)
     for use in tables_of(entry.get("use"), "use", f"assembly {shown(name, 60)}, "):
         inner = use.get("assembly")
         if isinstance(inner, str) and inner in templates.assemblies:
-            total += _count(inner, templates, counts, (*above, name))
+            total += 1 + _count(inner, templates, counts, (*above, name))
     counts[name] = total
     return total
 
@@ -144,7 +153,7 @@ def _pose(
     use: Mapping[str, Any], name: str, scope: Scope, where: str, found: Collection
 ) -> Pose | None:
     """The pose of the assembly's axes; that of the axes around it where none is given."""
-    turns = [key for key in _TURNS if key in use]
+    turns = [key for key in TURNS if key in use]
     if len(turns) > 1:
         raise ModelError(f"{where}: give one of {' and '.join(turns)}.")
     if not turns and "position" not in use:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..._checks import shown
 from ..._errors import ModelError
-from ..._fields import keys_of, Moves, two_points
-from ..._parameters import Number
+from ..._fields import Field, keys_of, Moves, two_points
+from ..._parameters import AbstractFormula, InBarrel, Number
 from ._assemblies import called, checked_name, tables_of
 from ._collection import Collection, Place
 from ._parts import add_part, check_keys, entry_text, shape_numbers
@@ -39,10 +41,16 @@ def add_cylinders(given: Any, scope: Scope, found: Collection) -> None:
         words = _numbers(entry, name, where, scope, found)
         # Its points are along the world's axes already, and its names are full ones.
         inner = Scope(scope.dimension, words)
+        into: dict[str, Number] = {}
         for word, end in (("barrel", "points[0] + barrel_length / 2"), ("rod", "")):
             kind, numbers = _shape(entry, word, name, where, scope, found)
             inner = inner._replace(words={**inner.words, f"{word}_length": numbers["length"].name})
-            middle = f"{end or 'points[1] - rod_length / 2'} * {_UNIT}"
+            middle = inner.plain(
+                f"{end or 'points[1] - rod_length / 2'} * {_UNIT}", Place(where, word, None)
+            )
+            if into:
+                middle = _in_barrel(middle, words["points"], into, numbers)
+            into = numbers
             axis = inner.plain(_SHAPE_AXIS[scope.dimension], Place(where, word, None))
             shape = {"type": kind, **numbers, "axis": axis}
             body = {"name": f"{name} {word}", "position": middle, "shape": shape}
@@ -74,7 +82,7 @@ def _numbers(
 ) -> dict[str, str]:
     """The numbers of a cylinder, by the words that its parts use."""
     keys = {key: own.said for key, own in keys_of(Cylinder).items()}
-    keys["points"] = two_points("points", keys["points"].meaning, scope.dimension)  # pyright: ignore[reportArgumentType]
+    keys["points"] = _apart(two_points("points", keys["points"].meaning, scope.dimension))  # pyright: ignore[reportArgumentType]
     words = {}
     for key in ("points", "axis", "force", "stiffness", "damping", "length"):
         if key in entry:
@@ -83,6 +91,21 @@ def _numbers(
             formula = scope.in_axes(entry[key], moves, place)
             words[key] = found.define(f"cylinders.{name}.{key}", formula, place, keys[key])
     return words
+
+
+def _apart(points: Field) -> Field:
+    """Two points of which a direction follows."""
+
+    def check(value: Any, what: str) -> Any:
+        pair = points.check(value, what)
+        if not np.any(pair[1] - pair[0]):
+            raise ValueError(
+                f"{what} are one place, {shown(np.asarray(pair[0]).tolist())}, so that there is no "
+                "direction from one to the other; move one of them."
+            )
+        return pair
+
+    return points._replace(check=check)
 
 
 def _shape(
@@ -104,6 +127,15 @@ def _shape(
     owner = f"cylinders.{name}.{word}"
     _, pairs = shape_numbers(table, f"{where}, {word}", owner, scope, found)
     return kind, {key: number for key, number in pairs if isinstance(number, Number)}
+
+
+def _in_barrel(
+    place: AbstractFormula, points: str, barrel: Mapping[str, Number], rod: Mapping[str, Number]
+) -> InBarrel:
+    """The place of the rod, if it goes into the barrel and reaches it."""
+    bore = barrel.get("inner_radius", barrel["radius"])
+    names = (barrel["length"], rod["length"], rod["radius"], bore)
+    return InBarrel(place, points, *(own.name for own in names))
 
 
 def _joints(
@@ -150,6 +182,11 @@ def _forces(entry: Mapping[str, Any], name: str, where: str) -> list[dict[str, A
     """A push on both ends along the axis, and a spring and damper."""
     forces: list[dict[str, Any]] = []
     barrel, rod = f"{name} barrel", f"{name} rod"
+    if "force" in entry and "motion" in entry:
+        raise ModelError(
+            f"{where}: give `motion` or `force`, one of the two; where the motion is prescribed, "
+            "the drive exerts what it takes."
+        )
     if "force" in entry:
         for body, at, sign in ((barrel, "points[0]", "-"), (rod, "points[1]", "")):
             forces.append(

@@ -56,6 +56,11 @@ def add_part(kind: str, entry: Any, index: int, scope: Scope, found: Collection)
     if kind == "body":
         _add_pose(made, scope)
         if "shape" in made:
+            if cls is not BODIES[scope.dimension]:
+                raise ModelError(
+                    f"{where}: a body of type {shown(entry['type'], 60)} has no mass and no "
+                    "inertia, so no `shape`; leave out the one or the other."
+                )
             _add_shape(made, where, owner, scope, found)
         found.bodies.setdefault(str(name), made)
     _set_keys(cls, made, where, owner, scope, found)

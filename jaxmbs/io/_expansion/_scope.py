@@ -16,6 +16,7 @@ from ..._parameters import (
     Moved,
     names_in,
     Pose,
+    Upright,
 )
 from ._collection import Place
 
@@ -24,6 +25,7 @@ from ._collection import Place
 RELATIVE: Mapping[Moves, str] = {
     Moves.point: "point",
     Moves.vector: "direction",
+    Moves.over_plane: "direction",
     Moves.orientation: "orientation",
     Moves.rotation: "rotation",
     Moves.angle: "angle",
@@ -82,6 +84,9 @@ class Scope(NamedTuple):
                 "it is along axes of a marker, which do not turn with a sub-assembly that has a "
                 "place; declare it outside of the assembly"
             )
+        if moves is Moves.over_plane:
+            inner = self.in_axes(value, Moves.vector, place)
+            return inner if self.pose is None else Upright(self.pose.turn, inner)
         return self.in_axes(value, moves, place)
 
     def in_axes(self, value: Any, moves: Moves, place: Place) -> AbstractFormula:
