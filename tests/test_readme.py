@@ -50,7 +50,9 @@ def run_command(line: str) -> str:
     assert program == "jaxmbs", line
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, f"{line}: {result.stderr}"
-    assert result.stderr == "", line
+    # What a model does not hold of a robot's file is listed there.
+    listed = ".xml" in line and "not carried" in result.stderr
+    assert listed or result.stderr == "", line
     assert result.stdout != "", line
     return result.stdout
 
