@@ -71,6 +71,8 @@ class Field(NamedTuple):
       none. `number_left_out(part)`: that number, where the part's others say it.
     - `refers`: is it the name of another part, or names of bodies?
     - `moves`: what becomes of it in a sub-assembly that has a place.
+    - `shape`: that of its array where it is known, of texts as well; `bounds` of its
+      number, by the words of JSON Schema (`minimum`, `exclusiveMinimum`).
     - `others`: further keys for the same field; `exclusive`: one, in place of `key`.
       `split(value)`: what is written under each key.
     """
@@ -90,6 +92,8 @@ class Field(NamedTuple):
     split: Callable[[Any], Mapping[str, Any]] | None = None
     moves: Moves = Moves.nothing
     refers: bool = False
+    shape: tuple[int, ...] = ()
+    bounds: tuple[tuple[str, float], ...] = ()
 
     def __call__(self, value: Any) -> Any:
         if value is None and self.left_out is not None:
@@ -193,6 +197,7 @@ def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, 
         {None: "names", 1: "one name"}.get(count, f"{count} names"),
         lambda value, _: _checks.body_names(value, count),
         refers=True,
+        shape=() if count is None else (count,),
     )
 
 
@@ -218,12 +223,14 @@ def number(
 
 def positive(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
     """One number greater than zero."""
-    return Field(key, unit, meaning, float, "a number > 0", _checks.positive)
+    bounds = (("exclusiveMinimum", 0.0),)
+    return Field(key, unit, meaning, float, "a number > 0", _checks.positive, bounds=bounds)
 
 
 def not_negative(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scalar]:
     """One number of at least zero."""
-    return Field(key, unit, meaning, float, "a number >= 0", _checks.not_negative)
+    bounds = (("minimum", 0.0),)
+    return Field(key, unit, meaning, float, "a number >= 0", _checks.not_negative, bounds=bounds)
 
 
 def numbers(key: str, unit: str, meaning: str) -> Callable[[NumberList], Float[Array, " n"]]:
@@ -245,7 +252,8 @@ def vector(
 
     within = functools.partial(vector, key, unit, meaning, moves=moves)
     admits = f"{dimension} numbers" if dimension else "2 numbers, 3 in space"
-    return Field(key, unit, meaning, list[float], admits, check, within, moves=moves)
+    shape = () if dimension is None else (dimension,)
+    return Field(key, unit, meaning, list[float], admits, check, within, moves=moves, shape=shape)
 
 
 def point(
@@ -265,6 +273,7 @@ def direction(key: str, meaning: str, dimension: int) -> Callable[[Numbers], Flo
         f"{dimension} numbers, not all zero",
         lambda value, what: _checks.direction(value, dimension, what),
         moves=Moves.vector,
+        shape=(dimension,),
     )
 
 
@@ -281,6 +290,7 @@ def two_points(
         lambda value, what: _checks.two_points(value, dimension or dimension_of(value), what),
         functools.partial(two_points, key, meaning),
         moves=Moves.point,
+        shape=(2,) if dimension is None else (2, dimension),
     )
 
 

@@ -138,6 +138,39 @@ def test_whole_files_of_the_page_are_read(validator: Any):
         model_from_tables(content)
 
 
+def test_the_schema_refuses_what_no_reader_accepts(validator: Any):
+    """Numbers out of bounds, and arrays of another length."""
+    body: Any = {"name": "b", "mass": 1.0, "inertia": [1.0, 1.0, 1.0], "position": [0.0, 0.0, 0.0]}
+    joint: Any = {"name": "j", "type": "revolute", "bodies": ["ground", "b"], "at": [0.0, 0.0, 0.0]}
+    joint["axis"] = [0.0, 0.0, 1.0]
+    disk: Any = {
+        "name": "d",
+        "type": "rolling_disk",
+        "bodies": ["b"],
+        "axis": [0, 1, 0],
+        "radius": 1,
+    }
+    content: Any = {"schema": 1, "dimension": 3, "gravity": [0.0, 0.0, -9.81], "body": [body]}
+    content["joint"] = [joint, disk]
+    validator.validate(content)
+    for part, change in (
+        (body, {"mass": -1.0}),
+        (body, {"mass": 0}),
+        (body, {"position": [0.0, 0.0]}),
+        (joint, {"at": [0.0, 0.0]}),
+        (joint, {"axis": [0.0, 0.0, 1.0, 0.0]}),
+        (joint, {"bodies": ["ground", "b", "c"]}),
+        (disk, {"radius": -0.1}),
+        (content, {"gravity": [0.0, -9.81]}),
+    ):
+        kept = dict(part)
+        part.update(change)
+        assert not validator.is_valid(content), change
+        with pytest.raises(ValueError, match=next(iter(change))):
+            model_from_tables(copy.deepcopy(content))
+        part.update(kept)
+
+
 def test_the_schema_accepts_what_the_reader_accepts(validator: Any):
     for part in PARTS.values():
         validator.validate(part.content())

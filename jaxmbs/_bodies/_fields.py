@@ -61,6 +61,7 @@ _ROTATION = Field(
     "an orthogonal, right-handed 3 x 3 matrix",
     _rotation,
     moves=Moves.rotation,
+    shape=(3, 3),
 )
 ORIENTATION = Field(
     "orientation",
@@ -72,6 +73,7 @@ ORIENTATION = Field(
     naming=Naming(("w", "x", "y", "z")),
     left_out="[1, 0, 0, 0]",
     moves=Moves.orientation,
+    shape=(4,),
     others=(_ROTATION,),
     exclusive=True,
     split=lambda quaternion: {"orientation": quaternion},

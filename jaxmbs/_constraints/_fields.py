@@ -39,6 +39,7 @@ TWO_AXES: Callable[[Numbers], Float[Array, "2 3"]] = Field(
     "one direction of 3 numbers on each body",
     _two_axes,
     moves=Moves.vector,
+    shape=(2, 3),
 )
 
 # Of joints and forces that are functions, which no file holds.

@@ -50,8 +50,8 @@ def json_schema() -> dict[str, Any]:
             "propertyNames": {"pattern": r"^[^\W\d]\w*$"},
             "additionalProperties": {"$ref": "#/$defs/parameter"},
         },
-        "shape": _of_types(SHAPES),
-        "motion": _of_types(MOTIONS),
+        "shape": _of_types(SHAPES, None),
+        "motion": _of_types(MOTIONS, None),
     }
     for dimension in (2, 3):
         definitions |= _of_dimension(dimension)
@@ -65,7 +65,8 @@ def json_schema() -> dict[str, Any]:
             "schema": {"const": 1, "description": "the version of the format"},
             "name": {"type": "string", "description": "of the model"},
             "dimension": {"enum": [2, 3], "description": "2 planar, 3 spatial"},
-            "gravity": _value(GRAVITY, None),  # pyright: ignore[reportArgumentType]
+            # Its length is that of the dimension below.
+            "gravity": _value(GRAVITY, None, None),  # pyright: ignore[reportArgumentType]
             "parameters": {"$ref": "#/$defs/parameters"},
             **tables,
         },
@@ -84,26 +85,27 @@ def _of_dimension(dimension: int) -> Schema:
     joints |= {other: joints[own] for other, own in SYNONYMS.items()}
     tables: Schema = {
         "body": _body(dimension),
-        "joint": _of_types(joints),
-        "driver": _table(keys_of(Driver)),
-        "force": _of_types(FORCES),
-        "compliance": _of_types(COMPLIANCES),
-        "element": _of_types(ELEMENTS[dimension]),
-        "cylinder": _table(keys_of(Cylinder)),
-        "use": _table(keys_of(USES[dimension])),
+        "joint": _of_types(joints, dimension),
+        "driver": _table(keys_of(Driver), dimension),
+        "force": _of_types(FORCES, dimension),
+        "compliance": _of_types(COMPLIANCES, dimension),
+        "element": _of_types(ELEMENTS[dimension], dimension),
+        "cylinder": _table(keys_of(Cylinder), dimension),
+        "use": _table(keys_of(USES[dimension]), dimension),
     }
     names = {f"{word}_{kind}": table for kind, table in tables.items()}
     lists = {kind: _array({"$ref": f"#/$defs/{word}_{kind}"}) for kind in tables}
-    assembly = _table(keys_of(Assembly))
+    assembly = _table(keys_of(Assembly), dimension)
     assembly["properties"] |= lists
     names[f"{word}_assembly"] = assembly
     whole = {**lists, "assembly": _array({"$ref": f"#/$defs/{word}_assembly"})}
+    whole["gravity"] = _value(GRAVITY, None, dimension)  # pyright: ignore[reportArgumentType]
     return {**names, word: {"properties": whole}}
 
 
 def _body(dimension: int) -> Schema:
     """Mass and inertia are given, or follow from a shape."""
-    table = _table(keys_of(BODIES[dimension]))
+    table = _table(keys_of(BODIES[dimension]), dimension)
     table["properties"]["shape"] = {"$ref": "#/$defs/shape"}
     table["required"] = [key for key in table["required"] if key not in ("mass", "inertia")]
     table["oneOf"] = [
@@ -113,14 +115,14 @@ def _body(dimension: int) -> Schema:
     own = TYPED_BODIES[dimension]
     if not own:
         return table
-    return {"type": "object", "oneOf": [table, *_of_types(own)["oneOf"]]}
+    return {"type": "object", "oneOf": [table, *_of_types(own, dimension)["oneOf"]]}
 
 
-def _of_types(classes: Mapping[str, type[Any]]) -> Schema:
-    """A table of which there are several types."""
+def _of_types(classes: Mapping[str, type[Any]], dimension: int | None) -> Schema:
+    """A table of which there are several types; of both dimensions (None) or of one."""
     found = []
     for word, cls in classes.items():
-        table = _table(keys_of(cls))
+        table = _table(keys_of(cls), dimension)
         table["properties"] = {"type": {"const": word}, **table["properties"]}
         table["required"] = ["type", *table["required"]]
         if cls in FOLLOWS.values():
@@ -130,11 +132,11 @@ def _of_types(classes: Mapping[str, type[Any]]) -> Schema:
     return {"type": "object", "required": ["type"], "oneOf": found} if found else {"not": {}}
 
 
-def _table(keys: Mapping[str, Key]) -> Schema:
+def _table(keys: Mapping[str, Key], dimension: int | None) -> Schema:
     required = [name for name, key in keys.items() if key.needed and not key.instead]
     table: Schema = {
         "type": "object",
-        "properties": {name: _value(key.said, key) for name, key in keys.items()},
+        "properties": {name: _value(key.said, key, dimension) for name, key in keys.items()},
         "required": required,
         "additionalProperties": False,
     }
@@ -144,13 +146,16 @@ def _table(keys: Mapping[str, Key]) -> Schema:
     return table
 
 
-def _value(said: Field, key: Key | None) -> Schema:
+def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
     """What stands under one key."""
     named = {"motion": "motion", "barrel": "shape", "rod": "shape", "parameters": "parameters"}
     if said.form == dict[str, Any] and said.key in named:
         schema: Schema = {"$ref": f"#/$defs/{named[said.key]}"}
     else:
-        schema = _of_form(said.form, said.moves)
+        known: Any = said if said.within is None or dimension is None else said.within(dimension)
+        schema = _of_form(said.form, said.moves, known.shape)
+        if said.bounds:
+            schema = {"anyOf": [{"type": "number", **dict(said.bounds)}, _EXPRESSION]}
     unit = f", {said.unit.format(driven='m or rad')}" if said.unit else ""
     schema = {**schema, "description": f"{said.meaning} ({said.admits}{unit})"}
     if key is not None and not key.needed and isinstance(key.default, int | float):
@@ -158,8 +163,9 @@ def _value(said: Field, key: Key | None) -> Schema:
     return schema
 
 
-def _of_form(form: Any, moves: Moves) -> Schema:
-    """From a type of Python to what it is in a file, with expressions in place of numbers."""
+def _of_form(form: Any, moves: Moves, shape: tuple[int, ...] = ()) -> Schema:
+    """From a type of Python to what it is in a file, with expressions in place of numbers. `shape`
+    of an array; what is not known of it is not said."""
     if form is str:
         return {"type": "string"}
     if form in (int, float):
@@ -169,7 +175,10 @@ def _of_form(form: Any, moves: Moves) -> Schema:
         return _either(forms, moves)
     if typing.get_origin(form) is list:
         (entry,) = typing.get_args(form)
-        inner = _array(_of_form(entry, moves if entry is not float else Moves.nothing))
+        of_entry = moves if entry is not float else Moves.nothing
+        inner = _array(_of_form(entry, of_entry, shape[1:]))
+        if shape:
+            inner |= {"minItems": shape[0], "maxItems": shape[0]}
         return inner if entry is str else _either([inner, _EXPRESSION], moves)
     return {"type": "object"}
 

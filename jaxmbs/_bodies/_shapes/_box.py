@@ -22,7 +22,13 @@ def _edges(value: Any, what: str) -> Float[Array, "3"]:
 
 
 _SIZE: Callable[[Any], Vector3] = Field(
-    "size", "m", "edges along the body's x, y and z", list[float], "3 numbers > 0", _edges
+    "size",
+    "m",
+    "edges along the body's x, y and z",
+    list[float],
+    "3 numbers > 0",
+    _edges,
+    shape=(3,),
 )
 
 
