@@ -284,3 +284,54 @@ def test_verbs_take_such_a_file(tmp_path: Path):
     document = json.loads(done.stdout)
     assert (document["model"], document["rank"], document["redundancy"]) == ("m", 10, 0)
     assert "limit slide" in done.stderr
+
+
+NAMED = """<mujoco><worldbody><site name="hook" pos="0 0 1"/><site name="mark"/>
+<body name="ground"><joint name="body 2 1"/><geom size="0.1"/></body>
+<body pos="1 0 0"><joint/><geom size="0.1"/></body>
+<body name="a.b" pos="2 0 0"><joint name="c.d"/><geom size="0.1"/></body>
+<body name="a_b" pos="3 0 0"><joint name="c_d"/><joint axis="0 1 0"/><geom size="0.1"/>
+<site name="end"/></body><body name="body 1" pos="4 0 0"><joint/><geom size="0.1"/></body>
+</worldbody><equality><connect site1="end" site2="hook"/></equality></mujoco>"""
+
+
+def test_names_that_a_file_gives_stand_before_those_that_it_does_not(tmp_path: Path):
+    found = imported(NAMED, tmp_path, "n.xml", drop=["body 1"])
+    assert [body.name for body in found.model.bodies] == [
+        *("ground (2)", "body 2", "a_b_2", "a_b c_d", "a_b"),
+    ]
+    assert [joint.name for joint in found.model.joints][:4] == [
+        *("body 2 1", "body 2 1 (2)", "c_d_2", "c_d"),
+    ]
+    told = {(own.kind, own.name) for own in found.omissions}
+    assert ("site", "mark") in told
+    assert not {("site", "hook"), ("site", "end")} & told
+    # What stands between the joints of a body goes where that goes.
+    found = imported(NAMED, tmp_path, "n.xml", keep=["a_b"])
+    assert [body.name for body in found.model.bodies] == ["a_b c_d", "a_b"]
+    with pytest.raises(ValueError, match="pattern 'hand' matches no link"):
+        imported(NAMED, tmp_path, "n.xml", drop=["hand"])
+
+
+def test_bodies_of_usd_with_a_scale(tmp_path: Path):
+    """Velocities are in the space of the body, and a mirrored one has no axes."""
+    pose = "double3 xformOp:translate = (0, 0, 100)"
+    scaled = USD.replace(
+        f'{pose}\n        uniform token[] xformOpOrder = ["xformOp:translate"]',
+        f"""{pose}
+        float xformOp:rotateZ = 90
+        float3 xformOp:scale = (2, 2, 2)
+        vector3f physics:velocity = (100, 0, 0)
+        vector3f physics:angularVelocity = (0, 180, 0)
+        uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:rotateZ", "xformOp:scale"]""",
+    )
+    assert scaled != USD
+    body: Any = imported(scaled, tmp_path, "s.usda").model.bodies[0]
+    velocity = np.asarray(body.velocity)
+    np.testing.assert_allclose(velocity, [0, 1, 0], atol=1e-6)
+    frame = body.reference()
+    np.testing.assert_allclose(np.asarray(frame.origin), [0, 0.5, 1], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.det(np.asarray(frame.rotation)), 1)
+    np.testing.assert_allclose(np.asarray(body.angular_velocity), [-np.pi, 0, 0], atol=1e-6)
+    with pytest.raises(ValueError, match="is mirrored"):
+        imported(scaled.replace("(2, 2, 2)", "(2, 2, -2)"), tmp_path, "s.usda")

@@ -142,7 +142,9 @@ CASES: dict[str, Bad] = {
     "unknown ground": Bad(
         {"a.xml": mjcf("")}, ("link 'leg' to ground", "arm"), ("--ground", "leg")
     ),
-    "nothing kept": Bad({"a.xml": mjcf("")}, ("patterns leave no link", "arm"), ("--keep", "leg*")),
+    "nothing kept": Bad(
+        {"a.xml": mjcf("")}, ("pattern 'leg*'", "matches no link", "arm"), ("--keep", "leg*")
+    ),
     "folder to write": Bad(
         {"a.xml": mjcf("")}, ("cannot write",), ("--out", "no/such/folder.toml")
     ),

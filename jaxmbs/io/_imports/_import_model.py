@@ -66,8 +66,14 @@ def omission_lines(omissions: Sequence[Omission]) -> list[str]:
     grouped: dict[tuple[str, str], list[str]] = {}
     for own in omissions:
         grouped.setdefault((own.kind, own.why), []).append(own.name)
-    lines = [f"{kind} {', '.join(names)}: {why}" for (kind, why), names in grouped.items()]
+    lines = [_line(kind, names, why) for (kind, why), names in grouped.items()]
     return ["not carried, or carried otherwise:", *(f"  {line}" for line in lines)]
+
+
+def _line(kind: str, names: Sequence[str], why: str) -> str:
+    """A name that begins with the kind of its part says it already."""
+    said = "" if names[0].startswith(f"{kind} ") else f"{kind} "
+    return f"{said}{', '.join(names)}: {why}"
 
 
 def import_model(

@@ -43,6 +43,9 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
     for k in range(model.neq):
         name = model.equality(k).name or f"equality {k + 1}"
         kind = int(model.eq_type[k])
+        of_joint = kind == int(kinds.mjEQ_JOINT) and int(model.eq_obj1id[k]) in drives
+        if of_joint and not model.equality(k).name:
+            name = f"{drives[int(model.eq_obj1id[k])].joint} mimic"
         if disabled or not model.eq_active0[k]:
             omissions.append(Omission("equality", name, "is not active in the file"))
         elif kind == int(kinds.mjEQ_CONNECT):
@@ -63,7 +66,7 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
                     "rad away from that in the file"
                 )
                 omissions.append(Omission("equality", name, why))
-        elif kind == int(kinds.mjEQ_JOINT) and int(model.eq_obj1id[k]) in drives:
+        elif of_joint:
             couplings.append(_coupling(model, k, name, drives))
         else:
             omissions.append(Omission("equality", name, "couples tendons or flexible parts"))

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ._description import Omission
+from ._description import GROUND, Omission
 from ._mujoco_tree import body_name, joint_name
 
 
@@ -38,15 +38,24 @@ _URDF = ("link", "joint", "material", "mujoco")
 
 def left_out_of_spec(mujoco: Any, spec: Any, root: Element) -> tuple[Omission, ...]:
     """Of what the file holds, before it is compiled."""
-    del mujoco
+    used = _used_sites(mujoco, spec)
     found = [
         Omission(kind, name, why)
         for parts, kind, why in _PARTS
         for name in _called(getattr(spec, parts), kind)
+        if kind != "site" or name not in used
     ]
     if root.tag == "robot":
         found.extend(_of_urdf(root))
     return tuple(found)
+
+
+def _used_sites(mujoco: Any, spec: Any) -> set[str]:
+    """Those at which something acts or is held."""
+    held = (own for own in spec.equalities if own.objtype == mujoco.mjtObj.mjOBJ_SITE)
+    at = (own for own in spec.actuators if own.trntype == mujoco.mjtTrn.mjTRN_SITE)
+    pairs = [*((own.name1, own.name2) for own in held), *((own.target,) for own in at)]
+    return {name for pair in pairs for name in pair}
 
 
 def _called(parts: Any, kind: str) -> Iterator[str]:
@@ -114,6 +123,9 @@ def _of_bodies(model: Any) -> Iterator[Omission]:
         if int(model.body_mocapid[body]) >= 0:
             why = "is moved by motion capture; it stands still in the model"
             yield Omission("mocap body", body_name(model, body), why)
+        if model.body(body).name == GROUND:
+            why = f"is called {body_name(model, body)!r} in the model: the ground stands still"
+            yield Omission("link", GROUND, why)
 
 
 def _of_options(model: Any) -> Iterator[Omission]:

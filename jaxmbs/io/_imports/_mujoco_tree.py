@@ -1,6 +1,6 @@
 """The tree of bodies of a compiled MuJoCo model: links, joints, and what acts in them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +39,35 @@ def has_flag(mujoco: Any, model: Any, word: str) -> bool:
     return bool(model.opt.disableflags & getattr(mujoco.mjtDisableBit, f"mjDSBL_{word}"))
 
 
+def free_name(named: Callable[[str], Any], wanted: str) -> str:
+    """A name that no part of the file has; `named` gives the part of a name."""
+    free, count = wanted, 1
+    while free == GROUND or _is_there(named, free):
+        count += 1
+        free = f"{wanted} ({count})"
+    return free
+
+
+def _is_there(named: Callable[[str], Any], name: str) -> bool:
+    try:
+        named(name)
+    except KeyError:
+        return False
+    return True
+
+
 def body_name(model: Any, body: int) -> str:
     """What a link is called; unnamed ones get a name."""
-    return GROUND if body == 0 else model.body(body).name or f"body {body}"
+    if body == 0:
+        return GROUND
+    own = model.body(body).name
+    return own if own and own != GROUND else free_name(model.body, own or f"body {body}")
 
 
 def joint_name(model: Any, joint: int) -> str:
     """What a joint is called; unnamed ones get a name."""
-    return model.joint(joint).name or f"{body_name(model, int(model.jnt_bodyid[joint]))} {joint}"
+    holder = body_name(model, int(model.jnt_bodyid[joint]))
+    return model.joint(joint).name or free_name(model.joint, f"{holder} {joint}")
 
 
 def tree(
@@ -91,7 +112,9 @@ class _Tree:
         last = body_name(model, parent)
         for joint in range(first, first + count):
             motion = self._moved(motion, joint, body)
-            child = name if joint == first + count - 1 else f"{name} {joint_name(model, joint)}"
+            child = name
+            if joint < first + count - 1:
+                child = free_name(model.body, f"{name} {joint_name(model, joint)}")
             if child != name:
                 between.append(_massless(child, motion))
             self.joints.extend(self._joints(joint, last, child))

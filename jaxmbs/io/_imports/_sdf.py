@@ -24,10 +24,10 @@ from ._description import (
     Omission,
     Wrench,
 )
-from ._sdf_frames import Frames, IDENTITY, numbers, Pose, pose_of
+from ._sdf_frames import Frames, IDENTITY, numbers, PLACED, Pose, pose_of
+from ._sdf_includes import root_of, VERSION, version_of, with_includes
 from ._sdf_joints import joint_parts, mimics
 from ._state import State
-from ._xml import checked_path, read_xml
 
 
 # What SDF says where a world says nothing.
@@ -35,7 +35,7 @@ _GRAVITY = (0.0, 0.0, -9.8)
 
 # Elements of a model that are carried; what else there is is told.
 _CARRIED = {"link", "joint", "frame", "model", "include", "pose", "static", "self_collide"}
-_CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide", "velocity_decay"}
+_CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide"}
 
 
 class _Parts(NamedTuple):
@@ -49,17 +49,13 @@ class _Parts(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """Where a model stands: in which file, below which folder, behind which prefix of names, and
-    the pose of what holds it."""
+    """Where a model stands: behind which prefix of names, in which version of the format, among
+    which frames, and whether what holds it stands still."""
 
-    path: Path
-    folder: Path
-    outside: bool
     prefix: str
-    pose: Pose
     version: tuple[int, ...]
+    frames: Frames
     still: bool = False
-    above: tuple[Path, ...] = ()
 
 
 def read_sdf(path: Path, state: State) -> Description:
@@ -67,24 +63,23 @@ def read_sdf(path: Path, state: State) -> Description:
 
     **Raises:** `ModelError` for a file that is not safe, or that says what it may not.
     """
-    root, version = _root(path)
+    root, version = root_of(path)
     world = root.find("world")
     holder = root if world is None else world
+    with_includes(holder, path, state.outside)
     models = holder.findall("model")
-    if not models and holder.find("include") is None:
+    if not models:
         raise ModelError(f"{shown(str(path), PATH)} holds no <model>.")
     gravity = np.array(_GRAVITY)
     if world is not None and world.find("gravity") is not None:
         gravity = numbers(world.findtext("gravity"), 3, "<gravity> of the world")
     parts = _Parts([], [], [], [], [])
-    scope = _Scope(path, path.parent, state.outside, "", IDENTITY, version)
-    alone = len(models) == 1 and holder.find("include") is None
+    scope = _Scope("", version, Frames(_flat(holder), "the world", IDENTITY))
+    alone = len(models) == 1 and models[0].get(VERSION) is None
     for model in models:
         _read_model(model, scope, parts, gravity, scoped=not alone)
-    for include in holder.findall("include"):
-        _read_include(include, scope, parts, gravity)
     if world is not None:
-        parts.omissions.extend(_others(world, {"model", "include", "gravity"}, "the world"))
+        parts.omissions.extend(_others(world, {"model", "frame", "gravity"}, "the world"))
     name = models[0].get("name") if alone else (holder.get("name") or path.stem)
     return Description(
         name or path.stem,
@@ -97,25 +92,14 @@ def read_sdf(path: Path, state: State) -> Description:
     )
 
 
-def _root(path: Path) -> tuple[Element, tuple[int, ...]]:
-    root = read_xml(path)
-    if root.tag != "sdf":
-        raise ModelError(f"{shown(str(path), PATH)} is no SDF file: its root element is not <sdf>.")
-    given = root.get("version", "1.0")
-    try:
-        return root, tuple(int(word) for word in given.split("."))
-    except ValueError:
-        raise ModelError(f"{shown(str(path), PATH)}: version {shown(given)} is none.") from None
-
-
 def _read_model(
     model: Element, scope: _Scope, parts: _Parts, gravity: np.ndarray, *, scoped: bool
 ) -> None:
     name = model.get("name") or "model"
     said = f"model {shown(scope.prefix + name)}"
     prefix = f"{scope.prefix}{name}::" if scoped else scope.prefix
-    placed = pose_of(model.find("pose"), said).after(scope.pose)
-    frames = Frames(_flat(model), said, placed)
+    frames = Frames(_flat(model), said, scope.frames.pose(f"{name}::{PLACED}"))
+    version = version_of(model.get(VERSION), scope.version)
     still = scope.still or (model.findtext("static") or "").strip() in ("true", "1")
     for link in model.findall("link"):
         own, omissions = _link(link, frames, said)
@@ -126,38 +110,47 @@ def _read_model(
         parts.links.append(own._replace(name=prefix + own.name))
         parts.omissions.extend(own._replace(name=prefix + own.name) for own in omissions)
     for joint in model.findall("joint"):
-        found = joint_parts(joint, frames, prefix, said, scope.version)
+        found = joint_parts(joint, frames, prefix, said, version)
         parts.links.extend(found.links)
         parts.joints.extend(found.joints)
         parts.couplings.extend(found.couplings)
         parts.omissions.extend(found.omissions)
     parts.couplings.extend(mimics(model, parts.joints, prefix, said))
     parts.omissions.extend(_others(model, _CARRIED, prefix + name))
-    inner = scope._replace(prefix=prefix, pose=frames.pose("__model__"), still=still)
+    inner = _Scope(prefix, version, frames, still)
     for nested in model.findall("model"):
         _read_model(nested, inner, parts, gravity, scoped=True)
-    for include in model.findall("include"):
-        _read_include(include, inner, parts, gravity)
 
 
 def _flat(model: Element) -> Element:
-    """The model with the links of models within it, by their scoped names, as frames of its own."""
+    """The model with links and frames of models within it, by their scoped names, as its own."""
     nested = list(model.findall("model"))
     if not nested:
         return model
     flat = Element(model.tag, model.attrib)
     flat.extend(list(model))
     for inner in nested:
-        name = inner.get("name", "")
-        own = Frames(_flat(inner), f"model {shown(name)}", pose_of(inner.find("pose"), name))
-        for link in _flat(inner).findall("link"):
-            pose = own.pose(link.get("name", ""))
-            copied = Element("link", name=f"{name}::{link.get('name', '')}")
-            text = Element("pose", rotation_format="quat_xyzw")
-            text.text = " ".join(map(repr, (*pose.origin.tolist(), *_quaternion(pose.axes))))
-            copied.append(text)
+        name, inside = inner.get("name") or "model", _flat(inner)
+        own = Frames(inside, f"model {shown(name)}", IDENTITY)
+        for part in (*inside.findall("link"), *inside.findall("frame"), *inside.findall("joint")):
+            called = part.get("name", "")
+            copied = Element("frame", name=f"{name}::{called}")
+            if part.tag == "link":
+                copied.tag = "link"
+            else:
+                link = own.link((part.findtext("child") or "").strip() or called)
+                if link == GROUND:
+                    continue
+                copied.set("attached_to", f"{name}::{link}")
+            copied.append(_written(own.pose(called), f"{name}::{PLACED}"))
             flat.append(copied)
     return flat
+
+
+def _written(pose: Pose, outer: str) -> Element:
+    text = Element("pose", rotation_format="quat_xyzw", relative_to=outer)
+    text.text = " ".join(map(repr, (*pose.origin.tolist(), *_quaternion(pose.axes))))
+    return text
 
 
 def _quaternion(axes: np.ndarray) -> list[float]:
@@ -180,6 +173,8 @@ def _link(link: Element, frames: Frames, said: str) -> tuple[Link, list[Omission
         if child.tag not in _CARRIED_OF_LINK:
             own = child.get("name") or f"{child.tag} of {name}"
             omissions.append(Omission(child.tag, own, _WHY.get(child.tag, _OTHERS)))
+    if link.find("inertial/fluid_added_mass") is not None:
+        omissions.append(Omission("fluid_added_mass", name, _OTHERS))
     still = np.zeros(3)
     place = pose.origin + pose.axes @ center
     return Link(name, pose.origin, pose.axes, mass, place, inertia, still, still), omissions
@@ -241,26 +236,3 @@ def _others(holder: Element, carried: set[str], name: str) -> Iterator[Omission]
         if child.tag not in carried:
             own = child.get("name") or f"{child.tag} of {name}"
             yield Omission(child.tag, own, _WHY.get(child.tag, _OTHERS))
-
-
-def _read_include(include: Element, scope: _Scope, parts: _Parts, gravity: np.ndarray) -> None:
-    """Models of another file, in the pose and by the name that are given here."""
-    named = (include.findtext("uri") or "").strip()
-    said = f"<include> in {shown(str(scope.path), PATH)}"
-    beside = scope.path.parent / named
-    is_folder = "://" not in named and beside.is_dir()
-    file = f"{named}/model.sdf" if is_folder else named
-    path = checked_path(file, scope.path.parent, scope.folder, scope.outside, said)
-    if path in scope.above:
-        raise ModelError(f"{shown(str(path), PATH)} includes itself.")
-    root, version = _root(path)
-    for model in root.findall("model"):
-        if include.find("name") is not None:
-            model.set("name", (include.findtext("name") or "").strip())
-        pose = include.find("pose")
-        if pose is not None:
-            for old in model.findall("pose"):
-                model.remove(old)
-            model.append(pose)
-        inner = scope._replace(path=path, version=version, above=(*scope.above, path))
-        _read_model(model, inner, parts, gravity, scoped=True)

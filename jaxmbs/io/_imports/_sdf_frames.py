@@ -14,6 +14,8 @@ from ._geometry import matrix_of_angles, matrix_of_quaternion
 
 MODEL = "__model__"
 WORLD = "world"
+# Behind the name of a nested model: where its pose puts it, by whichever frame of it.
+PLACED = "__placed__"
 
 
 class Pose(NamedTuple):
@@ -82,6 +84,13 @@ class Frames:
         self._links = {link.get("name", "") for link in model.findall("link")}
         for link in model.findall("link"):
             self._add(link, MODEL)
+        for nested in model.findall("model"):
+            name = nested.get("name") or "model"
+            if f"{name}::{PLACED}" in self._given:
+                raise ModelError(f"{said}: two models are called {shown(name)}; rename one.")
+            self._given[f"{name}::{PLACED}"] = (MODEL, nested)
+            if not nested.get("placement_frame"):
+                self._given[name] = (MODEL, nested)
         for frame in model.findall("frame"):
             self._add(frame, frame.get("attached_to") or MODEL)
         for joint in model.findall("joint"):
@@ -89,6 +98,9 @@ class Frames:
         self._attached = {
             frame.get("name", ""): frame.get("attached_to") or self._first(model)
             for frame in model.findall("frame")
+        } | {
+            joint.get("name", ""): (joint.findtext("child") or "").strip()
+            for joint in model.findall("joint")
         }
         self._poses: dict[str, Pose] = {MODEL: placed, "": placed, WORLD: IDENTITY}
         placement = model.get("placement_frame")

@@ -198,6 +198,9 @@ def _omissions(given: _Given) -> Iterator[Omission]:
             ends = [(limit.findtext(end) or "").strip() for end in ("lower", "upper")]
             why = f"its range {ends[0] or '-inf'} to {ends[1] or 'inf'} is not kept"
             yield Omission("limit", given.name, why)
+        if given.element.find(f"{tag}/initial_position") is not None:
+            why = "the model starts from the poses of the links"
+            yield Omission("initial_position", given.name, why)
         dynamics = given.element.find(f"{tag}/dynamics")
         if dynamics is not None and number(dynamics, "friction", 0.0, given.said):
             yield Omission("friction", given.name, "dry friction is not carried")

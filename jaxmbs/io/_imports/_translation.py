@@ -25,7 +25,7 @@ from ._description import (
 )
 from ._fusion import Fused, fused
 from ._geometry import is_physical
-from ._names import Names, selected
+from ._names import matches, Names, selected
 
 
 _BALANCE = "; balance=True (--balance) takes the mean of the moments"
@@ -66,7 +66,8 @@ def translated(description: Description, selection: Selection) -> Translated:
             f"{shown(description.name)} has no body that moves: every link is part of the ground."
         )
     free = Names([GROUND])
-    names = {GROUND: GROUND} | {link.name: free.new(link.name, "body") for link in one.links}
+    called = [link.name for link in one.links]
+    names = {GROUND: GROUND} | dict(zip(called, free.all(called, "body"), strict=True))
     bodies = {link: names[body] for link, body in one.body_of.items()}
     maker = _Maker(bodies)
     try:
@@ -102,7 +103,13 @@ def _selected(
             raise ModelError(
                 f"there is no link {shown(name)} to ground; there are {listed(names)}."
             )
-    kept = selected(names, selection.keep, selection.drop) | {*selection.ground}
+    owner = _owners(description)
+    own = [name for name in names if name not in owner]
+    for pattern in (*selection.keep, *selection.drop):
+        if not any(matches(name, [pattern]) for name in own):
+            raise ModelError(f"pattern {shown(pattern)} matches no link of {listed(own[1:])}.")
+    kept = selected(own, selection.keep, selection.drop) | {*selection.ground}
+    kept |= {name for name, holder in owner.items() if holder in kept}
     if len(kept) == 1 and len(names) > 1:
         raise ModelError(f"the patterns leave no link of {listed(names[1:])}.")
     left = [Omission("link", name, "was left out by name") for name in names if name not in kept]
@@ -126,6 +133,19 @@ def _selected(
         wrenches=tuple(held("force", description.wrenches, lambda w: (w.link,))),
     )
     return rest, (*description.omissions, *left)
+
+
+def _owners(description: Description) -> dict[str, str]:
+    """Of each link without mass, which stands between the joints of a body, that body."""
+    massless = {link.name for link in description.links if link.mass is None}
+    after = {j.parent: j.child for j in description.joints if j.parent in massless}
+    found = {}
+    for name in after:
+        last = name
+        while last in after:
+            last = after[last]
+        found[name] = last
+    return found
 
 
 def _balanced(one: Fused) -> tuple[Fused, list[Omission]]:
@@ -202,10 +222,15 @@ class _Maker:
         """What a model has besides its bodies."""
         joints = [joint for joint in description.joints if self._moves(joint)]
         couplings = [own for own in description.couplings if self._couples(own)]
-        held = [(joint, self._new("joint", joint.name)) for joint in joints]
+        new = self._joint_names.all([own.name for own in (*joints, *couplings)], "joint")
+        for k, own in enumerate((*joints, *couplings)):
+            if new[k] != own.name:
+                kind = "joint" if k < len(joints) else "coupling"
+                self.omissions.append(_renamed(kind, own.name, new[k]))
+        held = list(zip(joints, new[: len(joints)], strict=True))
         # Joints and couplings of a file may have the same names; of the first one it is.
         called = {joint.name: name for joint, name in reversed(held)}
-        named = [(own, self._new("coupling", own.name)) for own in couplings]
+        named = list(zip(couplings, new[len(joints) :], strict=True))
         return _Parts(
             joints=[
                 *(_JOINTS[joint.kind](name, self._pair(joint), joint) for joint, name in held),
@@ -231,12 +256,6 @@ class _Maker:
             ],
             elements=[element for joint, name in held for element in self._elements(joint, name)],
         )
-
-    def _new(self, kind: str, name: str) -> str:
-        new = self._joint_names.new(name, kind)
-        if new != name:
-            self.omissions.append(_renamed(kind, name, new))
-        return new
 
     def _moves(self, joint: Joint) -> bool:
         parent, child = self._pair(joint)

@@ -35,7 +35,12 @@ class Stage(NamedTuple):
         """Origin (m) and axes of a prim in the world."""
         whole = self.usd.UsdGeom.XformCache().GetLocalToWorldTransform(prim)
         # Rows of Gf are columns here, and a scale is no rotation.
-        axes = np.array(whole.ExtractRotationMatrix()).T
+        if whole.GetDeterminant3() < 0:
+            raise ModelError(
+                f"{shown(str(prim.GetPath()))} is mirrored (a scale below zero), so that its axes "
+                "are no rotation; apply the scale to its shapes."
+            )
+        axes = np.array(whole.RemoveScaleShear().ExtractRotationMatrix()).T
         return np.array(whole.ExtractTranslation()) * self.length, axes
 
     def point(self, prim: Any, local: Any) -> Vector:
@@ -138,7 +143,8 @@ def _link(read: Stage, prim: Any) -> Link:
     body = read.usd.UsdPhysics.RigidBodyAPI(prim)
     velocity = np.array(body.GetVelocityAttr().Get() or (0.0, 0.0, 0.0)) * read.length
     turning = np.radians(np.array(body.GetAngularVelocityAttr().Get() or (0.0, 0.0, 0.0)))
-    # The velocity is that of the centre of mass.
+    # Both are in the space of the body's own prim, and the first is that of the centre of mass.
+    velocity, turning = axes @ velocity, axes @ turning
     at_origin = velocity + np.cross(turning, origin - center)
     name = read.bodies[str(prim.GetPath())]
     return Link(name, origin, axes, mass, center, inertia, at_origin, turning)
