@@ -189,7 +189,7 @@ class Ranges(eqx.Module):
 
     def _listed(self) -> list[str]:
         variables = self._variables
-        many = ~self._unique_of_states().all(axis=0)
+        many: Any = ~self._unique_of_states().all(axis=0)
         points = {name for name in self.structure.constraint_names if variables.has_wrench(name)}
         owners = self.structure.row_owner.tolist()
         names = self.structure.constraint_names
@@ -206,7 +206,7 @@ class Ranges(eqx.Module):
     def determined(self) -> tuple[str, ...]:
         """Names of joints and drivers of which everything is unique without bounds."""
         variables = self._variables
-        unique = self._unique_of_states().all(axis=0)
+        unique: Any = self._unique_of_states().all(axis=0)
         found = []
         for info in self.structure.constraints:
             own = [*range(info.start, info.stop)]

@@ -73,8 +73,8 @@ def _check(system: MultibodySystem, request: Request) -> None:
     """
     **Raises:** `ModelError` that names the option.
     """
+    option = "--bound"
     try:
-        option = "--bound"
         for bound in request.bounds:
             check_question(system, (bound,), ())
         option = "--combination"
