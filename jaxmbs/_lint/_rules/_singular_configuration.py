@@ -46,6 +46,6 @@ class SingularConfiguration(AbstractRule):
             f"in this configuration alone the rank is {rank}, and {nearby} at its neighbours"
             f"{consequence}",
             [subject.part(name) for name in names],
-            rank=rank,
-            generic_rank=nearby,
+            rank=float(rank),
+            generic_rank=float(nearby),
         )
