@@ -4,6 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ._errors import ModelError
+
+
+def check_folder(path: Path) -> None:
+    """Refuse, before anything is computed, what has no place to be written to.
+
+    **Raises:** `ModelError` where a file's folder is not there.
+    """
+    if not path.parent.is_dir():
+        raise ModelError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}.")
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:

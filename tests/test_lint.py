@@ -259,6 +259,15 @@ def workshop() -> dict[str, Any]:
     return {"schema": 1, "dimension": 2, "body": bodies, "joint": joints, "driver": drivers}
 
 
+def linkage(*at: float) -> dict[str, Any]:
+    """A four-bar in one line, with pins at zero and there."""
+    ends = (0.0, *at)
+    bodies = [_planar(n, [(ends[k] + ends[k + 1]) / 2, 0.0]) for k, n in enumerate("abc")]
+    pairs = (("ground", "a"), ("a", "b"), ("b", "c"), ("c", "ground"))
+    joints = [_pin("ABCD"[k], list(pair), [ends[k], 0.0]) for k, pair in enumerate(pairs)]
+    return {"schema": 1, "dimension": 2, "body": bodies, "joint": joints}
+
+
 def _planar(name: str, position: Any) -> dict[str, Any]:
     return {"name": name, "mass": 1.0, "inertia": 0.1, "position": position}
 
@@ -304,6 +313,40 @@ class TestPlantedDefects:
             (x.severity for x in found.found), reverse=True
         )
 
+    def test_drivers_that_agree_in_all_but_accelerations(self):
+        content = pendulum()
+        motions = [{"type": "polynomial", "coefficients": [0.0, 0.0, x]} for x in (1.0, 2.0)]
+        content["driver"] = [
+            {"name": f"d{k}", "joint": "hinge", "coordinate": "rotation", "motion": own}
+            for k, own in enumerate(motions)
+        ]
+        (against,) = findings_in(content).of("JM201")
+        assert {part.name for part in against.parts} == {"d0", "d1"}
+        # 2 and 4 rad/s^2.
+        assert dict(against.numbers)["largest"] == pytest.approx(1.0)
+        content["driver"][1]["motion"] = motions[0]
+        assert not findings_in(content).of("JM201")
+
+    def test_a_dead_centre_is_no_redundancy(self):
+        # Two branches meet in the flat parallelogram.
+        (own,) = findings_in(linkage(1.0, 3.0, 2.0)).found
+        assert own.code == "JM104"
+        assert dict(own.numbers) == {"rank": 7.0, "generic_rank": 8.0}
+        assert {part.name for part in own.parts} == set("ABCD")
+
+    def test_a_stretched_linkage_moves_to_first_order_alone(self):
+        found = findings_in(linkage(1.0, 3.0, 3.5))
+        assert [x.code for x in found.found] == ["JM101", "JM104"]
+        assert "to first order alone" in str(found)
+
+    def test_islands(self):
+        content = linkage(1.0, 3.0, 2.0)
+        content["body"] += [_planar("p", [9.0, 0.0]), _planar("q", [9.5, 0.0])]
+        content["joint"].append(_pin("free", ["p", "q"], [9.2, 0.0]))
+        assert named(findings_in(content, "JM104"), "JM504") == {"p", "q"}
+        alone = content | {"body": content["body"][-2:], "joint": content["joint"][-1:]}
+        assert findings_in(alone).found == ()
+
     def test_hinges_that_are_aligned_and_nearly(self):
         aligned = findings_in(door(0.0))
         nearly, apart = (findings_in(door(tilt), "JM601") for tilt in (1e-4, 0.3))
@@ -325,13 +368,16 @@ class TestPlantedDefects:
             assert findings_in(content).found == ()
 
     def test_built_in_mechanisms(self):
+        # Its elastic rods decide what rigid bodies do not.
+        elastic = jm.mechanisms.get("elastic-parallelogram")
+        assert str(jm.lint(elastic)) == "elastic-parallelogram: nothing found"
         assert str(jm.lint(jm.mechanisms.slider_crank())) == "slider-crank: nothing found"
 
 
 class TestRules:
     def test_codes_are_different_and_texts_are_sentences(self):
         codes = [rule.code for rule in RULES]
-        assert len(set(codes)) == len(codes) == 14
+        assert len(set(codes)) == len(codes) == 16
         assert codes == sorted(codes)
         assert all(rule.text.endswith(".") and len(rule.text) > 80 for rule in RULES)
 
@@ -352,6 +398,8 @@ def files(tmp_path_factory):
         "impossible": with_inertia(0.1, 0.1, 0.25),
     }
     contents["unknown"] = four_bar() | {"colour": 3}
+    contents["expression"] = changed(pendulum, "body", 0, mass="m") | {"parameters": {"m": -1.0}}
+    contents["twice"] = contents["impossible"] | {"colour": 3}
     paths = {name: folder / f"{name}.toml" for name in contents}
     for name, content in contents.items():
         paths[name].write_text(tomlkit.dumps(content))
@@ -389,6 +437,20 @@ class TestCommand:
         assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr.startswith("jaxmbs: ")
         assert self.run(files["good"], "--ignore", "JM1").exit_code == 2
+
+    def test_bodies_that_cannot_be_by_a_parameter(self, files):
+        done = self.run(files["expression"])
+        assert done.exit_code == 1
+        assert "JM401 [impossible-body] body 'bob': its mass must be greater" in done.stdout
+
+    def test_a_body_that_cannot_be_and_another_mistake(self, files):
+        done = self.run(files["twice"])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "colour" in done.stderr
+        assert "'bob': its inertia breaks the triangle inequality" in done.stderr
+
+    def test_one_form_at_a_time(self, files):
+        assert self.run(files["good"], "--json", "--format", "sarif").exit_code == 2
 
     def test_json(self, files):
         told = json.loads(self.run(files["idle"], "--json").stdout)

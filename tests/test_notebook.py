@@ -14,6 +14,7 @@ from PIL import Image
 
 import jaxmbs as jm
 from jaxmbs import _html, planar
+from jaxmbs._lint import Finding, Findings, Severity
 from jaxmbs.plot import animate
 
 
@@ -105,6 +106,16 @@ class TestTables:
         assert found.caption.startswith("2 cases (grid of 2)")
         assert "none failed" in swept._repr_html_()
 
+    def test_findings(self):
+        part = jm.mechanisms.slider_crank()
+        assert jm.lint(part)._repr_html_() == "<p>slider-crank: nothing found</p>"
+        finding = Finding("JM1", "a-rule", Severity.NOTE, TRAP, ())
+        found = Cells(Findings("it", (finding,))._repr_html_())
+        assert found.lines == [
+            ["code", "rule", "severity", "finding"],
+            ["JM1", "a-rule", "note", TRAP],
+        ]
+
 
 class TestAnimation:
     def test_a_gif_has_the_pictures_of_the_motion(self, swung, tmp_path):
@@ -124,6 +135,7 @@ class TestAnimation:
         ("name", "settings", "says"),
         [
             ("swing.png", {}, "ends in .gif or .mp4"),
+            ("none/swing.gif", {}, "there is no folder"),
             ("swing.gif", {"speed": 0.0}, "speed must be greater than zero"),
             ("swing.gif", {"rate": 200}, "rate must be"),
             ("swing.gif", {"dpi": 3}, "dpi must be"),

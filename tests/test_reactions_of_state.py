@@ -174,3 +174,25 @@ def test_equations_without_a_solution_end_with_advice():
     )
     with pytest.raises(RuntimeError, match="contradict other constraints"):
         jm.reactions(system, jnp.zeros(1))
+
+
+def test_drivers_that_agree_in_all_but_accelerations():
+    def driven(first, second):
+        drivers = [
+            jm.Driver(f"d{k}", "pin", "rotation", jm.motions.Polynomial(coefficients=[0.0, 0.0, x]))
+            for k, x in enumerate((first, second))
+        ]
+        own = body(position=(LENGTH, 0.0))
+        return jm.MultibodySystem([own], [hinge()], drivers, gravity=(0.0, -G))
+
+    system = driven(1.0, 2.0)
+    state = system.reference_q, system.initial_v
+    with pytest.raises(RuntimeError, match="no accelerations satisfy what d0, d1 ask for"):
+        jm.reactions(system, *state)
+    traced = eqx.filter_jit(jm.reactions)(system, *state)
+    assert bool(jnp.all(jnp.isnan(traced.wrench("pin").force)))
+    agreed = jm.reactions(driven(1.0, 1.0), *state)
+    # m l d^2(angle)/dt^2 = m (2 rad/s^2) l across, and the weight.
+    np.testing.assert_allclose(
+        agreed.wrench("pin").force, [0.0, MASS * (2 * LENGTH + G)], atol=1e-10
+    )

@@ -238,6 +238,8 @@ class TestRefusals:
         ("settings", "says"),
         [
             ({"path": "page.txt"}, "ends in .html"),
+            ({"path": "none/page.html"}, "there is no folder"),
+            ({"end": -1.0}, "end must be greater than zero"),
             ({"end": 1.0}, "a trajectory has its own times"),
             ({"frames": 1}, "frames must be at least 2"),
             ({"bounds": ["nobody >= 0"]}, "nobody"),

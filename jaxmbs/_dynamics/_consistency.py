@@ -6,9 +6,9 @@ meets all of them least badly then.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar
+from .._custom_types import BoolScalar, Scalar
 from .._formulations import Accelerations
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations
@@ -51,10 +51,28 @@ def check_acceleration_rows(
 def _are_met(
     system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
 ) -> BoolScalar:
+    limit = _MET * _largest(system, equations) + _ROUNDING
+    left = acceleration_residual(system, equations, acceleration)
+    # What is not a number has a result of its own.
+    return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
+
+
+def _largest(system: AbstractSystem, equations: Equations) -> Scalar:
+    """Accelerations that the rows ask for, and that they would have without them."""
     descriptor, scale = equations.descriptor, system.residual_scale()
     free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
     sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
-    left = acceleration_residual(system, equations, acceleration)
-    limit = _MET * jnp.max(sizes, initial=0.0) + _ROUNDING
-    # What is not a number has a result of its own.
-    return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
+    return jnp.max(sizes, initial=0.0)
+
+
+def contradicting_rows(
+    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+) -> Bool[Array, " rows"]:
+    """Which rows, of all levels, accelerations do not satisfy.
+
+    Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
+    accelerations. What is not a number has a result of its own, and is no contradiction.
+    """
+    left = equations.descriptor.apply_C(acceleration) - equations.offset
+    limit = _MET * _largest(system, equations) + _ROUNDING
+    return jnp.abs(left / system.residual_scale()) > limit

@@ -4,10 +4,12 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from .._checks import listed
 from .._custom_types import RealScalarLike, Setting
 from .._formulations import (
     AbstractFormulation,
@@ -21,6 +23,7 @@ from .._solution import RESULTS
 from .._solvability import AbstractCriterion, chosen_criterion
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
+from ._consistency import contradicting_rows
 from ._friction import solve_with_friction
 from ._initial import check_state
 
@@ -69,7 +72,8 @@ def reactions(
 
     **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers
     of another number of rows or beside a formulation, and where rigid multipliers would get the
-    verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found.
+    verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
+    accelerations satisfy all constraints.
     """
     structure, criterion = system.structure, chosen_criterion(criterion)
     if elastic is not None:
@@ -88,10 +92,13 @@ def reactions(
         )
     chosen = _formulation(system, formulation, elastic)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
-    found = _solved(system, chosen, q, v, t)
+    found, missed = _solved(system, chosen, q, v, t)
     failed = found.result != RESULTS.successful
     if not isinstance(failed, Tracer) and bool(failed):
         raise RuntimeError(RESULTS[found.result])
+    if not isinstance(missed, Tracer) and bool(jnp.any(missed)):
+        raise RuntimeError(_contradiction(system, np.asarray(missed)))
+    failed = failed | jnp.any(missed)
     chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
     # In one program a decomposition of the criterion must not start beside one of the formulation.
     q, chosen_multipliers = lax.optimization_barrier((q, chosen_multipliers))
@@ -128,5 +135,19 @@ def _solved(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Float[Array, ""],
-) -> Accelerations:
-    return solve_with_friction(system, formulation, q, v, t)
+) -> tuple[Accelerations, Bool[Array, " rows"]]:
+    """With the rows that the accelerations do not satisfy."""
+    found = solve_with_friction(system, formulation, q, v, t)
+    equations = system.equations(q, v, t)
+    return found, contradicting_rows(system, equations, found.acceleration)
+
+
+def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
+    structure = system.structure
+    owners = dict.fromkeys(int(k) for k in np.asarray(structure.row_owner)[missed])
+    names = listed([structure.constraint_names[k] for k in owners])
+    return (
+        f"no accelerations satisfy what {names} ask for together at this state, so that there are "
+        "no reactions; make the motions of drivers agree, leave one of them out, or give a state "
+        "at which the mechanism can go on."
+    )

@@ -3,6 +3,8 @@
 import enum
 from typing import NamedTuple
 
+from .. import _html
+
 
 class Severity(enum.IntEnum):
     """How bad a finding is; the words are SARIF's levels."""
@@ -55,6 +57,12 @@ class Findings(NamedTuple):
     def of(self, code: str) -> tuple[Finding, ...]:
         """The findings of one rule."""
         return tuple(x for x in self.found if x.code == code)
+
+    def _repr_html_(self) -> str:
+        if not self.found:
+            return _html.paragraphs([str(self)])
+        lines = [(x.code, x.rule, x.severity.word, x.message) for x in self.found]
+        return _html.table(self.model, ("code", "rule", "severity", "finding"), lines)
 
     def __str__(self) -> str:
         if not self.found:

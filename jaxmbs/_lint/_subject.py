@@ -6,29 +6,52 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._constraints import Driver
-from .._kinematics import assemble, is_closed, open_constraints
+from .._kinematics import assemble, close, is_closed, open_constraints
 from .._solution import RESULTS
-from .._solvability import analyze, dependent_sets, DependentSets, Solvability
+from .._solvability import (
+    analyze,
+    dependent_sets,
+    DependentSets,
+    Solvability,
+)
 from .._system import AbstractSystem, Model, MultibodySystem
+from .._verdict import Verdict
 from ._findings import Part
+
+
+# So many neighbours are looked at, at so many characteristic lengths or radians; those that close
+# to rounding, and at which nothing that counts as one row is small: see `singularity`.
+_NEIGHBOURS, _SPREAD, _CLOSED, _NEARBY_RANK = 6, 0.05, 1e-12, 1e-5
+
+# Neighbours nearer than this are the configuration itself: closing it again finds it only to the
+# square root of rounding where the rank is too small.
+_SAME = 1e-4
+
+# Rows of C, without units and of unit length, that depend on each other.
+_DEPENDENT = 1e-8
 
 
 class Numbers(eqx.Module):
     """Of one configuration, all in one program.
 
     `residual`: what is left of Phi, lengths relative to the characteristic length; `matrix`: C;
-    `rate` (rows,): C v + b, `offset` (rows,): b; `mass_matrix` M.
+    `rate` (rows,): C v + b, `offset` (rows,): b; `curvature` (rows,): Gamma of C dv/dt = Gamma, at
+    the velocities nearest to v that satisfy the constraints; `mass_matrix` M. `verdict`: which
+    reactions are unique, with the compliances that there are.
     """
 
     report: Solvability
+    verdict: Verdict
     residual: Float[Array, " geometric"]
     matrix: Float[Array, "rows nv"]
     rate: Float[Array, " rows"]
     offset: Float[Array, " rows"]
+    curvature: Float[Array, " rows"]
     mass_matrix: Float[Array, "nv nv"]
 
 
@@ -36,14 +59,38 @@ class Numbers(eqx.Module):
 def _numbers(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Float[Array, ""]
 ) -> Numbers:
+    report = analyze(system, q, v, t)
+    elastic = analyze(system, q, v, t, elastic=True) if system.structure.compliances else report
+    matrix, rate = system.constraint_matrix(q, v, t), system.velocity_residual(q, v, t)
+    columns = system.column_scale()
+    unit = matrix * columns[None, :] / report.row_scale[:, None]
+    allowed = v - columns * (jnp.linalg.pinv(unit, rtol=_DEPENDENT) @ (rate / report.row_scale))
     return Numbers(
-        report=analyze(system, q, v, t),
+        report=report,
+        verdict=elastic.reaction_unique,
         residual=system.scaled_residual(q, t),
-        matrix=system.constraint_matrix(q, v, t),
-        rate=system.velocity_residual(q, v, t),
+        matrix=matrix,
+        rate=rate,
         offset=system.velocity_offset(q, v, t),
+        curvature=system.acceleration_offset(q, allowed, t),
         mass_matrix=system.mass_matrix(q, t),
     )
+
+
+@eqx.filter_jit
+def _closed_near(
+    system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
+) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
+    """`q` displaced by a step and closed again, and what is left open."""
+    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype))
+
+
+def _rank_nearby(report: Solvability) -> int:
+    """Singular values of the size of the distance to a singular configuration do count, and those
+    of the size of its square do not."""
+    pivots = np.asarray(report.pivots)
+    coarse = int(np.sum(pivots > _NEARBY_RANK * np.max(pivots, initial=0.0)))
+    return min(coarse, int(report.rank))
 
 
 class Subject:
@@ -97,14 +144,69 @@ class Subject:
         return open_constraints(self.system, self.reference.residual)
 
     @cached_property
+    def _nearby(self) -> list[tuple[Any, Numbers]]:
+        """Closed configurations next to the closed one; none where no rank could be greater
+        there: where nothing is redundant, or nothing moves."""
+        if self.closed is None:
+            return []
+        report = self.closed.report
+        if not (int(report.redundancy) > 0 and int(report.mobility) > 0):
+            return []
+        found = []
+        for key in jr.split(jr.key(0), _NEIGHBOURS):
+            step = _SPREAD * self.system.column_scale() * jr.normal(key, (self._nv,))
+            q, residual = _closed_near(self.system, step, self.closed_q, self.t)
+            if float(jnp.max(jnp.abs(residual), initial=0.0)) <= _CLOSED:
+                found.append((q, self._at(q)))
+        return found
+
+    @cached_property
+    def is_isolated(self) -> bool:
+        """Is there no closed configuration next to the closed one, although C lets it move?"""
+        unit = self.system.structure.coordinate_scale(self.system.characteristic_length())
+        return bool(self._nearby) and all(
+            float(jnp.max(jnp.abs((q - self.closed_q) / unit))) < _SAME for q, _ in self._nearby
+        )
+
+    @property
+    def is_singular(self) -> bool:
+        """Is the rank greater at closed configurations next to the closed one?"""
+        return self._generic is not None
+
+    @property
+    def generic_q(self) -> Any:
+        """The closed configuration or, where that is singular, a regular one next to it."""
+        return self.closed_q if self._generic is None else self._generic[0]
+
+    @property
+    def generic(self) -> Numbers | None:
+        """At `generic_q`: of what is redundant in one configuration alone it knows nothing."""
+        return self.closed if self._generic is None else self._generic[1]
+
+    @cached_property
+    def _generic(self) -> tuple[Any, Numbers] | None:
+        """Where the rank is greatest, if that is not here."""
+        if not self._nearby or self.is_isolated:
+            return None
+        best = max(self._nearby, key=lambda own: _rank_nearby(own[1].report))
+        assert self.closed is not None
+        return best if _rank_nearby(best[1].report) > int(self.closed.report.rank) else None
+
+    @cached_property
     def dependent(self) -> DependentSets | None:
-        """Of the closed configuration."""
-        return None if self.closed is None else dependent_sets(self.closed.report)
+        """Of the generic configuration."""
+        return None if self.generic is None else dependent_sets(self.generic.report)
 
     def part(self, name: str) -> Part:
         """The joint or driver of that name."""
         driver = self.system.structure.constraint(name).kind == Driver.kind
         return Part("driver" if driver else "joint", name)
+
+    @property
+    def speed(self) -> float:
+        """The largest initial velocity, lengths relative to the characteristic length (1/s)."""
+        unit = np.asarray(self.system.column_scale())
+        return float(np.max(np.abs(np.asarray(self.system.initial_v) / unit), initial=0.0))
 
     def mass(self, name: str) -> float:
         """Of the body of that name (kg): the mean of its mass along its axes; 0 if it has none of
@@ -130,6 +232,10 @@ class Subject:
         info = self._info(name)
         columns = {"force": info.force, "torque": info.torque}[which]
         return np.asarray(self.reference.mass_matrix)[np.ix_(columns, columns)]
+
+    @property
+    def _nv(self) -> int:
+        return self.system.structure.nv
 
     @cached_property
     def _assembly(self) -> Any:

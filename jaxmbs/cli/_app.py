@@ -212,6 +212,8 @@ def lint(
     """What is wrong with models, whichever program simulates them. Exit status 1: findings."""
     compile_quickly()
     with refusing():
+        if json and form == _lint.Format.sarif:
+            raise ModelError("give --json or --format sarif, not both.")
         chosen = _lint.Format.json if json else form
         if rules:
             _lint.show_rules() if chosen == "text" else print_json(_lint.rules_document())

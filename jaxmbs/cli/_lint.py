@@ -92,10 +92,32 @@ def _read(file: str) -> tuple[Model, dict[str, str]]:
     except ModelError:
         if Path(file).suffix != ".toml":
             raise
-        content, wrong = with_possible_bodies(read_toml(file))
+        content, wrong = with_possible_bodies(_evaluated(read_toml(file)))
         if not wrong:
             raise
-        return model_from_tables(content, default_name=Path(file).stem), wrong
+        try:
+            return model_from_tables(content, default_name=Path(file).stem), wrong
+        except ModelError as other:
+            bodies = "; ".join(f"body {name!r}: {why}" for name, why in wrong.items())
+            raise ModelError(f"{str(other).rstrip('.')}. Besides, {bodies}.") from None
+
+
+def _evaluated(content: dict[str, Any]) -> dict[str, Any]:
+    """With numbers in the place of expressions; as it is where they cannot be found."""
+    from ..io._expansion import expand
+
+    dimension = content.get("dimension", 3)
+    if not {"parameters", "use", "cylinder", "assembly"} & content.keys() or dimension not in (
+        2,
+        3,
+    ):
+        return content
+    try:
+        tables = expand(content, dimension).tables
+    except ModelError:
+        return content
+    known = {key: content[key] for key in ("schema", "name", "dimension") if key in content}
+    return known | {key: own for key, own in tables.items() if not isinstance(own, list) or own}
 
 
 def _source(file: str) -> Source:

@@ -10,6 +10,7 @@ import numpy as np
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
+from .._files import check_folder
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
@@ -19,7 +20,7 @@ from ..report._contents import contents_of, Program, program_for
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from ._analyze import AnalysisFailed, check_time, make_console
-from ._simulate import check_folder, initial_state, times_of
+from ._simulate import initial_state, times_of
 
 
 class Request(NamedTuple):

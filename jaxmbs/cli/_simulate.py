@@ -29,6 +29,7 @@ from .._dynamics import (
 from .._dynamics._initial import check_state
 from .._dynamics._saved_times import saved_times
 from .._errors import ModelError
+from .._files import check_folder
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
@@ -249,14 +250,6 @@ def check_out(out: Path | None) -> None:
         return
     check_path(out)
     check_folder(out)
-
-
-def check_folder(out: Path) -> None:
-    """
-    **Raises:** `ModelError` where a file's folder is not there.
-    """
-    if not out.parent.is_dir():
-        raise ModelError(f"cannot write {str(out)!r}: there is no folder {str(out.parent)!r}.")
 
 
 def initial_state(

@@ -15,7 +15,7 @@ from .._custom_types import Setting
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
 from .._errors import ModelError
-from .._files import replacing
+from .._files import check_folder, replacing
 from .._reactions import Reactions
 
 
@@ -47,8 +47,9 @@ def animate(
     - `speed`: seconds of the motion in a second of the picture. `rate`: pictures a second, at most
       100. `title` above it. `dpi`: of 6.4 by 4.8 inches.
 
-    **Raises:** `ModelError` (a `ValueError`) for another ending, a batch, a motion of no time, one
-    of which nothing can be drawn, and where ffmpeg is missing. `OSError` if it cannot be written.
+    **Raises:** `ModelError` (a `ValueError`) for another ending, a folder that is not there, a
+    batch, a motion of no time, one of which nothing can be drawn, and where ffmpeg is missing.
+    `OSError` if it cannot be written.
     """
     trajectory = _settings.instance(trajectory, Trajectory, "trajectory", "a Trajectory")
     speed = _settings.known_number(speed, "speed", above=0)
@@ -58,6 +59,7 @@ def animate(
     if not isinstance(title, str):
         raise TypeError(f"title must be a text such as 'Robot', got {title!r}.")
     writer = _writer(path, rate)
+    check_folder(path)
     chosen = trajectory.at(_pictures(trajectory, speed, rate))
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions = jax.tree.map(np.asarray, chosen.reactions())

@@ -88,18 +88,20 @@ def _of_wrench(
 
 
 def _rounding(reactions: Reactions) -> tuple[float, float]:
-    """The force and the torque below which numbers are rounding."""
+    """The force and the torque below which numbers are rounding: of unique ones alone, as nothing
+    may tell of the others."""
+    found = [second_wrench(reactions, k) for k in range(len(reactions.names))]
+    own = [wrench for wrench in found if wrench is not None]
     seconds = [place for place in reactions.layout.seconds if place >= 0]
-    most = (
-        float(np.max(np.abs(np.asarray(x)), initial=0.0))
-        for x in (
-            reactions.force[:, Axes.WORLD, seconds],
-            reactions.torque[:, Axes.WORLD, seconds],
-            reactions.arm[:, seconds],
-        )
-    )
-    force, torque = rounding_scales(*most)
+    arm = np.max(np.abs(np.asarray(reactions.arm[:, seconds])), initial=0.0)
+    largest_force = max((_largest(x.force, x.force_verdict) for x in own), default=0.0)
+    largest_torque = max((_largest(x.torque, x.torque_verdict) for x in own), default=0.0)
+    force, torque = rounding_scales(largest_force, largest_torque, float(arm))
     return ROUNDING * force, ROUNDING * torque
+
+
+def _largest(numbers: Float[np.ndarray, "n _"], verdict: Int[np.ndarray, "n _"]) -> float:
+    return float(np.max(np.abs(numbers), initial=0.0, where=verdict == UNIQUE))
 
 
 def _on_coordinates(
@@ -109,7 +111,8 @@ def _on_coordinates(
     structure = reactions.structure
     info = structure.constraints[constraint]
     numbers = np.asarray(reactions.generalized_reactions)[:, constraint, : len(info.columns)]
-    rounding = ROUNDING * float(np.max(np.abs(numbers), initial=0.0))
+    told = np.asarray(reactions.unique(reactions.names[constraint]).numbers())[:, None]
+    rounding = ROUNDING * _largest(numbers, np.broadcast_to(told, numbers.shape))
     own = [
         Component(
             constraint,

@@ -52,7 +52,7 @@ def view(
 
     **Raises:** as `write`.
     """
-    end = None if end is None else _settings.known_number(end, "end")
+    end = None if end is None else _settings.known_number(end, "end", above=0)
     if frames is not None:
         frames = _settings.whole_number(frames, "frames", least=2)
     height = _settings.whole_number(height, "height", least=200)

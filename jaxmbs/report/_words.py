@@ -11,6 +11,7 @@ import numpy as np
 from .._checks import listed
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
+from .._system import ReleaseOption
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
 from ._contents import Contents
@@ -163,11 +164,17 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
     remarks = list(found.remarks()) if found else []
     if dependent and not dependent.complete:
         remarks.append("the search for sets that share a load was cut off")
-    lines = found.lines() if found else []
+    lines = ["; ".join(map(_words_of_release, own)) for own in found.sets] if found else []
     for name, own in (("sets that share a load", shared), ("sets of releases", lines)):
         if len(own) > _MOST_LINES:
             remarks.append(f"{len(own) - _MOST_LINES} more {name}")
     return shared[:_MOST_LINES], lines[:_MOST_LINES], remarks
+
+
+def _words_of_release(option: ReleaseOption) -> str:
+    """In words, but for the joint's name."""
+    kind, to = (text.replace("_", " ") for text in (option.kind, option.to))
+    return str(option._replace(kind=kind, to=to))
 
 
 def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, str]]:

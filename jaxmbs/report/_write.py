@@ -8,7 +8,7 @@ from .. import _settings
 from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._errors import ModelError
-from .._files import replacing
+from .._files import check_folder, replacing
 from .._ranges import AbstractBound
 from .._system import Model
 from ._bands import check_bounds
@@ -65,12 +65,13 @@ def write(
 
     **Returns:** `Written`.
 
-    **Raises:** `ModelError` (a `ValueError`) for another ending, a missing extra (`report`), a
-    batch, and settings that do not belong to the subject; what `simulate` raises. `OSError` if it
-    cannot be written.
+    **Raises:** `ModelError` (a `ValueError`) for another ending, a folder that is not there, a
+    missing extra (`report`), a batch, and settings that do not belong to the subject; what
+    `simulate` raises. `OSError` if it cannot be written.
     """
     check_path(path)
-    end = None if end is None else _settings.known_number(end, "end")
+    check_folder(Path(path))
+    end = None if end is None else _settings.known_number(end, "end", above=0)
     every = None if every is None else _settings.known_number(every, "every", above=0)
     if frames is not None:
         frames = _settings.whole_number(frames, "frames", least=2)

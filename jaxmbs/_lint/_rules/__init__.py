@@ -5,6 +5,7 @@ from ._idle_force import IdleForce
 from ._impossible_body import ImpossibleBody
 from ._inconsistent_velocity import InconsistentVelocity
 from ._inertia_out_of_scale import InertiaOutOfScale
+from ._island import Island
 from ._mass_ratio import MassRatio
 from ._nearly_redundant import NearlyRedundant
 from ._never_closes import NeverCloses
@@ -12,6 +13,7 @@ from ._open_joint import OpenJoint
 from ._release import Release
 from ._resting_driver import RestingDriver
 from ._shared_load import SharedLoad
+from ._singular_configuration import SingularConfiguration
 from ._unused_body import UnusedBody
 
 
@@ -20,6 +22,7 @@ RULES: tuple[AbstractRule, ...] = (
     ArbitraryLoop(),
     SharedLoad(),
     NearlyRedundant(),
+    SingularConfiguration(),
     ContradictingRows(),
     NeverCloses(),
     OpenJoint(),
@@ -30,5 +33,6 @@ RULES: tuple[AbstractRule, ...] = (
     UnusedBody(),
     IdleForce(),
     RestingDriver(),
+    Island(),
     Release(),
 )

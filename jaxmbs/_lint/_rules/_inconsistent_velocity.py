@@ -30,7 +30,7 @@ class InconsistentVelocity(AbstractRule):
         scale = structure.residual_scale(float(subject.reference.report.length))
         rate = np.abs(np.asarray(subject.reference.rate))
         size = np.max(rate / scale, initial=0.0)
-        if subject.is_open or not size > _ROUNDING * max(1.0, self._speed(subject)):
+        if subject.is_open or not size > _ROUNDING * max(1.0, subject.speed):
             return
         row = int(np.argmax(rate / scale))
         name = structure.constraint_names[structure.row_owner[row]]
@@ -40,7 +40,3 @@ class InconsistentVelocity(AbstractRule):
             [subject.part(name)],
             amount=float(rate[row]),
         )
-
-    def _speed(self, subject: Subject) -> float:
-        unit = np.asarray(subject.system.column_scale())
-        return float(np.max(np.abs(np.asarray(subject.system.initial_v) / unit), initial=0.0))

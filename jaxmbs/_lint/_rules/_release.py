@@ -1,8 +1,6 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-import numpy as np
-
 from ..._solvability import releases
 from .._findings import Finding, Severity
 from .._subject import Subject
@@ -27,14 +25,19 @@ class Release(AbstractRule):
     )
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        if subject.closed is None or bool(np.all(subject.closed.report.reaction_unique)):
+        # What moves to first order alone would begin to move.
+        if subject.generic is None or subject.is_isolated:
+            return
+        report = subject.generic.report
+        # What elastic parts decide needs no release.
+        if bool(subject.generic.verdict.all()) or bool(report.reaction_unique.all()):
             return
         found = releases(
             subject.system,
-            subject.closed_q,
+            subject.generic_q,
             subject.system.initial_v,
             subject.t,
-            report=subject.closed.report,
+            report=report,
             most=_MOST,
         )
         if not found.sets:

@@ -1,4 +1,4 @@
-"""What rules on dependent sets have in common."""
+"""What rules have in common."""
 
 from collections.abc import Iterator
 
@@ -28,6 +28,14 @@ def _bodies(subject: Subject, names: tuple[str, ...]) -> Iterator[tuple[int, ...
 
 
 def not_unique_of(subject: Subject, names: tuple[str, ...]) -> list[str]:
-    """Those whose reaction is not unique."""
-    assert subject.closed is not None
-    return [name for name in names if not bool(subject.closed.report.unique(name))]
+    """Those whose reaction is not unique, with the compliances that there are."""
+    assert subject.generic is not None
+    structure = subject.system.structure
+    verdict = subject.generic.verdict
+    places = {info.name: k for k, info in enumerate(structure.constraints)}
+    return [name for name in names if not bool(verdict[places[name]])]
+
+
+def body_of(name: str) -> str:
+    """The body of a site such as 'link.A'."""
+    return name.partition(".")[0]

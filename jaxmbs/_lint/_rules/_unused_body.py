@@ -5,6 +5,7 @@ from ..._forces import AbstractBodyForce
 from .._findings import Finding, Part, Severity
 from .._subject import Subject
 from ..base import AbstractRule
+from ._shared import body_of
 
 
 class UnusedBody(AbstractRule):
@@ -27,14 +28,9 @@ class UnusedBody(AbstractRule):
             # A force on a joint acts on bodies that are used already.
             if isinstance(force, AbstractBodyForce):
                 used |= {*force.bodies}
-        used = {_frame(name) for name in used}
+        used = {body_of(name) for name in used}
         for body in model.bodies:
             if body.name not in used and len(model.bodies) > 1:
                 yield self.finding(
                     f"body {body.name!r} has no joint and no force", [Part("body", body.name)]
                 )
-
-
-def _frame(name: str) -> str:
-    """The body of a site such as 'link.A'."""
-    return name.partition(".")[0]
