@@ -46,7 +46,7 @@ def one_joint(case):
     joint = {"name": "J", "type": case.type, **case.keys(draw), **variant}
     if case.type == "distance":
         joint["length"] = 1.05 * float(np.linalg.norm(np.diff(joint["points"], axis=0)))
-    elif "points" in joint:
+    elif "points" in joint and case.type != "coupling":
         joint["at"] = joint.pop("points")[0]
     bodies = [draw.body(name, turned=name != "a") for name in names]
     return plain({"dimension": case.dimension, "body": bodies, "joint": [joint]})

@@ -390,7 +390,8 @@ class Dense:
             slopes, room = self.matrix @ way, self.limit - self.matrix @ start
             up = np.min(room[slopes > 0] / slopes[slopes > 0])
             down = np.max(room[slopes < 0] / slopes[slopes < 0])
-            start = start + rng.uniform(down, up) * way
+            # A program leaves its point outside by rounding where there is hardly any room.
+            start = start + rng.uniform(*sorted((down, up))) * way
             found.append(self.known + self.free @ start)
         return np.array(found)
 
