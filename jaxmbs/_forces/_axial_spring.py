@@ -1,29 +1,13 @@
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
-from .. import _checks
-from .._constraints import AbstractJoint, Frames
-from .._constraints.base import AbstractCoordinate
+from .._constraints import AbstractJoint
 from .._custom_types import Scalar
 from .._fields import number
-from ._elastic import AbstractElasticLoad
+from ._coordinate_load import coordinate_load, CoordinateLoad
 from ._fields import FORCE_NAME, JOINT
 from .base import AbstractJointForce
-
-
-class AxialLoad(AbstractElasticLoad):
-    """A force along a joint's axis that depends on the joint's translation."""
-
-    coordinate: AbstractCoordinate
-    rest: Scalar
-    stiffness: Float[Array, "1 1"]
-    damping: Float[Array, "1 1"]
-    preload: Float[Array, "1"]
-
-    def deformation(self, frames: Frames) -> Float[Array, " n"]:
-        return self.coordinate.excess(frames, self.rest)[None]
 
 
 class AxialSpring(AbstractJointForce):
@@ -55,17 +39,13 @@ class AxialSpring(AbstractJointForce):
         default=0.0, kw_only=True, converter=number("force", "N", "on the second body")
     )
 
-    def load_on(self, joint: AbstractJoint) -> AxialLoad:
-        coordinates = joint.coordinates()
-        if "translation" not in coordinates:
-            raise ValueError(
-                f"joint {_checks.shown(joint.name)} ({joint.kind}) has no translation; an axial "
-                "spring acts along a translational or cylindrical joint."
-            )
-        return AxialLoad(
-            coordinate=coordinates["translation"],
+    def load_on(self, joint: AbstractJoint) -> CoordinateLoad:
+        return coordinate_load(
+            joint,
+            "translation",
+            "an axial spring acts along a translational or cylindrical joint",
             rest=self.rest,
-            stiffness=self.stiffness[None, None],
-            damping=self.damping[None, None],
-            preload=self.force[None],
+            stiffness=self.stiffness,
+            damping=self.damping,
+            preload=self.force,
         )

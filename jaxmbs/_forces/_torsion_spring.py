@@ -1,29 +1,13 @@
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
-from .. import _checks
-from .._constraints import AbstractJoint, Frames
-from .._constraints.base import AbstractCoordinate
+from .._constraints import AbstractJoint
 from .._custom_types import Scalar
 from .._fields import number
-from ._elastic import AbstractElasticLoad
+from ._coordinate_load import coordinate_load, CoordinateLoad
 from ._fields import FORCE_NAME, JOINT
 from .base import AbstractJointForce
-
-
-class TorsionLoad(AbstractElasticLoad):
-    """A moment about a joint's axis that depends on the joint's angle."""
-
-    coordinate: AbstractCoordinate
-    rest: Scalar
-    stiffness: Float[Array, "1 1"]
-    damping: Float[Array, "1 1"]
-    preload: Float[Array, "1"]
-
-    def deformation(self, frames: Frames) -> Float[Array, " n"]:
-        return self.coordinate.excess(frames, self.rest)[None]
 
 
 class TorsionSpring(AbstractJointForce):
@@ -57,17 +41,13 @@ class TorsionSpring(AbstractJointForce):
         default=0.0, kw_only=True, converter=number("torque", "N m", "on the second body")
     )
 
-    def load_on(self, joint: AbstractJoint) -> TorsionLoad:
-        coordinates = joint.coordinates()
-        if "rotation" not in coordinates:
-            raise ValueError(
-                f"joint {_checks.shown(joint.name)} ({joint.kind}) has no rotation; a torsion "
-                "spring acts about a revolute or cylindrical joint."
-            )
-        return TorsionLoad(
-            coordinate=coordinates["rotation"],
+    def load_on(self, joint: AbstractJoint) -> CoordinateLoad:
+        return coordinate_load(
+            joint,
+            "rotation",
+            "a torsion spring acts about a revolute or cylindrical joint",
             rest=self.rest,
-            stiffness=self.stiffness[None, None],
-            damping=self.damping[None, None],
-            preload=self.torque[None],
+            stiffness=self.stiffness,
+            damping=self.damping,
+            preload=self.torque,
         )
