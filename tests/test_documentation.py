@@ -100,6 +100,7 @@ def test_what_python_on_pages_names_exists(page: str, text: str):
             names = dotted(node)
             found = jaxmbs if names[0] == "jm" else jaxmbs.planar
             for name in names[1:]:
+                assert name in dir(found), f"{page}: {'.'.join(names)}"
                 found = getattr(found, name)
 
 

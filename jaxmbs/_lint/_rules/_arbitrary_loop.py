@@ -5,7 +5,7 @@ from ..._checks import listed
 from .._findings import Finding, Severity
 from .._subject import Subject
 from ..base import AbstractRule
-from ._shared import not_unique_of, sets_of
+from ._shared import undetermined_sets
 
 
 class ArbitraryLoop(AbstractRule):
@@ -22,12 +22,8 @@ class ArbitraryLoop(AbstractRule):
     )
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        chosen, more = sets_of(subject, parallel=False)
-        for names in chosen:
-            many = not_unique_of(subject, names)
-            if not many:
-                # Multipliers alone are arbitrary, and forces are what they are.
-                continue
+        chosen, more = undetermined_sets(subject, parallel=False)
+        for names, many in chosen:
             yield self.finding(
                 f"the rows of {listed(names)} depend on each other around a loop, so that the "
                 f"forces in {listed(many)} are arbitrary in any rigid-body program",

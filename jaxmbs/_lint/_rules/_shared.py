@@ -18,6 +18,16 @@ def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], in
     return chosen[:MOST], max(0, len(chosen) - MOST)
 
 
+def undetermined_sets(
+    subject: Subject, parallel: bool
+) -> tuple[list[tuple[tuple[str, ...], list[str]]], int]:
+    """`sets_of`, each with those of its joints whose reaction is not unique. Sets without any are
+    left out: of these the multipliers alone are arbitrary, and forces are what they are."""
+    chosen, more = sets_of(subject, parallel)
+    found = [(names, not_unique_of(subject, names)) for names in chosen]
+    return [(names, many) for names, many in found if many], more
+
+
 def _is_parallel(subject: Subject, names: tuple[str, ...]) -> bool:
     return len({frozenset(bodies) for bodies in _bodies(subject, names)}) == 1
 

@@ -5,7 +5,7 @@ from ..._checks import listed
 from .._findings import Finding, Severity
 from .._subject import Subject
 from ..base import AbstractRule
-from ._shared import not_unique_of, sets_of
+from ._shared import undetermined_sets
 
 
 class SharedLoad(AbstractRule):
@@ -21,11 +21,8 @@ class SharedLoad(AbstractRule):
     )
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        chosen, more = sets_of(subject, parallel=True)
-        for names in chosen:
-            many = not_unique_of(subject, names)
-            if not many:
-                continue
+        chosen, more = undetermined_sets(subject, parallel=True)
+        for names, many in chosen:
             yield self.finding(
                 f"{listed(names)} act between the same bodies and share a load: what each of "
                 f"{listed(many)} carries is not determined by rigid bodies",
