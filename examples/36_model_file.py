@@ -60,8 +60,8 @@ points = [
     ["base_radius * cos(base_angle)", "base_radius * sin(base_angle)", 0],
     { body = "top", point = ["top_radius * cos(top_angle)", "top_radius * sin(top_angle)", 0] },
 ]
-barrel = { type = "tube", length = 0.6, radius = 0.05, inner_radius = 0.04, density = 7850 }
-rod = { type = "cylinder", length = 0.6, radius = 0.03, density = 7850 }
+barrel = { type = "tube", length = 0.8, radius = 0.05, inner_radius = 0.04, density = 7850 }
+rod = { type = "cylinder", length = 0.8, radius = 0.03, density = 7850 }
 motion = { type = "polynomial", coefficients = [0] }
 """
 for k in range(6):

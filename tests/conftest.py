@@ -7,10 +7,11 @@ imports it: double precision, no silent rank promotion, and annotations that are
 import fcntl
 import functools
 import gc
-import importlib
+import importlib.util
 import inspect
 import itertools
 import os
+import pkgutil
 import subprocess
 import sys
 import types
@@ -62,8 +63,20 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # of errors keep theirs.)
 jax.config.update("jax_traceback_in_locations_limit", 0)
 
-# Shapes and types in annotations are checked at every call, while tracing and outside of it.
-jaxtyping.install_import_hook("jaxmbs", "beartype.beartype")
+# Shapes and types in annotations are checked at every call, while tracing and outside of it. What
+# reads, writes and prints makes many small calls without arrays, which took thrice as long.
+_UNCHECKED = {"_checks", "_fields", "_printing", "_settings", "cli", "io", "plot", "report"}
+
+
+def _checked_modules() -> list[str]:
+    package = importlib.util.find_spec("jaxmbs")
+    assert package is not None
+    folders = package.submodule_search_locations or []
+    names = {found.name for found in pkgutil.iter_modules(folders)}
+    return [f"jaxmbs.{name}" for name in sorted(names - _UNCHECKED)]
+
+
+jaxtyping.install_import_hook(_checked_modules(), "beartype.beartype")
 
 
 _SHORTENED = "t1_clip_floor = eqxi.prevbefore(t1_clip_floor)"

@@ -62,7 +62,6 @@ def small_motions(numbers):
 
 
 class TestSmallMotions:
-    @pytest.mark.slow
     def test_by_the_numbers_of_the_system_through_its_equilibrium(self):
         rng = np.random.default_rng(0)
         value, push = jax.linearize(small_motions, FLAP)

@@ -267,7 +267,6 @@ def closest(system, q, v, t):
     return q
 
 
-@pytest.mark.slow
 class TestSweep:
     def test_no_case_is_lost(self):
         """600 values up to 3.2 rad, on the branch of the reference configuration."""

@@ -260,7 +260,7 @@ class History(eqx.Module):
 
 
 # Whatever it is, the motion is a smooth function of the numbers.
-STEP = 1 / 32
+STEP = 1 / 128
 TABLEAU = (np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6)
 
 # Closed at the start for every number of their parameters: nothing is assembled.
@@ -276,7 +276,6 @@ MOTIONS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MOTIONS)
 def test_motions_of_one_second(name):
     model, parameters = MOTIONS[name]

@@ -28,7 +28,6 @@ def settings_as_before():
     plt.close("all")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_leaves_its_picture(path, tmp_path, monkeypatch):
     assert '\njax.config.update("jax_enable_x64", True)\n' in path.read_text(encoding="utf-8")

@@ -113,7 +113,6 @@ def test_particle_goes_round_at_constant_speed(formulation):
     assert int(found.statistics.accepted) < 60
 
 
-@pytest.mark.slow
 def test_bennett_keeps_its_energy():
     """Without gravity and springs; in a turn of several radians."""
     system = jm.mechanisms.get("bennett").system()

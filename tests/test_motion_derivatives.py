@@ -150,14 +150,12 @@ def test_checkpoints_in_reverse_mode():
     assert_transposed(np.asarray(found), 1e-10)
 
 
-@pytest.mark.slow
 def test_one_adjoint_in_both_modes():
     _, along, found = both(POINT, jnp.asarray(SIZES), WEIGHT)
     np.testing.assert_allclose(along, jacobian().sum(axis=0), rtol=1e-10, atol=1e-10)
     assert_transposed(np.asarray(found), 1e-10)
 
 
-@pytest.mark.slow
 def test_the_continuous_adjoint_is_as_exact_as_the_tolerance():
     for rtol in (1e-4, 1e-6, 1e-8):
         how = {"rtol": jnp.asarray(rtol), "atol": jnp.asarray(rtol / 100)}

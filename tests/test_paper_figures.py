@@ -19,8 +19,6 @@ from jaxmbs import mechanisms
 from jaxmbs.cli import _papers
 
 
-pytestmark = pytest.mark.slow
-
 # What the papers call unique, of what is drawn.
 UNIQUE = {"A", "H", "W5"}
 

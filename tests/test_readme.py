@@ -103,7 +103,6 @@ def as_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@pytest.mark.slow
 def test_readme_runs_as_it_stands(as_a_user: Path):
     printed: list[str] = []
     names: dict[str, Any] = {}

@@ -359,7 +359,6 @@ def picture(browser: Any, tmp_path: Path) -> np.ndarray:
     return matplotlib.image.imread(path)[..., :3].mean(axis=2)
 
 
-@pytest.mark.slow
 class TestBrowser:
     def test_values_at_a_time_are_the_trajectorys(self, opened, made):
         data, known = numbers(made), expected(made)

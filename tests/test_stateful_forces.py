@@ -270,7 +270,6 @@ def test_events_in_a_batch_of_gains():
         np.testing.assert_allclose(integral, expected, atol=1e-8)
 
 
-@pytest.mark.slow
 def test_reverse_mode_in_a_batch_of_gains():
     """The integral after half a second, against differences of the closed form."""
 

@@ -104,7 +104,6 @@ class TestDisk:
         root = np.sqrt(complex(squared_eigenvalue(numbers, 0.0)))
         assert_eigenvalues(found.eigenvalues, [root, -root, 1.7j, -1.7j], 1e-10)
 
-    @pytest.mark.slow
     def test_derivatives(self):
         """Of the eigenvalues of circles, forward and reverse, by everything."""
 

@@ -421,7 +421,6 @@ def swept():
     return jm.sweep(_CERTIFICATION, jm.mechanisms.mobile_robot(), cases, chunk=512)
 
 
-@pytest.mark.slow
 class TestRobot:
     """The published verdicts over the robot's range, and what is beyond it."""
 

@@ -57,7 +57,6 @@ def test_text_of_a_sweep_that_is_done(grid):
     assert "no case failed" in text
 
 
-@pytest.mark.slow
 def test_processes_and_devices_change_no_bit(grid, tmp_path):
     store = tmp_path / "s.zarr"
     environment = os.environ | {

@@ -171,7 +171,6 @@ class TestContents:
 
 
 class TestResuming:
-    @pytest.mark.slow
     def test_killed_twenty_times_at_random_moments(self, programs, tmp_path, rng):
         """The first kills may fall into the making of the store, the others fall among chunks."""
         whole, store = tmp_path / "whole.zarr", tmp_path / "store.zarr"
@@ -237,7 +236,6 @@ class TestResuming:
 
 
 class TestSharing:
-    @pytest.mark.slow
     def test_two_processes(self, programs, whole, tmp_path):
         store = tmp_path / "store.zarr"
         with socket.socket() as probe:
@@ -247,7 +245,6 @@ class TestSharing:
         assert [programs.finish(program) for program in both] == [COUNT, COUNT]
         same(whole, store)
 
-    @pytest.mark.slow
     def test_eight_devices(self, programs, whole, tmp_path):
         assert programs.finish(programs.start(tmp_path / "store.zarr", COUNT, 8)) == COUNT
         same(whole, tmp_path / "store.zarr")

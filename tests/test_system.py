@@ -315,7 +315,7 @@ class TestParticles:
     def test_every_body_is_public(self):
         for namespace, more in (
             (planar, {PlanarParticle}),
-            (spatial, {SpatialParticle, spatial.ModalBody}),
+            (spatial, {SpatialParticle, spatial.MasslessBody, spatial.ModalBody}),
         ):
             public = {x for x in vars(namespace).values() if isinstance(x, type)}
             assert {*more, namespace.Body} == {x for x in public if issubclass(x, AbstractBody)}

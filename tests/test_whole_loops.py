@@ -142,7 +142,6 @@ print("END", *(float(x) for x in compiled(system.reference_q, system.initial_v)[
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["four-bar-chain:1", "mobile-robot"])
 def test_a_run_is_one_loop(mechanism):
     """Holonomic and not: nothing in a step keeps XLA from making one function of all."""
