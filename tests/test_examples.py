@@ -1,4 +1,5 @@
-"""Examples run as they stand and leave a picture."""
+"""Examples run as they stand and leave a picture. The usual run leaves out the dearest, and takes
+fewer cases of some."""
 
 import os
 import runpy
@@ -10,10 +11,30 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from representatives import representatives
 
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+
+# Whose questions the README's blocks and other tests of the usual run ask, too.
+DEAR = {
+    "13_slider_crank_design",
+    "14_robot_design",
+    "15_path_synthesis",
+    "16_identification",
+    "20_beam_elements",
+    "22_elastic_resolution",
+    "23_elastic_bodies",
+    "29_five_principles",
+    "30_singular_mass",
+}
+# What is written there, and what it is for fewer cases.
+FEWER = {
+    "11_sweep": ("    256,\n", "    16,\n"),
+    "12_workspace": ("100.0, 31)", "100.0, 5)"),
+    "17_tolerances": ("1e-4, 1000,", "1e-4, 50,"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -28,15 +49,37 @@ def settings_as_before():
     plt.close("all")
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs_and_leaves_its_picture(path, tmp_path, monkeypatch):
-    assert '\njax.config.update("jax_enable_x64", True)\n' in path.read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+def assert_runs_and_leaves_its_picture(path, folder, monkeypatch):
+    monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
-    picture = tmp_path / f"{path.stem}.png"
+    picture = folder / f"{path.stem}.png"
     assert picture.stat().st_size > 10_000
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+USUAL = [path for path in EXAMPLES if path.stem not in DEAR | FEWER.keys()]
+
+
+@pytest.mark.parametrize("path", representatives(EXAMPLES, *USUAL), ids=lambda path: path.stem)
+def test_example_runs_and_leaves_its_picture(path, tmp_path, monkeypatch):
+    assert_runs_and_leaves_its_picture(path, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", FEWER)
+def test_example_of_many_cases_runs_with_fewer(name, tmp_path, monkeypatch):
+    """(In the usual run: `thorough` runs it as it stands.)"""
+    there, fewer = FEWER[name]
+    text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    assert text.count(there) == 1
+    script = tmp_path / f"{name}.py"
+    script.write_text(text.replace(there, fewer), encoding="utf-8")
+    assert_runs_and_leaves_its_picture(script, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_asks_for_double_precision_itself(path):
+    assert '\njax.config.update("jax_enable_x64", True)\n' in path.read_text(encoding="utf-8")
 
 
 def test_the_first_runs_by_itself(tmp_path):

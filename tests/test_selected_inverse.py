@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
+from representatives import representatives
 import random_mechanisms
 from reaction_park import renamed
 from test_block_sparse import random_problem, star, unlike_sizes
@@ -154,7 +155,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("dimension", NAMES)
+@pytest.mark.parametrize("dimension", representatives(NAMES, 3))
 def test_verdicts_equal_those_of_the_oracle(dimension):
     drawn = [union(dimension, seed) for seed in range(SEEDS)]
     batch = eqx.filter_vmap(lambda s: screen(s, s.reference_q))(stacked([s for _, s in drawn]))
@@ -222,7 +223,7 @@ def pendulum_of(condition):
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", representatives(CASES, "two coordinates", "unlike sizes"))
 def test_blocks_of_the_projector(name):
     system = CASES[name]()
     q = jnp.array([0.7, 0.4]) if "coordinates" in name else system.reference_q
@@ -246,6 +247,7 @@ def test_blocks_of_the_projector(name):
         assert sum(b["place"].size for b in layout_of(system.pattern).hub_bodies) == 1
 
 
+@pytest.mark.thorough
 def test_bias_of_a_long_chain_is_extrapolated_away():
     """Its smallest singular value falls with its length. None of its rows is redundant."""
     system = jm.mechanisms.get("four-bar-chain:160").system()

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle_formulations as slow
 import pytest
+from representatives import representatives, representatives_at
 from derivative_checks import difference, NODES, slopes
 from formulation_cases import MEMBERS
 from scipy.linalg import expm
@@ -134,7 +135,9 @@ class TestRows:
         np.testing.assert_allclose(system.constraint_matrix(q, v, 0.5), expected, atol=ROUNDING)
         np.testing.assert_allclose(system.acceleration_offset(q, v, 0.5), v[1:3], atol=ROUNDING)
 
-    @pytest.mark.parametrize("name", [name for name, _, _ in MEMBERS])
+    @pytest.mark.parametrize(
+        "name", representatives([name for name, _, _ in MEMBERS], "minimum-norm", "elimination")
+    )
     def test_accelerations(self, name):
         """That of the oracle: rows count alike, whatever their kind (Zhao et al. 2018, eq. 36)."""
         system = every_kind()
@@ -313,7 +316,9 @@ class TestActuators:
         q = jm.assemble(system, q).q
         return *jm.consistent_state(system, q, jnp.asarray(rng.normal(size=9))), 0.7
 
-    @pytest.mark.parametrize("motors", [[0, 1, 2], [1, 2], [0, 2], "all", "twice"])
+    @pytest.mark.parametrize(
+        "motors", representatives_at([[0, 1, 2], [1, 2], [0, 2], "all", "twice"], 1, 4)
+    )
     def test_against_dense_algebra(self, motors):
         system = arm()
         q, v, t = self.state(system)
@@ -370,6 +375,7 @@ class TestActuators:
         found, _ = controlled(jm.ServoControl(one), equations)
         assert bool(found.result == jm.RESULTS.servo_not_attainable)
 
+    @pytest.mark.thorough
     def test_along_a_motion(self):
         system = arm()
         q = jm.assemble(system, system.reference_q.at[jnp.array([2, 5, 8])].set([0.8, -0.3, 0.5])).q
@@ -398,6 +404,7 @@ class TestActuators:
 
 
 class TestContradictions:
+    @pytest.mark.thorough
     def test_of_a_servo_and_a_joint(self):
         """What a joint forbids cannot be wanted; that no formulation meets it is told, by name."""
         want = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0] - 1.0), 0.1)
@@ -448,6 +455,7 @@ class Solved(eqx.Module):
         return jnp.concatenate([found.acceleration, found.multipliers])
 
 
+@pytest.mark.thorough
 def test_derivatives():
     """Forward, reverse and by differences, in P and in masses; a batch is one program."""
     solved, at = Solved(jm.ServoControl(("b.x",))), jnp.array([0.3, 1.2])

@@ -65,6 +65,7 @@ def angle_of_pendulum(end: float, mass: float = 2.0) -> float:
     ).y[0, -1]
 
 
+@pytest.mark.thorough
 def test_implicit_solver():
     """Its root finder takes the tolerances of the step sizes."""
     system = pendulum(gravity=(0.0, -9.81))

@@ -167,6 +167,7 @@ class TestSphericalPendulum:
         # Along the string with it, and across.
         return q, np.column_stack([0.2 * directions + across, np.full(3, 0.2)])
 
+    @pytest.mark.thorough
     def test_a_batch_moves_as_in_proper_coordinates(self):
         q, v = self.starts
         system = spherical()
@@ -285,6 +286,7 @@ class TestQuestions:
         np.testing.assert_allclose(found.q, [-np.pi / 2, 0.0, -0.5, -np.pi / 2], atol=1e-9)
         np.testing.assert_allclose(found.residual, 0.0, atol=1e-9)
 
+    @pytest.mark.thorough
     def test_generalized_alpha_is_of_second_order(self):
         q, v = (jnp.asarray(x[0]) for x in TestSphericalPendulum().starts)
         expected = proper(q[:3], v[:3], np.array([0.0, 0.5]))[-1]
@@ -456,6 +458,7 @@ def test_nodes_whose_elements_leave_their_mass_singular():
     assert len(jm.undetermined_accelerations(system, q, v)) == 0
 
 
+@pytest.mark.thorough
 def test_friction_and_driving_forces_are_in_closed_form():
     """A wedge of no mass, in a coordinate of its own, which a motor moves to and fro, pushes a
     block over a rough floor."""

@@ -251,6 +251,7 @@ def controlled_run(gain, end, **keys):
     return jm.simulate(system, q, v, end, **keys)
 
 
+@pytest.mark.thorough
 def test_events_in_a_batch_of_gains():
     """Where the speed of the motor comes to a value, the closed form has it there."""
 
@@ -270,6 +271,7 @@ def test_events_in_a_batch_of_gains():
         np.testing.assert_allclose(integral, expected, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_reverse_mode_in_a_batch_of_gains():
     """The integral after half a second, against differences of the closed form."""
 

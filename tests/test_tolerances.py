@@ -165,6 +165,7 @@ class TestAssemblyStress:
         expected = STIFFNESS * WIDTH * np.sqrt(24) / 6 * np.array([1, 2, 1])
         np.testing.assert_allclose(deviation / expected, 1.0, atol=4 / np.sqrt(2 * COUNT))
 
+    @pytest.mark.thorough
     def test_of_rods_that_touch_no_contradiction_is_none(self):
         """The upper links of the parallelogram are determined: elastic or not, they carry what
         they carry. And so is the rod of a slider-crank."""

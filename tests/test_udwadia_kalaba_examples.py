@@ -91,6 +91,7 @@ class TestSpiral:
         assert np.max(np.abs(found.v - rates)) < 1e-9
         assert np.max(errors(found)) < 1e-12
 
+    @pytest.mark.thorough
     def test_without_projection_it_drifts(self):
         """By the steps' tolerance of 1e-8, of numbers up to thirty, where projection leaves
         rounding."""
