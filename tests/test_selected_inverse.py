@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-from representatives import representatives
 import random_mechanisms
 from reaction_park import renamed
+from representatives import representatives
 from test_block_sparse import random_problem, star, unlike_sizes
 from test_solvability import nearly_coaxial_hinges, stacked
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import oracle_formulations as slow
 import pytest
-from representatives import representatives, representatives_at
 from derivative_checks import difference, NODES, slopes
 from formulation_cases import MEMBERS
+from representatives import representatives, representatives_at
 from scipy.linalg import expm
 
 import jaxmbs as jm

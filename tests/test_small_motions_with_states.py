@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from representatives import representatives
 import scipy.linalg
+from representatives import representatives
 from scipy.integrate import solve_ivp
 
 import jaxmbs as jm

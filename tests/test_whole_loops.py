@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from representatives import representatives_at
 from jax.test_util import check_grads
+from representatives import representatives_at
 
 import jaxmbs as jm
 from jaxmbs._linalg import gather, scatter_add
@@ -60,7 +60,9 @@ class TestPlaced:
 
 
 class TestTaken:
-    @pytest.mark.parametrize("shape", representatives_at([(5,), (2, 5), (3, 2, 5)], 1))
+    @pytest.mark.parametrize(
+        "shape", representatives_at(map(pytest.param, [(5,), (2, 5), (3, 2, 5)]), 1)
+    )
     def test_values_and_derivatives(self, shape, rng):
         """Each entry goes nowhere, once or often. All places in one program: compiling it and its
         derivatives is all that they cost."""
