@@ -59,6 +59,9 @@ class TestPlaced:
             np.testing.assert_array_equal(slope, weights[place])
 
 
+SHAPES = [pytest.param(shape) for shape in ((5,), (2, 5), (3, 2, 5))]
+
+
 class TestTaken:
     @pytest.mark.parametrize(
         "shape", representatives_at(map(pytest.param, [(5,), (2, 5), (3, 2, 5)]), 1)
