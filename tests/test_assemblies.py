@@ -494,6 +494,7 @@ class TestWritingWhatIsNamed:
         _assert_same(read, found)
         _assert_same(jm.vary(read, then), jm.vary(found, then))
 
+    @pytest.mark.thorough
     def test_of_a_shape_a_place_and_a_driver(self, model: jm.Model):
         values = {
             "bodies.crank.shape.size": [0.5, 0.05, 0.02],

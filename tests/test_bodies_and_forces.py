@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from representatives import representatives
 from scipy.spatial.transform import Rotation
 
 import jaxmbs
@@ -99,7 +100,9 @@ class TestMassMatrix:
         expected = 0.5 * masses @ np.sum(speeds**2, axis=1)
         assert_close(0.5 * v @ system.mass_matrix(q) @ v, expected)
 
-    @pytest.mark.parametrize("system", [planar_system, spatial_system])
+    @pytest.mark.parametrize(
+        "system", representatives([planar_system, spatial_system], spatial_system)
+    )
     def test_inverse_of_each_body(self, system, rng):
         system = system()
         q, _ = moved(system, rng)
@@ -141,20 +144,36 @@ def state_of(marker, rng):
     return tuple(jnp.asarray(rng.normal(size=n)) for n in (nq, nv))
 
 
+@eqx.filter_jit
+def along(function, marker, state, direction):
+    """Of a marker's state, and its derivative along a direction; in one program."""
+    return jax.jvp(functools.partial(function, marker), state, direction)
+
+
+@eqx.filter_jit
+def placed(marker, q, step):
+    """The coordinates after a step, and the frame there."""
+    q = marker.coordinates.retract(q, step)
+    return q, marker.frame(q)
+
+
 class TestKinematicsOfMarkers:
     """The closed form against the frame differentiated, and both against short ways."""
 
     def test_equals_the_derivatives_of_the_frame(self, rng):
-        q, v = state_of(MARKER, rng)
-        found, expected = MARKER.kinematics(q, v), differentiated(MARKER, q, v)
+        state = state_of(MARKER, rng)
+        found, expected = (
+            along(function, MARKER, state, state)[0]
+            for function in (SpatialMarker.kinematics, differentiated)
+        )
         jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
 
     def test_derivatives(self, rng):
         q, v = state_of(MARKER, rng)
-        dq, dv = state_of(MARKER, rng)
+        direction = state_of(MARKER, rng)
         for at in (q, jnp.asarray(MARKER.coordinates.origin)):
             found, expected = (
-                jax.jvp(functools.partial(function, MARKER), (at, v), (dq, dv))[1]
+                along(function, MARKER, (at, v), direction)[1]
                 for function in (SpatialMarker.kinematics, differentiated)
             )
             jax.tree.map(lambda x, y: assert_close(x, y, 1e-12), found, expected)
@@ -163,9 +182,9 @@ class TestKinematicsOfMarkers:
     def test_turned_by_its_own_twist(self, marker, rng):
         # Along the motion with v held constant, far from any formula: a short way by retraction.
         q, v = state_of(marker, rng)
-        q, h = marker.coordinates.retract(q, 0 * v), 1e-4
-        ahead, behind = (marker.frame(marker.coordinates.retract(q, s * h * v)) for s in (1, -1))
-        found = marker.kinematics(q, v)
+        q, h = placed(marker, q, 0 * v)[0], 1e-4
+        ahead, behind = (placed(marker, q, s * h * v)[1] for s in (1, -1))
+        found, _ = along(type(marker).kinematics, marker, (q, v), (q, v))
         change = jax.tree.map(lambda x, y: (x - y) / (2 * h), ahead, behind)
         bend = jax.tree.map(lambda x, y, z: (x - 2 * y + z) / h**2, ahead, found.frame, behind)
         jax.tree.map(lambda x, y: assert_close(x, y, 1e-6), found.rate, change)

@@ -8,7 +8,7 @@ import pytest
 from three_feet import FOOT, GRAVITY, three_feet
 
 import jaxmbs as jm
-from jaxmbs import design
+from jaxmbs import design, planar
 from jaxmbs._design._objective import dependence, null_space_data
 from jaxmbs._design._study import responded, states
 from jaxmbs.design import Combination, DesignError, Final, Force, Study
@@ -84,7 +84,29 @@ class TestDirectionsOfTheRobot:
         assert "none: breaks the rank of the constraints" in text
 
 
+def beam_on_cranks(angle):
+    """Three upright cranks of 0.5 m, turned by an angle, carry a beam with a tail."""
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    crank = turn @ np.array([0.0, 0.5])
+    pivots = np.array([[0.0, 0.0], [1.0, 0.0], [2.2, 0.0]])
+    pin = np.array([3.0, 0.0]) + crank
+    bodies = [
+        planar.Body(f"crank {k}", mass=1.0, inertia=0.02, position=pivot + crank / 2, angle=angle)
+        for k, pivot in enumerate(pivots)
+    ]
+    bodies += [
+        planar.Body("beam", mass=4.0, inertia=1.6, position=pivots.mean(axis=0) + crank),
+        planar.Body("tail", mass=2.0, inertia=0.02, position=pin - [0.0, 0.3]),
+    ]
+    joints = [planar.Revolute("P", ("beam", "tail"), pin)]
+    for k, pivot in enumerate(pivots):
+        joints.append(planar.Revolute(f"G{k}", ("ground", f"crank {k}"), pivot))
+        joints.append(planar.Revolute(f"B{k}", (f"crank {k}", "beam"), pivot + crank))
+    return jm.Model("cranks", 2, bodies=bodies, joints=joints, gravity=(0.0, -9.81))
+
+
 class TestClosure:
+    @pytest.mark.thorough
     def test_a_redundant_mechanism_away_from_its_reference(self):
         """One of six parallel links longer than the others: it closes in the configuration in
         which it was drawn and in no other."""
@@ -100,6 +122,18 @@ class TestClosure:
         assert found.keeps({"joints.A.at.x": 1.0, "joints.B.at.x": 1.0})
         assert found.keeps("joints.K.at.y")
         assert found.keeps("bodies.platform.mass")
+
+    def test_parallel_cranks_away_from_their_reference(self):
+        """The same of one of three cranks that carry a beam, in the plane."""
+        system = beam_on_cranks(0.4).system()
+        names = ["joints.B1.at.x", "joints.G1.at.x", "joints.P.at.y", "bodies.beam.mass"]
+        found = design.guard(Study(beam_on_cranks(0.0), names, q=system.reference_q))
+        assert found.closure_measure[0] > 0.1
+        with pytest.raises(DesignError, match=r"the closure of .*; together with 1 joints\.G1"):
+            found.require("joints.B1.at.x")
+        assert found.keeps({"joints.G1.at.x": 1.0, "joints.B1.at.x": 1.0})
+        assert found.keeps("joints.P.at.y")
+        assert found.keeps("bodies.beam.mass")
 
 
 class Weighted(eqx.Module):
@@ -117,6 +151,13 @@ def dependences(response, coefficients):
     hidden = null_space_data(response)
     # One after the other: a batch takes several times as long to compile.
     return jax.lax.map(lambda c: dependence(Weighted(c), response, hidden), coefficients)
+
+
+def flat_four_bar(angle):
+    """q of a window of `four_bar_chain`, its cranks at this angle from upright: flat at pi / 2."""
+    along, up = np.sin(angle), np.cos(angle)
+    cranks = [(x + along / 2, up / 2, -angle) for x in (0.0, 1.0)]
+    return np.concatenate([*cranks, (0.5 + along, up, 0.0)])
 
 
 ROBOT_OBJECTIVES = (
@@ -162,6 +203,7 @@ class TestReactions:
         # As far as four digits say it.
         assert float(report.combination_measure[0]) < 1e-3
 
+    @pytest.mark.thorough
     def test_every_reaction_of_the_singular_parallelogram(self):
         study = Study(jm.mechanisms.parallelogram(np.pi / 2), ["bodies.platform.mass"])
         response = responded(study, study.design)
@@ -191,6 +233,18 @@ class TestReactions:
             row = Weighted(jnp.eye(rows)[names.index(name)])
             assert evaluate(study, row, study.design).result == result
 
+    def test_a_flat_four_bar(self):
+        """All pins on a line: what the bars carry along it is not unique, and what they carry
+        across it is, but has no derivative."""
+        model = jm.mechanisms.four_bar_chain(1)
+        study = Study(model, ["bodies.h1.mass"], q=jnp.asarray(flat_four_bar(np.pi / 2)))
+        names = model.system().structure.row_names
+        for name, what in (("L1.y", "in a singular configuration"), ("L1.x", "not unique")):
+            row = Weighted(jnp.eye(len(names))[names.index(name)])
+            with pytest.raises(DesignError, match=f"has no gradient.* {what}"):
+                design.require_gradient(study, row)
+
+    @pytest.mark.thorough
     def test_the_parallelogram_elsewhere(self):
         study = Study(jm.mechanisms.parallelogram(0.3), ["bodies.platform.mass"])
         for name in ("K", "L", "M", "N"):
@@ -229,6 +283,7 @@ class TestGradient:
         with pytest.raises(DesignError, match=r"no gradient along 'joints\.W3\.at\.x', as .*W1"):
             design.gradient(study, objective)
 
+    @pytest.mark.thorough
     def test_gradients_of_what_is_unique_at_one_design_alone(self):
         """Along what leaves it unique: P1 - P3 is 2 m g (1/2 - x), x the centre of mass."""
         mass, objective = "bodies.beam.mass", Final(Combination("P1 - P3"))
@@ -246,23 +301,19 @@ class TestGradient:
 
 
 class TestRankAlongPaths:
+    @pytest.mark.thorough
     def test_a_path_across_a_flat_four_bar(self):
         """Three equal bars on a line of pins: two cranks and a coupler, 20 deg before the cranks
         lie flat to 10 deg beyond."""
 
-        def at(angle):
-            along, up = np.sin(angle), np.cos(angle)
-            cranks = [(x + along / 2, up / 2, -angle) for x in (0.0, 1.0)]
-            return np.concatenate([*cranks, (0.5 + along, up, 0.0)])
-
-        begin, end = at(np.radians(70.0)), at(np.radians(100.0))
+        begin, end = flat_four_bar(np.radians(70.0)), flat_four_bar(np.radians(100.0))
         model = jm.mechanisms.four_bar_chain(1)
         assert [body.name for body in model.bodies] == ["v0", "v1", "h1"]
         study = Study(model, [f"q.{k}" for k in range(9)])
         found = design.rank_changes(study, begin, end, count=8)
         assert [(x.before, x.there, x.after) for x in found] == [(8, 7, 8)]
         there = responded(study, study.values(found[0].design)).q[0]
-        np.testing.assert_allclose(there, at(np.pi / 2), atol=1e-5)
+        np.testing.assert_allclose(there, flat_four_bar(np.pi / 2), atol=1e-5)
         assert "rank 8 -> 7 -> 8 at fraction" in str(found[0])
 
     def test_a_path_across_the_flat_parallelogram(self):

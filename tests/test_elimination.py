@@ -124,6 +124,7 @@ def test_the_published_eliminations_differ_where_reactions_are_not_unique():
     assert lines["A"].count("same") == 2
 
 
+@pytest.mark.thorough
 def test_one_of_each_is_the_default():
     system, q, t = robot()
     v, equations = admissible(system, q, t, np.random.default_rng(0))

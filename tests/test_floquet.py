@@ -140,6 +140,7 @@ class TestRotor:
         v = jnp.array([0.0, 0.0, 0.0, 0.0, 0.0, self.SPIN])
         return system, jm.floquet(system, system.reference_q, v, period, turn=turn)
 
+    @pytest.mark.thorough
     def test_periods_in_fixed_axes_and_any_time_in_its_own(self):
         turns = np.array([1j * self.ROOT, -1j * self.ROOT, 4j, -4j, 0.0, 0.0])
         whole = 2 * np.pi / self.SPIN
@@ -201,6 +202,7 @@ class TestOrbit:
             np.sort(np.angle(part.multipliers))[[0, -1]], [-0.2 * swing, 0.2 * swing], atol=1e-8
         )
 
+    @pytest.mark.thorough
     def test_derivatives_of_the_turning_axes(self):
         def answer(numbers):
             small = jm.linearise(*orbiting(numbers)[:3])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from representatives import representatives, representatives_at
 
 import jaxmbs
 from jaxmbs import (
@@ -218,7 +219,7 @@ class TestSleigh:
             system.acceleration_offset(q, v, 0.0), sleigh().acceleration_offset(q, v, 0.0)[:1]
         )
 
-    @pytest.mark.parametrize("make", [spiral, sleigh])
+    @pytest.mark.parametrize("make", representatives([spiral, sleigh], sleigh))
     def test_derivatives(self, make, rng):
         system = make()
         q = jnp.asarray(rng.uniform(0.5, 2.0, (4, system.structure.nv)))
@@ -318,7 +319,9 @@ class TestMass:
 class TestManyRows:
     """Redundant ones, each under its own name, against a pseudoinverse."""
 
-    @pytest.mark.parametrize(("rows", "count", "hubs"), [(14, 6, 1), (12, 20, 0)])
+    @pytest.mark.parametrize(
+        ("rows", "count", "hubs"), representatives_at([(14, 6, 1), (12, 20, 0)], 0)
+    )
     def test_multipliers(self, rng, rows, count, hubs):
         matrix = rng.normal(size=(rows, 4)) @ rng.normal(size=(4, count))
         root, force = rng.normal(size=(count, count)), rng.normal(size=count)

@@ -177,6 +177,7 @@ class TestOrder:
         assert np.all(fine > 1e-6)
         np.testing.assert_allclose(np.log2(coarse / fine), 2.0, rtol=0, atol=0.15)
 
+    @pytest.mark.thorough
     def test_in_space(self, space):
         """A disk that rolls steadily, with the push on its contact; a redundant door."""
         errors, end, place = [], np.array([0.2]), ROD.state(0.2)[0]
@@ -327,59 +328,64 @@ class TestFailures:
         np.testing.assert_allclose(found.times[-1], end, rtol=0, atol=1e-12)
 
 
+def swung_rod(numbers, adjoint=None):
+    """q, v and the reaction at the end of a run of a rod on two pins in one place, against a spring
+    and a damper: redundant rows, a step of Newton's method that is not unrolled. By gravity,
+    inertia, stiffness, damping and speed."""
+    gravity, inertia, stiffness, damping, speed = numbers
+    h, n = 0.02, 10
+    rod = dataclasses.replace(
+        ROD.body(),
+        inertia=inertia,
+        velocity=speed * jnp.asarray([ROD.length, 0.0]),
+        angular_velocity=speed,
+    )
+    pins = [planar.Revolute(name, ("ground", "rod"), (0.0, 0.0)) for name in ("pin", "twin")]
+    spring = forces.SpringDamper(
+        "spring",
+        ("ground", "rod"),
+        points=[(1.0, 0.0), (0.0, -1.0)],
+        stiffness=stiffness,
+        damping=damping,
+    )
+    system = jm.MultibodySystem(
+        [rod], pins, forces=[spring], gravity=jnp.stack([jnp.zeros(()), -gravity])
+    )
+    found = jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        h * n,
+        solver=jm.GeneralizedAlpha(step=h, rtol=1e-12),
+        monitor=False,
+        adjoint=adjoint,
+        max_steps=16,
+    )
+    force = system.constraint_matrix(found.q[-1], found.v[-1], 0.0).T @ found.multipliers[-1]
+    return jnp.concatenate([found.q[-1], found.v[-1], force])
+
+
+@jax.jit
+def forward(x, direction):
+    return jax.jvp(lambda x: swung_rod(x, diffrax.ForwardMode()), (x,), (direction,))
+
+
 class TestDerivatives:
-    """Through the run, of a rod on two pins in one place against a spring and a damper: redundant
-    rows, a step of Newton's method that is not unrolled."""
-
-    H, N = 0.02, 10
-
-    def end(self, numbers, adjoint=None):
-        """q, v and the reaction at the end, by gravity, inertia, stiffness, damping and speed."""
-        gravity, inertia, stiffness, damping, speed = numbers
-        rod = dataclasses.replace(
-            ROD.body(),
-            inertia=inertia,
-            velocity=speed * jnp.asarray([ROD.length, 0.0]),
-            angular_velocity=speed,
-        )
-        pins = [planar.Revolute(name, ("ground", "rod"), (0.0, 0.0)) for name in ("pin", "twin")]
-        spring = forces.SpringDamper(
-            "spring",
-            ("ground", "rod"),
-            points=[(1.0, 0.0), (0.0, -1.0)],
-            stiffness=stiffness,
-            damping=damping,
-        )
-        system = jm.MultibodySystem(
-            [rod], pins, forces=[spring], gravity=jnp.stack([jnp.zeros(()), -gravity])
-        )
-        found = jm.simulate(
-            system,
-            system.reference_q,
-            system.initial_v,
-            self.H * self.N,
-            solver=jm.GeneralizedAlpha(step=self.H, rtol=1e-12),
-            monitor=False,
-            adjoint=adjoint,
-            max_steps=16,
-        )
-        force = system.constraint_matrix(found.q[-1], found.v[-1], 0.0).T @ found.multipliers[-1]
-        return jnp.concatenate([found.q[-1], found.v[-1], force])
+    NUMBERS = jnp.asarray([9.81, 0.1, 40.0, 2.0, 3.0])
+    DIRECTION = jnp.asarray([1.0, 0.02, 10.0, -1.0, 0.5])
 
     def test_against_differences(self):
-        numbers = jnp.asarray([9.81, 0.1, 40.0, 2.0, 3.0])
-        direction = jnp.asarray([1.0, 0.02, 10.0, -1.0, 0.5])
-        weight = jnp.asarray(np.random.default_rng(1).normal(size=9))
-
-        @jax.jit
-        def forward(x):
-            return jax.jvp(lambda x: self.end(x, diffrax.ForwardMode()), (x,), (direction,))
-
-        ends = [np.asarray(forward(numbers + k * 1e-3 * direction)[0]) for k in NODES]
-        expected, pushed = difference(ends, 1e-3), forward(numbers)[1]
+        places = [self.NUMBERS + k * 1e-3 * self.DIRECTION for k in NODES]
+        expected = difference([np.asarray(forward(x, self.DIRECTION)[0]) for x in places], 1e-3)
+        pushed = forward(self.NUMBERS, self.DIRECTION)[1]
         np.testing.assert_allclose(pushed, expected, rtol=0, atol=1e-8 * np.max(np.abs(expected)))
-        pulled = jax.jit(jax.grad(lambda x: weight @ self.end(x)))(numbers)
-        np.testing.assert_allclose(pulled @ direction, weight @ pushed, rtol=1e-9)
+
+    @pytest.mark.thorough
+    def test_reverse_is_the_transpose(self):
+        weight = jnp.asarray(np.random.default_rng(1).normal(size=9))
+        pulled = jax.jit(jax.grad(lambda x: weight @ swung_rod(x)))(self.NUMBERS)
+        pushed = forward(self.NUMBERS, self.DIRECTION)[1]
+        np.testing.assert_allclose(pulled @ self.DIRECTION, weight @ pushed, rtol=1e-9)
 
 
 class TestRefusals:

@@ -150,12 +150,14 @@ def test_checkpoints_in_reverse_mode():
     assert_transposed(np.asarray(found), 1e-10)
 
 
+@pytest.mark.thorough
 def test_one_adjoint_in_both_modes():
     _, along, found = both(POINT, jnp.asarray(SIZES), WEIGHT)
     np.testing.assert_allclose(along, jacobian().sum(axis=0), rtol=1e-10, atol=1e-10)
     assert_transposed(np.asarray(found), 1e-10)
 
 
+@pytest.mark.thorough
 def test_the_continuous_adjoint_is_as_exact_as_the_tolerance():
     for rtol in (1e-4, 1e-6, 1e-8):
         how = {"rtol": jnp.asarray(rtol), "atol": jnp.asarray(rtol / 100)}
@@ -163,8 +165,22 @@ def test_the_continuous_adjoint_is_as_exact_as_the_tolerance():
         assert_transposed(np.asarray(found), rtol)
 
 
-def test_many_parameters_of_a_study_are_differentiated_in_reverse():
+def test_many_parameters_are_differentiated_in_reverse():
     """More than six for one objective; forward mode is taken where it is asked for."""
+    calls = []
+
+    def function(x, forward):
+        calls.append(forward)
+        return jnp.sum(x**2)[None], None
+
+    for count, forward in ((8, False), (8, True), (6, False)):
+        _, slope, _ = slopes(design.Motion(0.2), function, jnp.ones(count), 1, forward=forward)
+        np.testing.assert_array_equal(slope, np.full((1, count), 2.0))
+    assert calls == [False, True, True]
+
+
+@pytest.mark.thorough
+def test_the_motion_of_a_study_is_differentiated_in_both_modes():
     model = jm.Model(
         "pendulum",
         2,

@@ -100,6 +100,7 @@ class TestKinematics:
         assert float(jnp.max(found.velocity_error)) < 1e-11
         assert found.message == ""
 
+    @pytest.mark.thorough
     def test_redundant_mechanism_in_space(self):
         """The platform of three parallel cranks moves along a circle."""
         model = mechanisms.get("three-crank-parallelogram")
@@ -189,6 +190,7 @@ class TestKinematics:
 
 
 class TestInverseDynamics:
+    @pytest.mark.thorough
     def test_driven_pendulum(self):
         """torque = (I + m a^2) alpha + m g a cos(theta), and the force in the hinge."""
         body = planar.Body("rod", mass=2.0, inertia=0.3, position=(0.5, 0.0))
@@ -394,6 +396,7 @@ class TestLinearise:
         with pytest.raises(ValueError, match="outside of jit"):
             jax.jit(lambda q: linearise(system, q).eigenvalues)(system.reference_q)
 
+    @pytest.mark.thorough
     def test_two_hinges_in_space(self):
         """A flap on two hinges: redundant, and a pendulum all the same."""
         body = spatial.Body("flap", mass=3.0, inertia=(0.4, 0.5, 0.6), position=(0, 0, -0.7))
@@ -408,6 +411,7 @@ class TestLinearise:
         assert_close(np.sort(found.eigenvalues.imag), [-swing, swing], 1e-9)
         assert_close(found.eigenvalues.real, 0.0, 1e-9)
 
+    @pytest.mark.thorough
     def test_a_spinning_top(self):
         """Free of torque: along axes that do not turn the axis nods with C / A times the spin, and
         may be tilted, turned and moved for good."""

@@ -8,6 +8,7 @@ import pytest
 from helpers import JOINTS
 from oracle_rows import file_points, unit
 from reaction_park import BUILT_IN, Park, RANDOM, TURNED
+from representatives import representatives
 
 from jaxmbs._reactions import Reactions
 
@@ -28,7 +29,8 @@ def loose(names):
     return [name for name in names if " " not in name or name.startswith("driver ")]
 
 
-@pytest.mark.parametrize("s", range(4))
+# As drawn, and far from there with other multipliers.
+@pytest.mark.parametrize("s", representatives(range(4), 0, 2))
 class TestEveryJoint:
     def test_wrench_is_the_transposed_rows_times_the_multipliers(self, place, s):
         typed, checked = place.typed[s], set()
@@ -156,7 +158,11 @@ class TestEveryJoint:
 
 
 MECHANISMS = [(d, name) for d in (2, 3) for name in (*BUILT_IN[d], *RANDOM[d])]
-each_mechanism = pytest.mark.parametrize(("dimension", "name"), MECHANISMS)
+USUAL = (
+    *((2, name) for name in ("robot", "pendulum", "truck-with-two-axles")),
+    *((3, name) for name in ("door", "parallelogram", "pfaffian-echo-in-space")),
+)
+each_mechanism = pytest.mark.parametrize(("dimension", "name"), representatives(MECHANISMS, *USUAL))
 
 
 class TestMechanisms:
