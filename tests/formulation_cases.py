@@ -220,9 +220,9 @@ def batch():
 
 
 @functools.cache
-def answers() -> dict[str, Any]:
-    """What each formulation says to all cases, in one program."""
-    return {name: solve_all(member, *batch()) for name, member, _ in MEMBERS}
+def answers(member: str) -> Any:
+    """What a formulation says to all cases, in one program."""
+    return solve_all(next(own for name, own, _ in MEMBERS if name == member), *batch())
 
 
 def place(what):
@@ -232,7 +232,7 @@ def place(what):
 
 def ended(member, what, result):
     """Did a spoiled state end with that result?"""
-    return bool((answers()[member].result == result)[place(what)])
+    return bool((answers(member).result == result)[place(what)])
 
 
 def succeeded(found):
@@ -241,7 +241,7 @@ def succeeded(found):
 
 def answer(member, name):
     """Accelerations and multipliers of one case, the padding cut off."""
-    found, i = answers()[member], CASES.index(name)
+    found, i = answers(member), CASES.index(name)
     rows, columns = case(name).C.shape
     return np.asarray(found.acceleration[i, :columns]), np.asarray(found.multipliers[i, :rows])
 

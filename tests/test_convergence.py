@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from exact_motions import G, Pendulum, Skate
+from representatives import representatives_at
 
 import jaxmbs as jm
 from jaxmbs import planar
@@ -79,11 +80,14 @@ def order(values, steps):
 
 @pytest.mark.parametrize(
     ("solver", "nominal", "off", "steps"),
-    [
-        (diffrax.Heun(), 2, 0.3, (200, 400)),
-        (FIFTH, 5, 0.3, (200, 300)),
-        (diffrax.Dopri8(), 8, 0.3, (24, 40)),
-    ],
+    representatives_at(
+        [
+            (diffrax.Heun(), 2, 0.3, (200, 400)),
+            (FIFTH, 5, 0.3, (200, 300)),
+            (diffrax.Dopri8(), 8, 0.3, (24, 40)),
+        ],
+        1,
+    ),
     ids=["heun", "dopri5", "dopri8"],
 )
 def test_order_of_the_error_with_projection(system, solver, nominal, off, steps):
@@ -97,6 +101,7 @@ def test_order_of_the_error_with_projection(system, solver, nominal, off, steps)
         assert float(x.velocity_error[-1]) < 1e-14
 
 
+@pytest.mark.thorough
 def test_order_between_the_ends_of_steps(system):
     """Of Dopri8, whose steps have an error of ninth order in their length, and interpolants one of
     seventh. At steps of a fourth of a radian and more they are about as exact as ends, which
@@ -114,6 +119,7 @@ def test_order_between_the_ends_of_steps(system):
     assert np.all(np.array(within) < 4 * np.array(ends))
 
 
+@pytest.mark.thorough
 def test_an_event_within_a_step(system):
     """When the rod first has the angle of a known time, but for the last digits of the
     tolerance."""

@@ -312,6 +312,7 @@ class TestSeveralRows:
         assert "no velocity satisfies it" in str(found)
 
 
+@pytest.mark.thorough
 def test_two_wheels_on_an_axle():
     """Coordinates x, y, heading and the angles of two wheels of radius r at the distance b from the
     middle. The relation r (first - second) = 2 b heading is what can be integrated of three rows;
@@ -377,6 +378,7 @@ def test_rows_that_are_not_linear():
     assert "Of all velocity rows together it is not decided." in str(found)
 
 
+@pytest.mark.thorough
 def test_without_velocity_rows():
     """A geometric constraint is scleronomic or rheonomic."""
     system = jm.GeneralizedSystem(

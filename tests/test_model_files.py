@@ -23,6 +23,7 @@ from model_parts import (
     PARTS,
     PLANAR,
 )
+from representatives import representatives, representatives_at
 
 from jaxmbs import Driver, mechanisms, Model
 from jaxmbs.io import model_from_tables, read_model, write_model
@@ -31,6 +32,32 @@ from jaxmbs.io._registry import COMPLIANCES, ELEMENTS, FORCES, JOINTS, MOTIONS, 
 
 def _over(parts: Mapping[str, Part]) -> Any:
     return pytest.mark.parametrize("part", parts.values(), ids=parts)
+
+
+# One of each table and dimension: `test_part_fields.py` writes and reads all parts together.
+_USUAL = (
+    "body 2",
+    "body 3, matrices",
+    "gear 2",
+    "knife_edge 2",
+    "pfaffian 2, two rows",
+    "coupling 3",
+    "screw 3",
+    "rolling_disk 3",
+    "step motion",
+    "driven pin translation 3",
+    "bushing 2",
+    "applied 3, following",
+    "reflected_mass 3",
+    "rod 2",
+    "joint compliance 3",
+)
+
+
+def _over_usual(parts: Mapping[str, Part]) -> Any:
+    """As `_over`; the usual run takes those of `_USUAL`."""
+    kept = [part for name, part in parts.items() if name in _USUAL]
+    return pytest.mark.parametrize("part", representatives(parts.values(), *kept), ids=parts)
 
 
 _READ: dict[int, Model] = {}
@@ -150,7 +177,7 @@ def test_prismatic_is_translational(dimension: int):
     assert _same(*models)
 
 
-@_over({n: p for n, p in JOINT_PARTS.items() if "at" in p.entry and "knife" not in n})
+@_over_usual({n: p for n, p in JOINT_PARTS.items() if "at" in p.entry and "knife" not in n})
 def test_at_means_the_same_point_on_both_bodies(part: Part):
     twice = part.content()
     at = twice["joint"][-1].pop("at")
@@ -207,7 +234,7 @@ def _whole(value: Any, number: type) -> Any:
     return value if isinstance(value, str) else number(np.ceil(10 * value))
 
 
-@_over({n: p for n, p in PARTS.items() if "matri" not in n})
+@_over_usual({n: p for n, p in PARTS.items() if "matri" not in n})
 def test_whole_numbers_may_be_written_without_a_point(part: Part):
     content = part.content()
     models = [model_from_tables(_whole(content, number)) for number in (int, float)]
@@ -297,7 +324,16 @@ def test_drivers_count_the_second_body_against_the_first(dimension, joint, coord
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [m.name for m in MECHANISMS if m.in_files])
+@pytest.mark.parametrize(
+    "name",
+    representatives(
+        [m.name for m in MECHANISMS if m.in_files],
+        "mobile-robot",
+        "elastic-parallelogram",
+        "driven-slider-crank",
+        "whipple-bicycle",
+    ),
+)
 def test_built_in_mechanisms_read_back_to_the_same_system(name: str, tmp_path: Path):
     model = mechanisms.get(name)
     path = tmp_path / "exported.toml"
@@ -309,14 +345,16 @@ def test_built_in_mechanisms_read_back_to_the_same_system(name: str, tmp_path: P
     assert eqx.tree_equal(model.system(), back.system())
 
 
-@pytest.mark.parametrize("name", ["four-bar-chain", "four-bar-chain-spatial"])
+@pytest.mark.parametrize(
+    "name", representatives_at(["four-bar-chain", "four-bar-chain-spatial"], 0)
+)
 def test_chains_of_any_length_read_back(name: str):
     model = mechanisms.get(f"{name}:2")
     assert len(model.bodies) == 5
     assert _same(model, _again(model))
 
 
-@_over(PARTS)
+@_over_usual(PARTS)
 def test_every_part_reads_back_to_the_same_system(part: Part):
     model = _model(part)
     assert _same(model, _again(model))

@@ -12,6 +12,7 @@ import pytest
 from crane import CRANE
 from helpers import MECHANISMS
 from model_parts import PARTS
+from representatives import representatives
 from typer.testing import CliRunner
 
 from jaxmbs import io, mechanisms
@@ -80,7 +81,7 @@ def _models() -> Iterator[tuple[str, dict[str, Any]]]:
 EXAMPLES = dict(_models())
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", representatives(EXAMPLES, *(x for x in EXAMPLES if "dim" in x)))
 def test_every_example_is_read_and_fits_the_schema(name: str, validator: Any):
     content = EXAMPLES[name]
     validator.validate(content)

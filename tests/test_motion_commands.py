@@ -228,6 +228,7 @@ def test_every_formulation_has_its_name(name: str, folder: Path):
     assert _simulate._formulation(system, request).word == name
 
 
+@pytest.mark.thorough
 def test_passages_are_told():
     """Of one window: theta'' = a sin theta from theta = 0 with rate 1, flat at a right angle."""
     a = GRAVITY * 2.0 / (2.0 / 3 + 1)
@@ -244,7 +245,12 @@ def test_passages_are_told():
     ("name", "uncertain", "said"),
     [
         ("rails", ["left", "right"], "friction: not certified: the reactions of left, right are"),
-        ("rail", [], "friction: certified unique: the reaction of every joint with friction"),
+        pytest.param(
+            "rail",
+            [],
+            "friction: certified unique: the reaction of every joint with friction",
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_friction_is_certified_or_not(name: str, uncertain: list[str], said: str, folder: Path):
@@ -325,6 +331,7 @@ def test_kinematics_as_a_person_reads_it(folder: Path):
         np.testing.assert_allclose(spin, turned(TIMES)[1], atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_kinematics_that_fails_keeps_what_it_has(folder: Path):
     out = folder / "pulled.npz"
     arguments = ("--end", 1.0, "--every", 0.05, "--out", out)

@@ -1,6 +1,8 @@
 """Inertias of drives against closed forms: alone between a body and the ground, beside others that
 couple bodies, and by every formulation."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -35,7 +37,10 @@ def _arms(coupled: bool) -> jm.MultibodySystem:
     )
 
 
-@pytest.mark.parametrize("coupled", [False, True], ids=["alone", "beside a coupling"])
+COUPLED = pytest.mark.parametrize("coupled", [False, True], ids=["alone", "beside a coupling"])
+
+
+@COUPLED
 def test_a_rotor_against_the_ground_counts(coupled: bool):
     system = _arms(coupled)
     q, v = system.reference_q, system.initial_v
@@ -44,14 +49,27 @@ def test_a_rotor_against_the_ground_counts(coupled: bool):
     force = np.asarray(system.force(q, v, 0.0))
     free = np.asarray(system.free_acceleration(q, v, 0.0))
     np.testing.assert_allclose(free, np.linalg.solve(mass, force), rtol=0, atol=1e-14)
+
+
+METHODS = (
+    jm.MinimumNorm(),
+    jm.UdwadiaKalaba(),
+    jm.NullSpace(),
+    jm.CoordinatePartitioning(),
+    jm.AugmentedLagrangian(),
+)
+
+
+@COUPLED
+@pytest.mark.parametrize(
+    "methods",
+    [METHODS[:1], pytest.param(METHODS[1:], marks=pytest.mark.thorough)],
+    ids=["minimum norm", "all others"],
+)
+def test_it_counts_in_every_formulation(coupled: bool, methods: tuple[Any, ...]):
+    system = _arms(coupled)
+    q, v = system.reference_q, system.initial_v
     # One program of all of them.
-    methods = (
-        jm.MinimumNorm(),
-        jm.UdwadiaKalaba(),
-        jm.NullSpace(),
-        jm.CoordinatePartitioning(),
-        jm.AugmentedLagrangian(),
-    )
     solved = jax.jit(
         lambda q, v: [own.solve(system.equations(q, v, 0.0)).acceleration for own in methods]
     )

@@ -65,7 +65,9 @@ class Made(NamedTuple):
 def made(tmp_path_factory) -> Made:
     system = model().system()
     start = system.reference_q, system.initial_v
-    trajectory = jm.simulate(system, *start, 0.4, times=jnp.linspace(0.0, 0.4, STATES))
+    trajectory = jm.simulate(
+        system, *start, 0.4, times=jnp.linspace(0.0, 0.4, STATES), monitor=False
+    )
     path = tmp_path_factory.mktemp("report") / "beam.html"
     written = jaxmbs.report.write(
         trajectory, path, bounds=[BOUND], title=TRAP, notes={"source": TRAP}
@@ -267,6 +269,7 @@ def run(*arguments: str) -> Any:
 
 
 class TestCommand:
+    @pytest.mark.thorough
     def test_one_state_of_a_file(self, tmp_path):
         source, out = tmp_path / "beam.toml", tmp_path / "beam.html"
         source.write_text(write_model(model()), encoding="utf-8")
