@@ -104,7 +104,7 @@ def test_kinematics_and_inverse_dynamics(driven):
 
 
 class TestFilesAndPictures:
-    @pytest.mark.parametrize("ending", ["csv", "npz"])
+    @pytest.mark.parametrize("ending", ["csv", "npz", "nc"])
     def test_a_driven_motion_comes_back(self, driven, ending, tmp_path):
         system, _, found = driven
         self.comes_back(system, found, tmp_path / f"driven.{ending}")

@@ -49,6 +49,8 @@ def dataset_of(record: Record) -> Any:
             found |= _joints(record)
     found = {name: x for name, x in found.items() if x[1].size}
     used = {dimension for dimensions, *_ in found.values() for dimension in dimensions}
+    # By its bodies a system is known, also one whose bodies have no frames.
+    used |= {"body"} if structure.bodies else set()
     labels = {x: _variable(x, own) for x, own in _labels(record.system).items() if x in used}
     units = _units(record.system)
     labels |= {f"{x}_unit": _variable(x, own) for x, own in units.items() if x in used}
