@@ -128,6 +128,7 @@ class TestJelly:
         found, expected = power(start, v)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
+    @pytest.mark.thorough
     def test_files(self, tmp_path):
         """A motion of such a body comes back, its modes by their names."""
         system = jm.MultibodySystem((jelly(stiffness=3.0, damping=0.1),))
@@ -139,6 +140,7 @@ class TestJelly:
             np.testing.assert_allclose(back.q, found.q, rtol=1e-14, atol=1e-300)
             np.testing.assert_allclose(back.v, found.v, rtol=1e-14, atol=1e-16)
 
+    @pytest.mark.thorough
     def test_reaction_at_a_point_that_modes_move(self):
         """In rest the hinge carries the rod's weight, wherever the modes have moved it."""
         system = hung()

@@ -134,6 +134,8 @@ def test_free_symmetric_top(moments, far):
 # ---------------------------------------------------------------------------------------------
 
 
+# (A pendulum against its law is in `test_simulate.py`.)
+@pytest.mark.thorough
 @each_size
 @pytest.mark.parametrize(("k", "damping"), [(np.sin(1.55), 4.0), (1.0001, 120.0), (3.0, 0.0)])
 def test_pendulum_and_oscillator(k, damping, size):

@@ -16,6 +16,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from representatives import representatives
 from typer.testing import CliRunner
 
 from jaxmbs import cli, mechanisms, Model
@@ -181,11 +182,7 @@ class TestRobot:
         verdicts = [(c["expression"], c["unique"]) for c in robot["combinations"]]
         assert verdicts == [("W1 - W2", True), ("W1 + W2", False)]
 
-    def test_what_was_not_asked_is_not_there(self):
-        asked = {"subsets", "combinations", "singularity", "releases"}
-        assert not asked & set(analysed("mobile-robot"))
-
-    @pytest.mark.parametrize("method", ["svd", "rank"])
+    @pytest.mark.parametrize("method", representatives(["svd", "rank"], "rank"))
     def test_methods_agree(self, robot, method: str):
         other = analysed("mobile-robot", *ASKED, "--method", method)
         assert other["method"] == method
@@ -209,13 +206,14 @@ class TestRobot:
         assert {j["name"]: j["measure"] for j in answer["joints"]} == expected
         assert [name for name, excess in expected.items() if excess == 0] == UNIQUE
 
+    @pytest.mark.thorough
     def test_singularity(self):
         found = analysed("mobile-robot", "--singular")["singularity"]
         expected = {"generic_rank": 20, "rank": 20, "singular": False}
         assert {key: found[key] for key in expected} == expected
 
     def test_releases(self):
-        sets = analysed("mobile-robot", "--releases")["releases"]
+        sets = analysed("mobile-robot", *ASKED, "--releases")["releases"]
         assert sets
         assert all(len(chosen) == 2 for chosen in sets)
         assert all({"joint", "from", "to"} <= set(option) for s in sets for option in s)
@@ -228,7 +226,7 @@ class TestRobot:
         wheel = {"joint": "W3", "from": "knife_edge", "to": "none"}
         assert any(wheel.items() <= option.items() for s in sets for option in s)
 
-    @pytest.mark.parametrize("rack", STEERED)
+    @pytest.mark.parametrize("rack", representatives(STEERED, 0.5))
     def test_displaced_racks(self, rack: float, tmp_path: Path):
         delta = np.radians(STEERED[rack])
         path = saved(displaced(rack), tmp_path)
@@ -249,12 +247,13 @@ class TestRobot:
 
     def test_a_moved_driver_needs_assembly(self, tmp_path: Path):
         path = saved(displaced(0.5), tmp_path)
-        assert document_of(run("analyze", path, "--json"))["configuration"]
+        assert document_of(run("analyze", path, *ASKED, "--json"))["configuration"]
         refused = CliRunner().invoke(app, ["analyze", path, "--time", "1", "--json"])
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert "driver 'steering' is open by 0.025 m" in refused.stderr
         assert "--assemble" in refused.stderr
 
+    @pytest.mark.thorough
     def test_assembly_of_what_is_closed_changes_nothing(self, robot):
         moved = analysed("mobile-robot", "--assemble")
         for body, pose in robot["configuration"].items():
@@ -354,10 +353,14 @@ KNOWN = {
 }
 
 
+# In the plane and in space; with as many constraints as their rank, and with more.
+FEW = ("slider-crank", "door", "table")
+
+
 class TestOthers:
     """Section 4 of MECHANISMS.md."""
 
-    @pytest.mark.parametrize("name", KNOWN)
+    @pytest.mark.parametrize("name", representatives(KNOWN, *FEW))
     def test_verdicts(self, name: str):
         found = analysed(name)
         (coordinates, constraints, rank), unique, sets = KNOWN[name]
@@ -369,6 +372,7 @@ class TestOthers:
         assert sets is None or found["dependent_sets"] == sets
         assert len(found["complete_removal"]) == constraints - rank
 
+    @pytest.mark.thorough
     def test_spatial_chain(self):
         # Bars that are held in two places, and whatever lies between them, make a loop; a
         # planar loop of spatial hinges is dependent, and hinges without a loop are not.
@@ -383,6 +387,10 @@ class TestOthers:
         order = sorted(loops, key=lambda loop: (len(loop), [_CHAIN.index(n) for n in loop]))
         assert found["dependent_sets"] == order
 
+    def test_what_was_not_asked_is_not_there(self):
+        asked = {"subsets", "combinations", "singularity", "releases"}
+        assert not asked & set(analysed("table"))
+
     def test_rank_gap(self):
         # Null where nothing is dropped, also with more rows than columns.
         for name, none_dropped in (("slider-crank", True), ("table", True), ("door", False)):
@@ -394,13 +402,15 @@ class TestOthers:
             assert analysed(name)["removable_rows"] == removable
             assert analysed(name)["complete_removal"] == removable[-1:]
 
-    def test_demo_of_all(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        # All that this class has analysed, so that nothing is compiled again.
-        monkeypatch.setattr(mechanisms, "names", lambda: tuple(KNOWN))
+    # What this class has analysed, so that nothing is compiled again.
+    @pytest.mark.parametrize("count", representatives([len(FEW), len(KNOWN)], len(FEW)))
+    def test_demo_of_all(self, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        names = FEW if count == len(FEW) else tuple(KNOWN)
+        monkeypatch.setattr(mechanisms, "names", lambda: names)
         monkeypatch.chdir(tmp_path)
         text = run("demo", "--all")
-        assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in KNOWN}
-        assert all(f"{name}.png" in text for name in KNOWN)
+        assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in names}
+        assert all(f"{name}.png" in text for name in names)
 
     def test_tolerance(self, tmp_path: Path):
         # Hinges 1 um out of line: the door cannot turn, unless so little is neglected.

@@ -103,6 +103,7 @@ def test_text_of_a_study_that_is_kept(document, folder):
     assert "constraint: 12, at most 12" in result.stdout
 
 
+@pytest.mark.thorough
 def test_many_starts(folder):
     text = STUDY.split("[[constraint]]")[0] + (
         '[optimiser]\nmethod = "adam"\nsteps = 9\nrate = 0.2\n\n[starts]\ncount = 4\nseed = 2\n'

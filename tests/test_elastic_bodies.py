@@ -188,6 +188,7 @@ def compared() -> Compared:
 
 
 class TestElastic:
+    @pytest.mark.thorough
     def test_forces_are_those_of_rods(self):
         """Measured: 0.22 % of the largest, of which the links' bending and the platform's
         deformation are a part, and the lag of the motion behind the rigid one."""
@@ -196,9 +197,17 @@ class TestElastic:
         largest = np.max(np.abs(found.rods))
         np.testing.assert_allclose(found.elastic, found.rods, atol=4e-3 * largest)
 
-    def test_every_reaction_is_unique(self):
+    @pytest.mark.thorough
+    def test_every_reaction_stays_unique(self):
         assert all(compared().unique)
 
+    def test_every_reaction_is_unique(self):
+        """Of the rigid one those of the lower links are not."""
+        system = model().system()
+        report = jm.analyze(system, system.reference_q)
+        assert all(report.unique(name) for name in "ABCDEFGHKLMN")
+
+    @pytest.mark.thorough
     def test_upper_links_carry_what_balance_says(self):
         """The elasticity does not decide them. Measured: 0.14 % of the largest."""
         found = compared()

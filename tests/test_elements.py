@@ -166,8 +166,9 @@ def test_forces_are_those_of_lagrange():
 
 @functools.cache
 def closed():
+    """In its reference configuration, in which everything closes."""
     system = SYSTEMS["redundant"]()
-    return system, jm.assemble(system, system.reference_q).q
+    return system, system.reference_q
 
 
 def with_factor(factor):
@@ -181,21 +182,23 @@ def with_factor(factor):
     return eqx.tree_at(lambda s: s.element_groups, system, groups)
 
 
-@functools.cache
-def solved():
-    """Accelerations and multipliers at rest; of one acceleration the derivative by that factor,
-    forward and in reverse. One program is enough."""
+def at(factor):
+    """One acceleration at rest; all of them, and the multipliers."""
     system, q = closed()
     v = jnp.zeros((system.structure.nv,))
+    found = jm.solve_with_friction(with_factor(factor), jm.MinimumNorm(), q, v, 0.0)
+    return found.acceleration[10], (found.acceleration, found.multipliers)
 
-    def at(factor):
-        found = jm.solve_with_friction(with_factor(factor), jm.MinimumNorm(), q, v, 0.0)
-        return found.acceleration[10], (found.acceleration, found.multipliers)
+
+@functools.cache
+def solved():
+    """Accelerations and multipliers, and the derivative of one acceleration by that factor. One
+    program is enough."""
 
     @jax.jit
     def everything(factor):
-        _, push, both = jax.linearize(at, factor, has_aux=True)
-        return *both, push(1.0), jax.linear_transpose(push, factor)(1.0)[0]
+        _, slope, both = jax.jvp(at, (factor,), (jnp.ones(()),), has_aux=True)
+        return *both, slope
 
     return everything(jnp.asarray(1.0))
 
@@ -210,15 +213,15 @@ def test_accelerations_and_reactions_are_those_of_dense_equations():
     schur = unit @ np.linalg.solve(mass, unit.T)
     scaled = np.linalg.pinv(schur, rcond=1e-10) @ (unit @ np.linalg.solve(mass, force))
     expected = scaled / scale
-    acceleration, multipliers, _, _ = solved()
+    acceleration, multipliers, _ = solved()
     np.testing.assert_allclose(multipliers, expected, atol=1e-8 * abs(expected).max())
     expected = np.linalg.solve(mass, force - rows.T @ expected)
     np.testing.assert_allclose(acceleration, expected, atol=1e-7 * abs(expected).max())
 
 
-def test_derivatives_with_respect_to_elements():
-    """Of an acceleration at a redundant state, against those of dense equations without the rows
-    that are written twice."""
+@functools.cache
+def by_dense_equations():
+    """That acceleration and its derivative, without the rows that are written twice."""
     system, q = closed()
     v = jnp.zeros((system.structure.nv,))
 
@@ -230,10 +233,21 @@ def test_derivatives_with_respect_to_elements():
         whole = jnp.block([[mass, rows.T], [rows, jnp.zeros((8, 8))]])
         return jnp.linalg.solve(whole, jnp.concatenate([force, jnp.zeros(8)]))[10]
 
-    value, expected = jax.jvp(dense, (1.0,), (1.0,))
-    found, _, forward, reverse = solved()
+    return jax.jvp(dense, (1.0,), (1.0,))
+
+
+def test_derivatives_with_respect_to_elements():
+    """Of an acceleration at a redundant state."""
+    value, expected = by_dense_equations()
+    found, _, slope = solved()
     np.testing.assert_allclose(found[10], value, rtol=1e-8)
-    np.testing.assert_allclose([forward, reverse], expected, rtol=1e-7)
+    np.testing.assert_allclose(slope, expected, rtol=1e-7)
+
+
+@pytest.mark.thorough
+def test_derivatives_in_reverse():
+    slope, _ = jax.jit(jax.grad(at, has_aux=True))(jnp.asarray(1.0))
+    np.testing.assert_allclose(slope, by_dense_equations()[1], rtol=1e-7)
 
 
 LENGTH, MASS, BENDING = 1.3, 0.7, 2.0
@@ -278,6 +292,17 @@ UNIT = np.sqrt(BENDING / MASS) / LENGTH**2
 
 @pytest.mark.parametrize("ends", [cantilever, on_two_supports])
 def test_frequencies_of_one_element(ends):
+    np.testing.assert_allclose(frequencies(of_beam(1, ends)), by_hand(ends), rtol=1e-8)
+
+
+@pytest.mark.thorough
+def test_small_motions_of_one_element():
+    system = of_beam(1, cantilever)
+    found = np.asarray(jm.linearise(system, system.reference_q).eigenvalues.imag)
+    np.testing.assert_allclose(np.sort(found[found > 0]), by_hand(cantilever), rtol=1e-8)
+
+
+def by_hand(ends):
     """With matrices 2 x 2: the deflection and the angle of the free end, the angles of both."""
     if ends is cantilever:
         stiffness, mass = [[12.0, -6.0], [-6.0, 4.0]], [[156.0, -22.0], [-22.0, 4.0]]
@@ -285,12 +310,7 @@ def test_frequencies_of_one_element(ends):
         stiffness, mass = [[4.0, 2.0], [2.0, 4.0]], [[4.0, -3.0], [-3.0, 4.0]]
     squares = scipy.linalg.eigh(stiffness, np.array(mass) / 420, eigvals_only=True)
     axial = np.sqrt(3 * 500.0 / MASS) / LENGTH
-    expected = np.sort([*np.sqrt(squares) * UNIT, axial])
-    system = of_beam(1, ends)
-    np.testing.assert_allclose(frequencies(system), expected, rtol=1e-8)
-    if ends is cantilever:
-        found = np.asarray(jm.linearise(system, system.reference_q).eigenvalues.imag)
-        np.testing.assert_allclose(np.sort(found[found > 0]), expected, rtol=1e-8)
+    return np.sort([*np.sqrt(squares) * UNIT, axial])
 
 
 def test_frequencies_of_many_elements_are_those_of_the_continuous_beam():
@@ -303,24 +323,34 @@ def test_frequencies_of_many_elements_are_those_of_the_continuous_beam():
     np.testing.assert_allclose(errors[1], 0.0, atol=1e-4)
 
 
-def test_a_beam_on_three_supports():
-    """Statically indeterminate, and decided by the bending of the beam: 3/8, 10/8, 3/8 of the
-    weight of a span (three-moment equation)."""
+def on_three_supports():
+    """Statically indeterminate, and decided by the bending of the beam."""
     nodes, elements = beam.beam_of(2, 2.0, mass=0.7, bending=1e7, axial=1e9)
     joints = [
         planar.Revolute("left", ("ground", "0.end"), (0.0, 0.0)),
         planar.PointOnLine("middle", ("ground", "1.end"), (1.0, 0.0), axis=(1.0, 0.0)),
         planar.PointOnLine("right", ("ground", "2.end"), (2.0, 0.0), axis=(1.0, 0.0)),
     ]
-    system = jm.MultibodySystem(nodes, joints, elements=elements, gravity=(0.0, -9.81))
+    return jm.MultibodySystem(nodes, joints, elements=elements, gravity=(0.0, -9.81))
+
+
+def test_what_three_supports_carry_is_unique():
+    system = on_three_supports()
     report = jm.analyze(system, system.reference_q)
     assert all(report.unique(name) for name in ("left", "middle", "right"))
+
+
+@pytest.mark.thorough
+def test_a_beam_on_three_supports():
+    """3/8, 10/8, 3/8 of the weight of a span (three-moment equation)."""
+    system = on_three_supports()
     found = jm.equilibrium(system, system.reference_q).reactions()
     forces = [found.wrench(name).force[1] for name in ("left", "middle", "right")]
     shares = np.array(forces) / (0.7 * 9.81)
     np.testing.assert_allclose(shares, [3 / 8, 10 / 8, 3 / 8], rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_motion_keeps_energy_and_momentum():
     """A beam that flies, turns and bends, with a rod on a hinge at its end."""
     nodes, elements = beam.beam_of(2)
@@ -352,6 +382,7 @@ def test_motion_keeps_energy_and_momentum():
     np.testing.assert_allclose(found, np.broadcast_to(found[0], (3, 3)), atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_an_element_between_bodies_in_space():
     """A spring-like energy and a mass between two rigid bodies, in velocities along world axes and
     body axes."""
@@ -384,6 +415,7 @@ def test_an_element_between_bodies_in_space():
     )
 
 
+@pytest.mark.thorough
 def test_programs_grow_with_the_logarithm_of_the_number_of_elements():
     def equations(count):
         nodes, elements = beam.beam_of(count)

@@ -2,7 +2,7 @@
 a rotating beam whose equations are written here."""
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -285,6 +285,7 @@ class TestRefusals:
 class TestRigid:
     """A body without modes is a rigid one, wherever its frame lies in it."""
 
+    @pytest.mark.thorough
     def test_same_reactions_and_accelerations(self, rng):
         modes = random_cloud(modes=0)
         first = modes.masses @ modes.points
@@ -388,6 +389,7 @@ class TestFreeMotion:
 
 
 class TestBeams:
+    @pytest.mark.thorough
     def test_frequencies_of_a_free_beam(self):
         """beta^2 sqrt(EI / m): modes that are orthogonal to all rigid motions, so that nothing is
         left of the coupling but rounding."""
@@ -398,6 +400,7 @@ class TestBeams:
         np.testing.assert_allclose(np.sort(rates)[-8::2], np.sort(expected.ravel()), rtol=1e-9)
         assert np.all(np.sort(rates)[:12] < 1e-6)
 
+    @pytest.mark.thorough
     def test_deflection_of_a_cantilever(self):
         """F l^3 / (3 EI) + m g l^4 / (8 EI), which the shapes x^2, x^3, x^4 hold."""
         beam, force = cantilever(), 0.3
@@ -484,6 +487,17 @@ def hub(line=1.0, **keys):
     return jm.MultibodySystem([body], [hinge], [motor])
 
 
+class Rotating(NamedTuple):
+    """Amplitudes along y and z (times, 6), their first and second derivatives, the torque of the
+    motor (times,) and its work (times,)."""
+
+    amplitudes: np.ndarray
+    rates: np.ndarray
+    accelerations: np.ndarray
+    torque: np.ndarray
+    work: np.ndarray
+
+
 def rotating_beam(times, start):
     """An Euler-Bernoulli beam on a hub with the angle t^3, in the hub's axes: deflections y and z
     are sums of (x / l)^2, (x / l)^3 and (x / l)^4. Along y
@@ -491,8 +505,6 @@ def rotating_beam(times, start):
         M a'' + (K - Omega^2 M) a = -Omega' b,   b the integral of m x phi,
 
     and along z without Omega. The motor gives T = (J + a M a) Omega' + b a'' + 2 Omega a M a'.
-
-    Returns the amplitudes along y and z (times, 6), T (times,) and its work (times,).
     """
     n = np.arange(2, 5)
     both = n[:, None] + n[None]
@@ -521,43 +533,80 @@ def rotating_beam(times, start):
         slope, (times[0], times[-1]), begin, "DOP853", t_eval=times, rtol=1e-11, atol=1e-13
     )
     pairs = zip(times, found.y.T, strict=True)
-    torques = [accelerations(t, x[:6], x[6:12])[1] for t, x in pairs]
-    return found.y[:6].T, np.array(torques), found.y[12]
+    accelerated, torques = zip(*(accelerations(t, x[:6], x[6:12]) for t, x in pairs), strict=True)
+    amplitudes, rates = found.y[:6].T, found.y[6:12].T
+    return Rotating(amplitudes, rates, np.array(accelerated), np.array(torques), found.y[12])
+
+
+TIMES = np.linspace(0.0, 1.0, 6)
+
+
+@functools.cache
+def by_hand():
+    return rotating_beam(TIMES, START / cantilever().scale())
 
 
 @functools.cache
 def spun():
     system = hub()
-    times = np.linspace(0.0, 1.0, 6)
     motion = jm.simulate(
         system,
         system.reference_q,
         system.initial_v,
         1.0,
-        times=times,
+        times=TIMES,
         rtol=1e-9,
         atol=1e-10,
         monitor=False,
     )
-    return system, motion, rotating_beam(times, START / cantilever().scale())
+    return system, motion
 
 
 class TestSpinningBeam:
     """Spun up below its first frequency, against equations written out for the rotating beam."""
 
+    def test_accelerations_and_torque_along_the_motion(self):
+        system, expected, scale = hub(), by_hand(), cantilever().scale()
+        angle, speed, none = TIMES**3, 3 * TIMES**2, np.zeros((6, 3))
+        turned = [np.cos(angle / 2), 0 * angle, 0 * angle, np.sin(angle / 2)]
+        spin = [0 * speed, 0 * speed, speed]
+        q = np.concatenate([none, np.stack(turned, 1), scale * expected.amplitudes], axis=1)
+        v = np.concatenate([none, np.stack(spin, 1), scale * expected.rates], axis=1)
+
+        @eqx.filter_jit
+        def solved(system, *states):
+            def one(state):
+                found = jm.solve_with_friction(system, jm.MinimumNorm(), *state)
+                return found.acceleration[6:], found.multipliers[5]
+
+            return jax.lax.map(one, states)
+
+        accelerations, multipliers = solved(system, *map(jnp.asarray, (q, v, TIMES)))
+        for found, wanted in (
+            (np.asarray(accelerations) / scale, expected.accelerations),
+            (-np.asarray(multipliers), expected.torque),
+        ):
+            size = np.max(np.abs(wanted))
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * size)
+
+    @pytest.mark.thorough
     def test_deflections(self):
-        _, motion, (expected, _, _) = spun()
+        _, motion = spun()
+        expected = by_hand().amplitudes
         found = np.asarray(motion.q)[:, 7:] / cantilever().scale()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * np.max(np.abs(expected)))
 
+    @pytest.mark.thorough
     def test_torque_of_the_motor(self):
-        _, motion, (_, expected, _) = spun()
+        _, motion = spun()
+        expected = by_hand().torque
         np.testing.assert_allclose(
             -np.asarray(motion.multipliers)[:, 5], expected, rtol=0, atol=1e-6 * expected.max()
         )
 
+    @pytest.mark.thorough
     def test_energy_grows_by_the_work_of_the_motor(self):
-        system, motion, (_, _, work) = spun()
+        (system, motion), work = spun(), by_hand().work
         total = [
             sum(system.energy(q, v, t))
             for q, v, t in zip(motion.q, motion.v, motion.times, strict=True)

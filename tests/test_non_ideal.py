@@ -187,6 +187,7 @@ class TestOptions:
         # Others' factors know nothing of the force.
         assert not fast.shares_factor
 
+    @pytest.mark.thorough
     def test_a_run_that_drops_rows(self):
         """Against the explicit equation, integrated by itself."""
         system, end = particle(), T + 0.3
@@ -335,6 +336,7 @@ class TestInclinedPlane:
 
     down = np.array([np.cos(0.5), -np.sin(0.5)])
 
+    @pytest.mark.thorough
     def test_speed_energy_and_derivative_in_reverse_mode(self):
         system, end = plane(), 1.5
 
@@ -374,6 +376,7 @@ class TestInclinedPlane:
         assert power == pytest.approx(-0.9 * exact(0.9)[1] ** 2, rel=1e-8)
 
 
+@pytest.mark.thorough
 def test_with_friction_in_a_joint_it_is_the_same_force_on_the_body():
     """A block that rubs in a slide, held by two more rows of it, with drag: as work of the
     constraints and as a force on the body."""

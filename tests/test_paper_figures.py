@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from representatives import representatives
 
 from jaxmbs import mechanisms
 from jaxmbs.cli import _papers
@@ -23,10 +24,8 @@ from jaxmbs.cli import _papers
 UNIQUE = {"A", "H", "W5"}
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Figure]]:
+def drawn(name: str, folder: Path) -> dict[str, Figure]:
     """The figures by the names of their files."""
-    folder = tmp_path_factory.mktemp("figures")
     found: dict[str, Figure] = {}
     save = Figure.savefig
 
@@ -39,11 +38,22 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Figure
         patch.chdir(folder)
         patch.setattr(Figure, "savefig", keep)
         patch.setattr(_papers, "_motion", lambda model, end, count: whole(model, 0.01 * end, 3))
-        paths = [p for name in ("mobile-robot", "parallelogram") for p in written(name)]
+        paths = written(name)
     for path in paths:
         assert (folder / path).read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in paths] == list(found)
-    yield found
+    return found
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Figure]]:
+    yield drawn("mobile-robot", tmp_path_factory.mktemp("robot"))
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def parallelogram(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Figure]]:
+    yield drawn("parallelogram", tmp_path_factory.mktemp("parallelogram"))
     plt.close("all")
 
 
@@ -51,11 +61,17 @@ def written(name: str) -> list[Path]:
     return _papers.write_figures(mechanisms.get(name))
 
 
-def test_each_figure_has_a_file(drawn: dict[str, Figure]):
-    robot = [f"mobile-robot-{name}.png" for name in ("rack", "paths", "reactions")]
-    parallelogram = [f"parallelogram-{name}.png" for name in ("motion", "links", "eliminations")]
-    assert list(drawn) == robot + parallelogram
-    for figure in drawn.values():
+FILES = {
+    "robot": [f"mobile-robot-{name}.png" for name in ("rack", "paths", "reactions")],
+    "parallelogram": [f"parallelogram-{name}.png" for name in ("motion", "links", "eliminations")],
+}
+
+
+@pytest.mark.parametrize("name", representatives(FILES, "robot"))
+def test_each_figure_has_a_file(name: str, request: pytest.FixtureRequest):
+    figures = request.getfixturevalue(name)
+    assert list(figures) == FILES[name]
+    for figure in figures.values():
         # Numbers that were chosen, where the paper gives none, are said below.
         assert "hosen" in figure.get_supxlabel()
 
@@ -72,8 +88,8 @@ def told(axes: Axes, unique: bool) -> None:
         assert ("not unique" in str(line.get_label())) != unique
 
 
-def test_reactions_of_the_robot(drawn: dict[str, Figure]):
-    figure = drawn["mobile-robot-reactions.png"]
+def test_reactions_of_the_robot(robot: dict[str, Figure]):
+    figure = robot["mobile-robot-reactions.png"]
     shown = {axes.get_title(): axes for axes in figure.axes}
     assert list(shown) == ["A", "H", "W5", "C, not unique", "W1, not unique", "W3, not unique"]
     for title, axes in shown.items():
@@ -85,19 +101,20 @@ def test_reactions_of_the_robot(drawn: dict[str, Figure]):
         assert {f"without {', '.join(rows)}", f"without {', '.join(rows)} (not unique)"} <= words
 
 
-def test_motion_of_the_robot(drawn: dict[str, Figure]):
-    (rack,) = drawn["mobile-robot-rack.png"].axes
+def test_motion_of_the_robot(robot: dict[str, Figure]):
+    (rack,) = robot["mobile-robot-rack.png"].axes
     assert (rack.get_xlabel(), rack.get_ylabel()) == ("time (s)", "rack displacement d (mm)")
     told(rack, True)
-    (paths,) = drawn["mobile-robot-paths.png"].axes
+    (paths,) = robot["mobile-robot-paths.png"].axes
     assert (paths.get_xlabel(), paths.get_ylabel()) == ("x (m)", "y (m)")
     _, labels = paths.get_legend_handles_labels()
     assert labels == ["platform", "trolley"]
     assert paths.get_legend() is not None
 
 
-def test_links_of_the_parallelogram_are_unique(drawn: dict[str, Figure]):
-    figure = drawn["parallelogram-links.png"]
+@pytest.mark.thorough
+def test_links_of_the_parallelogram_are_unique(parallelogram: dict[str, Figure]):
+    figure = parallelogram["parallelogram-links.png"]
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{joint}, {letter}: unique" for joint in "KM" for letter in "xyz"]
     for axes in figure.axes:
@@ -105,8 +122,9 @@ def test_links_of_the_parallelogram_are_unique(drawn: dict[str, Figure]):
         told(axes, True)
 
 
-def test_eliminations_of_the_parallelogram(drawn: dict[str, Figure]):
-    figure = drawn["parallelogram-eliminations.png"]
+@pytest.mark.thorough
+def test_eliminations_of_the_parallelogram(parallelogram: dict[str, Figure]):
+    figure = parallelogram["parallelogram-eliminations.png"]
     # The self-stress acts along the links, which lie across x at the start.
     sayings = {"x": "(not unique at some times)", "y": "(not unique)", "z": "(not unique)"}
     assert [axes.get_title() for axes in figure.axes] == [f"G, {k}: not unique" for k in sayings]

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import lineax as lx
 import numpy as np
 import pytest
+from representatives import representatives
 
 from jaxmbs._linalg import ProximalCholesky
 from jaxmbs._linalg._pivoted_qr import PivotedQR, Pseudoinverse
 
 
-SHAPES = ((1, 1), (1, 5), (5, 1), (4, 4), (6, 4), (4, 7))
+SHAPES = representatives(((1, 1), (1, 5), (5, 1), (4, 4), (6, 4), (4, 7)), (6, 4), (4, 7))
 SCALES = (1e-6, 1e-3, 1.0, 1e3, 1e6)
 CONDITION = 1e3
 # Relative: rounding of a decomposition of at most 7 x 7, amplified by the condition.

@@ -9,6 +9,7 @@ import pytest
 from exact_motions import angle_of_chain
 from helpers import configuration_of
 from reaction_park import table_of, wrenches_of
+from representatives import representatives, representatives_at
 from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
@@ -17,6 +18,8 @@ from jaxmbs import motions
 
 # First turning point of the parallelogram (s), of its exact law.
 TURN = 0.239682187
+# Times close to it, for a polynomial.
+NEAR = TURN + 0.004 * np.cos(np.pi * (np.arange(9) + 0.5) / 9)[::-1]
 
 # The second straight part of the robot's manoeuvre (s): its length is chosen so that it ends
 # parallel to x.
@@ -35,32 +38,29 @@ def largest(x, y):
 
 @pytest.fixture(scope="module")
 def parallelogram():
+    return swing(jm.MinimumNorm())
+
+
+def swing(formulation):
     system = jm.mechanisms.get("parallelogram").system()
-    near = TURN + 0.004 * np.cos(np.pi * (np.arange(9) + 0.5) / 9)[::-1]
-    times = np.unique(np.concatenate([np.linspace(0.0, 0.5, 11), near]))
-
-    def run(formulation, *, monitor=True):
-        return jm.simulate(
-            system,
-            system.reference_q,
-            system.initial_v,
-            0.5,
-            times=times,
-            rtol=1e-10,
-            atol=1e-11,
-            formulation=formulation,
-            solver=dfx.Dopri8(),
-            monitor=monitor,
-        )
-
-    # Nothing looks at passages of these; to watch for them is a third of what they compile.
-    dropped = [run(jm.Elimination((row,)), monitor=False) for row in ("B.z", "F.z")]
-    return run(jm.MinimumNorm()), dropped, near
+    return jm.simulate(
+        system,
+        system.reference_q,
+        system.initial_v,
+        0.5,
+        times=np.unique(np.concatenate([np.linspace(0.0, 0.5, 11), NEAR])),
+        rtol=1e-10,
+        atol=1e-11,
+        formulation=formulation,
+        solver=dfx.Dopri8(),
+        # Nothing looks at passages; to watch for them is a third of what is compiled.
+        monitor=False,
+    )
 
 
 class TestParallelogram:
     def test_platform_follows_its_exact_law(self, parallelogram):
-        run, _, _ = parallelogram
+        run = parallelogram
         exact, rate = solve_ivp(
             lambda _, y: [y[1], (1000 * np.cos(y[0]) - 1500 * np.sin(y[0])) / 10.0455],
             (0.0, 0.5),
@@ -83,16 +83,15 @@ class TestParallelogram:
         assert float(jnp.max(run.velocity_error)) < 1e-12
 
     def test_platform_turns_back_at_the_published_time(self, parallelogram):
-        run, _, near = parallelogram
-        speeds = np.asarray(run.v)[np.searchsorted(run.times, near), -6]
-        window = [near[0], near[-1]]
-        roots = np.polynomial.Chebyshev.fit(near, speeds, 6, domain=window).roots()
+        speeds = np.asarray(parallelogram.v)[np.searchsorted(parallelogram.times, NEAR), -6]
+        window = [NEAR[0], NEAR[-1]]
+        roots = np.polynomial.Chebyshev.fit(NEAR, speeds, 6, domain=window).roots()
         real = roots[np.isreal(roots)].real
-        turns = real[(real > near[0]) & (real < near[-1])]
+        turns = real[(real > NEAR[0]) & (real < NEAR[-1])]
         np.testing.assert_allclose(turns, [TURN], atol=2e-9)
 
     def test_forces_of_the_upper_links_at_the_start(self, parallelogram):
-        run, _, _ = parallelogram
+        run = parallelogram
         names = run.system.structure.row_names
         published = {
             "K": (-1.34388532, 401.85095, -400.18325),
@@ -102,8 +101,10 @@ class TestParallelogram:
             rows = jnp.array([names.index(f"{joint}.{axis}") for axis in "xyz"])
             np.testing.assert_allclose(run.multipliers[0, rows], force, atol=1e-7)
 
+    @pytest.mark.thorough
     def test_eliminations_move_alike_and_differ_where_not_unique(self, parallelogram):
-        run, dropped, _ = parallelogram
+        run = parallelogram
+        dropped = [swing(jm.Elimination((row,))) for row in ("B.z", "F.z")]
         names = run.system.structure.row_names
         upper = jnp.array([i for i, name in enumerate(names) if name[0] in "KLMN"])
         lower = jnp.array([i for i, name in enumerate(names) if name[0] in "ABCDEFGH"])
@@ -147,11 +148,9 @@ def _steering_nodes():
 @pytest.fixture(scope="module")
 def robot():
     system = rover(RACK).system()
-    # The first is watched, as in the longer turn, with which it shares its program.
-    dropped = {("C.y", "W4"): True, ("W2", "W4"): False}
-    return drive(system, jm.MinimumNorm()), [
-        drive(system, jm.Elimination(rows), monitor=watched) for rows, watched in dropped.items()
-    ]
+    # Both are watched, as in the longer turn: there is one program for all three.
+    dropped = [drive(system, jm.Elimination(rows)) for rows in (("C.y", "W4"), ("W2", "W4"))]
+    return drive(system, jm.MinimumNorm()), dropped
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +219,9 @@ class TestRobot:
         assert float(np.degrees(turn.q[-1, 2])) < -105.0
 
     @pytest.mark.parametrize(
-        "formulation", [jm.CoordinatePartitioning(), jm.Elimination()], ids=lambda x: x.word
+        "formulation",
+        representatives_at([jm.CoordinatePartitioning(), jm.Elimination()], 1),
+        ids=lambda x: x.word,
     )
     def test_those_that_choose_anew_go_through_the_longer_turn(self, turn, formulation):
         times = [*np.arange(0.0, END, 0.5), END]
@@ -240,7 +241,7 @@ def at_times(run, times):
     return run.at(places)
 
 
-@pytest.fixture(scope="module", params=["robot", "spatial chain"])
+@pytest.fixture(scope="module")
 def some_states(request):
     """A table, and states along the motion of its mechanism."""
     if request.param == "robot":
@@ -252,7 +253,14 @@ def some_states(request):
     return table_of(model), at_times(run, np.linspace(0.0, 4.0, 11))
 
 
+def of_motions(*kept):
+    motions = representatives(["robot", "spatial chain"], *kept)
+    return pytest.mark.parametrize("some_states", motions, indirect=True)
+
+
 class TestStates:
+    # One of which some components are unique.
+    @of_motions("robot")
     def test_formulations_agree_and_never_contradict_the_verdicts(self, some_states):
         table, run = some_states
         assert len(run.times) > 9
@@ -271,6 +279,7 @@ class TestStates:
             # Closer to each other than what counts as different.
             assert np.max(found.between_runs.reactions[unique], initial=0.0) < 1e-8
 
+    @of_motions("spatial chain")
     def test_newton_and_euler(self, some_states):
         table, run = some_states
         report = run.reactions()
@@ -305,6 +314,7 @@ def angle_errors(run, windows, exact):
     return (turned - np.round(turned)) * 4 * np.pi
 
 
+@pytest.mark.thorough
 def test_the_error_of_a_chain_follows_the_tolerance():
     """Though the motion passes through singular configurations, where no method is as exact as
     elsewhere: one step across decided the error, up to 130 times the tolerance."""
@@ -317,17 +327,21 @@ def test_the_error_of_a_chain_follows_the_tolerance():
 
 @pytest.mark.parametrize(
     ("name", "windows", "rtol"),
-    [
-        ("four-bar-chain", 1, 3e-9),
-        ("four-bar-chain", 40, 3e-9),
-        # Next to a passage less than what rounding leaves of velocities.
-        ("four-bar-chain", 40, 1e-10),
-        # Below that it depends on where steps happen to end whether so long a chain passes its
-        # singular configurations.
-        ("four-bar-chain", 160, 1e-8),
+    # (A chain of two windows in the plane is in `test_simulate.py`.)
+    representatives(
+        [
+            ("four-bar-chain", 1, 3e-9),
+            ("four-bar-chain", 40, 3e-9),
+            # Next to a passage less than what rounding leaves of velocities.
+            ("four-bar-chain", 40, 1e-10),
+            # Below that it depends on where steps happen to end whether so long a chain passes its
+            # singular configurations.
+            ("four-bar-chain", 160, 1e-8),
+            ("four-bar-chain-spatial", 1, 3e-9),
+            ("four-bar-chain-spatial", 16, 3e-9),
+        ],
         ("four-bar-chain-spatial", 1, 3e-9),
-        ("four-bar-chain-spatial", 16, 3e-9),
-    ],
+    ),
 )
 def test_chain_stays_on_its_branch(name, windows, rtol):
     system = jm.mechanisms.get(f"{name}:{windows}").system()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from random_mechanisms import STRUCTURES as DRAWN
+from representatives import representatives
 from test_states import FUNCTIONS, METHODS
 
 import jaxmbs as jm
@@ -136,7 +137,7 @@ def broken_numbers(draw: Any, good: np.ndarray, quaternions: np.ndarray) -> np.n
     return np.where(np.isin(np.arange(good.size), list(places)), draw(BROKEN), good)
 
 
-@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize("name", representatives(TRACED, "lead-screw"))
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(st.data())
 def test_a_bad_lane_decides_nothing_and_spoils_no_other(name, data):

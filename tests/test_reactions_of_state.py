@@ -72,6 +72,7 @@ def test_a_pendulum_in_closed_form():
     )
 
 
+@pytest.mark.thorough
 def test_many_states_in_one_program():
     expected = jax.vmap(pin_force)(ANGLES, RATES)
     assert bool(mapped().unique("pin").all())
@@ -79,12 +80,17 @@ def test_many_states_in_one_program():
 
 
 def test_derivatives_in_closed_form():
-    def force(angle, rate):
-        return asked(angle, rate).wrench("pin").force
+    state = jnp.stack([ANGLES[1], RATES[1]])
 
-    for mode in (jax.jacfwd, jax.jacrev):
-        found = jax.jit(mode(force, (0, 1)))(ANGLES[1], RATES[1])
-        expected = jax.jacfwd(pin_force, (0, 1))(ANGLES[1], RATES[1])
+    @jax.jit
+    def both(state):
+        """The Jacobian, forward and in reverse, in one program."""
+        _, push = jax.linearize(lambda x: asked(*x).wrench("pin").force, state)
+        pull = jax.linear_transpose(push, state)
+        return jax.lax.map(push, jnp.eye(2)).T, jax.lax.map(lambda w: pull(w)[0], jnp.eye(2))
+
+    expected = jax.jacfwd(lambda x: pin_force(*x))(state)
+    for found in both(state):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -111,6 +117,7 @@ def test_multipliers_that_are_known_stay_as_they_are():
     np.testing.assert_array_equal(found.multipliers, [3.0, -4.0])
 
 
+@pytest.mark.thorough
 def test_friction_counts():
     """A torque -mu r |F| turns the arm with the weight, and F = m (a - g) follows from both."""
     rub = jm.forces.CoulombFriction("rub", "pin", coefficient=0.2, velocity=0.01, radius=0.1)
