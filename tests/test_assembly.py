@@ -163,14 +163,16 @@ def assert_differentiable(problem, directions, rng):
     along others there is no derivative."""
     for direction in directions:
         covector = jnp.asarray(rng.normal(size=problem[1].size + 1))
-        _, pushed, pulled = slopes(end, problem, direction, covector)
+        # Fourth order: rounding is 1e-13 / step, truncation step^4 times fifth derivatives.
+        step = 1e-4
+        # (Also by nothing, so that all are of one type and one program.)
+        moves = step * np.array([0.0, *NODES])
+        here, *near = [helpers.move(problem, direction, s) for s in moves]
+        _, pushed, pulled = slopes(end, here, direction, covector)
         assert np.all(np.isfinite(pushed))
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(pulled))
         # One linear system of condition 1e3 or so and its transpose.
         assert helpers.dot_product_gap(pushed, pulled, direction, covector) < 1e-10
-        # Fourth order: rounding is 1e-13 / step, truncation step^4 times fifth derivatives.
-        step = 1e-4
-        near = [helpers.move(problem, direction, s * step) for s in NODES]
         ends = [np.array(slopes(end, other, direction, covector).value) for other in near]
         expected = difference(ends, step)
         size = np.max(np.abs(expected))
@@ -326,6 +328,7 @@ class TestDoubledHinge:
         hinges = ground_points_together(problem, ("lower", "upper"))
         directions = [along_start(problem, rng), along_markers(problem, hinges)]
         assert_differentiable(problem, directions, rng)
+        problem = helpers.move(problem, zeros_like(problem), np.float64(0.0))
         found = slopes(end, problem, along_masses(problem, rng), jnp.ones(8))
         np.testing.assert_allclose(found.value[:-1], system.reference_q, rtol=0, atol=1e-14)
         np.testing.assert_allclose(found.pushed, 0.0, atol=1e-14)
