@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from derivative_checks import difference, NODES, slopes
 from scipy.linalg import null_space, qr
 from scipy.optimize import minimize, minimize_scalar
 
@@ -162,15 +163,18 @@ def assert_differentiable(problem, directions, rng):
     along others there is no derivative."""
     for direction in directions:
         covector = jnp.asarray(rng.normal(size=problem[1].size + 1))
-        pushed, pulled = helpers.forward_and_reverse(end, problem, direction, covector)
+        # Fourth order: rounding is 1e-13 / step, truncation step^4 times fifth derivatives.
+        step = 1e-4
+        # (Also by nothing, so that all are of one type and one program.)
+        moves = step * np.array([0.0, *NODES])
+        here, *near = [helpers.move(problem, direction, s) for s in moves]
+        _, pushed, pulled = slopes(end, here, direction, covector)
         assert np.all(np.isfinite(pushed))
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(pulled))
         # One linear system of condition 1e3 or so and its transpose.
         assert helpers.dot_product_gap(pushed, pulled, direction, covector) < 1e-10
-        # Fourth order: rounding is 1e-13 / step, truncation step^4 times fifth derivatives.
-        step = 1e-4
-        ends = [np.array(end(helpers.move(problem, direction, s * step))) for s in (-2, -1, 1, 2)]
-        expected = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
+        ends = [np.array(slopes(end, other, direction, covector).value) for other in near]
+        expected = difference(ends, step)
         size = np.max(np.abs(expected))
         assert size > 1e-3
         np.testing.assert_allclose(pushed / size, expected / size, rtol=0, atol=1e-6)
@@ -249,6 +253,7 @@ class TestRobot:
         with pytest.raises(RuntimeError, match="steering"):
             assemble(system, system.reference_q, 12 * A)
 
+    @pytest.mark.thorough
     def test_derivatives(self, rng):
         system, start = perturbed(robot(), 0.02, rng)
         problem = (system, start, jnp.asarray(0.3 * A))
@@ -274,12 +279,15 @@ class TestParallelogram:
     def start(self, rng):
         return perturbed(mechanisms.parallelogram(), 0.05, rng)
 
+    @pytest.mark.thorough
     def test_optimality(self, rng):
         assert_optimal(*self.start(rng))
 
+    @pytest.mark.thorough
     def test_sequential_quadratic_programming(self, rng):
         assert_what_slsqp_finds(*self.start(rng))
 
+    @pytest.mark.thorough
     def test_derivatives(self, rng):
         """Its lower links stay parallel and equally long when their four ground points move
         together, and when the whole grows."""
@@ -299,6 +307,7 @@ class TestDoubledHinge:
     def start(self, rng):
         return perturbed(mechanisms.door(), 0.3, rng)
 
+    @pytest.mark.thorough
     def test_optimality(self, rng):
         assert_optimal(*self.start(rng))
 
@@ -319,22 +328,25 @@ class TestDoubledHinge:
         hinges = ground_points_together(problem, ("lower", "upper"))
         directions = [along_start(problem, rng), along_markers(problem, hinges)]
         assert_differentiable(problem, directions, rng)
-        np.testing.assert_allclose(end(problem)[:-1], system.reference_q, rtol=0, atol=1e-14)
-        masses = along_masses(problem, rng)
-        pushed, _ = helpers.forward_and_reverse(end, problem, masses, jnp.ones(8))
-        np.testing.assert_allclose(pushed, 0.0, atol=1e-14)
+        problem = helpers.move(problem, zeros_like(problem), np.float64(0.0))
+        found = slopes(end, problem, along_masses(problem, rng), jnp.ones(8))
+        np.testing.assert_allclose(found.value[:-1], system.reference_q, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(found.pushed, 0.0, atol=1e-14)
 
 
 class TestBennett:
     def start(self, rng):
         return perturbed(mechanisms.bennett(), 0.1, rng)
 
+    @pytest.mark.thorough
     def test_optimality(self, rng):
         assert_optimal(*self.start(rng))
 
+    @pytest.mark.thorough
     def test_sequential_quadratic_programming(self, rng):
         assert_what_slsqp_finds(*self.start(rng))
 
+    @pytest.mark.thorough
     def test_units(self, rng):
         assert_independent_of_units(mechanisms.bennett(), *self.start(rng))
 

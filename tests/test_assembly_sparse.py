@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from given_matrices import kkt_matrices
 from jax.extend.core import jaxprs_in_params
 from scipy.linalg import null_space
@@ -68,6 +69,7 @@ class TestDenseNewton:
 
 
 class TestDerivatives:
+    @pytest.mark.thorough
     def test_redundant_and_far_from_closure(self, rng):
         """Quaternions, an overconstrained loop, 0.15 rad and 0.15 m apart. It stays one when all
         of its points move away from the bodies' centres in proportion, with the bodies."""

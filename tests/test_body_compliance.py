@@ -76,6 +76,7 @@ def test_reactions_are_those_of_rods(rods):
     np.testing.assert_allclose(forces[1], forces[0], atol=1e-8 * size)
 
 
+@pytest.mark.thorough
 def test_scales_of_modes_mean_nothing(link, rods):
     """The same body in other modal coordinates: eta = T z."""
     count = link.stiffness.shape[0]

@@ -282,6 +282,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=f"^{says}"):
             elastic.flexibility(mechanism, **given)
 
+    @pytest.mark.thorough
     def test_where_nothing_is_asked(self):
         model = beam()
         model = eqx.tree_at(lambda m: m.joints, model, model.joints[:2])

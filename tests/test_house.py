@@ -1,12 +1,12 @@
 """Rules of the house that a reader relies on and no tool checks."""
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,15 @@ def unit_of(path: Path) -> str:
 UNITS = {unit_of(path) for path in MODULES}
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in MODULES:
-        yield path, ast.parse(path.read_text())
+@functools.cache
+def trees() -> tuple[tuple[Path, ast.Module], ...]:
+    return tuple((path, ast.parse(path.read_text())) for path in MODULES)
+
+
+@functools.cache
+def nodes() -> tuple[tuple[Path, tuple[ast.AST, ...]], ...]:
+    """Of each module, all of its tree."""
+    return tuple((path, tuple(ast.walk(tree))) for path, tree in trees())
 
 
 def imported_units(path: Path, node: ast.AST) -> list[str]:
@@ -112,12 +118,13 @@ def imported_units(path: Path, node: ast.AST) -> list[str]:
     return names
 
 
-def imports_between_units() -> set[tuple[str, str]]:
+@functools.cache
+def imports_between_units() -> frozenset[tuple[str, str]]:
     found = set()
-    for path, tree in trees():
-        for node in ast.walk(tree):
+    for path, inside in nodes():
+        for node in inside:
             found |= {(unit_of(path), unit) for unit in imported_units(path, node)}
-    return {(source, target) for source, target in found if source != target}
+    return frozenset((source, target) for source, target in found if source != target)
 
 
 def classes() -> list[type]:
@@ -181,8 +188,8 @@ class TestClasses:
     def test_nothing_calls_its_parent(self):
         users = [
             f"{relative(path)}:{node.lineno}"
-            for path, tree in trees()
-            for node in ast.walk(tree)
+            for path, inside in nodes()
+            for node in inside
             if isinstance(node, ast.Call) and name_of(node.func) == "super"
         ]
         assert users == []
@@ -230,8 +237,8 @@ class TestDispatch:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
         ladders = [
             f"{relative(path)}: {node.name}"
-            for path, tree in trees()
-            for node in ast.walk(tree)
+            for path, inside in nodes()
+            for node in inside
             if isinstance(node, functions) and len(calls(node, "isinstance")) > 3
         ]
         assert ladders == []
@@ -266,9 +273,9 @@ class TestFloors:
     def test_below_the_edges_nothing_is_imported_inside_a_function(self):
         inside = [
             f"{relative(path)}:{inner.lineno}"
-            for path, tree in trees()
+            for path, own in nodes()
             if FLOOR_OF[unit_of(path)] < EDGES
-            for node in ast.walk(tree)
+            for node in own
             if isinstance(node, ast.FunctionDef)
             for inner in ast.walk(node)
             if isinstance(inner, ast.Import | ast.ImportFrom)

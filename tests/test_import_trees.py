@@ -4,6 +4,7 @@ All files are imported one by one; their models then stand side by side in one s
 there is one program to compile.
 """
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import pytest
 from combined import side_by_side
 from oracle_mujoco import acceleration, matrices, mujoco, Tree
 from random_mjcf import random_trees
+from representatives import representatives, representatives_at
 from robots import robot_folder
 
 from jaxmbs import spatial
@@ -71,12 +73,13 @@ def peer_of(path: Path, floating: bool) -> Any:
     return spec.compile()
 
 
-@pytest.fixture(scope="module")
-def park(tmp_path_factory: pytest.TempPathFactory) -> Park:
+@functools.cache
+def park_of(names: tuple[str, ...], folder: Path) -> Park:
+    """Of robots, and of random trees whose file is written into a folder."""
     rng = np.random.default_rng(23)
-    path = tmp_path_factory.mktemp("mjcf") / "trees.xml"
+    path = folder / "trees.xml"
     controls = random_trees(path, rng, 10)
-    files = {name: (robot_folder() / own, floats) for name, (own, floats) in ROBOTS.items()}
+    files = {name: (robot_folder() / ROBOTS[name][0], ROBOTS[name][1]) for name in names}
     imported = {
         name: import_model(own, floating=floats) for name, (own, floats) in files.items()
     } | {"trees": import_model(path, controls=controls)}
@@ -126,10 +129,21 @@ def _apart(found: list[np.ndarray], imported: dict[str, Imported]) -> dict[str, 
     return apart
 
 
-FILES = (*ROBOTS, "trees")
+@pytest.fixture(scope="module")
+def park(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Park:
+    """The random trees beside the robots of the parameter."""
+    return park_of(PARKS[request.param], tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("name", FILES)
+# The usual run takes few files, which import and compile in less time: one robot that floats.
+PARKS = {"few": ("solo12",), "all": tuple(ROBOTS)}
+FILES = [(park, name) for park, names in PARKS.items() for name in (*names, "trees")]
+each_file = pytest.mark.parametrize(
+    ("park", "name"), representatives_at(FILES, 0, 1), indirect=["park"]
+)
+
+
+@each_file
 def test_accelerations_are_those_of_mujoco(park: Park, name: str):
     tree, drawn = park.trees[name], park.drawn[name]
     assert tree.peer.nv >= 6
@@ -141,7 +155,7 @@ def test_accelerations_are_those_of_mujoco(park: Park, name: str):
         np.testing.assert_allclose(found, qacc, rtol=0, atol=1e-9 * np.max(np.abs(qacc)))
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_file
 def test_mass_and_motion_are_those_of_mujoco(park: Park, name: str):
     """Total mass, centre of mass, kinetic energy; and joints hold at every state."""
     tree, drawn = park.trees[name], park.drawn[name]
@@ -159,6 +173,7 @@ def test_mass_and_motion_are_those_of_mujoco(park: Park, name: str):
     np.testing.assert_allclose(speeds, 0, atol=1e-12 * np.max(np.abs(drawn.v)))
 
 
+@pytest.mark.parametrize("park", representatives(PARKS, "few"), indirect=True)
 def test_trees_hold_every_kind_of_joint(park: Park):
     """The random trees are worth their name."""
     model = park.imported["trees"].model

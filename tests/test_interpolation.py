@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracle_order_conditions as conditions
 import pytest
+from scipy.interpolate import CubicSpline
 
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar
@@ -139,7 +140,26 @@ def test_what_is_asked_within_a_step(t0, t1, within):
     assert bool(Inside(times, True).wanted(t0, t1))
 
 
-KNOT = 0.4
+KNOT, STIFFNESS = 0.4, 60.0
+KNOTS, VALUES = [0.0, KNOT, 0.8, 1.2], [0.0, 0.0, 0.3, 0.3]
+BEHIND = np.concatenate([[0.0], KNOT + np.array([1e-4, 1e-3, 0.003, 0.01, 0.03]), [0.5]])
+
+
+def both_blocks(t):
+    """Place and velocity of the driven one, s(t), and of the free one, x'' = w^2 (s + 1 - x): on
+    every piece of the spline x = 1 + s - s'' / w^2 + a cos + b sin."""
+    table = CubicSpline(KNOTS, VALUES, bc_type="not-a-knot")
+    w, x, rate = np.sqrt(STIFFNESS), 1.0, 0.0
+    starts = [start for start in KNOTS if start < t] or [0.0]
+    for start, end in zip(starts, [*starts[1:], t], strict=True):
+        bend = table.c[0, KNOTS.index(start)] * 6
+        a = x - 1 - table(start) + table(start, 2) / w**2
+        b = (rate - table(start, 1) + bend / w**2) / w
+        c, s = np.cos(w * (end - start)), np.sin(w * (end - start))
+        inside = table(start, 2) + bend * (end - start)
+        x = 1 + table(end) - inside / w**2 + a * c + b * s
+        rate = table(end, 1) - bend / w**2 + w * (b * c - a * s)
+    return (table(t), table(t, 1)), (x, rate)
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +173,9 @@ def system():
         planar.Translational(f"slide {body.name}", ("ground", body.name), (0.0, 0.0), (1.0, 0.0))
         for body in bodies
     ]
-    motion = motions.Table(times=[0.0, KNOT, 0.8, 1.2], values=[0.0, 0.0, 0.3, 0.3])
+    motion = motions.Table(times=KNOTS, values=VALUES)
     spring = forces.SpringDamper(
-        "spring", ("driven", "free"), points=[(0.0, 0.0), (1.0, 0.0)], stiffness=60.0
+        "spring", ("driven", "free"), points=[(0.0, 0.0), (1.0, 0.0)], stiffness=STIFFNESS
     )
     return jm.MultibodySystem(
         bodies,
@@ -174,18 +194,31 @@ class TestRuns:
         return jm.simulate(system, system.reference_q, v, times[-1], **options)
 
     def test_behind_a_knot(self, system):
-        """There the third derivative of the motion jumps, and the step has no past. Against a run
-        with steps that end at all times."""
-        times = np.concatenate([[0.0], KNOT + np.array([1e-4, 1e-3, 0.003, 0.01, 0.03]), [0.5]])
+        """There the third derivative of the motion jumps, and the step has no past. Against the
+        closed form."""
+        found = self.run(system, BEHIND, rtol=1e-9, atol=1e-10)
+        expected = [both_blocks(t) for t in BEHIND]
+        for slide in (0, 1):
+            exact = np.array([own[slide] for own in expected])
+            np.testing.assert_allclose(found.q[:, 3 * slide], exact[:, 0], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(found.v[:, 3 * slide], exact[:, 1], rtol=0, atol=1e-8)
+        still = np.array([1, 2, 4, 5])
+        np.testing.assert_allclose(found.q[:, still], 0.0, atol=1e-9)
+        np.testing.assert_allclose(found.v[:, still], 0.0, atol=1e-8)
+
+    @pytest.mark.thorough
+    def test_behind_a_knot_as_with_steps_that_end_there(self, system):
+        """At all times that are asked for."""
         controller = diffrax.ClipStepSizeController(
             diffrax.PIDController(rtol=1e-12, atol=1e-13),
-            step_ts=jnp.sort(jnp.append(system.knots(), jnp.asarray(times[1:]))),
+            step_ts=jnp.sort(jnp.append(system.knots(), jnp.asarray(BEHIND[1:]))),
         )
-        exact = self.run(system, times, controller=controller)
-        found = self.run(system, times, rtol=1e-9, atol=1e-10)
+        exact = self.run(system, BEHIND, controller=controller)
+        found = self.run(system, BEHIND, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(found.q, exact.q, rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.v, exact.v, rtol=0, atol=1e-8)
 
+    @pytest.mark.thorough
     def test_in_a_batch(self, system):
         """Some of whose runs ask for states within a step where others do not."""
         # As many as above, whose program the single runs share.
@@ -198,6 +231,7 @@ class TestRuns:
             np.testing.assert_allclose(many.q[k], alone.q, rtol=0, atol=1e-12)
             np.testing.assert_allclose(many.v[k], alone.v, rtol=0, atol=1e-11)
 
+    @pytest.mark.thorough
     def test_the_end_does_not_depend_on_what_is_asked_for(self, system):
         """With stages of the interpolant and without. (Steps of one length, as those of a
         controller begin with errors that are rounding.)"""

@@ -234,6 +234,7 @@ def test_velocities_that_break_a_constraint(folder: Path):
     assert "--assemble" in err
 
 
+@pytest.mark.thorough
 def test_reactions_that_are_not_unique_say_so(folder: Path):
     drop = ("--drop", "high.n", "--drop", "high.r")
     path = str(folder / "block.toml")

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from derivative_checks import slopes
+from representatives import representatives_at
 
 import jaxmbs as jm
 from jaxmbs import generalized, planar
@@ -159,7 +161,9 @@ class TestConstantSpeed:
             np.testing.assert_allclose(found.multipliers[0], law.multiplier(t), atol=1e-11)
 
     @pytest.mark.parametrize(
-        "formulation", [jm.MinimumNorm(), jm.UdwadiaKalaba(), jm.NullSpace()], ids=lambda x: x.word
+        "formulation",
+        representatives_at([jm.MinimumNorm(), jm.UdwadiaKalaba(), jm.NullSpace()], 1),
+        ids=lambda x: x.word,
     )
     def test_accelerations(self, formulation):
         """And the condition does work: what the speed would gain in falling."""
@@ -190,12 +194,10 @@ class TestConstantSpeed:
         c, s = np.cos(angle), np.sin(angle)
         expected = [G * np.cos(2 * angle), G * np.sin(2 * angle), -MASS * G * c]
         weights = jnp.array([0.3, -1.1, 0.7])
-        at = jnp.asarray(angle)
-        value, pushed = jax.jit(lambda x: jax.jvp(answer, (x,), (jnp.ones(()),)))(at)
-        np.testing.assert_allclose(value, [G * s * c, -G * c * c, -MASS * G * s], rtol=1e-12)
-        np.testing.assert_allclose(pushed, expected, rtol=1e-12)
-        pulled = jax.jit(jax.grad(lambda x: weights @ answer(x)))(at)
-        np.testing.assert_allclose(pulled, weights @ np.array(expected), rtol=1e-12)
+        found = slopes(answer, jnp.asarray(angle), jnp.ones(()), weights)
+        np.testing.assert_allclose(found.value, [G * s * c, -G * c * c, -MASS * G * s], rtol=1e-12)
+        np.testing.assert_allclose(found.pushed, expected, rtol=1e-12)
+        np.testing.assert_allclose(found.pulled, weights @ np.array(expected), rtol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -255,6 +257,7 @@ def answers(name, constraints, q, v):
 
 
 class TestPolarCoordinates:
+    @pytest.mark.thorough
     def test_projectile(self):
         """Zhao et al. 2018, example 1: the parabola, around the origin and below it."""
         start, velocity = np.array([1.0, 0.5]), np.array([-2.0, 6.0])
@@ -279,6 +282,7 @@ class TestPolarCoordinates:
             )
             np.testing.assert_allclose(printed, own, rtol=1e-13)
 
+    @pytest.mark.thorough
     def test_constraints_that_leave_no_freedom(self, rng):
         """Whatever M is, the rows decide the accelerations. The generalized forces that they take
         are others: the angle's is r^2 times the printed one."""

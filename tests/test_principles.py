@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from representatives import representatives
 
 import jaxmbs as jm
 
@@ -33,7 +34,10 @@ STATES = 40
 # the coin's mass matrix in angles, below 1e3 for leans up to 1.3 rad.
 TOLERANCE = 1e-10
 
-each_mechanism = pytest.mark.parametrize("mechanism", tuple(EXAMPLE.MECHANISMS))
+# (The coin, whose rows are not holonomic, stands beside equations by hand in the usual run.)
+each_mechanism = pytest.mark.parametrize(
+    "mechanism", representatives(EXAMPLE.MECHANISMS, "rod on a cart")
+)
 each_principle = pytest.mark.parametrize("principle", EVERY)
 
 
@@ -159,7 +163,9 @@ def test_coin_by_hand():
 
 
 @each_mechanism
-@each_principle
+@pytest.mark.parametrize(
+    "principle", representatives(EVERY, "Newton-Euler", "Kane", "Maggi", "Newton-Euler, eliminated")
+)
 def test_rows_twice(mechanism, principle):
     """Kane's equations hold no row. Those that find the rank give the same accelerations and half
     of the force to each of both joints; the others give nothing, and say so."""

@@ -3,8 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import oracle_reactions as newton
+import pytest
 from helpers import configuration_of
 from reaction_park import table_of, wrenches_of
+from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar
@@ -35,10 +37,11 @@ def test_parallelogram_hangs_where_its_load_points():
     assert unique == set("KLMN")
 
 
-def test_torque_of_the_driven_parallel_cranks():
-    """Three parallel cranks carry a platform: one too many, in space. The power of the motor is
-    that of inertia."""
-    model = jm.mechanisms.get("three-crank-parallelogram")
+@pytest.mark.parametrize("name", representatives(["door", "three-crank-parallelogram"], "door"))
+def test_torque_of_a_driven_mechanism(name):
+    """A door on two hinges, and three parallel cranks that carry a platform: one too many, in
+    space. The power of the motor is that of inertia."""
+    model = jm.mechanisms.get(name)
     first = next(j for j in model.joints if "ground" in j.bodies)
     turn = motions.Polynomial(coefficients=[0.0, 1.0, 2.0])
     driven = jm.Model(
@@ -67,6 +70,7 @@ def test_torque_of_the_driven_parallel_cranks():
         assert not any(bool(reports.unique(joint.name)[k]) for joint in model.joints)
 
 
+@pytest.mark.thorough
 def test_small_motions_of_a_skate_between_springs():
     """It swings along its edge and turns; across it there is no motion and no force, so that its
     place there stays: an eigenvalue zero."""

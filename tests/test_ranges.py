@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from representatives import representatives_at
 from scipy.optimize import linprog
 from typer.testing import CliRunner
 
@@ -411,7 +412,9 @@ def _equations(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
 
 
 class TestAgainstAnIndependentProgram:
-    @pytest.mark.parametrize(("make", "count"), [(plates, 25), (frames, 25)])
+    @pytest.mark.parametrize(
+        ("make", "count"), representatives_at([(plates, 8), (plates, 25), (frames, 25)], 0)
+    )
     def test_random_mechanisms(self, make, count, rng):
         """Limits of each multiplier, some of which the loads exceed: the same ends, or no answer
         for both; and no sample is ever outside."""
@@ -447,7 +450,8 @@ class TestAgainstAnIndependentProgram:
         along = jm.ranges_along(motion, bounds=own, combinations=["A.x + C.x"])
         assert bool(along.feasible[0])
         for k in (0, 2, 8):
-            one = _motion(system, motion.v[k : k + 1])
+            # As many states as above, whose programs it shares.
+            one = _motion(system, jnp.tile(motion.v[k], (9, 1)))
             alone = jm.ranges_along(one, bounds=own, combinations=["A.x + C.x"]).state(0)
             assert_same(along.low[k], alone.low, size=60.0)
             assert_same(along.high[k], alone.high, size=60.0)
@@ -460,6 +464,15 @@ class TestAgainstAnIndependentProgram:
             jm.ranges_along(jax.tree.map(lambda x: x[None], motion))
 
 
+@eqx.filter_jit
+def _solved(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
+    def one(state: Any) -> Any:
+        found = jm.solve_with_friction(system, None, *state, 0.0)
+        return found.acceleration, found.multipliers
+
+    return jax.lax.map(one, (q, v))
+
+
 def _motion(system: jm.MultibodySystem, v: Any) -> jm.Trajectory:
     """States in one place with other velocities: no motion, but all that ranges ask of one."""
     v = jnp.asarray(v)
@@ -467,13 +480,7 @@ def _motion(system: jm.MultibodySystem, v: Any) -> jm.Trajectory:
     q = jnp.tile(system.reference_q, (count, 1))
     times = jnp.arange(count, dtype=float)
 
-    @jax.jit
-    @jax.vmap
-    def solved(q: Any, v: Any) -> Any:
-        found = jm.solve_with_friction(system, None, q, v, 0.0)
-        return found.acceleration, found.multipliers
-
-    acceleration, multipliers = solved(q, v)
+    acceleration, multipliers = _solved(system, q, v)
     steps = jnp.asarray(0)
     return jm.Trajectory(
         *(times, q, v, acceleration, multipliers, jnp.zeros(count), jnp.zeros(count)),
@@ -525,6 +532,7 @@ class TestCommand:
         assert_same(told["shortfall"], [2.5, 2.5])
         assert told["joints"][0]["force"]["low"] == [None] * 3
 
+    @pytest.mark.thorough
     def test_along_a_motion(self, monkeypatch):
         """Of saved states; the motion itself is that of `simulate`."""
         asked: list[Any] = []

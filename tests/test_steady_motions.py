@@ -104,6 +104,7 @@ class TestDisk:
         root = np.sqrt(complex(squared_eigenvalue(numbers, 0.0)))
         assert_eigenvalues(found.eigenvalues, [root, -root, 1.7j, -1.7j], 1e-10)
 
+    @pytest.mark.thorough
     def test_derivatives(self):
         """Of the eigenvalues of circles, forward and reverse, by everything."""
 
@@ -116,24 +117,55 @@ class TestDisk:
             return jnp.stack([jnp.sqrt(-square), numbers[6] / jnp.cos(numbers[5])])
 
         numbers = jnp.asarray(DISK)
-        value, push = jax.linearize(answer, numbers)
         assert squared_eigenvalue(numbers, rate_about_axle(numbers)) < 0
-        root, turn = np.asarray(expected(numbers))
-        places = [8 + int(np.argmin(np.abs(value[8:] - x))) for x in (root, turn)]
-        weight = jnp.asarray(np.random.default_rng(0).normal(size=16))
+        assert_derivatives(answer, expected, numbers)
 
-        @jax.jit
-        def both(directions, weight):
-            return jax.lax.map(push, directions), jax.linear_transpose(push, numbers)(weight)[0]
 
-        pushed, pulled = both(jnp.eye(7), weight)
-        pushed, slopes = np.asarray(pushed).T, jax.jit(jax.jacfwd(expected))(numbers)
-        np.testing.assert_allclose(pushed[places], slopes, rtol=1e-8, atol=1e-9)
-        # Zeros stay zero, and what is imaginary stays so.
-        others = [k for k in range(16) if abs(value[k]) < 1e-9]
-        np.testing.assert_allclose(pushed[others], 0.0, atol=1e-7)
-        for own, direction in zip(pushed.T, jnp.eye(7), strict=True):
-            assert dot_product_gap(own, pulled, direction, weight) < 1e-9
+def assert_derivatives(answer, expected, numbers):
+    """Of real, then imaginary parts of eigenvalues, forward and reverse; all others are zero, or
+    the negatives of those expected, which are the imaginary ones above zero."""
+    value, push = jax.linearize(answer, numbers)
+    size, wanted = value.size, np.asarray(expected(numbers))
+    half = size // 2
+    places = [half + int(np.argmin(np.abs(value[half:] - x))) for x in wanted]
+    weight = jnp.asarray(np.random.default_rng(0).normal(size=size))
+    directions = jnp.eye(numbers.size)
+
+    @jax.jit
+    def both(directions, weight):
+        return jax.lax.map(push, directions), jax.linear_transpose(push, numbers)(weight)[0]
+
+    pushed, pulled = both(directions, weight)
+    pushed, slopes = np.asarray(pushed).T, jax.jit(jax.jacfwd(expected))(numbers)
+    np.testing.assert_allclose(pushed[places], slopes, rtol=1e-8, atol=1e-9)
+    # Zeros stay zero, and what is imaginary stays so.
+    others = [k for k in range(size) if abs(value[k]) < 1e-9]
+    np.testing.assert_allclose(pushed[others], 0.0, atol=1e-7)
+    for own, direction in zip(pushed.T, directions, strict=True):
+        assert dot_product_gap(own, pulled, direction, weight) < 1e-9
+
+
+def test_derivatives_of_a_circling_particle():
+    """m w^2 r = k (r - l) on a spring k of the length l, and small motions of the frequency
+    (1 / r^3) d(r^4 w^2) / dr = k (4 - 3 l / r) / m, by everything."""
+
+    def answer(numbers):
+        m, k, length, r = numbers
+        zero = 0.0 * m
+        body = jm.planar.Particle("p", mass=m, position=(0.0, 0.0))
+        spring = jm.forces.SpringDamper(
+            "spring", ("ground", "p"), points=[(0.0, 0.0), (0.0, 0.0)], stiffness=k, length=length
+        )
+        system = jm.MultibodySystem([body], forces=[spring])
+        speed = jnp.sqrt(k * (r - length) * r / m)
+        found = jm.linearise(system, jnp.stack([r, zero]), jnp.stack([zero, speed]))
+        return jnp.concatenate([jnp.real(found.eigenvalues), jnp.imag(found.eigenvalues)])
+
+    def expected(numbers):
+        m, k, length, r = numbers
+        return jnp.sqrt(k * (4 - 3 * length / r) / m)[None]
+
+    assert_derivatives(answer, expected, jnp.array([1.3, 40.0, 0.5, 0.8]))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -161,6 +193,7 @@ def no_slip(frames, twists, t):
     return (twists[0].linear + jnp.cross(twists[0].angular, lowest(frames[0])))[:2]
 
 
+@pytest.mark.thorough
 def test_torus():
     """Upright: (A + m rho^2) s^2 = m g R - (C + m rho^2) C n^2 / A, rho = R + r (from the moments
     about the point of contact, whose arm leans with R alone)."""
@@ -233,6 +266,7 @@ class TestTop:
         assert_eigenvalues(found.eigenvalues, [1j * nutation, -1j * nutation], 1e-9)
         np.testing.assert_allclose(found.turning, [0.0, 0.0, precession], atol=1e-10)
 
+    @pytest.mark.thorough
     def test_without_symmetry_in_its_own_axes(self):
         """Free of torque, about a principal axis: s^2 = -n^2 (C - A) (C - B) / (A B), and what is
         fixed in the world turns backwards."""
@@ -331,6 +365,7 @@ class TestBicycle:
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_governor():
     """With the moments of inertia P about the pin, T across the rod and S along it, the lean a
     from the downward axis has O^2 (T - S) cos a = m g l, and P s^2 + c s + O^2 (T - S) sin^2 a."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sweep_program
+from representatives import representatives
 from scipy.stats import qmc
 
 import jaxmbs as jm
@@ -413,11 +414,11 @@ class TestTwoTiers:
         assert every.rechecked.all()
 
 
-@pytest.fixture(scope="module")
-def swept():
+@pytest.fixture(scope="module", params=representatives([64, 500], 64))
+def swept(request):
     """The robot over its range and beyond."""
     ranges = {"steering": (-1.6 * A, 1.75 * A), "joints.A.rotation": np.radians([-170, 170])}
-    cases = jm.Cases.sobol(ranges, 500, seed=0)
+    cases = jm.Cases.sobol(ranges, request.param, seed=0)
     return jm.sweep(_CERTIFICATION, jm.mechanisms.mobile_robot(), cases, chunk=512)
 
 
@@ -427,7 +428,7 @@ class TestRobot:
     def test_published_verdicts_everywhere(self, swept):
         verdicts = swept.answers()
         good = swept.result == 0
-        assert good.sum() > 400
+        assert good.sum() > 0.8 * len(good)
         said = ("verdict_doubtful", "assembly_did_not_close", "assembly_branch_ended")
         assert set(swept.failures()) <= {jm.RESULTS[getattr(jm.RESULTS, word)] for word in said}
         assert (verdicts.rank[good] == 20).all()
@@ -440,7 +441,7 @@ class TestRobot:
         rack = swept.cases.values[0] / A
         beyond = (rack < -1.457) | (rack > 1.601)
         within = (rack > -1.45) & (rack < 1.59)
-        assert beyond.sum() > 30
+        assert beyond.sum() > 0.06 * len(beyond)
         closed = swept.result == 0
         assert not closed[beyond].any()
         assert closed[within].all()
