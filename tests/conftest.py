@@ -123,7 +123,7 @@ gc.set_threshold(100_000, 20, 20)
 
 # Of the 65530 that Linux allows by default. What they belong to takes memory too: 8000 went with
 # 1.2 gigabytes of the process. (Without its small programs the next file begins some seconds late.)
-_MOST_MAPPINGS = 12_000
+_MOST_MAPPINGS = 20_000
 
 # The files that take longest, longest first: so the workers end together. (What stands after them
 # is short, and its order does not matter.)

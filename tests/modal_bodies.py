@@ -203,3 +203,10 @@ def free_beam():
         return beta**2 * (ch - c - ratio * (sh - s))
 
     return beam(shape, slope, curvature, 2)
+
+
+ORIGIN = (0.0, 0.0, 0.0)
+
+
+def body_of(cloud, name="link", scale=1.0, **keys):
+    return spatial.ModalBody(name, cloud.reduced(scale), **({"position": ORIGIN} | keys))

@@ -256,6 +256,7 @@ class TestSecondDerivatives:
         expected = slope_and_curvature(study, mean_square, study.design, direction)[1]
         assert np.array_equal(own, expected)
 
+    @pytest.mark.thorough
     def test_at_a_redundant_state(self):
         names = ("bodies.beam.mass", "bodies.tail.inertia", "joints.T.at.y", "q.0", "v.1", "v.5")
         study = Study(braced(), names, v=jnp.array([0.5, -0.4, 0.0, 0.5, -0.4, 1.0]))

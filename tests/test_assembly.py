@@ -321,6 +321,7 @@ class TestDoubledHinge:
         ]
         assert_differentiable(problem, directions, rng)
 
+    @pytest.mark.thorough
     def test_derivatives_from_a_closed_start(self, rng):
         """Nothing moves: the root of a square, the distance, must not spoil the rest."""
         system = mechanisms.door().system()

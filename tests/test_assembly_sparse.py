@@ -94,6 +94,7 @@ def sizes(jaxpr):
 
 
 class TestChain:
+    @pytest.mark.thorough
     def test_a_hundred_windows(self, rng):
         system, start = perturbed(mechanisms.four_bar_chain_spatial(100), 0.02, rng)
         found = assemble(system, start)

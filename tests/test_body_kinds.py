@@ -107,6 +107,7 @@ class TestJelly:
         scale = structure.column_scale(0.5)
         assert scale.tolist() == [0.5] * 3 + [1.0] * 7 + [0.5] * 3 + [1.0] * 3
 
+    @pytest.mark.thorough
     def test_energy_changes_by_what_dampers_take(self, rng):
         """dE/dt = -d |rates of the modes|^2, along motions that the joints allow."""
         system = hung()

@@ -26,9 +26,7 @@ from jaxmbs.io import model_from_tables, write_model
 from jaxmbs.motions import Step
 
 
-# ---------------------------------------------------------------------------------------------
 # Running it
-# ---------------------------------------------------------------------------------------------
 
 
 def run(*arguments: str) -> str:
@@ -75,9 +73,7 @@ def numpy_ranks(matrix: np.ndarray, slices: Mapping[str, slice]) -> dict[str, in
     }
 
 
-# ---------------------------------------------------------------------------------------------
 # The mobile robot
-# ---------------------------------------------------------------------------------------------
 
 ASKED = ("--subset", "B,W1", "--combination", "W1 - W2", "--combination", "W1 + W2")
 UNIQUE = ["A", "D", "E", "F", "G", "H", "W5", "steering"]
@@ -286,9 +282,7 @@ class TestRobot:
         assert (tmp_path / "mobile-robot.png").read_bytes().startswith(b"\x89PNG")
 
 
-# ---------------------------------------------------------------------------------------------
 # The parallelogram
-# ---------------------------------------------------------------------------------------------
 
 _LOWER, _UPPER = [*"ABCDEFGH"], [*"KLMN"]
 
@@ -327,9 +321,7 @@ class TestParallelogram:
         assert unique_joints(found) == []
 
 
-# ---------------------------------------------------------------------------------------------
 # The other mechanisms
-# ---------------------------------------------------------------------------------------------
 
 # coordinates, constraints, rank; joints with a unique reaction; dependent sets.
 _SARRUS = ["A1", "A2", "A3", "B1", "B2", "B3"]
@@ -424,9 +416,7 @@ class TestOthers:
         assert ranks == {"1e-9": 6, "1e-4": 5}
 
 
-# ---------------------------------------------------------------------------------------------
 # The other commands, and the program itself
-# ---------------------------------------------------------------------------------------------
 
 
 def test_list():
@@ -510,9 +500,7 @@ def test_the_installed_program(tmp_path: Path):
     assert "'table'" in refused.stderr
 
 
-# ---------------------------------------------------------------------------------------------
 # Combinations of multipliers
-# ---------------------------------------------------------------------------------------------
 
 _ROWS = ("W1", "W10", "B.x", "B.y", "left wheel", "a-b", "a", "-c", "2nd")
 

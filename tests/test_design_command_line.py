@@ -65,6 +65,7 @@ def document(folder):
     return json.loads(result.stdout)
 
 
+@pytest.mark.thorough
 def test_document(document, folder):
     """The force in A is least for the lightest beam, as far on B as B may carry."""
     assert document["model"] == "beam"

@@ -275,6 +275,7 @@ class TestGradient:
         assert design.guard(steered).keeps(steered.named(found.gradient))
         assert np.isfinite(found["bodies.platform.mass"])
 
+    @pytest.mark.thorough
     def test_what_is_unique_at_one_design_alone(self):
         """W1 - W2 is unique where wheel and edges are, and not where W3's edge is elsewhere."""
         study = at_rack(0.0, ["bodies.trolley.mass", "joints.W3.at.x"])

@@ -19,15 +19,26 @@ EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
 # Whose questions the README's blocks and other tests of the usual run ask, too.
 DEAR = {
+    "07_formulations",
+    "08_friction",
+    "10_inverse_dynamics",
     "13_slider_crank_design",
     "14_robot_design",
     "15_path_synthesis",
     "16_identification",
+    "18_bicycle",
+    "19_generalized_body",
     "20_beam_elements",
     "22_elastic_resolution",
     "23_elastic_bodies",
+    "24_equal_loads",
+    "25_spiral",
+    "26_swarm",
+    "27_flexible_joint_manipulator",
     "29_five_principles",
     "30_singular_mass",
+    "33_lint",
+    "35_report",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

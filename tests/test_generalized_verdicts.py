@@ -79,7 +79,7 @@ def rows_of(side: Side, names) -> np.ndarray:
 
 
 # In the plane and in space, with as many coordinates and with those of a tree.
-USUAL = ("three cranks", "table", "three cranks in space")
+USUAL = ("three cranks", "table")
 each = pytest.mark.parametrize("name", representatives(WHOLE | TREES, *USUAL))
 
 

@@ -40,6 +40,7 @@ def found():
 
 
 class TestSledges:
+    @pytest.mark.thorough
     def test_alone_and_together(self, found):
         assert found.names == ("edge", "blade")
         assert found.each.integrable.tolist() == [False, True]

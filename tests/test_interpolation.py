@@ -193,6 +193,7 @@ class TestRuns:
         options |= {"monitor": False}
         return jm.simulate(system, system.reference_q, v, times[-1], **options)
 
+    @pytest.mark.thorough
     def test_behind_a_knot(self, system):
         """There the third derivative of the motion jumps, and the step has no past. Against the
         closed form."""

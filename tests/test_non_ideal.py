@@ -267,6 +267,7 @@ class TestBeadOnARing:
 
     times = np.linspace(0.0, 2.0, 5)
 
+    @pytest.mark.thorough
     def test_a_batch_of_coefficients_and_their_derivatives(self):
         system = ring()
 

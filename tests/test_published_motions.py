@@ -218,6 +218,7 @@ class TestRobot:
         assert float(turn.times[-1]) == END
         assert float(np.degrees(turn.q[-1, 2])) < -105.0
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "formulation",
         representatives_at([jm.CoordinatePartitioning(), jm.Elimination()], 1),
@@ -279,6 +280,7 @@ class TestStates:
             # Closer to each other than what counts as different.
             assert np.max(found.between_runs.reactions[unique], initial=0.0) < 1e-8
 
+    @pytest.mark.thorough
     @of_motions("spatial chain")
     def test_newton_and_euler(self, some_states):
         table, run = some_states

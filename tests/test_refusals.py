@@ -17,9 +17,7 @@ from typer.testing import CliRunner
 from jaxmbs.cli._app import app
 
 
-# ---------------------------------------------------------------------------------------------
 # One change to a small model
-# ---------------------------------------------------------------------------------------------
 
 _MISSING = object()
 
@@ -283,9 +281,7 @@ def test_moments_of_a_thin_plate_or_rod_are_accepted(moments: list[float], tmp_p
     assert_says(refusal("analyze", written(content, tmp_path)), "force 'load'", "'type'")
 
 
-# ---------------------------------------------------------------------------------------------
 # The same mistake, everywhere
-# ---------------------------------------------------------------------------------------------
 
 _over_parts = pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 
@@ -416,9 +412,7 @@ def test_force_names_are_used_once(tmp_path: Path):
     assert_says(refusal("analyze", written(content, tmp_path)), "force", "'load'", "twice")
 
 
-# ---------------------------------------------------------------------------------------------
 # Configurations that are not closed
-# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -479,9 +473,7 @@ def test_what_cannot_be_closed_is_a_failed_analysis(tmp_path: Path):
     assert sum(map(float, gaps.values())) * math.sqrt(2) >= 2
 
 
-# ---------------------------------------------------------------------------------------------
 # Files and options
-# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def pendulum_of(condition):
     )
 
 
-@pytest.mark.parametrize("name", representatives(CASES, "two coordinates", "unlike sizes"))
+@pytest.mark.parametrize("name", representatives(CASES, "two coordinates"))
 def test_blocks_of_the_projector(name):
     system = CASES[name]()
     q = jnp.array([0.7, 0.4]) if "coordinates" in name else system.reference_q

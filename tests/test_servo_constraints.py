@@ -136,7 +136,7 @@ class TestRows:
         np.testing.assert_allclose(system.acceleration_offset(q, v, 0.5), v[1:3], atol=ROUNDING)
 
     @pytest.mark.parametrize(
-        "name", representatives([name for name, _, _ in MEMBERS], "minimum-norm", "elimination")
+        "name", representatives([name for name, _, _ in MEMBERS], "minimum-norm")
     )
     def test_accelerations(self, name):
         """That of the oracle: rows count alike, whatever their kind (Zhao et al. 2018, eq. 36)."""

@@ -64,6 +64,7 @@ class TestTurns:
         body = spatial.Body("body", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(0.0, 0.0, 0.0))
         return jm.MultibodySystem([body], [joint], list(drivers))
 
+    @pytest.mark.thorough
     def test_of_a_driver(self):
         pin = spatial.Revolute("pin", ("ground", "body"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
         far = jm.Driver("far", "pin", "rotation", motions.Linear(rate=0.0), time_constant=0.5)

@@ -146,6 +146,7 @@ def test_driver_that_leaves_the_range_of_the_mechanism(end):
         assert said in reached.message
 
 
+@pytest.mark.thorough
 def test_a_driver_beyond_its_table():
     table = motions.Table(times=[0.0, 0.5, 1.0], values=[0.0, 0.1, 0.3])
     motor = jm.Driver("motor", "pin", "rotation", table)

@@ -103,10 +103,12 @@ class TestWheel:
         # Through the contact goes what turns the wheel: C^T lambda = F - M dv/dt.
         return np.array([way, way / radius, speed, speed / radius, mass * G * np.sin(0.3)])
 
+    @pytest.mark.thorough
     def test_it_rolls_as_the_wheel_in_one_coordinate_does(self):
         found = rolled()[2](self.numbers)
         np.testing.assert_allclose(found.value, self.closed_form(self.numbers), rtol=1e-12)
 
+    @pytest.mark.thorough
     def test_derivatives_forward_and_reverse(self):
         direction, weight, at = rolled()
         found, step = at(self.numbers), 1e-3

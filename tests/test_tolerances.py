@@ -105,6 +105,7 @@ class TestMisfit:
         deviation = np.std(answers.misfit[len(LENGTHS) :, 0], ddof=1)
         assert abs(deviation / (np.sqrt(2) * WIDTH) - 1) < 4 / np.sqrt(2 * COUNT)
 
+    @pytest.mark.thorough
     def test_of_a_determined_mechanism_is_none(self):
         model = jm.mechanisms.get("slider-crank")
         swept = jm.sweep(jm.Misfit(model), model, jm.tolerances(model, 1e-3, 5, seed=0), width=5)
