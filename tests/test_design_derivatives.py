@@ -215,11 +215,11 @@ def cart():
         for name, mass, x in (("cart", 3.0, 0.1), ("trailer", 1.5, -1.0))
     ]
     wheels = (("left", "cart", (0.0, 0.3)), ("right", "cart", (0.0, -0.3)))
-    joints = [
+    edges = [
         planar.KnifeEdge(name, (body,), at, (1.0, 0.0))
         for name, body, at in (*wheels, ("back", "trailer", (-1.1, 0.0)))
     ]
-    joints.append(planar.Revolute("hitch", ("cart", "trailer"), (-0.4, 0.0)))
+    joints = [*edges, planar.Revolute("hitch", ("cart", "trailer"), (-0.4, 0.0))]
     push = jm.forces.Applied("push", "cart", force=(1.0, 2.0), torque=0.4)
     return jm.Model("cart", 2, bodies=bodies, joints=joints, forces=[push])
 

@@ -467,7 +467,8 @@ class TestAgainstAnIndependentProgram:
 @eqx.filter_jit
 def _solved(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
     def one(state: Any) -> Any:
-        found = jm.solve_with_friction(system, None, *state, 0.0)
+        own_q, own_v = state
+        found = jm.solve_with_friction(system, None, own_q, own_v, 0.0)
         return found.acceleration, found.multipliers
 
     return jax.lax.map(one, (q, v))
