@@ -40,7 +40,15 @@ FLOORS = (
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_elements", "_forces", "_compliances", "_parameters"),
     ("_system",),
-    ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
+    (
+        "_solvability",
+        "_formulations",
+        "_kinematics",
+        "_dynamics",
+        "_reactions",
+        "_holonomy",
+        "_mobility",
+    ),
     ("_sweep", "_design", "_elastic", "_ranges", "_lint"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),

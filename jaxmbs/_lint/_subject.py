@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import Driver
 from .._kinematics import assemble, close, is_closed, open_constraints
+from .._mobility import may_differ, Mobility, mobility
 from .._solution import RESULTS
 from .._solvability import (
     analyze,
@@ -191,6 +192,13 @@ class Subject:
         best = max(self._nearby, key=lambda own: _rank_nearby(own[1].report))
         assert self.closed is not None
         return best if _rank_nearby(best[1].report) > int(self.closed.report.rank) else None
+
+    @cached_property
+    def mobility(self) -> Mobility | None:
+        """At the closed configuration, where it may be another than n - rank."""
+        if self.closed is None or not may_differ(self.closed.report):
+            return None
+        return mobility(self.system, self.closed_q, self.t)
 
     @cached_property
     def dependent(self) -> DependentSets | None:

@@ -70,7 +70,8 @@ class Cone(NamedTuple):
     """Zeros near 0. `order`: of the highest condition that was needed; 1 where there are no
     equations. `reach`: a condition up to this order would not have been missed. `radius`: as far
     away the zeros were confirmed; `left`: the largest value there. `decided`; `doubts`: why not, or
-    what else is not sure."""
+    what else is not sure. `restricting` (p', p): the combinations of equations that are not zero
+    everywhere, orthonormal."""
 
     pieces: tuple[Piece, ...]
     order: int
@@ -79,6 +80,7 @@ class Cone(NamedTuple):
     left: float
     decided: bool
     doubts: tuple[str, ...]
+    restricting: np.ndarray
 
     @property
     def dimension(self) -> int:
@@ -127,14 +129,14 @@ class _Link(NamedTuple):
 
 def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
     """Of the zeros within `largest`; decided if no condition up to that order can be missed."""
-    rng = np.random.default_rng(0)
+    rng, none = np.random.default_rng(0), np.zeros((0, germ.equations))
     k, zero = germ.unknowns, _ZERO * germ.noise
     whole = _everything(np.eye(k), np.zeros((0, k)))
     if germ.equations == 0 or k == 0:
-        return Cone((whole,) if k else (), 1, order, 0.0, 0.0, True, ())
+        return Cone((whole,) if k else (), 1, order, 0.0, 0.0, True, (), none)
     radius, probe = _first_radius(germ, largest, rng)
     if probe is None:
-        return _undecided(
+        return undecided(
             germ,
             "the constraints could not be solved for as many coordinates as "
             "they determine; the configuration is next to another singular one",
@@ -145,17 +147,20 @@ def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
         reach = _reach(zero, radius)
         doubts = () if size <= zero else ("values next to the configuration are nearly zero",)
         whole = _everything(np.eye(k), points)
-        return Cone((whole,), reach, reach, radius, float(size), reach >= order, doubts)
+        return Cone((whole,), reach, reach, radius, float(size), reach >= order, doubts, none)
     basis, idle = _unknowns_that_count(germ, radius, rng)
     if basis.shape[1] > MOST_UNKNOWNS:
-        return _undecided(
+        return undecided(
             germ,
             f"{basis.shape[1]} first-order motions depend on each other, and "
             f"branches are looked for among {MOST_UNKNOWNS} at most",
         )
     inside = _Restricted(germ, basis)
     found = _spheres(inside, order, radius, rng)
-    return found._replace(pieces=_with_idle(found.pieces, basis, idle, k))
+    _, sizes, right = np.linalg.svd(probe.value, full_matrices=False)
+    restricting = right[sizes > _NOT_ZERO * germ.noise * np.sqrt(len(probe.value))]
+    pieces = _with_idle(found.pieces, basis, idle, k)
+    return found._replace(pieces=pieces, restricting=restricting)
 
 
 def _everything(basis: np.ndarray, points: np.ndarray) -> Piece:
@@ -185,8 +190,9 @@ def second_order_forms(germ: AbstractGerm, radius: float) -> np.ndarray | None:
     return (forms + forms.transpose(0, 2, 1)) / 2
 
 
-def _undecided(germ: AbstractGerm, why: str) -> Cone:
-    return Cone((), 1, 1, 0.0, 0.0, False, (why,))
+def undecided(germ: AbstractGerm, why: str) -> Cone:
+    """Of which nothing is known."""
+    return Cone((), 1, 1, 0.0, 0.0, False, (why,), np.zeros((0, germ.equations)))
 
 
 def _directions(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
@@ -257,7 +263,7 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
         outer, radius = inner, radius / 2
     else:
         doubts = ["the zeros on small spheres differ from each other", *inner.doubts]
-        return Cone((), 2, 2, radius, inner.left, False, tuple(dict.fromkeys(doubts)))
+        return undecided(germ, "; ".join(dict.fromkeys(doubts)))
     exponents = _exponents(outer, inner, _NOT_ZERO * germ.noise)
     needed, reach = int(np.ceil(max(exponents) - 0.25)), _reach(zero, radius)
     pieces = tuple(_refined(germ, piece, radius, rng) for piece in outer.pieces)
@@ -265,7 +271,10 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
     if needed > reach or (pieces and reach < order):
         doubts.append(f"conditions of an order above {reach} are smaller than rounding here")
     decided = not doubts
-    return Cone(pieces, max(needed, 2), reach, radius, outer.left, decided, tuple(doubts))
+    order = max(needed, 2)
+    return Cone(
+        pieces, order, reach, radius, outer.left, decided, tuple(doubts), np.eye(germ.equations)
+    )
 
 
 def _exponents(outer: _Link, inner: _Link, least: float) -> list[float]:

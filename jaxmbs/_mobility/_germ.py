@@ -60,9 +60,9 @@ class AbstractGerm(abc.ABC):
 class Reduction(AbstractGerm):
     """The germ of a system's geometric rows at a closed configuration.
 
-    `free` Z (nv, k), `dependent` Y (nv, nv - k), without units; `kept`, `dropped`: the last singular
-    value of C that counts and the first that does not, relative to the first one; `noise`: what is
-    left of Phi in the redundant rows and what was dropped are nothing that they say.
+    `free` Z (nv, k), `dependent` Y (nv, nv - k), without units; `kept`, `dropped`: the last
+    singular value of C that counts and the first that does not, relative to the first one; `noise`:
+    what is left of Phi in the redundant rows and what was dropped are nothing that they say.
     `scaled_residual`: Phi there.
     """
 
@@ -123,6 +123,10 @@ class Reduction(AbstractGerm):
             previous[at] = size
             going[at] = moved
         return Values(value, slope, found, w)
+
+    def weights(self, combinations: np.ndarray) -> np.ndarray:
+        """Of the rows in combinations (n, p) of the equations."""
+        return combinations @ self._redundant.T
 
     def coordinates(self, z: np.ndarray, inner: np.ndarray) -> np.ndarray:
         """x (points, nv) of points z."""

@@ -11,8 +11,9 @@ from .. import _settings
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
 from .._solution import RESULTS
-from .._system import AbstractSystem, refuse_acceleration_level, takes_state
-from ._cone import Cone, cone, Piece, second_order_forms
+from .._solvability import Solvability
+from .._system import AbstractSystem, refuse_acceleration_level, Structure, takes_state
+from ._cone import cone, Piece, second_order_forms, undecided
 from ._germ import decomposed, Reduction
 from ._report import Branch, Mobility, NO_COUNT
 
@@ -27,6 +28,9 @@ _ROWS_NEARBY = 1e-3
 
 # As of `Solvability`: a kept singular value near the tolerance, or a dropped one above rounding.
 _DOUBTFUL_KEPT, _ABOVE, _BELOW = 1e-6, 1e3, 1e-4
+
+# Rows with a smaller part in a combination have none.
+_WEIGHT = 1e-6
 
 # So many points of a branch are looked at.
 _POINTS = 4
@@ -51,11 +55,11 @@ def mobility(
     of motion meet, velocities are sums of those along several branches.
 
     What the redundant rows say beyond first order is left as equations in the first-order motions
-    (reduction of Lyapunov and Schmidt). Of the real zeros of these near the configuration - the
-    kinematic tangent cone and what goes on along it - dimension and branches are told, and the order
-    of the highest derivative along curves that was needed: 1 where no row is redundant, 2 where
-    N^T d2Phi(xi, xi) decides, more where that vanishes. Each motion told is one along which the
-    constraints were solved to rounding at a finite distance.
+    (reduction of Lyapunov and Schmidt). Of the real zeros of these near the configuration, the
+    kinematic tangent cone and what goes on along it, dimension and branches are told, and the
+    order of the highest derivative along curves that was needed: 1 where no row is redundant, 2
+    where N^T d2Phi(xi, xi) decides, more where that vanishes. Each motion that is told is one
+    along which the constraints were solved to rounding at a finite distance.
 
     Drivers hold their joints where they are at the time t. Constraints on velocities restrict what
     moves along each branch of the geometric ones; whether they can be integrated is the question of
@@ -74,12 +78,12 @@ def mobility(
 
     **Returns:** a `Mobility`.
 
-    **Raises:** `TypeError` or `ValueError` for what is no state of the system, a setting that cannot
-    be, constraints at acceleration level, or traced numbers.
+    **Raises:** `TypeError` or `ValueError` for what is no state of the system, a setting that
+    cannot be, constraints at acceleration level, or traced numbers.
 
     Mueller 2018, J. Mechanisms Robotics 10, 021009 (kinematic tangent cone); Connelly & Servatius
-    1994, Discrete Comput. Geom. 11, 193 (rigidity of higher order, cusps); Wohlhart 2000, Mech. Mach.
-    Theory 35 (shaky, permanently singular linkages); Golubitsky & Schaeffer 1985.
+    1994, Discrete Comput. Geom. 11, 193 (rigidity of higher order, cusps); Golubitsky & Schaeffer
+    1985 (the reduction).
     """
     order = _settings.whole_number(order, "order", least=2, most=12)
     distance = _settings.known_number(spread, "spread", least=1e-3, most=0.5)
@@ -96,6 +100,22 @@ def mobility(
     return _mobility(system, q, jnp.asarray(t, q.dtype), order, distance, limit)
 
 
+# Of more coordinates than these it is a matter of minutes, and waits until it is asked for.
+_MOST_COORDINATES = 300
+
+
+def may_differ(report: Solvability) -> bool:
+    """May the real mobility differ from that of a report, n - rank, which is decided? Not where no
+    geometric row is redundant. False as well where it would take long to say."""
+    structure, rank = report.structure, int(report.rank_geometric)
+    return (
+        bool(report.decided)
+        and int(np.sum(structure.geometric)) > rank
+        and rank < structure.nv <= _MOST_COORDINATES
+        and bool(np.all(structure.velocity_level))
+    )
+
+
 def _mobility(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -110,10 +130,10 @@ def _mobility(
     rows = _VelocityRows(system, q, t, germ, tolerance)
     doubts = list(_rank_doubts(germ, tolerance))
     if not bool(is_closed(jnp.asarray(residual))):
-        found = Cone((), 1, 1, 0.0, 0.0, False, ("the configuration is not closed",))
+        found = undecided(germ, "the configuration is not closed")
         result = RESULTS.configuration_open
     elif not rows.are_finite:
-        found = Cone((), 1, 1, 0.0, 0.0, False, ("velocity rows have no derivative at rest",))
+        found = undecided(germ, "velocity rows have no derivative at rest")
         result = RESULTS.successful
     else:
         found = cone(germ, order, spread)
@@ -134,12 +154,20 @@ def _mobility(
         distance=found.radius,
         left=found.left,
         branches=branches if found.decided else (),
+        restricting=_owners(structure, germ.weights(found.restricting)),
         forms=nothing if forms is None else forms,
         first_order_basis=germ.free * np.asarray(system.column_scale())[:, None],
         doubts=(*found.doubts, *doubts),
         length=float(system.characteristic_length()),
         structure=structure,
     )
+
+
+def _owners(structure: Structure, weights: np.ndarray) -> tuple[str, ...]:
+    """Names of the constraints with weights in combinations (n, rows) of the geometric rows."""
+    sizes = np.max(np.abs(weights), axis=0, initial=0.0)
+    owners = np.unique(structure.row_owner[structure.geometric_rows[sizes > _WEIGHT]])
+    return tuple(structure.constraints[k].name for k in owners)
 
 
 def _rounding(system: AbstractSystem, q: Float[Array, " nq"]) -> float:

@@ -6,7 +6,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _html, _printing
+from .. import _html
+from .._checks import listed
 from .._solution import RESULTS
 from .._solvability._report import openness
 from .._solvability._table import format_table
@@ -51,14 +52,15 @@ class Mobility(eqx.Module):
       decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length` (m).
     - `first_order`: n - rank of C, the `mobility` of `analyze`. `mobility`: the real one, the
       largest number of `freedoms` of a branch; -1 where it was not decided.
-    - `branches`: those that meet here, the freest first; none if the mechanism is rigid. Of cones of
-      one dimension, and of branches of dimension two or more that touch, there may be more.
+    - `branches`: those that meet here, the freest first; none if the mechanism is rigid. Of cones
+      of one dimension, and of branches of dimension two or more that touch, there may be more.
     - `order`: of the highest derivative along curves that was needed; 1 where no geometric row is
       redundant, and all that there are up to `reach` where redundant rows restrict nothing.
       `reach`: conditions up to this order would have been noticed.
     - `distance`: up to which motions were confirmed (characteristic lengths, radians); `left`: what
       was left of the redundant rows there.
-    - `redundant`: p of the geometric rows. `forms` (p, k, k): N^T d2Phi/2 on the k first-order
+    - `redundant`: p of the geometric rows. `restricting`: the joints and drivers whose redundant
+      rows take first-order motions away. `forms` (p, k, k): N^T d2Phi/2 on the k first-order
       motions of these rows, `first_order_basis` (nv, k); NaN where they were not found.
     - `doubts`: why it was not decided, or what is not sure.
     """
@@ -73,6 +75,7 @@ class Mobility(eqx.Module):
     distance: float
     left: float
     branches: tuple[Branch, ...]
+    restricting: tuple[str, ...]
     forms: Float[Array, "p k k"] | np.ndarray
     first_order_basis: Float[Array, "nv k"] | np.ndarray
     doubts: tuple[str, ...]
@@ -175,8 +178,8 @@ class Mobility(eqx.Module):
             return ""
         words = ", ".join(str(branch.freedoms) for branch in self.branches)
         return (
-            f"Singular configuration: {count} branches of motion meet here, with {words} degrees of "
-            "freedom; which one a motion takes is not determined by the constraints."
+            f"Singular configuration: {count} branches of motion meet here, with {words} degrees "
+            "of freedom; which one a motion takes is not determined by the constraints."
         )
 
     def _order(self) -> str:
@@ -187,7 +190,8 @@ class Mobility(eqx.Module):
         if self.is_finite and self.order >= self.reach:
             return (
                 f"Redundant rows restrict nothing up to order {self.reach}: they hold to "
-                f"{self.left:.1e} at a distance of {self.distance:.2g} (characteristic lengths, rad)."
+                f"{self.left:.1e} at a distance of {self.distance:.2g} (characteristic lengths, "
+                "rad)."
             )
         confirmed = (
             f" Motions were confirmed to {self.left:.1e} up to a distance of {self.distance:.2g} "
@@ -195,7 +199,12 @@ class Mobility(eqx.Module):
         )
         if self.order == 1:
             return "First order decides."
-        return f"Decided at order {self.order}." + confirmed * bool(self.branches)
+        rows = f"Decided at order {self.order}, by the redundant rows of {self._restricting()}."
+        return rows + confirmed * bool(self.branches)
+
+    def _restricting(self) -> str:
+        more = len(self.restricting) - _NAMED
+        return listed(self.restricting[:_NAMED]) + f" and {more} more" * (more > 0)
 
     def _shaky_along(self) -> str:
         named = [
