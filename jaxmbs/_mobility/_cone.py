@@ -38,8 +38,14 @@ _LOCAL = 0.03
 # Directions nearer than this are one: triple zeros are found to a third of the digits.
 _SAME = 1e-3
 
-# So many points of the zeros on a sphere are looked at closely, times the number of unknowns.
-_LOOKED_AT = 12
+# So many points of the zeros on a sphere are looked at closely, each from so many starts about it,
+# and so many more for each unknown.
+_LOOKED_AT, _LOOKED_AT_MORE = 8, 4
+_STARTS, _STARTS_MORE = 4, 3
+
+# In every direction of its tangent space there is a smooth branch but for this, so many times
+# nearer to 0.
+_FLAT, _NEARER = 0.05, 16.0
 
 # A derivative that is smaller, relative to the first, is that of a multiple zero.
 _MULTIPLE = 1e-4
@@ -304,8 +310,7 @@ def _refined(germ: AbstractGerm, piece: Piece, radius: float, rng: np.random.Gen
     factor, table = (2.0 if piece.one_way else 4.0), []
     for level in range(_LEVELS):
         small = radius / 2**level
-        sample = germ(small * _directions(rng, 8 + 4 * germ.unknowns, germ.unknowns)).value
-        weights, _ = _weights(sample, germ.noise)
+        weights = _weights_at(germ, small, rng)
         ends = _minimise(germ, np.zeros_like(nodes), small, nodes, weights)
         if not np.all(ends.size <= _ZERO * germ.noise):
             break
@@ -455,8 +460,8 @@ def _pieces(
     k = germ.unknowns
     if not len(nodes):
         return [], nodes, []
-    nodes = _spread_out(nodes, _LOOKED_AT * k)
-    starts = 8 + 8 * k
+    nodes = _spread_out(nodes, _LOOKED_AT + _LOOKED_AT_MORE * k)
+    starts = _STARTS + _STARTS_MORE * k
     u = np.concatenate([_directions(rng, starts, k) for _ in nodes])
     centres = np.repeat(radius * nodes, starts, axis=0)
     ends = _minimise(germ, centres, _LOCAL * radius, u, weights)
@@ -480,7 +485,7 @@ def _pieces(
         own = [n for n, x in enumerate(tangents) if x.shape[1] == dimension]
         spaces = np.stack([tangents[n] for n in own])
         if dimension > 1:
-            pieces += _sheets(nodes[own], spaces, radius)
+            pieces += _sheets(germ, nodes[own], spaces, radius, rng)
             continue
         halves = nodes[own]
         pieces += _arcs(halves, spaces, radius)
@@ -512,9 +517,15 @@ def _arcs(halves: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piece
     return pieces
 
 
-def _sheets(nodes: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piece]:
+def _sheets(
+    germ: AbstractGerm,
+    nodes: np.ndarray,
+    tangents: np.ndarray,
+    radius: float,
+    rng: np.random.Generator,
+) -> list[Piece]:
     """Branches of one dimension of two or more: points with like tangent spaces together, if they
-    span these; on a cone points along one line alone have like tangent spaces."""
+    lie in one of these the more, the nearer they are to 0. What does not is a cone."""
     dimension = tangents.shape[2]
     projectors = tangents @ np.swapaxes(tangents, 1, 2)
     apart = np.linalg.norm(projectors[:, None] - projectors[None], ord=2, axis=(-2, -1))
@@ -527,11 +538,11 @@ def _sheets(nodes: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piec
         left -= group
         own = sorted(group)
         together = float(np.max(apart[np.ix_(own, own)])) < _CONE
-        if not together or _tangent(nodes[own]).shape[1] < dimension:
-            others += own
-            continue
         _, vectors = np.linalg.eigh(np.mean(projectors[own], axis=0))
         tangent = vectors[:, ::-1][:, :dimension]
+        if not together or not _is_flat(germ, tangent, radius, rng):
+            others += own
+            continue
         points = radius * nodes[own]
         pieces.append(Piece(dimension, tangent, False, False, points, tangents[own]))
     # One by itself is no sheet: there branches meet.
@@ -539,6 +550,22 @@ def _sheets(nodes: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piec
         points, spanned = radius * nodes[others], _tangent(nodes[others])
         pieces.append(Piece(dimension, spanned, False, True, points, tangents[others]))
     return pieces
+
+
+def _is_flat(
+    germ: AbstractGerm, tangent: np.ndarray, radius: float, rng: np.random.Generator
+) -> bool:
+    """Is there a zero near 0 in every direction of the space (k, dimension)?"""
+    small, dimension = radius / _NEARER, tangent.shape[1]
+    u = _directions(rng, 4 * dimension, dimension) @ tangent.T
+    ends = _minimise(germ, np.zeros_like(u), small, u, _weights_at(germ, small, rng))
+    near = np.linalg.norm(ends.u - u, axis=1) < _FLAT
+    return bool(np.all(near & (ends.size <= _ZERO * germ.noise)))
+
+
+def _weights_at(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> np.ndarray:
+    k = germ.unknowns
+    return _weights(germ(radius * _directions(rng, 8 + 4 * k, k)).value, germ.noise)[0]
 
 
 def _gaps(germ: AbstractGerm, radius: float, halves: np.ndarray) -> list[float]:
