@@ -29,6 +29,9 @@ MOST_UNKNOWNS = 12
 _HALVINGS = 6
 _LEAST_RADIUS = 1e-4
 
+# Powers of the radius that differ by less from a whole number are that.
+_WHOLE = 0.1
+
 # Radii from which tangents are extrapolated, each half of the one before.
 _LEVELS = 5
 
@@ -152,6 +155,8 @@ def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
         points = radius * _directions(rng, 4, k)
         reach = _reach(zero, radius)
         doubts = () if size <= zero else ("values next to the configuration are nearly zero",)
+        if reach < order:
+            doubts += (_too_small(reach),)
         whole = _everything(np.eye(k), points)
         return Cone((whole,), reach, reach, radius, float(size), reach >= order, doubts, none)
     basis, idle = _unknowns_that_count(germ, radius, rng)
@@ -270,17 +275,40 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
     else:
         doubts = ["the zeros on small spheres differ from each other", *inner.doubts]
         return undecided(germ, "; ".join(dict.fromkeys(doubts)))
-    exponents = _exponents(outer, inner, _NOT_ZERO * germ.noise)
-    needed, reach = int(np.ceil(max(exponents) - 0.25)), _reach(zero, radius)
+    needed, is_sure = _order(germ, outer, inner, radius, rng)
+    reach = _reach(zero, radius)
     pieces = tuple(_refined(germ, piece, radius, rng) for piece in outer.pieces)
-    doubts = []
-    if needed > reach or (pieces and reach < order):
-        doubts.append(f"conditions of an order above {reach} are smaller than rounding here")
-    decided = not doubts
-    order = max(needed, 2)
-    return Cone(
-        pieces, order, reach, radius, outer.left, decided, tuple(doubts), np.eye(germ.equations)
-    )
+    doubts = [] if is_sure else [f"the order is about {needed}"]
+    decided = needed <= reach and (reach >= order or not pieces)
+    if not decided:
+        doubts.append(_too_small(reach))
+    rows = np.eye(germ.equations)
+    return Cone(pieces, needed, reach, radius, outer.left, decided, tuple(doubts), rows)
+
+
+def _order(
+    germ: AbstractGerm, outer: _Link, inner: _Link, radius: float, rng: np.random.Generator
+) -> tuple[int, bool]:
+    """The order of the condition that decides, and whether it is sure: from spheres so small that
+    terms of higher order count no more, and values grow by a whole power of the radius."""
+    least = _NOT_ZERO * germ.noise
+    power = max(_exponents(outer, inner, least))
+    first = outer.signature()
+    for _ in range(_HALVINGS):
+        if abs(power - round(power)) < _WHOLE:
+            break
+        outer, radius = inner, radius / 2
+        inner = _link(germ, radius / 2, rng)
+        found = _exponents(outer, inner, least)
+        if inner.signature() != first or inner.doubts or len(found) < 1:
+            break
+        power = max(found)
+    is_sure = abs(power - round(power)) < 2 * _WHOLE
+    return max(2, round(power) if is_sure else int(np.ceil(power))), is_sure
+
+
+def _too_small(reach: int) -> str:
+    return f"conditions of an order above {reach} are smaller than rounding here"
 
 
 def _exponents(outer: _Link, inner: _Link, least: float) -> list[float]:

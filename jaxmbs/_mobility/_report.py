@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -142,7 +143,9 @@ class Mobility(eqx.Module):
         """What is to be said besides; the empty ones are left out."""
         said = [self._branches(), self._order(), self._shaky_along(), self._velocity_rows()]
         if bool(self.result == RESULTS.configuration_open):
-            said.append(openness(self.structure, np.asarray(self.length), self.residual))
+            said.append(
+                openness(self.structure, jnp.asarray(self.length), jnp.asarray(self.residual))
+            )
         elif self.doubts:
             said.append(f"Doubtful: {'; '.join(self.doubts)}.")
         return [sentence for sentence in said if sentence]
