@@ -144,6 +144,14 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "tolerance": _TOLERANCE,
         },
     ),
+    "mobility": (
+        at_state(jm.mobility),
+        {
+            "order": (*NO_COUNT, None, 1, 13),
+            "spread": (*NO_NUMBER, None, 0.0, -0.1, 1e-4, 0.6),
+            "tolerance": _TOLERANCE,
+        },
+    ),
     "dependent_sets": (
         with_defaults(jm.dependent_sets, report=blank(jm.Solvability)),
         {"work": (*NO_NUMBER, None, 0.0, -1.0)},
