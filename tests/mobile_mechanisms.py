@@ -45,9 +45,10 @@ def held(joint: str) -> Driver:
     return Driver(f"{joint} held", joint, "rotation", motions.Linear(rate=0.0))
 
 
-def arch(size: float = 1.0) -> Model:
-    """Two bars in line between two pins at their distance: they do not move."""
-    a, b, c = ((size * x, 0.0) for x in (0.0, 1.0, 2.2))
+def arch(size: float = 1.0, bend: float = 0.0) -> Model:
+    """Two bars in line between two pins at their distance: they do not move. `bend`: how far the pin
+    between them is off the line."""
+    a, b, c = ((0.0, 0.0), (size, size * bend), (2.2 * size, 0.0))
     return bars(
         {"left": [a, b], "right": [b, c]},
         [

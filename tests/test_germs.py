@@ -167,4 +167,5 @@ def test_unknowns_that_do_not_count_are_free():
 def test_quadratic_forms():
     table = {(2, 0): 3.0, (1, 1): -4.0, (0, 3): 7.0, (2, 2): 5.0}
     forms = second_order_forms(Polynomials([table]), 0.1)
+    assert forms is not None
     np.testing.assert_allclose(forms, [[[3.0, -2.0], [-2.0, 0.0]]], atol=1e-9)

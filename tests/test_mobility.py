@@ -127,7 +127,7 @@ def check_second_order(system: Any, found: jm.Mobility) -> None:
         assert branch.tangent.shape[0] == system.structure.nv
         if not branch.is_cone:
             part = np.linalg.lstsq(basis / unit, branch.tangent / unit, rcond=None)[0]
-            np.testing.assert_allclose(basis @ part, branch.tangent, atol=1e-9 * unit.max())
+            np.testing.assert_allclose(basis @ part, branch.tangent, atol=1e-9 * float(unit.max()))
             bent = np.einsum("pij,ia,jb->pab", found.forms, part, part)
             np.testing.assert_allclose(bent, 0.0, atol=1e-4)
     if basis.shape[1] == 0 or found.redundant == 0 or not system.structure.geometric.all():
@@ -144,7 +144,9 @@ def check_second_order(system: Any, found: jm.Mobility) -> None:
     bend = system.acceleration_offset(system.reference_q, jnp.asarray(basis @ along), 0.0)
     wanted = np.linalg.norm(null.T @ (np.asarray(bend) / rows / sizes))
     known_forms = 2 * np.einsum("pij,i,j->p", found.forms, along, along)
-    np.testing.assert_allclose(np.linalg.norm(known_forms), wanted, atol=1e-8 * along @ along)
+    np.testing.assert_allclose(
+        np.linalg.norm(known_forms), wanted, atol=1e-8 * float(along @ along)
+    )
 
 
 class TestClosedForms:
@@ -216,30 +218,25 @@ class TestInvariance:
         check(swapped, KNOWN["arch on a moving link"])
         assert swapped.restricting == expected.restricting == ("E", "F", "G")
 
-    @pytest.mark.thorough
-    def test_away_from_the_reference(self):
-        """At every configuration, closed to rounding, that the linkage goes through."""
-        system = known.arch_on_link().system()
-        for seed in range(3):
-            step = 0.1 * np.random.default_rng(seed).standard_normal(system.structure.nv)
-            q = jm.assemble(system, system.retract(system.reference_q, jnp.asarray(step))).q
-            found = jm.mobility(system, q)
-            assert (found.first_order, found.mobility) in ((2, 1), (1, 1))
 
-
-# Chains whose rows stay dependent, or never are: one branch, n - rank.
+# Chains whose rows stay dependent, or never are: one branch, n - rank. Four parallel links of one
+# length allow their platform to turn about their direction, to first order: its points on them are
+# on no circle, so that it cannot.
+_SHAKY = {"platform-on-parallel-links": (10, ((9, 10),)), "platform-on-rods": (1, ())}
 _GENERIC = [made.name for made in STRUCTURES]
-_NOT_ASKED = ()
 
 
-@pytest.mark.parametrize("name", representatives(_GENERIC, "watt-six-bar", "trammel"))
+@pytest.mark.parametrize("name", representatives(_GENERIC, "watt-six-bar", "platform-on-rods"))
 def test_random_chains(name: str):
     made = next(own for own in STRUCTURES if own.name == name)
     model = model_from_tables(made(np.random.default_rng(7)))
     report = jm.analyze(model.system(), model.system().reference_q)
     found = ask(model)
     assert found.first_order == int(report.mobility)
-    assert found.is_finite, str(found)
+    branches = tuple((own.freedoms, own.first_order) for own in found.branches)
+    assert found.is_finite == (name not in _SHAKY), str(found)
+    if name in _SHAKY:
+        assert (found.first_order, branches) == _SHAKY[name]
 
 
 class TestTold:
@@ -311,8 +308,8 @@ class TestRefused:
             jm.mobility(system, jnp.zeros(1))
 
     def test_digits_that_are_missing_are_told(self):
-        """A model of six digits: what it seems to be is not sure."""
-        system = known.arch_on_link().system()
-        q = jnp.asarray(np.asarray(system.reference_q))
-        found = jm.mobility(system, q.at[9].add(3e-10))
-        assert found.doubtful or found.mobility == 1
+        """A pin that is off the line by a ten billionth: redundant at the tolerance, not sure."""
+        found = ask(known.arch(bend=1e-10))
+        assert (found.first_order, found.mobility) == (1, 0)
+        assert found.doubtful
+        assert "more than rounding leaves" in str(found)

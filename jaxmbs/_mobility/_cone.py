@@ -7,8 +7,8 @@ the minimum is zero on all of them a branch goes on; what dimension it has is se
 it, by the zeros on a much smaller sphere. Where it is not zero it grows as r^m, and m is the order
 of the condition that stops the motion: a curve z(s) in that direction satisfies all conditions
 of lower order with some choice of its higher derivatives, and none satisfies that of order m (the
-kinematic tangent cone of Lerman and Mueller, order by order; Mueller 2018, J. Mechanisms Robotics
-10, 021009). Ranks of derivatives are not asked: of an equation such as z1^2 = 0 they say as
+kinematic tangent cone, order by order: Lerbet 1998, ZAMM 78, 687; Mueller 2018, J. Mechanisms
+Robotics 10). Ranks of derivatives are not asked: of an equation such as z1^2 = 0 they say as
 little everywhere as at the start.
 """
 
@@ -17,10 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ._germ import AbstractGerm, Values
+from ._spheres import directions, Link, link, NOT_ZERO, Piece, refined, ZERO
 
-
-# A value of so many times the noise of the germ is not zero for sure.
-_ZERO, _NOT_ZERO = 3.0, 100.0
 
 # More unknowns than these are too many to find all branches by random starts.
 MOST_UNKNOWNS = 12
@@ -31,48 +29,6 @@ _LEAST_RADIUS = 1e-4
 
 # Powers of the radius that differ by less from a whole number are that.
 _WHOLE = 0.1
-
-# Radii from which tangents are extrapolated, each half of the one before.
-_LEVELS = 5
-
-# Spheres about points of a branch, relative to the distance of these from 0.
-_LOCAL = 0.03
-
-# Directions nearer than this are one: triple zeros are found to a third of the digits.
-_SAME = 1e-3
-
-# So many points of the zeros on a sphere are looked at closely, each from so many starts about it,
-# and so many more for each unknown.
-_LOOKED_AT, _LOOKED_AT_MORE = 8, 4
-_STARTS, _STARTS_MORE = 4, 3
-
-# In every direction of its tangent space there is a smooth branch but for this, so many times
-# nearer to 0.
-_FLAT, _NEARER = 0.05, 16.0
-
-# A derivative that is smaller, relative to the first, is that of a multiple zero.
-_MULTIPLE = 1e-4
-
-# Tangent spaces that differ by less belong to one smooth branch; branches of a dimension of two or
-# more that touch each other are counted as one, and all cones of one dimension.
-_TURNED, _CONE = 0.3, 0.7
-
-
-class Piece(NamedTuple):
-    """A branch of zeros.
-
-    `dimension`; `tangent` (k, dimension): orthonormal, of the branch at 0 (of a cone: as many
-    directions as it spans); `one_way`: a cusp, which leads away from 0 in one direction alone;
-    `is_cone`: without a tangent space at 0; `points` (points, k): on it, away from 0, and
-    `tangents` (points, k, dimension) there.
-    """
-
-    dimension: int
-    tangent: np.ndarray
-    one_way: bool
-    is_cone: bool
-    points: np.ndarray
-    tangents: np.ndarray
 
 
 class Cone(NamedTuple):
@@ -109,37 +65,10 @@ class _Restricted(AbstractGerm):
         return found._replace(slope=found.slope @ self._basis)
 
 
-class _Ends(NamedTuple):
-    """Where minimisations ended: directions u (n, k), largest value |g|, the germ there, and
-    whether it is a minimum (or zero)."""
-
-    u: np.ndarray
-    size: np.ndarray
-    values: Values
-    settled: np.ndarray
-
-
-class _Link(NamedTuple):
-    """Zeros on one sphere: `pieces` as far as one sphere tells, `halves` (n, k): directions of
-    arcs; `minima`: directions and values of minima that are not zero; `gaps`: largest values
-    between arcs that leave in one direction; `size`: root mean square of |g|; `left`: the largest
-    value of what counts as zero; `doubts`."""
-
-    pieces: list[Piece]
-    minima: list[tuple[np.ndarray, float]]
-    gaps: list[float]
-    size: float
-    left: float
-    doubts: list[str]
-
-    def signature(self) -> tuple[tuple[int, bool, bool], ...]:
-        return tuple(sorted((p.dimension, p.one_way, p.is_cone) for p in self.pieces))
-
-
 def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
     """Of the zeros within `largest`; decided if no condition up to that order can be missed."""
     rng, none = np.random.default_rng(0), np.zeros((0, germ.equations))
-    k, zero = germ.unknowns, _ZERO * germ.noise
+    k, zero = germ.unknowns, ZERO * germ.noise
     whole = _everything(np.eye(k), np.zeros((0, k)))
     if germ.equations == 0 or k == 0:
         return Cone((whole,) if k else (), 1, order, 0.0, 0.0, True, (), none)
@@ -151,8 +80,8 @@ def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
             "they determine; the configuration is next to another singular one",
         )
     size = np.max(np.abs(probe.value))
-    if size <= _NOT_ZERO * germ.noise:
-        points = radius * _directions(rng, 4, k)
+    if size <= NOT_ZERO * germ.noise:
+        points = radius * directions(rng, 4, k)
         reach = _reach(zero, radius)
         doubts = () if size <= zero else ("values next to the configuration are nearly zero",)
         if reach < order:
@@ -169,7 +98,7 @@ def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
     inside = _Restricted(germ, basis)
     found = _spheres(inside, order, radius, rng)
     _, sizes, right = np.linalg.svd(probe.value, full_matrices=False)
-    restricting = right[sizes > _NOT_ZERO * germ.noise * np.sqrt(len(probe.value))]
+    restricting = right[sizes > NOT_ZERO * germ.noise * np.sqrt(len(probe.value))]
     pieces = _with_idle(found.pieces, basis, idle, k)
     return found._replace(pieces=pieces, restricting=restricting)
 
@@ -206,11 +135,6 @@ def undecided(germ: AbstractGerm, why: str) -> Cone:
     return Cone((), 1, 1, 0.0, 0.0, False, (why,), np.zeros((0, germ.equations)))
 
 
-def _directions(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
-    u = rng.standard_normal((count, k))
-    return u / np.linalg.norm(u, axis=1, keepdims=True)
-
-
 def _reach(zero: float, radius: float) -> int:
     """The highest power of the radius, times a thousandth, that is not taken for zero."""
     return max(1, int(np.log(1e3 * zero) / np.log(radius)))
@@ -221,7 +145,7 @@ def _first_radius(
 ) -> tuple[float, Values | None]:
     """The largest at which the germ can be evaluated, and its values there."""
     radius = largest
-    u = _directions(rng, 8 + 4 * germ.unknowns, germ.unknowns)
+    u = directions(rng, 8 + 4 * germ.unknowns, germ.unknowns)
     while radius >= _LEAST_RADIUS:
         found = germ(radius * u)
         if np.all(found.found):
@@ -235,10 +159,11 @@ def _unknowns_that_count(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal bases of the unknowns on which a germ depends, and of the others."""
     k = germ.unknowns
-    u = _directions(rng, 4 + 4 * k, k)
-    slopes = np.concatenate([germ(r * u).slope for r in (radius, radius / 2)])
+    u = directions(rng, 4 + 4 * k, k)
+    found = [germ(r * u) for r in (radius, radius / 2)]
+    slopes = np.concatenate([own.slope[own.found] for own in found])
     _, values, right = np.linalg.svd(slopes.reshape(-1, k), full_matrices=False)
-    count = int(np.sum(values > _NOT_ZERO * germ.noise / radius * np.sqrt(len(slopes))))
+    count = int(np.sum(values > NOT_ZERO * germ.noise / radius * np.sqrt(len(slopes))))
     return right[:count].T, right[count:].T
 
 
@@ -265,10 +190,10 @@ def _with_idle(
 
 def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Generator) -> Cone:
     """From spheres that become smaller, until two in turn say the same."""
-    zero = _ZERO * germ.noise
-    outer = _link(germ, radius, rng)
+    zero = ZERO * germ.noise
+    outer = inner = link(germ, radius, rng)
     for _ in range(_HALVINGS):
-        inner = _link(germ, radius / 2, rng)
+        inner = link(germ, radius / 2, rng)
         if outer.signature() == inner.signature() and not outer.doubts and not inner.doubts:
             break
         outer, radius = inner, radius / 2
@@ -277,7 +202,7 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
         return undecided(germ, "; ".join(dict.fromkeys(doubts)))
     needed, is_sure = _order(germ, outer, inner, radius, rng)
     reach = _reach(zero, radius)
-    pieces = tuple(_refined(germ, piece, radius, rng) for piece in outer.pieces)
+    pieces = tuple(refined(germ, piece, radius, rng) for piece in outer.pieces)
     doubts = [] if is_sure else [f"the order is about {needed}"]
     decided = needed <= reach and (reach >= order or not pieces)
     if not decided:
@@ -287,18 +212,18 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
 
 
 def _order(
-    germ: AbstractGerm, outer: _Link, inner: _Link, radius: float, rng: np.random.Generator
+    germ: AbstractGerm, outer: Link, inner: Link, radius: float, rng: np.random.Generator
 ) -> tuple[int, bool]:
     """The order of the condition that decides, and whether it is sure: from spheres so small that
     terms of higher order count no more, and values grow by a whole power of the radius."""
-    least = _NOT_ZERO * germ.noise
+    least = NOT_ZERO * germ.noise
     power = max(_exponents(outer, inner, least))
     first = outer.signature()
     for _ in range(_HALVINGS):
         if abs(power - round(power)) < _WHOLE:
             break
         outer, radius = inner, radius / 2
-        inner = _link(germ, radius / 2, rng)
+        inner = link(germ, radius / 2, rng)
         found = _exponents(outer, inner, least)
         if inner.signature() != first or inner.doubts or len(found) < 1:
             break
@@ -311,7 +236,7 @@ def _too_small(reach: int) -> str:
     return f"conditions of an order above {reach} are smaller than rounding here"
 
 
-def _exponents(outer: _Link, inner: _Link, least: float) -> list[float]:
+def _exponents(outer: Link, inner: Link, least: float) -> list[float]:
     """Powers of the radius by which values grow: on the whole, at minima that are not zero, and
     between arcs of one direction."""
     found = [np.log2(outer.size / inner.size)]
@@ -324,288 +249,3 @@ def _exponents(outer: _Link, inner: _Link, least: float) -> list[float]:
     pairs = zip(sorted(outer.gaps), sorted(inner.gaps), strict=False)
     found += [np.log2(a / b) for a, b in pairs if min(a, b) > least]
     return [float(x) for x in found]
-
-
-def _refined(germ: AbstractGerm, piece: Piece, radius: float, rng: np.random.Generator) -> Piece:
-    """With the tangent at 0, from points that are led there on spheres that become smaller: what it
-    differs by is even in the radius, where points on opposite sides are taken together."""
-    if piece.is_cone:
-        return piece
-    nodes = piece.points / np.linalg.norm(piece.points, axis=1, keepdims=True)
-    if piece.dimension > 1:
-        nodes = _spread_out(nodes, 3 * piece.dimension)
-        nodes = np.concatenate([nodes, -nodes])
-    factor, table = (2.0 if piece.one_way else 4.0), []
-    for level in range(_LEVELS):
-        small = radius / 2**level
-        weights = _weights_at(germ, small, rng)
-        ends = _minimise(germ, np.zeros_like(nodes), small, nodes, weights)
-        if not np.all(ends.size <= _ZERO * germ.noise):
-            break
-        nodes = ends.u
-        spanned = nodes
-        if piece.dimension == 1:
-            spanned = nodes[:1] + (1.0 if piece.one_way else -1.0) * nodes[1:]
-        _, _, right = np.linalg.svd(spanned, full_matrices=False)
-        space = right[: piece.dimension].T
-        table.append(space @ space.T)
-        for back in range(1, len(table)):
-            power = factor**back
-            table[-1 - back] = (power * table[-back] - table[-1 - back]) / (power - 1)
-    if not table:
-        return piece
-    _, vectors = np.linalg.eigh(table[0])
-    tangent = vectors[:, ::-1][:, : piece.dimension]
-    if piece.dimension == 1:
-        tangent = tangent * (1.0 if tangent[:, 0] @ piece.tangent[:, 0] > 0 else -1.0)
-    return piece._replace(tangent=tangent)
-
-
-def _link(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> _Link:
-    k, zero = germ.unknowns, _ZERO * germ.noise
-    # By chance alone: axes of a symmetric mechanism lead to where its branches meet.
-    u = _directions(rng, 40 * (k - 1), k) if k > 1 else np.array([[1.0], [-1.0]])
-    start = germ(radius * u)
-    value = start.value[start.found]
-    if not len(value):
-        return _Link([], [], [], 1.0, 0.0, ["the constraints could not be solved"])
-    size = float(np.sqrt(np.mean(np.sum(value**2, axis=1))))
-    weights, faint = _weights(value, germ.noise)
-    ends = _minimise(germ, np.zeros_like(u), radius, u, weights)
-    doubts = ["an equation is hardly larger than rounding"] if faint else []
-    is_zero = ends.size <= zero
-    if np.any(~is_zero & (ends.size < _NOT_ZERO * germ.noise) & ends.settled):
-        doubts.append("a value on a sphere is hardly larger than rounding")
-    left = float(np.max(ends.size[is_zero], initial=0.0))
-    minima = _minima(germ, radius, u, ends)
-    nodes = _distinct(ends.u[is_zero])
-    pieces, halves, more = _pieces(germ, radius, nodes, weights, rng)
-    gaps = _gaps(germ, radius, halves)
-    return _Link(pieces, minima, gaps, size, left, doubts + more)
-
-
-def _minima(
-    germ: AbstractGerm, radius: float, u: np.ndarray, ends: _Ends
-) -> list[tuple[np.ndarray, float]]:
-    """Minima of |g| itself, and not of equations that were made of equal size, which are not zero:
-    those of the conditions of lowest order count most, as curves that satisfy these do."""
-    if germ.equations > 1:
-        plain = np.eye(germ.equations)
-        ends = _minimise(germ, np.zeros_like(u), radius, u, plain)
-    found: list[tuple[np.ndarray, float]] = []
-    for n in np.flatnonzero((ends.size > _ZERO * germ.noise) & ends.settled):
-        if all(float(ends.u[n] @ v) < 1 - 1e-4 for v, _ in found):
-            found.append((ends.u[n], float(ends.size[n])))
-    return found
-
-
-def _weights(values: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:
-    """Combinations of equations (p', p) that are of size one each, those that are more than noise;
-    and whether one of them is hardly more."""
-    _, sizes, right = np.linalg.svd(values / np.sqrt(len(values)), full_matrices=False)
-    kept = sizes > _NOT_ZERO * noise
-    return right[kept] / sizes[kept, None], bool(np.any(kept & (sizes < 10 * _NOT_ZERO * noise)))
-
-
-def _minimise(
-    germ: AbstractGerm, centres: np.ndarray, radius: float, u: np.ndarray, weights: np.ndarray
-) -> _Ends:
-    """|W g| on spheres about the centres (n, k), from u (n, k): Levenberg and Marquardt's method,
-    each start by itself."""
-    u, zero = u.copy(), _ZERO * germ.noise
-    values = germ(centres + radius * u)
-    cost = np.where(values.found, np.sum((values.value @ weights.T) ** 2, axis=1), np.inf)
-    damping, going = np.full(len(u), 1e-3), values.found.copy()
-    settled = np.zeros(len(u), bool)
-    for _ in range(120):
-        at = np.flatnonzero(going)
-        if not at.size:
-            break
-        along = u[at]
-        slope = radius * (weights @ values.slope[at])
-        slope = slope - (slope @ along[:, :, None]) * along[:, None, :]
-        step = _damped_step(slope, values.value[at] @ weights.T, damping[at])
-        length = np.linalg.norm(step, axis=1, keepdims=True)
-        step = step * np.minimum(1.0, 0.5 / np.maximum(length, 1e-300))
-        trial = along + step
-        trial = trial / np.linalg.norm(trial, axis=1, keepdims=True)
-        found = germ(centres[at] + radius * trial, values.inner[at])
-        new = np.where(found.found, np.sum((found.value @ weights.T) ** 2, axis=1), np.inf)
-        better = new < cost[at]
-        here = at[better]
-        gained = cost[here] - new[better] > 1e-12 * cost[here]
-        u[here], cost[here] = trial[better], new[better]
-        for old, fresh in zip(values, found, strict=True):
-            old[here] = fresh[better]
-        damping[at] = np.clip(np.where(better, 0.1, 8.0) * damping[at], 1e-18, 1e12)
-        size = np.max(np.abs(values.value[at]), axis=1)
-        ended = (size <= 1e-3 * zero) | (np.minimum(length[:, 0], 1.0) < 1e-9)
-        ended |= damping[at] > 1e6
-        ended[better] |= ~gained
-        going[at] = ~ended
-        settled[at] |= ended
-    size = np.where(values.found, np.max(np.abs(values.value), axis=1), np.inf)
-    return _Ends(u, size, values, settled)
-
-
-def _damped_step(slope: np.ndarray, value: np.ndarray, damping: np.ndarray) -> np.ndarray:
-    left, sizes, right = np.linalg.svd(slope, full_matrices=False)
-    first = np.maximum(sizes[:, :1], 1e-100)
-    scale = sizes / (sizes**2 + damping[:, None] * first**2)
-    parts = np.einsum("bpi,bp->bi", left, value) * scale
-    return -np.einsum("bi,bik->bk", parts, right)
-
-
-def _distinct(u: np.ndarray) -> np.ndarray:
-    """Directions (n, k) that differ."""
-    kept: list[np.ndarray] = []
-    for direction in u:
-        if all(np.linalg.norm(direction - other) > _SAME for other in kept):
-            kept.append(direction)
-    return np.stack(kept) if kept else u[:0]
-
-
-def _spread_out(nodes: np.ndarray, count: int) -> np.ndarray:
-    """At most so many of them, far from each other."""
-    if len(nodes) <= count:
-        return nodes
-    chosen = [0]
-    distance = np.linalg.norm(nodes - nodes[0], axis=1)
-    while len(chosen) < count:
-        chosen.append(int(np.argmax(distance)))
-        distance = np.minimum(distance, np.linalg.norm(nodes - nodes[chosen[-1]], axis=1))
-    return nodes[chosen]
-
-
-def _pieces(
-    germ: AbstractGerm,
-    radius: float,
-    nodes: np.ndarray,
-    weights: np.ndarray,
-    rng: np.random.Generator,
-) -> tuple[list[Piece], np.ndarray, list[str]]:
-    """Branches through the nodes, directions of those that are arcs, and doubts."""
-    k = germ.unknowns
-    if not len(nodes):
-        return [], nodes, []
-    nodes = _spread_out(nodes, _LOOKED_AT + _LOOKED_AT_MORE * k)
-    starts = _STARTS + _STARTS_MORE * k
-    u = np.concatenate([_directions(rng, starts, k) for _ in nodes])
-    centres = np.repeat(radius * nodes, starts, axis=0)
-    ends = _minimise(germ, centres, _LOCAL * radius, u, weights)
-    near = ends.size <= _ZERO * germ.noise
-    tangents = [
-        _tangent(ends.u[n * starts : (n + 1) * starts][near[n * starts : (n + 1) * starts]])
-        for n in range(len(nodes))
-    ]
-    # Next to where branches meet both are seen: more directions than the derivative leaves free.
-    slopes = weights @ germ(radius * nodes).slope
-    sizes = np.linalg.svd(slopes, compute_uv=False)
-    free = k - np.sum(sizes > _MULTIPLE * np.max(sizes), axis=1)
-    clean = [n for n in range(len(nodes)) if tangents[n].shape[1] <= free[n]]
-    doubts = [] if clean else ["branches meet wherever they were looked at"]
-    nodes, tangents = nodes[clean], [tangents[n] for n in clean]
-    if any(tangent.shape[1] == 0 for tangent in tangents):
-        doubts.append("a zero on a sphere has no others next to it")
-    pieces: list[Piece] = []
-    halves = nodes[:0]
-    for dimension in sorted({own.shape[1] for own in tangents} - {0}):
-        own = [n for n, x in enumerate(tangents) if x.shape[1] == dimension]
-        spaces = np.stack([tangents[n] for n in own])
-        if dimension > 1:
-            pieces += _sheets(germ, nodes[own], spaces, radius, rng)
-            continue
-        halves = nodes[own]
-        pieces += _arcs(halves, spaces, radius)
-        if len(halves) % 2:
-            doubts.append("an odd number of arcs leaves the configuration")
-    return pieces, halves, doubts
-
-
-def _tangent(u: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (k, dimension) of what directions (n, k) span."""
-    if not len(u):
-        return np.zeros((u.shape[1], 0))
-    _, sizes, right = np.linalg.svd(u, full_matrices=False)
-    return right[sizes > 0.2 * sizes[0]].T
-
-
-def _arcs(halves: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piece]:
-    """Curves, of which each leaves the configuration by two arcs: the most opposite together."""
-    left, pieces = list(range(len(halves))), []
-    while len(left) > 1:
-        pairs = [(float(halves[a] @ halves[b]), a, b) for a in left for b in left if a < b]
-        cosine, a, b = min(pairs)
-        left = [n for n in left if n not in (a, b)]
-        one_way = cosine > 0
-        tangent = halves[a] + (1.0 if one_way else -1.0) * halves[b]
-        tangent = (tangent / np.linalg.norm(tangent))[:, None]
-        points = radius * halves[[a, b]]
-        pieces.append(Piece(1, tangent, one_way, False, points, tangents[[a, b]]))
-    return pieces
-
-
-def _sheets(
-    germ: AbstractGerm,
-    nodes: np.ndarray,
-    tangents: np.ndarray,
-    radius: float,
-    rng: np.random.Generator,
-) -> list[Piece]:
-    """Branches of one dimension of two or more: points with like tangent spaces together, if they
-    lie in one of these the more, the nearer they are to 0. What does not is a cone."""
-    dimension = tangents.shape[2]
-    projectors = tangents @ np.swapaxes(tangents, 1, 2)
-    apart = np.linalg.norm(projectors[:, None] - projectors[None], ord=2, axis=(-2, -1))
-    left, pieces, others = set(range(len(nodes))), [], []
-    while left:
-        group, edge = set(), {min(left)}
-        while edge:
-            group |= edge
-            edge = {n for n in left - group if any(apart[n, m] < _TURNED for m in edge)}
-        left -= group
-        own = sorted(group)
-        together = float(np.max(apart[np.ix_(own, own)])) < _CONE
-        _, vectors = np.linalg.eigh(np.mean(projectors[own], axis=0))
-        tangent = vectors[:, ::-1][:, :dimension]
-        if not together or not _is_flat(germ, tangent, radius, rng):
-            others += own
-            continue
-        points = radius * nodes[own]
-        pieces.append(Piece(dimension, tangent, False, False, points, tangents[own]))
-    # One by itself is no sheet: there branches meet.
-    if len(others) > dimension:
-        points, spanned = radius * nodes[others], _tangent(nodes[others])
-        pieces.append(Piece(dimension, spanned, False, True, points, tangents[others]))
-    return pieces
-
-
-def _is_flat(
-    germ: AbstractGerm, tangent: np.ndarray, radius: float, rng: np.random.Generator
-) -> bool:
-    """Is there a zero near 0 in every direction of the space (k, dimension)?"""
-    small, dimension = radius / _NEARER, tangent.shape[1]
-    u = _directions(rng, 4 * dimension, dimension) @ tangent.T
-    ends = _minimise(germ, np.zeros_like(u), small, u, _weights_at(germ, small, rng))
-    near = np.linalg.norm(ends.u - u, axis=1) < _FLAT
-    return bool(np.all(near & (ends.size <= _ZERO * germ.noise)))
-
-
-def _weights_at(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> np.ndarray:
-    k = germ.unknowns
-    return _weights(germ(radius * _directions(rng, 8 + 4 * k, k)).value, germ.noise)[0]
-
-
-def _gaps(germ: AbstractGerm, radius: float, halves: np.ndarray) -> list[float]:
-    """The largest value between two arcs that leave in nearly one direction."""
-    found = []
-    for a in range(len(halves)):
-        for b in range(a):
-            if halves[a] @ halves[b] < 0.8:
-                continue
-            part = np.linspace(0, 1, 9)[1:-1, None]
-            between = (1 - part) * halves[a] + part * halves[b]
-            between = between / np.linalg.norm(between, axis=1, keepdims=True)
-            value = germ(radius * between).value
-            found.append(float(np.max(np.linalg.norm(value, axis=1))))
-    return found

@@ -27,8 +27,8 @@ from .._custom_types import Scalar
 from .._system import AbstractSystem
 
 
-# Points of one call of the compiled program.
-_CHUNK = 64
+# Points of one call of the compiled program: as many as fill so many numbers, and no more than.
+_NUMBERS, _MOST_POINTS = 2_000_000, 64
 
 # Newton's method for w: it converges quadratically from where it starts, or not at all.
 _MOST_NEWTON = 12
@@ -63,7 +63,7 @@ class Reduction(AbstractGerm):
     `free` Z (nv, k), `dependent` Y (nv, nv - k), without units; `kept`, `dropped`: the last
     singular value of C that counts and the first that does not, relative to the first one; `noise`:
     what is left of Phi in the redundant rows and what was dropped are nothing that they say.
-    `scaled_residual`: Phi there.
+    `scaled_residual`: Phi there; `open_by`: the largest of it in the redundant rows.
     """
 
     def __init__(
@@ -75,6 +75,8 @@ class Reduction(AbstractGerm):
         rounding: float,
     ):
         self._state = system, q, t
+        size = max(1, int(np.sum(system.structure.geometric)) * system.structure.nv)
+        self._chunk = min(_MOST_POINTS, 1 + _NUMBERS // size)
         self._row_scale = np.ones(())
         start, matrix = self._evaluate(np.zeros((1, system.structure.nv)))
         self.scaled_residual, self.rounding = start[0], rounding
@@ -90,7 +92,8 @@ class Reduction(AbstractGerm):
         self.dependent, self.free = right[:rank].T, right[rank:].T
         self.unknowns, self.equations = right.shape[0] - rank, left.shape[0] - rank
         open_by = np.abs((start[0] / self._row_scale) @ self._redundant)
-        self.noise = max(rounding, 4.0 * float(np.max(open_by, initial=0.0)), self.dropped)
+        self.open_by = float(np.max(open_by, initial=0.0))
+        self.noise = max(rounding, 4.0 * self.open_by, self.dropped)
 
     def __call__(self, z: np.ndarray, inner: np.ndarray | None = None) -> Values:
         w = np.zeros((len(z), self.dependent.shape[1])) if inner is None else inner.copy()
@@ -143,10 +146,10 @@ class Reduction(AbstractGerm):
         return self.free[None] + self.dependent[None] @ along
 
     def _evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        residuals, matrices = [], []
-        for start in range(0, len(x), _CHUNK):
-            some = x[start : start + _CHUNK]
-            padded = np.concatenate([some, np.zeros((_CHUNK - len(some), x.shape[1]))])
+        residuals, matrices, chunk = [], [], self._chunk
+        for start in range(0, len(x), chunk):
+            some = x[start : start + chunk]
+            padded = np.concatenate([some, np.zeros((chunk - len(some), x.shape[1]))])
             residual, matrix = _residual_and_slope(*self._state, jnp.asarray(padded))
             residuals.append(np.asarray(residual)[: len(some)])
             matrices.append(np.asarray(matrix)[: len(some)])

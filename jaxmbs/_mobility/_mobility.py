@@ -13,9 +13,10 @@ from .._kinematics import is_closed
 from .._solution import RESULTS
 from .._solvability import Solvability
 from .._system import AbstractSystem, refuse_acceleration_level, Structure, takes_state
-from ._cone import cone, Piece, second_order_forms, undecided
+from ._cone import cone, second_order_forms, undecided
 from ._germ import decomposed, Reduction
 from ._report import Branch, Mobility, NO_COUNT
+from ._spheres import Piece
 
 
 # What sums of a few dozen products leave of the last digit.
@@ -42,7 +43,7 @@ def mobility(
     q: Float[Array, " nq"],
     t: RealScalarLike = 0.0,
     *,
-    order: Setting[int] = 6,
+    order: Setting[int] = 4,
     spread: Setting[float] = 0.1,
     tolerance: Setting[float] = 1e-9,
 ) -> Mobility:
@@ -81,9 +82,9 @@ def mobility(
     **Raises:** `TypeError` or `ValueError` for what is no state of the system, a setting that
     cannot be, constraints at acceleration level, or traced numbers.
 
-    Mueller 2018, J. Mechanisms Robotics 10, 021009 (kinematic tangent cone); Connelly & Servatius
-    1994, Discrete Comput. Geom. 11, 193 (rigidity of higher order, cusps); Golubitsky & Schaeffer
-    1985 (the reduction).
+    Lerbet 1998, ZAMM 78, 687, and Mueller 2018, J. Mechanisms Robotics 10 (kinematic tangent cone);
+    Connelly & Servatius 1994, Discrete Comput. Geom. 11, 193 (rigidity of higher order, cusps);
+    Golubitsky & Schaeffer 1985 (the reduction).
     """
     order = _settings.whole_number(order, "order", least=2, most=12)
     distance = _settings.known_number(spread, "spread", least=1e-3, most=0.5)
@@ -190,6 +191,11 @@ def _rank_doubts(germ: Reduction, tolerance: float) -> list[str]:
         doubts.append(
             f"the first singular value of C that does not count is {germ.dropped:.1e} times the "
             "first, more than rounding leaves"
+        )
+    if germ.open_by > 100 * germ.rounding:
+        doubts.append(
+            f"redundant rows are open by {germ.open_by:.1e}, more than rounding leaves: conditions "
+            "that are smaller are taken for met"
         )
     return doubts
 
