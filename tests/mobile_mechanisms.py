@@ -46,8 +46,8 @@ def held(joint: str) -> Driver:
 
 
 def arch(size: float = 1.0, bend: float = 0.0) -> Model:
-    """Two bars in line between two pins at their distance: they do not move. `bend`: how far the pin
-    between them is off the line."""
+    """Two bars in line between two pins at their distance: they do not move. `bend`: how far the
+    pin between them is off the line."""
     a, b, c = ((0.0, 0.0), (size, size * bend), (2.2 * size, 0.0))
     return bars(
         {"left": [a, b], "right": [b, c]},
