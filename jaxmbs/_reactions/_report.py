@@ -182,15 +182,15 @@ class Reactions(eqx.Module):
             )
         if self.body is None:
             return self.layout.seconds[constraint]
-        own = [k for k in self.layout.places_on(self.body) if self.layout.constraints[k] == constraint]
-        if len(own) == 1:
-            return own[0]
-        places = range(len(self.layout.bodies))
-        there = [self.layout.bodies[k] for k in places if self.layout.constraints[k] == constraint]
+        layout = self.layout
+        there = {b: k for k, b in enumerate(layout.bodies) if layout.constraints[k] == constraint}
+        own = [k for k in layout.places_on(self.body) if layout.constraints[k] == constraint]
+        if len(own) == 1 or self.body in there:
+            return there.get(self.body, own[0])
         if own:
             raise ValueError(
                 f"{name!r} acts on {self.body!r} at several of its frames; ask for the reactions on "
-                f"one of {', '.join(self.layout.bodies[k] for k in own)}."
+                f"one of {', '.join(layout.bodies[k] for k in own)}."
             )
         raise ValueError(f"{name!r} does not act on {self.body!r}; it acts on {', '.join(there)}.")
 

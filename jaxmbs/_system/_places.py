@@ -241,10 +241,10 @@ def _layout(
             rows=_padded(
                 [range(infos[c].start, infos[c].stop) for c, _ in keys], len(structure.rows)
             ),
-            # The columns of the ground, which stand behind the last one, are zero.
             columns=_padded(
                 [
-                    np.minimum(own, structure.nv) if alone else ()
+                    # Those of the ground stand behind the last one, and are zero.
+                    [min(c, structure.nv) for c in own] if alone else []
                     for own, alone in zip(columns, posed, strict=True)
                 ],
                 structure.nv,
@@ -257,9 +257,9 @@ def _layout(
     return layout, list(found.values())
 
 
-def _frame_columns(marker: AbstractMarker, columns: Sequence[int]) -> Sequence[int]:
+def _frame_columns(marker: AbstractMarker, columns: np.ndarray) -> list[int]:
     """Among a body's columns those of the frame that its velocities begin with."""
-    return columns[: sum(marker.coordinates.frame)]
+    return columns[: sum(marker.coordinates.frame)].tolist()
 
 
 def _padded(lists: Sequence[Sequence[int]], fill: int, least: int = 0) -> np.ndarray:
