@@ -219,7 +219,9 @@ def hung(site: str, end: str) -> jm.Model:
         bodies=[bar(velocity=np.zeros(3), angular_velocity=AXIS), rod()],
         joints=joints,
         drivers=[motor],
-        forces=[forces.Applied("push", end, at=AT["B"], force=(1.0, -2.0, 3.0), torque=(0.0, 1.0, 0.0))],
+        forces=[
+            forces.Applied("push", end, at=AT["B"], force=(1.0, -2.0, 3.0), torque=(0.0, 1.0, 0.0))
+        ],
         gravity=GRAVITY,
     )
 

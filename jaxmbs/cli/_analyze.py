@@ -22,12 +22,14 @@ from .._solvability import (
     complete_removal,
     dependent_sets,
     DependentSets,
+    is_long,
     QR,
     RankComparison,
     reason,
     Releases,
     releases,
     removable_rows,
+    sharing,
     Singularity,
     singularity,
     Solvability,
@@ -207,6 +209,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "complete_removal": list(answer.complete),
         "dependent_sets": [list(members) for members in answer.dependent.sets],
         "dependent_sets_complete": answer.dependent.complete,
+        "sharing": [list(members) for members in sharing(report)],
     }
     if report.layout.subsets:
         result["subsets"] = _subsets(report)
@@ -335,13 +338,13 @@ def make_console() -> Console:
 
 
 def _joint_table(answer: Answer) -> Table:
-    report = answer.report
+    report, shared = answer.report, sharing(answer.report)
     table = Table(pad_edge=False)
     for column in ("joint", "type", "rows", "reaction", "why"):
         table.add_column(column, justify="right" if column == "rows" else "left")
     for name, kind, rows, verdict, _ in report.rows():
         style = "" if verdict.startswith("unique") else "bold"
-        why = reason(report, answer.dependent, name)
+        why = reason(report, shared, name)
         table.add_row(*map(Text, (name, kind, rows, verdict, why)), style=style)
     return table
 
@@ -353,6 +356,7 @@ def _notes(answer: Answer) -> list[str]:
     if answer.removable:
         notes.append(f"rows that may be dropped, one of them: {', '.join(answer.removable)}")
         notes.append(f"rows that may be dropped together: {', '.join(answer.complete)}")
+    notes += [f"share loads: {', '.join(own)}" for own in sharing(report) if is_long(own)]
     for members in answer.dependent.sets[:20]:
         notes.append(f"dependent set: {', '.join(members)}")
     if len(answer.dependent.sets) > 20:

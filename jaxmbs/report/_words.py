@@ -11,6 +11,7 @@ import numpy as np
 from .._checks import listed
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
+from .._solvability import sharing
 from .._system import ReleaseOption
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
@@ -155,6 +156,11 @@ def passage_words(contents: Contents) -> str:
     more = f" and {count - len(known[:_MOST_LINES])} more" if count > _MOST_LINES else ""
     plural = "s were" if count > 1 else " was"
     return f"{count} singular configuration{plural} passed, at {times} s{more}."
+
+
+def sharing_words(contents: Contents) -> list[str]:
+    """The joints and drivers that share loads, class by class."""
+    return [", ".join(own) for own in sharing(contents.first)] if contents.dependent else []
 
 
 def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
