@@ -31,8 +31,8 @@ KINDS: dict[str, Any] = {
     "distance": lambda n, b, p: spatial.Distance(n, b, points=(p, p + np.array([0.3, 0.2, 0.5]))),
     "perpendicular axes": lambda n, b, p: spatial.PerpendicularAxes(n, b, axes=(AXIS, OTHER)),
     "screw": lambda n, b, p: spatial.Screw(n, b, p, axis=AXIS, pitch=0.3),
-    "fixed": lambda n, b, p: spatial.Fixed(n, b, p),
-    "spherical": lambda n, b, p: spatial.Spherical(n, b, p),
+    "fixed": spatial.Fixed,
+    "spherical": spatial.Spherical,
     "universal": lambda n, b, p: spatial.Universal(n, b, p, axes=(AXIS, OTHER)),
     "cylindrical": lambda n, b, p: spatial.Cylindrical(n, b, p, axis=AXIS),
     "translational": lambda n, b, p: spatial.Translational(n, b, p, axis=AXIS),
@@ -281,7 +281,7 @@ class TestReaders:
         same((found[0].low, found[0].high), (found[1].low, found[1].high))
         cones = [jm.ranges_along(x, **asked) for x in both()]
         same(cones[0].feasible, cones[1].feasible)
-        with pytest.raises(ValueError, match="it may be that on bar.B, rod"):
+        with pytest.raises(ValueError, match=r"it may be that on bar\.B, rod"):
             jm.ranges_along(both()[0], bounds=[bounds.FrictionCone("pin", 1, (0, 0, 1), body="x")])
 
     @pytest.mark.parametrize("quantity", [design.Force, design.Torque])
