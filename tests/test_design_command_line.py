@@ -143,7 +143,7 @@ REFUSED = {
         'kind = "final"\nforce = "A"\nexponent = 2.0': "exponent belongs to kind 'peak'",
         'kind = "peak"\nforce = "Q"': "'Q'",
         'kind = "peak"\nforce = "A"\ntorque = "A"': "one of the three",
-        'kind = "peak"\ntorque = "A"': "ask for its force, Force('A'), in a study file force = \"A\"",
+        'kind = "peak"\ntorque = "A"': "ask for its force, Force('A'), in a study",
         'kind = "peak"\ncombination = "B.n"\nbody = "beam"': "body belongs to force",
     },
     "low = 0.1": {

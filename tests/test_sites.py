@@ -1,6 +1,6 @@
-"""Bodies that are held at several sites: nodes of elastic bodies and frames of bodies in coordinates
-of their own. What joints exert there, for every reader of it, by virtual work, by point masses and
-by the same mechanism held by other names."""
+"""Bodies that are held at several sites: nodes of elastic bodies and frames of bodies in
+coordinates of their own. What joints exert there, for every reader of it, by virtual work, by point
+masses and by the same mechanism held by other names."""
 
 import csv
 import functools

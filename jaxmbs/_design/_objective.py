@@ -80,7 +80,8 @@ class Evaluation(eqx.Module):
 class Dependence(eqx.Module):
     """How an objective depends on the multipliers of each state, rows of unit length.
 
-    - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind zeros.
+    - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind
+      zeros.
     - `row_scale` (n, rows): what rows were divided by. `across`, `singular` (n,): what of it is
       not unique; how much the rank changes out of the configuration.
     """

@@ -179,8 +179,8 @@ def sensitivity(
 
     **Arguments:** `reactions`: objectives by name, such as `{"B": Peak(Force("B"))}`; default the
     force of every joint on its first moving body (its torque, where it exerts no force), and the
-    force or torque of every driver: their largest magnitude over a run that moves. `design`: numbers by name or in order, default as
-    the model gives them.
+    force or torque of every driver: their largest magnitude over a run that moves. `design`:
+    numbers by name or in order, default as the model gives them.
 
     **Returns:** a `Sensitivity`, which prints as a table, the largest relative changes first.
 

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from .._dynamics import Trajectory
 from .._reactions import wrench_maps
 from .._system import AbstractSystem
-from ._quantities import attachment, Attachment, Final, Force, MeanSquare, Peak, Torque
+from ._quantities import Attachment, attachment, Final, Force, MeanSquare, Peak, Torque
 
 
 # Against the other one of force times length, and torque.

@@ -189,8 +189,8 @@ class Reactions(eqx.Module):
             return there.get(self.body, own[0])
         if own:
             raise ValueError(
-                f"{name!r} acts on {self.body!r} at several of its frames; ask for the reactions on "
-                f"one of {', '.join(layout.bodies[k] for k in own)}."
+                f"{name!r} acts on {self.body!r} at several of its frames; ask for the reactions "
+                f"on one of {', '.join(layout.bodies[k] for k in own)}."
             )
         raise ValueError(f"{name!r} does not act on {self.body!r}; it acts on {', '.join(there)}.")
 

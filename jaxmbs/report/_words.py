@@ -99,7 +99,8 @@ def head_of(contents: Contents) -> list[str]:
         plural = "s" if len(many) > 1 else ""
         sentences.append(
             f"{_WITH[trajectory.elastic]} does not determine the reaction{plural} of "
-            f"{listed(many)}: any number that a program gives for what is not unique is one of many."
+            f"{listed(many)}: any number that a program gives for what is not unique is one of "
+            "many."
         )
     elif structure.constraints:
         sentences.append("Every reaction is unique.")

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from ... import _settings
 from ..._custom_types import Setting
@@ -61,12 +60,27 @@ def sharing(report: Solvability) -> tuple[tuple[str, ...], ...]:
     blocks = np.abs(null_space @ null_space.T)
     for axis in (0, 1):
         blocks = np.maximum.reduceat(blocks, starts, axis=axis)
-    count, labels = connected_components(blocks > _ZERO, directed=False)
-    found = [
-        tuple(constraints[k].name for k in np.flatnonzero(labels == label))
-        for label in range(count)
-    ]
-    return tuple(members for members in found if len(members) > 1)
+    found = []
+    for members in _components(blocks > _ZERO):
+        if len(members) > 1:
+            found.append(tuple(constraints[k].name for k in members))
+    return tuple(found)
+
+
+def _components(linked: np.ndarray) -> list[list[int]]:
+    """Of a graph given by its symmetric matrix (n, n; bool), each in order."""
+    left = np.ones(len(linked), bool)
+    found = []
+    for first in range(len(linked)):
+        if not left[first]:
+            continue
+        own, reached = np.zeros(len(linked), bool), np.arange(len(linked)) == first
+        while reached.any():
+            own |= reached
+            reached = linked[reached].any(axis=0) & ~own
+        left &= ~own
+        found.append(np.flatnonzero(own).tolist())
+    return found
 
 
 def sharing_dependent_sets(report: Solvability, names: tuple[str, ...]) -> tuple[str, ...]:
