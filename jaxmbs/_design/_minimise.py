@@ -59,8 +59,9 @@ def minimise(
     objective that is zero there and does not change, and so are parameters along which the rank or
     the closure breaks. The rank of every iterate is compared with that of the start, at every state
     of its run, and what the objective and the constraints depend on has to be unique there too;
-    where either fails the study ends, and says at which design. (What changes between two iterates and back leaves no trace: see
-    `rank_changes`.) Every design is assembled; one that cannot be computed is avoided, and counted.
+    where either fails the study ends, and says at which design. (What changes between two iterates
+    and back leaves no trace: see `rank_changes`.) Every design is assembled; one that cannot be
+    computed is avoided, and counted.
 
     **Arguments:**
 
