@@ -168,7 +168,7 @@ def _check_outside(store: Any, progress: Any) -> None:
     if store is not None:
         _settings.path(store, "store")
     if progress is not None:
-        _settings.function(progress, "progress", "a function (number, visit)")
+        _settings.function(progress, "progress", "a function (number, visit)", "number, visit")
 
 
 def _points(problem: Problem, starts: Any) -> np.ndarray:

@@ -42,7 +42,7 @@ Objective: TypeAlias = Callable[[Trajectory], Scalar]
 def an_objective(value: Any, what: str = "objective") -> Objective:
     """**Raises:** `TypeError` for what cannot be called with the states of a run."""
     return _settings.function(
-        value, what, "a function of the states of a run, such as Peak(Force('B'))"
+        value, what, "a function of the states of a run, such as Peak(Force('B'))", "states"
     )
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import AbstractJoint, Frames, Twists
 from .._custom_types import RealScalarLike, Scalar
+from .._fields import AbstractDeclared
 from .._geometry import CoordinateTwist, Quantity
 
 
@@ -93,7 +94,7 @@ class AbstractFrictionLaw(eqx.Module):
         """
 
 
-class AbstractForce(eqx.Module):
+class AbstractForce(AbstractDeclared):
     """A named force as the user writes it. `kind` is its word in model files."""
 
     kind: ClassVar[str]

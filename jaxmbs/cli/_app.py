@@ -329,12 +329,15 @@ def kinematics(
     out: Annotated[
         Path | None, typer.Option(help="Whole motion: .csv, .npz, .nc or .zarr.")
     ] = None,
+    assemble: Annotated[
+        bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """The motion of a mechanism whose drivers move every mobility."""
     compile_quickly()
     with refusing():
-        answer = _kinematics.answer(_load.load(model), end, every, out)
+        answer = _kinematics.answer(_load.load(model), end, every, out, assemble)
         if json:
             print_json(_kinematics.document(answer))
         else:
