@@ -10,7 +10,7 @@ not vanish between both is held for certain where
     sigma(a) + sigma(b) > |the change of the smallest part of D| + |the change of C|^2 / gap,
 
 sigma the smallest singular value and gap the next one that is not in that part; the change of C is
-at least what the motion can make of it. Where that does not hold the interval is halved, on the
+at least what the motion can make of it, and a change of velocities counts like one of D. Where that does not hold the interval is halved, on the
 constraints. What is left at last is a value of zero to rounding, with or without a change of sign,
 or a motion that comes close and does not pass.
 """
@@ -32,7 +32,7 @@ from ._mobility import movers
 
 # Singular values below this, of rows of unit length, are zero: lengths that are off by a part d
 # leave about sqrt(d). A configuration is closed to rounding, which leaves the root of that.
-_ZERO = 1e-4
+_ZERO = 1e-5
 
 # Values that do not count as the rank anywhere.
 _NO_RANK = 1e-7
@@ -345,8 +345,10 @@ def _change(a: _Points, b: _Points, rank: int) -> _Change:
     speed = np.maximum(*(np.max(np.abs(x.v), axis=1) for x in (a, b)))
     whole = np.linalg.norm(b.matrix - a.matrix, axis=(1, 2))
     whole = np.maximum(whole, _TURNS * speed * (b.t - a.t))
+    # Where branches meet a motion may go on along another one than it came: its velocities jump.
+    jump = np.max(np.abs(b.v - a.v), axis=1) * (b.t - a.t)
     least = a.values[:, rank - 1] + b.values[:, rank - 1]
-    regular = least > _SAFETY * near + whole**2 / np.maximum(gap, 1e-12)
+    regular = least > _SAFETY * near + _TURNS * jump + whole**2 / np.maximum(gap, 1e-12)
     return _Change(turned, regular & ~turned)
 
 
