@@ -10,9 +10,9 @@ not vanish between both is held for certain where
     sigma(a) + sigma(b) > |the change of the smallest part of D| + |the change of C|^2 / gap,
 
 sigma the smallest singular value and gap the next one that is not in that part; the change of C is
-at least what the motion can make of it, and a change of velocities counts like one of D. Where that does not hold the interval is halved, on the
-constraints. What is left at last is a value of zero to rounding, with or without a change of sign,
-or a motion that comes close and does not pass.
+at least what the motion can make of it, and a change of velocities counts like one of D. Where that
+does not hold the interval is halved, on the constraints. What is left at last is a value of zero to
+rounding, with or without a change of sign, or a motion that comes close and does not pass.
 """
 
 from collections.abc import Sequence
