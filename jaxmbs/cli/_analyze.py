@@ -113,11 +113,6 @@ def answer(model: Model, request: Request) -> Answer:
     near = None
     if request.singular:
         near = singularity(system, q, v, t, key=jax.random.key(0), criterion=criterion)
-        if not bool(np.any(np.asarray(near.closed))):
-            raise AnalysisFailed(
-                "--singular: no nearby configuration closed, so there is none to compare this "
-                "one with."
-            )
     return Answer(
         model=model,
         system=system,
@@ -224,6 +219,10 @@ def document(answer: Answer) -> dict[str, Any]:
             "generic_rank": int(answer.singularity.generic_rank),
             "rank": int(answer.singularity.rank),
             "singular": bool(answer.singularity.singular),
+            "isolated": bool(answer.singularity.isolated),
+            "displaced_rank": int(answer.singularity.displaced_rank),
+            "mobility": int(answer.singularity.mobility),
+            "moving": int(answer.singularity.moving),
             "neighbours": int(np.sum(np.asarray(answer.singularity.closed))),
         }
     if answer.releases is not None:
@@ -437,13 +436,7 @@ def _singularity_notes(answer: Answer) -> list[str]:
     found = answer.singularity
     if found is None:
         return []
-    rows, rank = len(answer.report.structure.rows), int(found.generic_rank)
-    if bool(found.singular):
-        return [
-            f"SINGULAR configuration: rank {int(found.rank)} here, {rank} nearby; "
-            f"{rows - rank} rows are redundant everywhere, {rank - int(found.rank)} more here"
-        ]
-    return [f"not singular: rank {rank} nearby as well; the redundancy is permanent"]
+    return [str(found)]
 
 
 def _release_notes(answer: Answer) -> list[str]:
