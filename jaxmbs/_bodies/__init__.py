@@ -6,7 +6,7 @@ from ._modal_body import ModalBody as ModalBody
 from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
-from ._reduced_body import ReducedBody as ReducedBody
+from ._reduced_body import ReducedBody as ReducedBody, SecondOrder as SecondOrder
 from ._shapes import (
     AbstractShape as AbstractShape,
     Box as Box,
