@@ -26,6 +26,7 @@ from .base import (
     Frame as Frame,
     lagrangian_inertia_force as lagrangian_inertia_force,
     MarkerKinematics as MarkerKinematics,
+    ModalElasticity as ModalElasticity,
     Part as Part,
     Site as Site,
 )

@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,9 +92,10 @@ class ModalBody(AbstractBody):
       body's mass (m, m/s), whatever `reduced` scales its modes to: eta times `modal_scale`.
 
     **Raises:** `TypeError` if `reduced` is no `ReducedBody`; `ValueError` for `stiffening` by a
-    body whose displacements of second order are not known, and for numbers that no body can have: of shapes that do not belong together, matrices that are not symmetric, a mass
-    matrix that is not positive definite (modes that depend on each other, or are motions of a rigid
-    body).
+    body whose displacements of second order are not known, and for numbers that no body can have:
+    of shapes that do not belong together, matrices that are not symmetric, a mass matrix that is
+    not positive definite (modes that depend on each other, or are motions of a rigid body). Warns
+    of a body that begins faster than it vibrates, without displacements of second order.
 
     Source: Shabana, *Dynamics of Multibody Systems* (2020), chapter 5; of second order Wallrapp &
     Schwertassek, "Representation of geometric stiffening in multibody system simulation" (1991).
@@ -133,6 +135,7 @@ class ModalBody(AbstractBody):
         self.modal_coordinates = _checks.real(start, modes, "modal_coordinates")
         rates = np.zeros(modes) if modal_velocities is None else modal_velocities
         self.modal_velocities = _checks.real(rates, modes, "modal_velocities")
+        _warn_fast_spin(self.name, self.reduced, self.angular_velocity)
 
     @property
     def modal_scale(self) -> Float[Array, " modes"]:
@@ -206,6 +209,28 @@ def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> Reduce
             "beams between two nodes each; give such a body, or leave out stiffening."
         )
     return dataclasses.replace(reduced, second_order=None) if wanted is False else reduced
+
+
+def _warn_fast_spin(name: str, reduced: ReducedBody, spin: Vector3) -> None:
+    """Warn of a body whose centrifugal force, which does not stiffen its bending, is larger than
+    what holds its first mode together."""
+    known = _checks.concrete(spin)
+    if reduced.second_order is not None or known is None or not np.any(known):
+        return
+    products, stiffness = (_checks.concrete(x) for x in (reduced.mode_products, reduced.stiffness))
+    if products is None or stiffness is None or not stiffness.size:
+        return
+    inverse = np.linalg.inv(np.linalg.cholesky(np.einsum("aaij->ij", products)))
+    lowest = np.sqrt(max(np.linalg.eigvalsh(inverse @ stiffness @ inverse.T)[0], 0.0))
+    if np.linalg.norm(known) > lowest:
+        warnings.warn(
+            f"Body {_checks.shown(name)} begins at {np.linalg.norm(known):.3g} rad/s, above its "
+            f"lowest frequency of {lowest:.3g} rad/s, and centrifugal force does not stiffen it. "
+            "Give it displacements of second order (reduced.second_order, which "
+            "finite_elements.reduce computes for solid meshes and for beams), or let it spin more "
+            "slowly.",
+            stacklevel=3,
+        )
 
 
 def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:

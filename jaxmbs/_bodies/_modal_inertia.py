@@ -36,7 +36,15 @@ from .._geometry import (
 )
 from .._linalg import cholesky, cholesky_solve
 from ._reduced_body import ReducedBody
-from .base import AbstractBodyInertia
+from .base import AbstractBodyInertia, ModalElasticity
+
+
+# The root mean square of an arc about the line that is nearest to it, where its end stands out by
+# one from the tangent at its beginning, is one by the root of this.
+_ARC = 180.0
+
+# A uniform rod is so many times as long as the square of the radius of gyration says.
+_ROD = 12.0
 
 
 def modal_coordinates(modes: int) -> ProductCoordinates:
@@ -76,7 +84,9 @@ def normalised(reduced: ReducedBody) -> ReducedBody:
         translations=reduced.translations * one[None, None],
         rotations=reduced.rotations * one[None, None],
         nodes=reduced.nodes,
-        second_order=jax.tree.map(lambda x: x * pairs, reduced.second_order),
+        second_order=jax.tree.map(
+            lambda x: x * jnp.broadcast_to(pairs, x.shape), reduced.second_order
+        ),
     )
 
 
@@ -222,6 +232,26 @@ class ModalInertia(AbstractBodyInertia):
 
     def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
         return 0.5 * q[7:] @ self.stiffness @ q[7:]
+
+    @property
+    def deforms(self) -> bool:
+        return self.stiffness.shape[-1] > 0
+
+    def elasticity(self) -> ModalElasticity:
+        origin = jnp.asarray(self.coordinates.origin, self.mass.dtype)
+        matrix = self.mass_matrix(origin, jnp.zeros_like(self.mass))
+        coupling, centre = matrix[:6, 6:], self.first_moment / self.mass
+        second = self.second_moment - self.mass * centre[:, None] * centre[None]
+        # Without the rigid motion that is nearest to a deformation, whatever frame modes are in.
+        apart = matrix[6:, 6:] - coupling.T @ cholesky_solve(cholesky(matrix[:6, :6]), coupling)
+        return ModalElasticity(
+            mass_matrix=matrix,
+            stiffness=self.stiffness,
+            centre=centre,
+            second_moment=second,
+            deflections=_ARC / _ROD * apart / _trace(second),
+            stiffened=self.second_order is not None,
+        )
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
         own = rotated(rotation_from_quaternion(q[3:7]).T, gravity)

@@ -37,8 +37,8 @@ class ModalMarker(AbstractMarker):
     (`rotation`): 2 tan(angle / 2) axis, as bushings measure rotations. That is exp(psi eta) to
     third order, where modes hold to the first alone, and orthogonal at any eta. (The exponential
     itself, differentiated, made 910 equations of `kinematics` in place of 325.) `second_order` adds
-    1/2 Gamma eta eta and 1/2 Psi eta eta to both. `offset`: of the frame from that of the node. `arm`: distance (m) of the frame from the centre of mass of the
-    undeformed body.
+    1/2 Gamma eta eta and 1/2 Psi eta eta to both. `offset`: of the frame from that of the node.
+    `arm`: distance (m) of the frame from the centre of mass of the undeformed body.
     """
 
     point: Vector3

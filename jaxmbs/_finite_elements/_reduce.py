@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._bodies import ReducedBody
 from .._custom_types import Setting
+from .._errors import ModelError
 from ._attachment import Attachment
 from ._craig_bampton import craig_bampton
 from ._damping import AbstractDamping, ModalDamping
@@ -144,9 +145,7 @@ def _reduced(
         "translations": held[:, 0],
         "rotations": held[:, 1],
         "nodes": tuple(attachment.name for attachment in attachments),
-        "second_order": None
-        if strains is None
-        else second_order(elements, strains, tied, found),
+        "second_order": None if strains is None else second_order(elements, strains, tied, found),
     }
 
 

@@ -17,7 +17,7 @@ of the rotation.
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from ._craig_bampton import ElasticModes
 from ._elements import FiniteElements

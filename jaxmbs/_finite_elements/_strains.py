@@ -157,9 +157,7 @@ def beam_strains(
     if ends.shape[1] == 0:
         return None
     rows = np.concatenate([first_dof[k][:, None] + np.arange(6) for k in ends], axis=1)
-    coupling = np.stack(
-        [stiffness[r[:6]][:, r[6:]].toarray() for r in rows]
-    )
+    coupling = np.stack([stiffness[r[:6]][:, r[6:]].toarray() for r in rows])
     chords = points[ends[1]] - points[ends[0]]
     # A rigid motion of the second node by that of the first: u + theta x r.
     carried = np.zeros((len(rows), 6, 6))
