@@ -2,10 +2,10 @@
 
 They deform little beside their size. Where displacements of second order are not known, forces
 along a body do not act on its bending; what they would do is measured against the stiffness that
-the body has: a force N along a rod changes the square of its lowest frequency by N / P, with the buckling
-load P = omega^2 m l / pi^2 of a rod with hinged ends, which is of the right size for others too (a
-spin Omega across it by Omega^2 / omega^2). omega is the lowest frequency of the body as its joints
-hold it, with what they hold it to at rest.
+the body has: a force N along a rod changes the square of its lowest frequency by N / P, with the
+buckling load P = omega^2 m l / pi^2 of a rod with hinged ends, which is of the right size for
+others too (a spin Omega across it by Omega^2 / omega^2). omega is the lowest frequency of the body
+as its joints hold it, with what they hold it to at rest.
 """
 
 from collections.abc import Iterator
