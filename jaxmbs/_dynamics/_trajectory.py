@@ -133,7 +133,7 @@ class Trajectory(eqx.Module):
             lines.append(f"passed {count} singular configurations, at {shown}{more} s")
         lines += exceeded_limits(self.system, self.times, self.multipliers)
         if self.system.frictional_joints:
-            lines.append(f"friction: {self.certificate()}")
+            lines.append(f"friction at the start: {self.certificate()}")
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     out: Path | None
 
 
-def answer(model: Model, end: float, every: float, out: Path | None) -> Answer:
+def answer(model: Model, end: float, every: float, out: Path | None, assemble: bool) -> Answer:
     """Follow the drivers, and write the motion where it is wanted.
 
     **Raises:** `ModelError` for bad input, a mobility that no driver moves among it;
@@ -37,8 +37,8 @@ def answer(model: Model, end: float, every: float, out: Path | None) -> Answer:
     times = times_of(model, 0.0, end, every)
     check_out(out)
     system = model.system()
-    # The first time, which the file's configuration belongs to, must be closed.
-    q = configuration_at(system, Request())
+    # The first time, which the file's configuration belongs to, must be closed, or is closed.
+    q = configuration_at(system, Request(assemble=assemble))
     try:
         found = kinematics(system, q, times)
     except ValueError as error:

@@ -327,6 +327,11 @@ def document(answer: Answer) -> dict[str, Any]:
             "certified": bool(answer.certificate.certified),
             "joints": list(answer.certificate.joints),
             "uncertain": list(answer.certificate.uncertain_joints()),
+            "solvable": bool(answer.certificate.solvable),
+            "critical_coefficients": {
+                name: limit if np.isfinite(limit) else None
+                for name, limit in answer.certificate.critical_coefficients().items()
+            },
         }
     if answer.model.remark:
         result["remark"] = answer.model.remark
@@ -491,7 +496,7 @@ def _notes(answer: Answer) -> list[str]:
     if trajectory.message:
         notes.append(trajectory.message)
     if answer.certificate is not None:
-        notes.append(f"friction: {answer.certificate}")
+        notes.append(f"friction at the start: {answer.certificate}")
     if answer.out is not None:
         notes.append(f"wrote {answer.out}")
     if answer.model.remark:

@@ -186,6 +186,7 @@ analysis itself failed (it did not converge, constraints contradict each other),
 | `removable_rows` | each row whose removal alone keeps the rank |
 | `complete_removal` | a set of rows whose removal leaves full row rank |
 | `dependent_sets` | smallest sets of joints whose rows together are dependent |
+| `sharing` | all joints that share loads: those that dependent sets connect |
 | `singularity`, `releases` | where asked for: the rank nearby, and joints whose release makes all reactions unique |
 
 `jaxmbs simulate MODEL --end T`: the final state (`bodies`), `reactions` with `unique`, `energy` and
