@@ -156,9 +156,9 @@ class AbstractBodyInertia(AbstractInertia):
         """Does it deform by modes? Then it has an `elasticity`."""
         return False
 
-    def elasticity(self) -> ModalElasticity:
-        """Of a body that deforms by modes."""
-        raise NotImplementedError
+    def elasticity(self) -> ModalElasticity | None:
+        """Of a body that deforms by modes; None of others."""
+        return None
 
     @property
     def semidefinite(self) -> bool:

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
 from scipy.sparse.csgraph import connected_components
 
+from .. import _settings
 from .._checks import listed, shown
 from .._custom_types import NumberList, Setting
 from .._errors import ModelError
@@ -59,7 +60,7 @@ class FiniteElements(eqx.Module):
         first_dof: Any = None,
         names: Any = (),
         *,
-        strains: AbstractStrains | None = None,
+        strains: Setting[AbstractStrains | None] = None,
     ):
         self.points = _points(points)
         self.mass = _matrix(mass, "mass")
@@ -80,8 +81,10 @@ class FiniteElements(eqx.Module):
                 "of freedom some, also rotations, or condense those that have none."
             )
         if strains is None:
-            strains = beam_strains(self.stiffness, self.points, self.first_dof, self.rotating)
-        self.strains = strains
+            self.strains = beam_strains(self.stiffness, self.points, self.first_dof, self.rotating)
+        else:
+            such_as = "the `strains` of what solid(...) returns"
+            self.strains = _settings.instance(strains, AbstractStrains, "strains", such_as)
 
     @property
     def rotating(self) -> Bool[np.ndarray, " nodes"]:
