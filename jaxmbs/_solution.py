@@ -97,6 +97,13 @@ class RESULTS(Enumeration):
         "became NaN or inf. Take smaller steps (`step` of GeneralizedAlpha), or look for a force "
         "that jumps."
     )
+    elastic_body_too_bent = (
+        "An elastic body deforms by more than its own length, far beyond the theory of small "
+        "deformations that it obeys: it spins faster than it vibrates, it buckles, or what acts "
+        "on it is too large. Give it displacements of second order, by which forces along it act "
+        "on its bending (finite_elements.reduce computes them), reduce the load or the speed, make "
+        "it stiffer, or make several bodies of it."
+    )
     verdict_doubtful = (
         "The rank is decided by a hair: the configuration is near a singular one, or the model's "
         "numbers are not exact. Read verdicts from configurations nearby, or give more digits."

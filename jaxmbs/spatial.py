@@ -4,6 +4,7 @@ from ._bodies import (
     MasslessBody as MasslessBody,
     ModalBody as ModalBody,
     ReducedBody as ReducedBody,
+    SecondOrder as SecondOrder,
     SpatialBody as Body,
     SpatialParticle as Particle,
 )

@@ -12,6 +12,7 @@ from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._consistency import acceleration_residual
+from ._elastic_theory import limits_left
 from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
@@ -45,6 +46,9 @@ def explain(
 ) -> str:
     """A sentence or two for a trajectory whose result is a failure. Concrete values only."""
     t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
+    left = limits_left(trajectory)
+    if bool(trajectory.result == RESULTS.elastic_body_too_bent):
+        return " ".join([RESULTS[trajectory.result], *left])
     text = f"The run ended at {float(t):.9g} s. {RESULTS[trajectory.result]}"
     dropped = ~kept_rows(formulation, system.structure)
     if dropped.any():
@@ -58,8 +62,7 @@ def explain(
         return f"{text} {open_ones}"
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
-    worst = _hardest(system, trajectory)
-    return f"{text} {worst}" if worst else text
+    return " ".join([text, *filter(None, [_hardest(system, trajectory)]), *left])
 
 
 def _undetermined(

@@ -32,6 +32,7 @@ from ._choices import (
     chosen_solver,
     chosen_stabilisation,
 )
+from ._elastic_theory import largest_deflection, limits_left
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
@@ -230,11 +231,12 @@ def _report_outcome(
         trajectory = dataclasses.replace(trajectory, message=text)
         if throw:
             raise SimulationError(trajectory)
-    elif bool(trajectory.stopped):
+        return trajectory
+    notes = limits_left(trajectory)
+    if bool(trajectory.stopped):
         reason = events[int(which)].reason(trajectory)
-        text = f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}"
-        trajectory = dataclasses.replace(trajectory, message=text)
-    return trajectory
+        notes = [f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}", *notes]
+    return dataclasses.replace(trajectory, message="\n".join(notes)) if notes else trajectory
 
 
 def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
@@ -418,6 +420,10 @@ def _assembled(
     result = _result(solution, saved.result, jnp.isfinite(ys).all())
     lost = ended_by_guard(solution.controller_state)
     result = RESULTS.where(lost, RESULTS.elimination_singular, result)
+    bent = largest_deflection(system, saved.q)
+    if bent is not None:
+        far = (bent > 1) & (result == RESULTS.successful)
+        result = RESULTS.where(far, RESULTS.elastic_body_too_bent, result)
     stopped = solution.result == dfx.RESULTS.event_occurred
     statistics = Statistics(
         solution.stats["num_steps"],

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody, AbstractElement
+from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Servo
 from .._custom_types import Numbers, RealScalarLike, Scalar
@@ -27,7 +27,7 @@ from .._linalg import (
     scatter_add,
 )
 from .._stop_gradient import stop_gradient
-from . import _groups
+from . import _elastic_bodies, _groups
 from ._blocks import (
     add_blocks,
     block_mass,
@@ -534,6 +534,12 @@ class MultibodySystem(AbstractSystem):
             for group in self.body_groups
         ]
         return self._beside_states(parts, q)
+
+    def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
+        return _elastic_bodies.elasticities(self.body_groups, self.structure)
+
+    def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
+        return _elastic_bodies.body_loads(self, bodies, *state)
 
     def knots(self) -> Float[Array, " knots"]:
         return _groups.knots_of(self.constraint_groups)
