@@ -4,6 +4,7 @@ from ._bodies import (
     MasslessBody as MasslessBody,
     ModalBody as ModalBody,
     ReducedBody as ReducedBody,
+    SlenderBody as SlenderBody,
     SpatialBody as Body,
     SpatialParticle as Particle,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "Revolute",
     "RollingDisk",
     "Screw",
+    "SlenderBody",
     "Spherical",
     "Translational",
     "Universal",
