@@ -40,11 +40,12 @@ class Compiled(NamedTuple):
 
 def shapes_weigh(mujoco: Any, body: Any, *, urdf: bool) -> bool:
     """Do the shapes of a body give it its mass? In MJCF where it has no <inertial>; in a URDF a
-    link without one has no mass, unless the file tells MuJoCo to take all from shapes."""
+    link without one has no mass, unless the file tells MuJoCo to take all from shapes, which it does
+    where there are any."""
     always = int(body.compiler.inertiafromgeom) == int(
         mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     )
-    return always or not (urdf or body.explicitinertial)
+    return (always and len(body.geoms) > 0) or not (urdf or body.explicitinertial)
 
 
 def compiled(mujoco: Any, spec: Any, path: Path, *, urdf: bool) -> Compiled:

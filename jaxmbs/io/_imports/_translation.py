@@ -213,7 +213,7 @@ def _body(link: Link, name: str, impossible: dict[str, str] | None) -> AbstractB
         why = first_six(link.inertia)
         if not why:
             mendable = (link.mass or 0.0) > 0 and np.trace(link.inertia) > 0
-            hint = _BALANCE if mendable and not is_physical(link.mass, link.inertia) else ""
+            hint = _BALANCE if mendable and not is_physical(link.mass or 0.0, link.inertia) else ""
             why = f"{str(error).rstrip('.')}{hint}"
         if impossible is None:
             raise ModelError(f"body {shown(name)}: {why}.") from None

@@ -60,8 +60,8 @@ def mass_of(read: Any, prim: Any) -> BodyMass:
 
 
 _FROM_SHAPES = (
-    "from shapes, as the body gives no physics:mass (1000 kg/m3 unless a density or a mass of theirs "
-    "says)"
+    "from shapes, as the body gives no physics:mass (1000 kg/m3 unless a density or a mass of "
+    "theirs says)"
 )
 
 
