@@ -92,7 +92,7 @@ def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
     found = []
     for body in spec.bodies:
         bare = urdf and not body.explicitinertial and body.name != "world"
-        if _is_mended(mujoco, body.compiler) or not (bare or body.explicitinertial):
+        if _is_mended(mujoco, body) or not (bare or body.explicitinertial):
             continue
         none = Own(body, 0.0, np.zeros(3), np.zeros((3, 3)))
         own = none if bare else _own_inertia(mujoco, body)
@@ -104,14 +104,14 @@ def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
     return found
 
 
-def _is_mended(mujoco: Any, compiler: Any) -> bool:
+def _is_mended(mujoco: Any, body: Any) -> bool:
     """Does MuJoCo put something else in the place of what a body says?"""
-    always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    always, compiler = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE), body.compiler
     return bool(
         compiler.balanceinertia
         or compiler.boundmass > 0
         or compiler.boundinertia > 0
-        or int(compiler.inertiafromgeom) == always
+        or (int(compiler.inertiafromgeom) == always and len(body.geoms) > 0)
     )
 
 
