@@ -40,8 +40,8 @@ class Compiled(NamedTuple):
 
 def shapes_weigh(mujoco: Any, body: Any, *, urdf: bool) -> bool:
     """Do the shapes of a body give it its mass? In MJCF where it has no <inertial>; in a URDF a
-    link without one has no mass, unless the file tells MuJoCo to take all from shapes, which it does
-    where there are any."""
+    link without one has no mass, unless the file tells MuJoCo to take all from shapes. MuJoCo does
+    that where there are any."""
     always = int(body.compiler.inertiafromgeom) == int(
         mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     )
