@@ -27,7 +27,8 @@ class Solid(NamedTuple):
 def ball(density: float) -> Solid:
     """Of radius 0.1 m, 0.2 m along x."""
     mass = density * 4 / 3 * np.pi * 0.1**3
-    return Solid(mass, (0.2, 0.0, 0.0), (0.4 * mass * 0.01,) * 3)
+    moment = 0.4 * mass * 0.01
+    return Solid(mass, (0.2, 0.0, 0.0), (moment, moment, moment))
 
 
 def brick(density: float) -> Solid:
@@ -152,7 +153,8 @@ def expected(kind: str, inertial: bool, shapes: str, flag: str) -> Any:
     if flag == "shapes" and not solids and kind == "xml" and inertial:
         return (*whole([GIVEN]), 0.0)
     if flag == "shapes" and not solids and kind == "urdf":
-        return (*whole([GIVEN]), 0.0) if inertial else None
+        # As the file tells MuJoCo to have it, which then wants a mass.
+        return (*whole([GIVEN]), 0.0) if inertial else "mass and inertia of moving"
     if flag == "shapes" or (not inertial and flag == "" and kind in ("xml", "usda")):
         if not solids:
             return "auto" if kind == "sdf" else "mass"
@@ -186,7 +188,10 @@ def test_a_link_has_the_mass_that_its_format_says(
         assert found.masses.moving == found.masses.stated == 1.0
         return
     mass, center, inertia, own = wanted
-    close = {"rtol": 1e-6 if kind == "usda" else 1e-12, "atol": 1e-7 if kind == "usda" else 1e-12}
+    close: dict[str, Any] = {
+        "rtol": 1e-6 if kind == "usda" else 1e-12,
+        "atol": 1e-7 if kind == "usda" else 1e-12,
+    }
     np.testing.assert_allclose(float(body.mass), mass, **close)
     np.testing.assert_allclose(np.asarray(body.position), center, **close)
     turn = np.asarray(body.reference().rotation)
@@ -317,7 +322,8 @@ def test_moments_of_zero_stay_where_joints_hold_them(label: str, balance: bool, 
         )
     )
     found = import_model(path, balance=balance)
-    rod, other = found.model.bodies
+    bodies: Any = found.model.bodies
+    rod, other = bodies
     assert isinstance(rod, spatial.SlenderBody)
     assert isinstance(other, spatial.Body)
     np.testing.assert_array_equal(np.diag(np.asarray(rod.inertia)), moments[1:])
@@ -427,7 +433,8 @@ def test_xml_that_tinyxml_takes(label: str, kind: str, tmp_path: Path):
     path = tmp_path / f"m.{kind}"
     path.write_text(LOOSE[label].format(FILES[kind](True, "", "")))
     found = import_model(path)
-    assert next(float(b.mass) for b in found.model.bodies if b.name == "a") == 2.0
+    bodies: Any = found.model.bodies
+    assert next(float(b.mass) for b in bodies if b.name == "a") == 2.0
     strict = label in ("a byte-order mark", "an ampersand")
     assert strict != any("no well-formed XML" in o.why for o in found.omissions)
 
@@ -463,7 +470,7 @@ def test_joints_of_a_world_and_includes_that_hold_nothing_that_moves(tmp_path: P
     path.write_text(WORLD.format(includes))
     found = import_model(path)
     assert [b.name for b in found.model.bodies] == ["m::a", "n::b"]
-    joints = {j.name: j for j in found.model.joints}
+    joints: dict[str, Any] = {j.name: j for j in found.model.joints}
     assert (joints["j"].bodies, joints["k"].bodies) == (("ground", "m::a"), ("m::a", "n::b"))
     np.testing.assert_allclose(np.asarray(joints["k"].at), [[1, 0, 0]] * 2)
     assert {"model://sun", "model://ground_plane", "model://lamp"} <= {

@@ -96,7 +96,8 @@ def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
             continue
         none = Own(body, 0.0, np.zeros(3), np.zeros((3, 3)))
         own = none if bare else _own_inertia(mujoco, body)
-        body.explicitinertial = True
+        if bare:
+            body.ipos, body.explicitinertial = np.zeros(3), True
         smallest = min(own.mass, float(np.linalg.eigvalsh(own.inertia)[0]))
         if smallest < _SMALLEST or not is_physical(own.mass, own.inertia):
             found.append(own)
