@@ -5,6 +5,7 @@ from ._bodies import (
     ModalBody as ModalBody,
     ReducedBody as ReducedBody,
     SecondOrder as SecondOrder,
+    SlenderBody as SlenderBody,
     SpatialBody as Body,
     SpatialParticle as Particle,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "Revolute",
     "RollingDisk",
     "Screw",
+    "SlenderBody",
     "Spherical",
     "Translational",
     "Universal",

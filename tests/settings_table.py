@@ -493,6 +493,7 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "ground": NO_NAMES,
             "keep": NO_NAMES,
             "drop": NO_NAMES,
+            "close": NO_NAMES,
         },
     ),
     "io.read_model": (jaxmbs.io.read_model, {"path": (*NO_PATH, None)}),

@@ -14,6 +14,7 @@ from ._shapes import (
     Sphere as Sphere,
     Tube as Tube,
 )
+from ._slender_body import SlenderBody as SlenderBody
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,

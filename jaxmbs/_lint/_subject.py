@@ -255,7 +255,22 @@ class Subject:
     def _block(self, name: str, which: str) -> np.ndarray:
         info = self._info(name)
         columns = {"force": info.force, "torque": info.torque}[which]
-        return np.asarray(self.reference.mass_matrix)[np.ix_(columns, columns)]
+        return self._own_mass[np.ix_(columns, columns)]
+
+    @cached_property
+    def _own_mass(self) -> np.ndarray:
+        """M without what elements add to it: the inertia of a drive is none of a body."""
+        matrix = np.asarray(self.reference.mass_matrix)
+        if not self.model.elements:
+            return matrix
+        own = np.zeros_like(matrix)
+        for body, info in zip(self.model.bodies, self.system.structure.bodies, strict=True):
+            inertia = body.inertia_properties()
+            q = body.coordinates()
+            own[np.ix_(info.columns, info.columns)] = inertia.mass_matrix(
+                q, jnp.asarray(self.t, q.dtype)
+            )
+        return own
 
     @property
     def _nv(self) -> int:

@@ -84,11 +84,18 @@ def import_file(
     drop: Annotated[
         list[str] | None, typer.Option(help="Links to leave out, a pattern. Repeats.")
     ] = None,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(help="A joint that closes a loop: LINK=LINK:spherical. Repeats."),
+    ] = None,
     outside: Annotated[
         bool, typer.Option("--outside", help="Files outside of the model's folder may be read.")
     ] = False,
     balance: Annotated[
         bool, typer.Option("--balance", help="Replace moments of inertia that no body can have.")
+    ] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="Tell each part that is not carried by its name.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -105,6 +112,8 @@ def import_file(
             drop=tuple(drop or ()),
             outside=outside,
             balance=balance,
+            close=tuple(close or ()),
+            names=names,
         )
         answer = _import.answer(request)
         if json:

@@ -23,6 +23,8 @@ class Request(NamedTuple):
     drop: Sequence[str]
     outside: bool
     balance: bool
+    close: Sequence[str]
+    names: bool
 
 
 class Answer(NamedTuple):
@@ -50,6 +52,7 @@ def answer(request: Request) -> Answer:
         drop=request.drop,
         outside=request.outside,
         balance=request.balance,
+        close=request.close,
     )
     text = write_model(imported.model)
     if request.out is not None:
@@ -74,6 +77,7 @@ def _control(given: str) -> tuple[str, float]:
 def document(answer: Answer) -> dict[str, Any]:
     """For `--json`."""
     model, out = answer.imported.model, answer.request.out
+    masses = answer.imported.masses
     return {
         "model": model.name,
         "file": None if out is None else str(out),
@@ -83,6 +87,12 @@ def document(answer: Answer) -> dict[str, Any]:
         "forces": len(model.forces),
         "elements": len(model.elements),
         "body_of_link": dict(answer.imported.bodies),
+        "mass": {
+            "moving": masses.moving,
+            "ground": masses.ground,
+            "stated": masses.stated,
+            "derived": [own._asdict() for own in masses.derived],
+        },
         "omissions": [own._asdict() for own in answer.imported.omissions],
         "text": answer.text if out is None else None,
     }
@@ -90,7 +100,11 @@ def document(answer: Answer) -> dict[str, Any]:
 
 def show(answer: Answer) -> None:
     """The text, or where it went; what it does not hold on standard error."""
-    head, *lines = str(answer.imported).splitlines()
+    from ..io import omission_lines
+
+    imported, names = answer.imported, answer.request.names
+    head = str(imported).splitlines()[0]
+    lines = [*imported.masses.lines(), *omission_lines(imported.omissions, names=names)]
     if answer.request.out is None:
         typer.echo(answer.text, nl=False)
     else:

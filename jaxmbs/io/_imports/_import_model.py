@@ -1,5 +1,6 @@
 """From a file of another program to a model."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,10 +12,12 @@ from ..._custom_types import Setting
 from ..._errors import ModelError
 from ..._system import Model, MultibodySystem
 from ._description import Description, Omission
+from ._loops import closed
+from ._masses import Masses
 from ._mujoco import read_mujoco
 from ._sdf import read_sdf
 from ._state import State
-from ._translation import Selection, translated
+from ._translation import Selection, Translated, translated
 from ._usd import read_usd
 
 
@@ -36,11 +39,13 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
 class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
-    that of its body ("ground" for what stands still)."""
+    that of its body ("ground" for what stands still). `masses` (kg): of the model and of the file,
+    `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
     bodies: Mapping[str, str]
+    masses: Masses
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -56,18 +61,38 @@ class Imported(NamedTuple):
             f"{len(model.drivers)} drivers, {len(model.forces)} forces, "
             f"{len(model.elements)} inertias of drives"
         )
-        return "\n".join([head, *omission_lines(self.omissions)])
+        return "\n".join([head, *self.masses.lines(), *omission_lines(self.omissions)])
 
 
-def omission_lines(omissions: Sequence[Omission]) -> list[str]:
-    """Omissions of one kind and for one reason on one line, every one by name."""
+def omission_lines(omissions: Sequence[Omission], *, names: bool = False) -> list[str]:
+    """Omissions of one kind on one line with their number; with `names`, those of one kind and for
+    one reason on one, every one by name."""
     if not omissions:
         return ["everything in the file is carried"]
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, ...], list[Omission]] = {}
     for own in omissions:
-        grouped.setdefault((own.kind, own.why), []).append(own.name)
-    lines = [_line(kind, names, why) for (kind, why), names in grouped.items()]
-    return ["not carried, or carried otherwise:", *(f"  {line}" for line in lines)]
+        grouped.setdefault((own.kind, own.why) if names else (own.kind,), []).append(own)
+    lines = [
+        _line(kind[0], [own.name for own in each], each[0].why)
+        if names or len(each) == 1
+        else _count(kind[0], each)
+        for kind, each in grouped.items()
+    ]
+    more = "" if names or len(lines) == len(omissions) else " (jaxmbs import --names tells which)"
+    return [f"not carried, or carried otherwise{more}:", *(f"  {line}" for line in lines)]
+
+
+# What differs between reasons of one kind: names and numbers.
+_OWN = re.compile(r"'[^']*'|(?<![\w-])-?\d[\d.]*(?:e[+-]?\d+)?")
+
+
+def _count(kind: str, each: Sequence[Omission]) -> str:
+    """So many of a kind, and their reasons without what is each one's own."""
+    reasons = list(dict.fromkeys(_OWN.sub("...", own.why) for own in each))
+    whys = [own.why for own in each]
+    if len({*whys}) == 1:
+        reasons = whys[:1]
+    return f"{len(each)} x {kind}: {'; '.join(reasons)}"
 
 
 def _line(kind: str, names: Sequence[str], why: str) -> str:
@@ -85,6 +110,7 @@ def import_model(
     ground: Setting[Sequence[str]] = (),
     keep: Setting[Sequence[str]] = (),
     drop: Setting[Sequence[str]] = (),
+    close: Setting[Sequence[str]] = (),
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
 ) -> Imported:
@@ -113,22 +139,19 @@ def import_model(
     - `ground`: names of links that are part of the ground. `keep`, `drop`: patterns of names
       (`*`, `?`) of links, for parts of huge files: those that are made bodies (default all), less
       those that are not; with a link goes all that holds it, listed.
+    - `close`: loops that the file has no place for, as of URDF, each `"a=b:joint"`: between the
+      frames of links `a` and `b` a spherical, revolute, cylindrical, universal, translational or
+      fixed joint, such as `"tip=crank:revolute:y"`; the axis is x, y or z of `a` (default z).
     - `outside`: may the file name others outside of its folder?
     - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
-      told to; each is listed.
+      told to; each is listed. Moments of exactly zero stay.
 
-    **Returns:** `Imported`: `.model`, `.system()`, `.omissions`.
+    **Returns:** `Imported`: `.model`, `.system()`, `.omissions`, `.masses`.
 
     **Raises:** `ModelError` (a `ValueError`) with one sentence for a file that is none, that is not
     safe, or that holds what no model can.
     """
     path = Path(_settings.path(path, "path"))
-    reader = MODEL_FORMATS.get(path.suffix.lower())
-    if reader is None:
-        raise ModelError(
-            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
-            "that are read."
-        )
     given = {} if controls is None else dict(_settings.mapping(controls, "controls", "{'m': 1.0}"))
     state = State(
         keyframe=None if keyframe is None else _settings.text(keyframe, "keyframe", "'home'"),
@@ -145,5 +168,26 @@ def import_model(
         tuple(_settings.names(drop, "drop", "['head*']")),
         _settings.flag(balance, "balance"),
     )
-    found = translated(reader(path, state), selection)
-    return Imported(found.model, found.omissions, found.bodies)
+    loops = tuple(_settings.names(close, "close", "['tip=crank:spherical']"))
+    found = _translated(path, state, loops, selection)
+    return Imported(found.model, found.omissions, found.bodies, found.masses)
+
+
+def import_possible(path: Path) -> tuple[Imported, Mapping[str, str]]:
+    """`import_model`, with others in the place of bodies that no body can be, and what is wrong
+    with these, by name.
+
+    **Raises:** `ModelError`.
+    """
+    found = _translated(path, State(), (), Selection(mend=True))
+    return Imported(found.model, found.omissions, found.bodies, found.masses), found.impossible
+
+
+def _translated(path: Path, state: State, loops: Sequence[str], selection: Selection) -> Translated:
+    reader = MODEL_FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise ModelError(
+            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
+            "that are read."
+        )
+    return translated(closed(reader(path, state), loops), selection)
