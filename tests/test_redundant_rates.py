@@ -36,9 +36,7 @@ def _wheel(name: str, at: tuple[float, float], mass: float = 1.0) -> planar.Body
 
 
 def _driver(joint: str, rate: float = 1.0) -> jm.Driver:
-    return jm.Driver(
-        f"drive of {joint}", joint, "rotation", motion=motions.Linear(rate=rate)
-    )
+    return jm.Driver(f"drive of {joint}", joint, "rotation", motion=motions.Linear(rate=rate))
 
 
 def planets(count: int, ratios: tuple[float, ...] = ()) -> jm.MultibodySystem:

@@ -21,7 +21,7 @@ from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state, takes_state
+from .._system import AbstractSystem, is_state, refuse_vanishing_rows, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
 from ._choices import (
@@ -182,6 +182,7 @@ def simulate(
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v
+        refuse_vanishing_rows(system, q, v, grid[0])
     else:
         check_state(system, q, v, jnp.asarray(start, q.dtype))
     integration = Integration(
