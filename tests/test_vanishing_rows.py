@@ -1,5 +1,5 @@
-"""Velocity rows that are nonlinear in v and vanish at a state: nothing goes on there as if they held
-something, and the row is named."""
+"""Velocity rows that are nonlinear in v and vanish at a state: nothing goes on there as if they
+held something, and the row is named."""
 
 from collections.abc import Callable
 
@@ -65,8 +65,7 @@ def test_single_states(name: str):
 def test_elsewhere_they_count():
     for name, (function, v) in ROWS.items():
         if np.any(v):
-            system, v = point(function), jnp.asarray(v)
-            report = jm.analyze(system, jnp.zeros(2), v, 1.0)
+            report = jm.analyze(point(function), jnp.zeros(2), jnp.asarray(v), 1.0)
             assert int(report.rank) == 1, name
             assert bool(report.result == jm.RESULTS.successful)
 

@@ -131,5 +131,5 @@ def _refuse(
         raise ValueError(
             f"the velocities break the constraints at time {float(t):g} s: row "
             f"{structure.row_names[row]!r} of {name!r} by {amount:.3g} "
-            f"{structure.rows[row].quantity.unit}/s; {f'{advice}: {reason}' if reason else f'{advice}.'}"
+            f"{structure.rows[row].quantity.unit}/s; {advice}{f': {reason}' if reason else '.'}"
         )

@@ -65,13 +65,12 @@ def named_vanishing_rows(
     if isinstance(rows, Tracer) or not np.any(rows):
         return ""
     names = [repr(system.structure.row_names[k]) for k in np.flatnonzero(np.asarray(rows))]
-    one = len(names) == 1
+    rows, do, hold = ("row", "does", "it holds") if len(names) == 1 else ("rows", "do", "they hold")
     return (
-        f"velocity row{'' if one else 's'} {listed(names)} {'does' if one else 'do'} not depend on "
-        f"velocities to first order at these velocities, so that {'it holds' if one else 'they hold'}"
-        " nothing there and the motion is not determined; give velocities at which "
-        f"{'it does' if one else 'they do'} (not at rest), or write the condition so that it is "
-        "linear in them."
+        f"velocity {rows} {listed(names)} {do} not depend on velocities to first order at these "
+        f"velocities, so that {hold} nothing there and the motion is not determined; give others "
+        f"(not at rest), at which {hold} something, or write the condition so that it is linear "
+        "in velocities."
     )
 
 
