@@ -12,6 +12,7 @@ from .._linalg import motion_solver
 from .._solution import RESULTS
 from .._system import AbstractSystem, named_vanishing_rows
 from ._consistency import acceleration_residual
+from ._contradictions import contradiction, nearly_singular
 from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
@@ -133,6 +134,9 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"The force on {_bodies(system, force)} is not finite a little later."
     opened = open_constraints(system, residual)
+    unmet = contradiction(system, q, v, t)
+    if unmet:
+        return unmet
     if opened:
         _, amount, unit = opened[0]
         names = ", ".join(repr(name) for name, other, _ in opened if other > 0.1 * amount)
@@ -141,6 +145,9 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
             f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of "
             f"its range, or they contradict each other. {look_at_drivers(system.structure)}"
         )
+    singular = nearly_singular(system, q, v, t, _HARDLY)
+    if singular:
+        return singular
     acceleration = np.asarray(trajectory.acceleration[-1])
     if not np.any(acceleration):
         return ""

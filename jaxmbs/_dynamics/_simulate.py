@@ -32,6 +32,7 @@ from ._choices import (
     chosen_solver,
     chosen_stabilisation,
 )
+from ._contradictions import refuse_contradiction
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
@@ -48,7 +49,8 @@ from ._saved_times import saved_times
 from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
-from ._watched import motion_only
+from ._undetermined import undetermined_accelerations
+from ._watched import kept_rows, motion_only
 
 
 # The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
@@ -185,6 +187,7 @@ def simulate(
         refuse_vanishing_rows(system, q, v, grid[0])
     else:
         check_state(system, q, v, jnp.asarray(start, q.dtype))
+    _refuse_unsolvable(system, formulation, q, v, grid[0])
     integration = Integration(
         numbered(formulation, system.structure),
         solver,
@@ -200,6 +203,28 @@ def simulate(
     )
     trajectory, which = _run(system, integration, q, v, grid)
     return _report_outcome(trajectory, formulation, integration.events, which, throw)
+
+
+def _refuse_unsolvable(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+) -> None:
+    """What can be seen of a start without the program of a run, where it may be: accelerations that
+    nothing determines, drivers that contradict each other.
+
+    **Raises:** `ValueError` that names the coordinates or the drivers.
+    """
+    if any(isinstance(x, Tracer) for x in (q, v, t)):
+        return
+    if system.structure.semidefinite:
+        found = undetermined_accelerations(system, q, v, t)
+        if len(found) or found.indefinite:
+            raise ValueError(f"the motion is not determined at {float(t):g} s: {found}")
+    if kept_rows(formulation, system.structure).all():
+        refuse_contradiction(system, q, v, t)
 
 
 def onto_knots(
