@@ -78,6 +78,30 @@ def test_drivers_that_contradict_each_other_at_the_start(
         jm.simulate(system, system.reference_q, system.initial_v, 1.0)
 
 
+def test_a_rigid_mechanism_with_a_velocity(monkeypatch: pytest.MonkeyPatch):
+    """A four-bar linkage whose crank and rocker are geared in the ratio of their rates at this
+    configuration: one velocity is left to first order, and no motion. Without the gear it runs."""
+    bodies = [_bar("crank", (0, 0.5)), _bar("coupler", (1, 1.2)), _bar("rocker", (2.2, 0.7))]
+    joints: list[Any] = [
+        planar.Revolute("A", ("ground", "crank"), (0, 0)),
+        planar.Revolute("B", ("crank", "coupler"), (0, 1)),
+        planar.Revolute("C", ("coupler", "rocker"), (2, 1.4)),
+        planar.Revolute("D", ("ground", "rocker"), (2.4, 0)),
+    ]
+    free = jm.MultibodySystem(bodies, joints)
+    q, rest = free.reference_q, jnp.zeros(9)
+    v = np.linalg.svd(np.asarray(free.constraint_matrix(q, rest, 0.0)))[2][-1]
+    monkeypatch.setattr(_simulate, "_run", never)
+    with pytest.raises(AssertionError, match="a run was begun"):
+        jm.simulate(free, q, jnp.asarray(v), 1.0)
+    gear = planar.Gear("mesh", ("crank", "rocker"), ratio=v[2] / v[8])
+    system = jm.MultibodySystem(bodies, [*joints, gear])
+    with pytest.raises(ValueError, match=r"no accelerations satisfy what .*'mesh'.* first order"):
+        jm.simulate(system, q, jnp.asarray(v), 1.0)
+    with pytest.raises(AssertionError, match="a run was begun"):
+        jm.simulate(system, q, rest, 1.0)
+
+
 def test_drivers_that_agree_are_no_contradiction():
     system = gears((0, 0, 1.0), (0, 0, 0.5))
     assert (

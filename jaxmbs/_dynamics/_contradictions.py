@@ -66,22 +66,30 @@ def contradiction(
     largest = np.max(left, initial=0.0)
     if largest <= MET * np.max(np.abs(rows.offset), initial=0.0) + ROUNDING:
         return ""
-    names = _owners(system.structure, left)
-    return (
-        f"No accelerations satisfy what {names} ask for together at {float(t):.6g} s; make the "
-        "motions of drivers agree, leave one of them out, or give a state from which the "
+    structure = system.structure
+    advice = (
+        "make the motions of drivers agree, leave one of them out, or give a state from which the "
         "mechanism can go on."
+        if structure.driven.any()
+        else "the velocities are possible to first order only, as of a mechanism that is rigid. "
+        "Start at rest, or from another configuration."
     )
+    names = _owners(structure, left)
+    return f"No accelerations satisfy what {names} ask for together at {float(t):.6g} s; {advice}"
 
 
 def refuse_contradiction(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> None:
-    """Where several drivers might contradict each other, before a run is compiled.
+    """Where several drivers might contradict each other, or what moves may be rigid by the number
+    of its rows, before a run is compiled. (The others would wait for a program more.)
 
     **Raises:** `ValueError` that names them.
     """
-    if np.count_nonzero(system.structure.driven) < 2 or isinstance(q, Tracer):
+    structure = system.structure
+    drivers = np.count_nonzero(structure.driven)
+    crowded = len(structure.rows) >= structure.nv and (drivers or bool(np.any(np.asarray(v))))
+    if drivers < 2 and not crowded:
         return
     text = contradiction(system, q, v, jnp.asarray(t, q.dtype))
     if text:
