@@ -4,6 +4,7 @@ Values that are being traced (differentiated, batched) are not known yet and pas
 their shapes are always checked.
 """
 
+import inspect
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -97,7 +98,8 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
     except OverflowError:
         raise ValueError(_too_large(what, "a whole number beyond them")) from None
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be {expected}, got {shown(value)}.") from None
+        advice = _axis_in_numbers(value, shape)
+        raise ValueError(f"{what} must be {expected}, got {shown(value)}{advice}.") from None
     known = concrete(array)
     if array.shape != shape:
         got = f"shape {list(array.shape)}" if known is None else shown(known.tolist())
@@ -105,6 +107,17 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
     if known is not None:
         _check_sizes(known, what)
     return array
+
+
+def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
+    """What to write in place of the name of a world axis ("z", "-x")."""
+    if not isinstance(value, str) or shape not in ((2,), (3,)):
+        return ""
+    sign, letter = -1.0 if value.startswith("-") else 1.0, value.lstrip("+-").lower()
+    letters = "xyz"[: shape[0]]
+    if len(letter) != 1 or letter not in letters:
+        return ""
+    return f"; write {[sign if own == letter else 0.0 for own in letters]}"
 
 
 def _are_real_numbers(value: Any, depth: int = 0) -> bool:
@@ -343,19 +356,40 @@ def parts(value: Any, kind: type, what: str) -> tuple[Any, ...]:
     return items
 
 
-def function(value: Any, what: str) -> Any:
-    """Something that can be called.
+def function(value: Any, what: str, arguments: str = "") -> Any:
+    """Something that can be called, with these arguments ("q, v, t"), where they are known.
 
     **Raises:** `TypeError`.
     """
     if not callable(value):
         raise TypeError(f"{what} must be a function, got {shown(value)}.")
+    if arguments:
+        takes_arguments(value, what, arguments)
     return value
 
 
-def optional_function(value: Any, what: str) -> Any:
+def takes_arguments(value: Any, what: str, arguments: str) -> None:
+    """Refuse a function that cannot be called with these arguments, before it is traced.
+
+    **Raises:** `TypeError`.
+    """
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        # Functions that are not Python's tell nothing.
+        return
+    try:
+        signature.bind(*arguments.split(", "))
+    except TypeError:
+        raise TypeError(
+            f"{what} must be a function of ({arguments}), got one of {signature}; give it these "
+            "arguments, in this order."
+        ) from None
+
+
+def optional_function(value: Any, what: str, arguments: str = "") -> Any:
     """The same, or None.
 
     **Raises:** `TypeError`.
     """
-    return None if value is None else function(value, what)
+    return None if value is None else function(value, what, arguments)

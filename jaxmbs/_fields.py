@@ -12,12 +12,14 @@ rows are `first` and `second`.
 """
 
 import dataclasses
+import difflib
 import enum
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, NamedTuple, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -137,6 +139,38 @@ def given_or_left_out(part: Any, word: str) -> Array | None:
     if given is not None or said is None or said.number_left_out is None:
         return given
     return said.number_left_out(part)
+
+
+class AbstractDeclared(eqx.Module):
+    """A part whose fields have declarations: an argument that it has not is refused with what to
+    write."""
+
+    def __new__(cls, *given: Any, **named: Any) -> "AbstractDeclared":
+        _refuse_unknown(cls, named)
+        return eqx.Module.__new__(cls, *given, **named)
+
+
+def _refuse_unknown(cls: type, named: Mapping[str, Any]) -> None:
+    """
+    **Raises:** `TypeError` that names the argument meant, where there is one.
+    """
+    arguments = inspect.signature(cls).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in arguments.values()):
+        return
+    for word in named:
+        if word in arguments:
+            continue
+        key = keys_of(cls).get(word)
+        near = difflib.get_close_matches(word, arguments, n=1)
+        if key is not None:
+            advice = f"what model files call {word!r} is its argument {key.argument!r}"
+            if key.said.form == list[list[float]] and key.argument == "at":
+                advice += ": one world point, or two, one on each body"
+        elif near:
+            advice = f"perhaps {near[0]!r} is meant"
+        else:
+            advice = f"it takes {_checks.listed(arguments)}"
+        raise TypeError(f"{cls.__name__} has no argument {word!r}; {advice}.")
 
 
 class Key(NamedTuple):

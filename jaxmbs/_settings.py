@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ._checks import shown
+from ._checks import shown, takes_arguments
 
 
 _T = TypeVar("_T")
@@ -201,13 +201,16 @@ def instances(values: Any, kind: type[_T], what: str, such_as: str) -> tuple[_T,
     return tuple(instance(x, kind, f"each of {what}", such_as) for x in values)
 
 
-def function(value: Any, what: str, such_as: str) -> Any:
-    """Something to be called; a class is none, as it would make an object of its argument.
+def function(value: Any, what: str, such_as: str, arguments: str = "") -> Any:
+    """Something to be called, with these arguments ("q, v, t"), where they are known; a class is
+    none, as it would make an object of its argument.
 
     **Raises:** `TypeError`.
     """
     if isinstance(value, type) or not callable(value):
         raise TypeError(f"{what} must be {such_as}, got {shown(value)}.")
+    if arguments:
+        takes_arguments(value, what, arguments)
     return value
 
 

@@ -451,7 +451,7 @@ def test_a_run_with_friction_in_reactions_that_are_not_unique():
     certificate = run.certificate()
     assert certificate.uncertain_joints() == ("left", "right")
     assert str(certificate) == str(certify(system, system.reference_q, v))
-    assert f"friction: {certificate}" in str(run).splitlines()
+    assert f"friction at the start: {certificate}" in str(run).splitlines()
     # A run without friction has nothing to say of it.
     assert "friction" not in str(dataclasses.replace(run, system=table_on_rails(0.3, ())))
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from .._fields import AbstractDeclared
 from .._geometry import AbstractCoordinates, CoordinateFrame, PlanarFrame, SpatialFrame
 
 
@@ -200,7 +201,7 @@ class Part(NamedTuple):
     torque: tuple[int, ...]
 
 
-class AbstractBody(eqx.Module):
+class AbstractBody(AbstractDeclared):
     """A named body in its reference configuration, as the user writes it."""
 
     name: eqx.AbstractVar[str]
@@ -242,7 +243,7 @@ class AbstractFramedBody(AbstractBody):
         return {self.name: Site(self.reference(), self.marker)}
 
 
-class AbstractElement(eqx.Module):
+class AbstractElement(AbstractDeclared):
     """A named element: mass and elasticity between several bodies."""
 
     name: eqx.AbstractVar[str]

@@ -15,6 +15,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._fields import AbstractDeclared
 from .._geometry import Quantity
 
 
@@ -48,7 +49,7 @@ class AbstractDeformation(eqx.Module):
         about these (rad). `marker`: its frame, planar or spatial; `body`: that of its body."""
 
 
-class AbstractCompliance(eqx.Module):
+class AbstractCompliance(AbstractDeclared):
     """A named compliance as the user writes it. `kind` is its word in model files."""
 
     kind: ClassVar[str]

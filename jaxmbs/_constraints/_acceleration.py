@@ -44,7 +44,7 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
         quantity: Quantity = ANGLE,
     ):
         self.labels = _fields.labels_of(rows, quantity)
-        self.linear = LinearRows(matrix, offset, len(self.labels))
+        self.linear = LinearRows(matrix, offset, len(self.labels), "q, v, t")
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -110,7 +110,7 @@ class AccelerationCondition(AbstractJoint):
     ):
         self.name, self.bodies = _fields.JOINT_NAME(name), _fields.SOME_BODIES(bodies)
         self.rows, self.quantity = _fields.suffixes_of(rows), _fields.quantity(quantity)
-        linear = LinearRows(matrix, offset, len(self.rows))
+        linear = LinearRows(matrix, offset, len(self.rows), "q, v, t")
         self.matrix, self.offset = linear.matrix, linear.offset
 
     def placements(self, references: Frames) -> Frames:

@@ -5,7 +5,7 @@ import equinox as eqx
 
 from .. import _checks
 from .._custom_types import Scalar
-from .._fields import Field, optional, part_name, positive, reference, word
+from .._fields import AbstractDeclared, Field, optional, part_name, positive, reference, word
 from ._motions import AbstractMotion
 from ._primitives import Driven
 from ._servo import ServoRows
@@ -26,7 +26,7 @@ _MOTION: Callable[[AbstractMotion], AbstractMotion] = Field(
 )
 
 
-class Driver(eqx.Module):
+class Driver(AbstractDeclared):
     """A rheonomic constraint on one relative coordinate of a joint, or on one coordinate of a
     generalized body: one row.
 

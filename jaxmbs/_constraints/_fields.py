@@ -71,9 +71,9 @@ def markers(
     return bodies, jnp.stack(points)
 
 
-def function(value: Any) -> Any:
-    """A user's function."""
-    return _checks.function(value, "function")
+def function_of(arguments: str) -> Callable[[Any], Any]:
+    """A user's function of these arguments."""
+    return lambda value: _checks.function(value, "function", arguments)
 
 
 def quantity(value: Quantity) -> Quantity:

@@ -51,7 +51,7 @@ class PositionConstraint(AbstractGeometricPrimitive, AbstractConstraint):
         *,
         quantity: Quantity = ANGLE,
     ):
-        self.function = _checks.function(function, "function")
+        self.function = _checks.function(function, "function", "q, t")
         self.labels = _fields.labels_of(rows, quantity)
 
     @property
@@ -82,7 +82,7 @@ class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
         *,
         quantity: Quantity = ANGLE,
     ):
-        self.function = _checks.function(function, "function")
+        self.function = _checks.function(function, "function", "q, v, t")
         self.labels = _fields.labels_of(rows, quantity)
 
     @property
@@ -133,7 +133,7 @@ def PfaffianConstraint(
     """
     count = len(_fields.suffixes_of(rows))
     return VelocityConstraint(
-        _AffineRates(LinearRows(matrix, offset, count)), rows, quantity=quantity
+        _AffineRates(LinearRows(matrix, offset, count, "q, t")), rows, quantity=quantity
     )
 
 
@@ -153,7 +153,7 @@ class Condition(AbstractJoint):
     located: ClassVar[bool] = False
     name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
-    function: ConditionFunction = eqx.field(converter=_fields.function)
+    function: ConditionFunction = eqx.field(converter=_fields.function_of("q, t"))
     rows: tuple[str, ...] = eqx.field(
         default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
     )
@@ -179,7 +179,7 @@ class RateCondition(AbstractJoint):
     located: ClassVar[bool] = False
     name: str = eqx.field(static=True, converter=_fields.JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=_fields.SOME_BODIES)
-    function: VelocityConditionFunction = eqx.field(converter=_fields.function)
+    function: VelocityConditionFunction = eqx.field(converter=_fields.function_of("q, v, t"))
     rows: tuple[str, ...] = eqx.field(
         default=("1",), static=True, kw_only=True, converter=_fields.suffixes_of
     )

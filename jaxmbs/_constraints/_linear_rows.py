@@ -21,9 +21,13 @@ class LinearRows(eqx.Module):
     offset: RowsFunction | Float[Array, " rows"]
     count: int = eqx.field(static=True)
 
-    def __init__(self, matrix: Any, offset: Any, count: int):
+    def __init__(self, matrix: Any, offset: Any, count: int, state: str):
+        """`state`: the arguments of functions, "q, t"."""
         given: tuple[Any, Any] = matrix, offset
         self.count = count
+        for value, what in zip(given, ("matrix", "offset"), strict=True):
+            if callable(value):
+                _checks.takes_arguments(value, what, state)
         self.matrix = given[0] if callable(matrix) else _array_of_rows(matrix, count)
         self.offset = given[1] if callable(offset) else _array_beside(offset, count)
 

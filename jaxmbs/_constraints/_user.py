@@ -51,7 +51,7 @@ class Geometric(AbstractJoint):
     ):
         self.name = _checks.name(name, "a joint")
         self.bodies, self.at = _fields.markers(markers)
-        self.function = _checks.function(function, "function")
+        self.function = _checks.function(function, "function", "frames, t")
         if quantity not in ("length", "angle"):
             raise ValueError(
                 f"quantity must be 'length' or 'angle', got {_checks.shown(quantity)}."
@@ -90,7 +90,7 @@ class Velocity(AbstractJoint):
     ):
         self.name = _checks.name(name, "a joint")
         self.bodies, self.at = _fields.markers(markers)
-        self.function = _checks.function(function, "function")
+        self.function = _checks.function(function, "function", "frames, twists, t")
         self.labels = _fields.labels_of(rows, LENGTH)
 
     def placements(self, references: Frames) -> Frames:

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Scalar
+from .._fields import AbstractDeclared
 from .._geometry import Quantity
 
 
@@ -177,7 +178,7 @@ class Release(NamedTuple):
     axis: int | None = None
 
 
-class AbstractJoint(eqx.Module):
+class AbstractJoint(AbstractDeclared):
     """A named joint as the user writes it, in the reference configuration.
 
     `kind` is its word in model files and reports. `located`: it has a point, which counts in

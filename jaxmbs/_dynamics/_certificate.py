@@ -1,31 +1,57 @@
 from typing import Annotated
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._custom_types import RealScalarLike, Setting
+from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
 from .._system import AbstractSystem, takes_state
 from .._verdict import Verdict
+from ._slip_states import critical_coefficients, critical_factor, one_solution, pressing_gains
 
 
 class Certificate(eqx.Module):
-    """Is the motion with Coulomb friction unique?
+    """Does the motion with Coulomb friction exist, and is it unique?
 
     - `joints`: those with friction, in row order. `unique` (joints,): is each one's reaction.
-    - `solvability`: the analysis that it follows from.
+    - `solvable`: are accelerations proved to exist and to be unique in every state of slip at this
+      configuration, whatever the loads are? Not where what presses a joint together is not unique.
+    - `gains` (laws, 3, laws, 3): how the forces that press the joints together change by unit
+      friction forces against each slip; `coefficients` (laws,), `laws`: the joint of each friction
+      law, `sizes`: how many components of slip and pressing force it has.
+    - `solvability`: the analysis that `unique` follows from.
     """
 
     unique: Annotated[Verdict, "joints"]
+    solvable: Verdict
+    gains: Float[Array, "laws 3 laws 3"]
+    coefficients: Float[Array, " laws"]
     solvability: Solvability
     joints: tuple[str, ...] = eqx.field(static=True)
+    laws: tuple[str, ...] = eqx.field(static=True)
+    sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
     @property
     def certified(self) -> Verdict:
-        """Is every frictional joint's reaction unique?"""
-        every = self.unique.all(axis=-1)
+        """Is every frictional joint's reaction unique, and `solvable` proved?"""
+        every = self.unique.all(axis=-1) & self.solvable
         return Verdict.where(every.decided & self.solvability.decided, every.unique)
+
+    def critical_coefficients(self) -> dict[str, float]:
+        """For each frictional joint the coefficient of friction up to which `solvable` is proved
+        while the others keep theirs: infinite if it is for any, 0 if it is not proved even without
+        friction in that joint; NaN where the reaction of a joint with friction is not unique. One
+        state, concrete only. (Of several laws in one joint the least.)
+        """
+        if not bool(self.unique.all()):
+            return dict.fromkeys(self.joints, float("nan"))
+        found = critical_coefficients(self.gains, self.coefficients, self.sizes)
+        return {
+            name: min(float(c) for law, c in zip(self.laws, found, strict=True) if law == name)
+            for name in self.joints
+        }
 
     def uncertain_joints(self) -> tuple[str, ...]:
         """The frictional joints whose reaction is not unique. One state, concrete only."""
@@ -48,13 +74,41 @@ class Certificate(eqx.Module):
                 "motion, may depend on the formulation. The condition is sufficient, not "
                 f"necessary. {self._advice(named)}"
             )
+        elif not bool(self.solvable):
+            text = self._unsolvable()
         else:
             text = (
                 "certified unique: the reaction of every joint with friction is unique "
-                f"({', '.join(self.joints)})."
+                f"({', '.join(self.joints)}), and friction leaves one acceleration in every state "
+                f"of slip{self._margin()}."
             )
         doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful) else ""
         return text + doubt
+
+    def _unsolvable(self) -> str:
+        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        named = tuple(
+            f"{name} (coefficient {own[name]:.4g}, certified up to {limit:.4g})"
+            for name, limit in self.critical_coefficients().items()
+            if 0 < limit < own[name]
+        )
+        where = _listed(named or self.joints)
+        factor = critical_factor(self.gains, self.coefficients, self.sizes)
+        return (
+            f"not certified: with the friction in {where} some state of slip at this configuration "
+            "may have no acceleration, or several (Painleve's paradox). What helps: coefficients "
+            f"that are {factor:.3g} times as large or smaller, a guide loaded closer to its own "
+            "direction, or a bushing in the place of the joint."
+        )
+
+    def _margin(self) -> str:
+        """Which joint is closest to where that ends."""
+        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        limits = {n: c for n, c in self.critical_coefficients().items() if np.isfinite(c)}
+        if not limits:
+            return ""
+        name = min(limits, key=lambda n: limits[n] / max(own[n], 1e-30))
+        return f" (in {name} up to a coefficient of {limits[name]:.4g})"
 
     def _advice(self, named: tuple[str, ...]) -> str:
         """What would make the condition hold."""
@@ -93,12 +147,17 @@ def certify(
     *,
     criterion: Setting[AbstractCriterion | None] = None,
 ) -> Certificate:
-    """Does every joint with friction have a unique reaction at this state?
+    """Does the motion with Coulomb friction exist at this state, and is it unique?
 
-    Then friction forces are the same whatever formulation finds the multipliers, and so is the
-    motion (Fraczek & Wojtyra, Mech. Mach. Theory 46, 2011, 312-334). The condition is
-    sufficient: friction may depend on a part of the reaction that is unique, or its effect
-    cancel. Works under `jit` and `vmap`.
+    Two conditions are proved. Every joint with friction has a unique reaction: then friction forces
+    are the same whatever formulation finds the multipliers (Fraczek & Wojtyra, Mech. Mach. Theory
+    46, 2011, 312-334). And in every state of slip, whatever the loads are, reactions and friction
+    forces that follow from each other exist and are unique (no paradox of Painleve's: a P-matrix
+    condition, as in Pang & Trinkle, Math. Program. 73, 1996, 199-226). Both are sufficient:
+    friction may depend on a part of the reaction that is unique, or its effect cancel; the second
+    is also necessary for all loads where each joint with friction slides in one direction and is
+    pressed together in one (a slider of the plane), or where there is only one. Works under `jit`
+    and `vmap`.
 
     **Arguments:** as `analyze`.
 
@@ -108,4 +167,29 @@ def certify(
     joints = system.frictional_joints
     own = [system.structure.constraint_names.index(name) for name in joints]
     unique = solvability.reaction_unique[..., np.array(own, dtype=int)]
-    return Certificate(unique, solvability, joints)
+    t = jnp.asarray(t, q.dtype)
+    if not joints:
+        nothing = jnp.zeros((0, 3, 0, 3), q.dtype)
+        always = Verdict.where(solvability.decided, True)
+        return Certificate(unique, always, nothing, jnp.zeros((0,)), solvability, (), (), ())
+    gains, coefficients, laws, sizes, proved = _friction_gains(system, q, v, t)
+    solvable = Verdict.where(solvability.decided, proved) & unique.all(axis=-1)
+    return Certificate(unique, solvable, gains, coefficients, solvability, joints, laws, sizes)
+
+
+@eqx.filter_jit
+def _friction_gains(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"] | None, t: Scalar
+) -> tuple[
+    Float[Array, "laws 3 laws 3"],
+    Float[Array, " laws"],
+    tuple[str, ...],
+    tuple[tuple[int, int], ...],
+    BoolScalar,
+]:
+    """`Certificate.gains`, `coefficients`, `laws`, `sizes`, and whether it is solvable."""
+    v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    maps = system.friction_maps(q, v, t)
+    gains = pressing_gains(system, maps, q, v, t)
+    proved = one_solution(gains, maps.coefficient, maps.sizes)
+    return gains, maps.coefficient, maps.joints, maps.sizes, proved

@@ -51,7 +51,10 @@ class StopWhen(AbstractEvent):
 
     def __init__(self, function: Setting[EventFunction]):
         self.function = _settings.function(
-            function, "function", "a function (system, q, v, t) to a number that crosses zero"
+            function,
+            "function",
+            "a function (system, q, v, t) to a number that crosses zero",
+            "system, q, v, t",
         )
 
     def reason(self, trajectory: Trajectory) -> str:

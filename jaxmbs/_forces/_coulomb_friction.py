@@ -58,22 +58,27 @@ class SlidingFriction(AbstractFrictionLaw):
     velocity: Scalar
     sliding: Sliding = eqx.field(static=True)
 
-    def wrenches(self, frames: Frames, twists: Twists, force: Float[Array, " dim"]) -> Twists:
+    def slip(self, frames: Frames, twists: Twists) -> Float[Array, " slip"]:
         second = frames[1]
         dim = second.origin.shape[0]
-        slides, turns, presses = (np.array(axes, dtype=int) for axes in self.sliding)
+        relative = second.components(jax.tree.map(jnp.subtract, twists[1], twists[0]))
+        linear, angular = second.rotation.T @ relative[:dim], relative[dim:]
+        slides, turns = _places(self.sliding.slides), _places(self.sliding.turns)
+        return jnp.concatenate([linear[slides], self.radius * angular[turns]])
 
-        def slip(twists: Twists) -> Float[Array, " slip"]:
-            difference = jax.tree.map(jnp.subtract, twists[1], twists[0])
-            relative = second.components(difference)
-            linear, angular = second.rotation.T @ relative[:dim], relative[dim:]
-            return jnp.concatenate([linear[slides], self.radius * angular[turns]])
+    def pressing(self, frames: Frames, force: Float[Array, " dim"]) -> Float[Array, " pressing"]:
+        return (frames[1].rotation.T @ force)[_places(self.sliding.presses)]
 
-        speed, transpose = jax.vjp(slip, twists)
-        pressing = (second.rotation.T @ force)[presses]
+    def wrenches(self, frames: Frames, twists: Twists, force: Float[Array, " dim"]) -> Twists:
+        speed, transpose = jax.vjp(lambda own: self.slip(frames, own), twists)
+        pressing = self.pressing(frames, force)
         normal = jnp.sqrt(pressing @ pressing + SMOOTHING**2)
         (wrenches,) = transpose(-self.coefficient * normal * saturated(speed / self.velocity))
         return wrenches
+
+
+def _places(axes: tuple[int, ...]) -> np.ndarray:
+    return np.array(axes, dtype=int)
 
 
 class CoulombFriction(AbstractJointFriction):

@@ -72,8 +72,8 @@ class GeneralizedForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies = _checks.body_names(bodies, None)
-        self.function = _checks.function(function, "function")
-        self.potential = None if potential is None else _checks.function(potential, "potential")
+        self.function = _checks.function(function, "function", "q, v, t")
+        self.potential = _checks.optional_function(potential, "potential", "q")
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)

@@ -86,8 +86,8 @@ class StatefulForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies, self.at = markers_of(markers)
-        self.function = _checks.function(function, "function")
-        self.rates = _checks.function(rates, "rates")
+        self.function = _checks.function(function, "function", "frames, twists, states, t")
+        self.rates = _checks.function(rates, "rates", "frames, twists, states, t")
         names = tuple(_checks.name(own, "a state") for own in _checks.name_list(states, "states"))
         if not names or len({*names}) != len(names):
             raise ValueError(f"states must have different names, got {list(names)!r}.")

@@ -64,8 +64,8 @@ class UserForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies, self.at = markers_of(markers)
-        self.function = _checks.function(function, "function")
-        self.potential = None if potential is None else _checks.function(potential, "potential")
+        self.function = _checks.function(function, "function", "frames, twists, t")
+        self.potential = _checks.optional_function(potential, "potential", "frames")
 
     def placements(self, references: Frames) -> Frames:
         del references

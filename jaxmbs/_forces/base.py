@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import AbstractJoint, Frames, Twists
 from .._custom_types import RealScalarLike, Scalar
+from .._fields import AbstractDeclared
 from .._geometry import CoordinateTwist, Quantity
 
 
@@ -72,7 +73,18 @@ class AbstractStatefulLoad(AbstractLoad):
 
 
 class AbstractFrictionLaw(eqx.Module):
-    """How a joint that is pressed together resists sliding."""
+    """How a joint that is pressed together resists sliding: against its slip u, with at most
+    `coefficient` times the size of what presses it together."""
+
+    coefficient: eqx.AbstractVar[Scalar]
+
+    @abc.abstractmethod
+    def slip(self, frames: Frames, twists: Twists) -> Float[Array, " slip"]:
+        """u (m/s), linear in the twists."""
+
+    @abc.abstractmethod
+    def pressing(self, frames: Frames, force: Float[Array, " dim"]) -> Float[Array, " pressing"]:
+        """The components (N) of the joint's force that press it together, linear in it."""
 
     @abc.abstractmethod
     def wrenches(self, frames: Frames, twists: Twists, force: Float[Array, " dim"]) -> Twists:
@@ -82,7 +94,7 @@ class AbstractFrictionLaw(eqx.Module):
         """
 
 
-class AbstractForce(eqx.Module):
+class AbstractForce(AbstractDeclared):
     """A named force as the user writes it. `kind` is its word in model files."""
 
     kind: ClassVar[str]

@@ -233,7 +233,7 @@ def _actuators(
     """
     if callable(value):
         return (), _settings.function(
-            value, "actuators", "names, a matrix or a function of q, v, t"
+            value, "actuators", "names, a matrix or a function of q, v, t", "q, v, t"
         )
     given = (value,) if isinstance(value, str) else value
     if isinstance(given, list | tuple) and any(isinstance(x, str) for x in given):

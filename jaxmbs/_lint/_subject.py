@@ -19,7 +19,7 @@ from .._solvability import (
     DependentSets,
     Solvability,
 )
-from .._system import AbstractSystem, Model, MultibodySystem
+from .._system import AbstractSystem, Attachments, Model, MultibodySystem
 from .._verdict import Verdict
 from ._findings import Part
 
@@ -42,7 +42,7 @@ class Numbers(eqx.Module):
     `residual`: what is left of Phi, lengths relative to the characteristic length; `matrix`: C;
     `rate` (rows,): C v + b, `offset` (rows,): b; `curvature` (rows,): Gamma of C dv/dt = Gamma, at
     the velocities nearest to v that satisfy the constraints; `mass_matrix` M. `verdict`: which
-    reactions are unique, with the compliances that there are.
+    reactions are unique, with the compliances that there are. `places`: where constraints act.
     """
 
     report: Solvability
@@ -53,6 +53,7 @@ class Numbers(eqx.Module):
     offset: Float[Array, " rows"]
     curvature: Float[Array, " rows"]
     mass_matrix: Float[Array, "nv nv"]
+    places: Attachments
 
 
 @eqx.filter_jit
@@ -74,6 +75,7 @@ def _numbers(
         offset=system.velocity_offset(q, v, t),
         curvature=system.acceleration_offset(q, allowed, t),
         mass_matrix=system.mass_matrix(q, t),
+        places=system.places(q, v, t),
     )
 
 
@@ -81,8 +83,8 @@ def _numbers(
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """`q` displaced by a step and closed again, and what is left open."""
-    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype))
+    """`q` displaced by a step and closed again, but for drivers, and what is left open."""
+    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype), drivers=False)
 
 
 def _rank_nearby(report: Solvability) -> int:
@@ -220,6 +222,20 @@ class Subject:
         block = self._block(name, "torque")
         moment = float(np.max(np.linalg.eigvalsh(block), initial=0.0))
         return float(np.sqrt(max(moment, 0.0) / self.mass(name)))
+
+    @cached_property
+    def joint_points(self) -> dict[str, dict[str, np.ndarray]]:
+        """By body and joint: from the body's centre of mass to the joint's point on it (m, world
+        axes), in the reference configuration."""
+        places = self.reference.places
+        layout, names = places.layout, self.system.structure.constraint_names
+        arms = np.asarray(places.point) - np.asarray(places.origin)
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for k, (constraint, site) in enumerate(zip(layout.constraints, layout.bodies, strict=True)):
+            body = site.partition(".")[0]
+            if body != layout.ground:
+                found.setdefault(body, {}).setdefault(names[constraint], arms[k])
+        return found
 
     def _has(self, name: str) -> bool:
         info = self._info(name)

@@ -220,4 +220,4 @@ def as_question(question: Any) -> AbstractQuestion:
     if isinstance(question, AbstractQuestion):
         return question
     such_as = "a function (system, q, v, t), or a question such as Certification()"
-    return FunctionQuestion(_settings.function(question, "question", such_as))
+    return FunctionQuestion(_settings.function(question, "question", such_as, "system, q, v, t"))

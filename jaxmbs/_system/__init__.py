@@ -5,8 +5,10 @@ from ._doors import (
 )
 from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
 from ._generalized import GeneralizedSystem as GeneralizedSystem
+from ._loads import FrictionMaps as FrictionMaps
 from ._model import Model as Model
 from ._multibody import MultibodySystem as MultibodySystem
+from ._places import Attachments as Attachments
 from ._states import is_state as is_state, LARGEST as LARGEST
 from ._structure import (
     BodyInfo as BodyInfo,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -29,6 +30,7 @@ from .._constraints import (
     RowKind,
     Servo,
 )
+from .._fields import fields_of
 from .._forces import (
     AbstractBodyForce,
     AbstractForce,
@@ -70,6 +72,7 @@ from ._slots import (
     states_of,
     velocity_infos,
 )
+from ._states import precision
 from ._structure import ConstraintInfo, RowInfo, Structure
 
 
@@ -129,6 +132,8 @@ def build(
     elements = _checks.parts(elements, AbstractElement, "elements")
     compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
     _refuse_names(bodies, forces, (*joints, *drivers), elements, compliances)
+    for part in (*bodies, *joints, *drivers, *forces, *elements, *compliances):
+        _refuse_other_precision(part)
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
     dimension = _dimension(bodies, default)
@@ -166,6 +171,7 @@ def build(
             if b.inertia_properties().semidefinite
             for column in slots[b.name].v
         ),
+        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
     )
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))
@@ -191,6 +197,20 @@ def build(
         pattern=pattern,
         deformations=deformations_of(giving, giving_infos, pattern, groups),
     )
+
+
+def _refuse_other_precision(part: Any) -> None:
+    """**Raises:** `ValueError` for a part whose numbers are not of the precision in use."""
+    wanted = precision()
+    for word in fields_of(part):
+        held = getattr(part, word)
+        if isinstance(held, jax.Array) and held.dtype.kind == "f" and held.dtype != wanted:
+            raise ValueError(
+                f"{part.name!r} was made in {held.dtype} and {wanted} is in use now: its numbers "
+                "are rounded already. Switch double precision on before the first part is made "
+                '(jax.config.update("jax_enable_x64", True) behind the imports), and make all '
+                "parts anew."
+            )
 
 
 def _refuse_names(

@@ -65,6 +65,12 @@ def _structure_of(system: Any) -> Structure:
             "system must be a system of equations, such as a MultibodySystem or what "
             f"Model.system() returns, got {described(system)}."
         )
+    if system.reference_q.dtype != precision():
+        raise TypeError(
+            f"system was made in {system.reference_q.dtype} and {precision()} is in use now. "
+            'Switch double precision on (jax.config.update("jax_enable_x64", True)) before the '
+            "first part is made, and make all parts and the system anew."
+        )
     return system.structure
 
 

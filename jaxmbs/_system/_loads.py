@@ -68,6 +68,66 @@ def generalized_friction(
     return transpose(wrenches)
 
 
+class FrictionMaps(eqx.Module):
+    """How joints with friction slide, and what presses them together; one entry a friction law.
+
+    - `slip` (laws, 3, nv): slips (m/s) by velocities. `pressing` (laws, 3, rows): the components of
+      the force (N) that presses the joint together, by multipliers. Both padded with zeros.
+    - `coefficient` (laws,). `joints`: whose law it is. `sizes`: how many slips, and how many
+      components of the pressing force, each has.
+    """
+
+    slip: Float[Array, "laws 3 nv"]
+    pressing: Float[Array, "laws 3 rows"]
+    coefficient: Float[Array, " laws"]
+    joints: tuple[str, ...] = eqx.field(static=True)
+    sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
+
+
+def friction_maps(
+    groups: Sequence[FrictionGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+    t: Scalar,
+    multipliers: Float[Array, " rows"],
+) -> FrictionMaps:
+    """The maps of all friction laws, from the ground-extended state."""
+    if not groups:
+        none = jnp.zeros((0,), q.dtype)
+        columns = (jnp.zeros((0, 3, x.shape[0]), q.dtype) for x in (v, multipliers))
+        return FrictionMaps(*columns, none, (), ())
+
+    def slips(v: Float[Array, " extended_v"]) -> list[Float[Array, "n slip"]]:
+        motions = zip(groups, rates_of(groups, q, v), strict=True)
+        return [map_parts(_slip, group.law, *motion) for group, motion in motions]
+
+    def pressings(multipliers: Float[Array, " rows"]) -> list[Float[Array, "n pressing"]]:
+        return [
+            map_parts(
+                _pressing,
+                (group.law, group.primitives),
+                frames,
+                gather(multipliers, group.indices["rows"]),
+                shared=(t,),
+            )
+            for group, frames in zip(groups, frames_of(groups, q), strict=True)
+        ]
+
+    def padded(x: Float[Array, "n few columns"]) -> Float[Array, "n 3 columns"]:
+        return jnp.pad(x, ((0, 0), (0, 3 - x.shape[1]), (0, 0)))
+
+    slip, pressing = jax.jacfwd(slips)(v), jax.jacfwd(pressings)(multipliers)
+    counts = [len(group.names) for group in groups]
+    sizes = [(s.shape[1], p.shape[1]) for s, p in zip(slip, pressing, strict=True)]
+    return FrictionMaps(
+        slip=jnp.concatenate([padded(x) for x in slip]),
+        pressing=jnp.concatenate([padded(x) for x in pressing]),
+        coefficient=jnp.concatenate([group.law.coefficient for group in groups]),
+        joints=tuple(name for group in groups for name in group.names),
+        sizes=tuple(size for size, n in zip(sizes, counts, strict=True) for _ in range(n)),
+    )
+
+
 def state_rates(
     groups: Sequence[ForceGroup],
     q: Float[Array, " extended_q"],
@@ -132,6 +192,17 @@ def _friction(
 ) -> Twists:
     law, primitives = part
     return law.wrenches(frames, twists, _force_on_second(primitives, frames, own, t))
+
+
+def _slip(law: AbstractFrictionLaw, frames: Frames, rates: Frames) -> Float[Array, " slip"]:
+    return law.slip(frames, twists(frames, rates))
+
+
+def _pressing(
+    part: tuple[AbstractFrictionLaw, Primitives], frames: Frames, own: Float[Array, " n"], t: Scalar
+) -> Float[Array, " pressing"]:
+    law, primitives = part
+    return law.pressing(frames, _force_on_second(primitives, frames, own, t))
 
 
 def _force_on_second(

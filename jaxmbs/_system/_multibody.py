@@ -50,7 +50,14 @@ from ._groups import (
     map_parts,
 )
 from ._jitted import jitted
-from ._loads import generalized_friction, generalized_loads, state_rates, stored_energy
+from ._loads import (
+    friction_maps,
+    FrictionMaps,
+    generalized_friction,
+    generalized_loads,
+    state_rates,
+    stored_energy,
+)
 from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
 from ._released import released_group, released_options, row_count
@@ -373,6 +380,14 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, " nv"]:
         own, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
         return generalized_friction(self.friction_groups, *own, t, multipliers)[: self.structure.nv]
+
+    @jitted
+    def friction_maps(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> FrictionMaps:
+        own, t = self._with_ground(q, v), jnp.asarray(t, q.dtype)
+        found = friction_maps(self.friction_groups, *own, t, jnp.zeros((len(self.structure.rows),)))
+        return eqx.tree_at(lambda x: x.slip, found, found.slip[..., : self.structure.nv])
 
     @property
     def frictional_joints(self) -> tuple[str, ...]:

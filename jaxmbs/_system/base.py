@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._equations import Equations, Evaluation, State
+from ._loads import FrictionMaps
 from ._places import Attachments
 from ._states import state_method
 from ._structure import Structure
@@ -142,6 +143,12 @@ class AbstractSystem(eqx.Module):
         multipliers: Float[Array, " rows"],
     ) -> Float[Array, " nv"]:
         """The part of F that depends on the multipliers: Coulomb friction."""
+
+    @abc.abstractmethod
+    def friction_maps(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> FrictionMaps:
+        """How the joints with friction slide and are pressed together."""
 
     @property
     @abc.abstractmethod

@@ -252,6 +252,9 @@ def ranges(
         float | None, typer.Option(help="Along the motion that ends then (s); else at one state.")
     ] = None,
     every: Annotated[float | None, typer.Option(help="Time between states (s).")] = None,
+    rigid: Annotated[
+        bool, typer.Option("--rigid", help="Leave the compliances of the model out.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Between which values reactions lie that are not unique."""
@@ -264,6 +267,7 @@ def ranges(
             assemble=assemble,
             end=end,
             every=every,
+            rigid=rigid,
         )
         answer = _ranges.answer(_load.load(model), request)
         if json:
@@ -329,12 +333,15 @@ def kinematics(
     out: Annotated[
         Path | None, typer.Option(help="Whole motion: .csv, .npz, .nc or .zarr.")
     ] = None,
+    assemble: Annotated[
+        bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """The motion of a mechanism whose drivers move every mobility."""
     compile_quickly()
     with refusing():
-        answer = _kinematics.answer(_load.load(model), end, every, out)
+        answer = _kinematics.answer(_load.load(model), end, every, out, assemble)
         if json:
             print_json(_kinematics.document(answer))
         else:

@@ -1,5 +1,6 @@
 """TOML files: whatever a file holds, tables or one sentence."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,24 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except RecursionError:
         raise ModelError(f"{called} nests arrays or tables too deeply for a TOML file.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ModelError(f"{called} is not a TOML file: {shortened(str(error), 200)}.") from None
+        said = shortened(str(error), 200)
+        raise ModelError(f"{called} is not a TOML file: {said}{_line_of(error, text)}.") from None
     except ValueError:
         # Python reads no whole number of more than some thousand digits.
         raise ModelError(
             f"{called} holds a whole number of thousands of digits; write it as 1.0e30 or choose "
             "other units."
         ) from None
+
+
+def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """The line that an error is about, and the one above, which is often the one that is wrong."""
+    place = re.search(r"at line (\d+), column \d+", str(error))
+    if place is None:
+        return ""
+    number, lines = int(place[1]), text.split("\n")
+    kept = [(k, lines[k - 1].strip()) for k in (number - 1, number) if 0 < k <= len(lines)]
+    return "".join(f"; line {k} is {shown(line)}" for k, line in kept if line)
 
 
 def _bytes(path: str | Path, called: str) -> bytes:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ... import _checks
 from ..._custom_types import Matrix3, Scalar, Vector3
-from ..._fields import direction, Field, optional, positive
+from ..._fields import AbstractDeclared, direction, Field, optional, positive
 
 
 DENSITY: Callable[[Any], Scalar | None] = optional(
@@ -25,7 +25,7 @@ AXIS: Callable[[Any], Vector3] = cast(
 )._replace(left_out="[0, 0, 1]")
 
 
-class AbstractShape(eqx.Module):
+class AbstractShape(AbstractDeclared):
     """A homogeneous solid, whose centre is its centre of mass.
 
     Its mass is given, or that of its material.

@@ -1,12 +1,12 @@
 import abc
 
-import equinox as eqx
 from jaxtyping import Array, Float
 
 from ..._custom_types import RealScalarLike, Scalar
+from ..._fields import AbstractDeclared
 
 
-class AbstractMotion(eqx.Module):
+class AbstractMotion(AbstractDeclared):
     """A prescribed value (m or rad) as a twice continuously differentiable function of time."""
 
     @abc.abstractmethod

@@ -7,6 +7,7 @@ from ._inconsistent_velocity import InconsistentVelocity
 from ._inertia_out_of_scale import InertiaOutOfScale
 from ._island import Island
 from ._mass_ratio import MassRatio
+from ._misplaced import DistantCentre, DistantJoint, GravityOutOfScale
 from ._nearly_redundant import NearlyRedundant
 from ._never_closes import NeverCloses
 from ._open_joint import OpenJoint
@@ -30,6 +31,9 @@ RULES: tuple[AbstractRule, ...] = (
     ImpossibleBody(),
     MassRatio(),
     InertiaOutOfScale(),
+    DistantJoint(),
+    DistantCentre(),
+    GravityOutOfScale(),
     UnusedBody(),
     IdleForce(),
     RestingDriver(),
