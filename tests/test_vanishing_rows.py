@@ -13,7 +13,7 @@ import jaxmbs as jm
 from jaxmbs import planar
 
 
-def point(function: Callable, force: Callable | None = None) -> jm.GeneralizedSystem:
+def point(function: Callable, force: Callable | None = None) -> jm.MultibodySystem:
     """A particle of 2 kg in the plane, with one row on its velocity."""
     push = force or (lambda q, v, t: jnp.array([0.3, -0.2]))
     return jm.GeneralizedSystem(

@@ -130,7 +130,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             held = ~_vanishes_on_the_way(system, t0, t1, y0, y1)
             usable = usable & held
             if error is None:
-                failed = dfx.RESULTS.nonlinear_divergence
+                failed: Any = dfx.RESULTS.nonlinear_divergence
                 result = dfx.RESULTS.where(held, result, failed)
         if watched is not None:
             y1 = y1.at[-1].add(taken.passed)

@@ -35,7 +35,7 @@ def vanishing_rows(
         jnp.max(jnp.abs(system.constraint_matrix(q, w, t)) * unit[None], axis=1, initial=0.0)
         for w in (v, other)
     )
-    return structure.nonlinear & (own <= tolerance * usual) & (usual > 0)
+    return jnp.asarray(structure.nonlinear) & (own <= tolerance * usual) & (usual > 0)
 
 
 def vanishes_between(
