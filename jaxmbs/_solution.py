@@ -144,6 +144,11 @@ class RESULTS(Enumeration):
         "A state of a force may have any value in equilibrium, as no force and no rate depends on "
         "it there. Leave it out, or give it a gain other than zero."
     )
+    velocity_row_vanishes = (
+        "A velocity row does not depend on velocities to first order at this state, as of "
+        "v . v = c^2 at rest: it holds nothing there, so that rank and motion are not determined. "
+        "Give other velocities, or write the condition so that it is linear in them."
+    )
     times_not_in_order = (
         "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "
         "them, from start to end."

@@ -37,6 +37,7 @@ from .._stop_gradient import stop_gradient
 from .._system import (
     AbstractSystem,
     is_state,
+    named_vanishing_rows,
     refuse_acceleration_level,
     refuse_internal,
     takes_state,
@@ -183,11 +184,13 @@ def _refuse_undriven(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) 
     matrix, length = np.asarray(rows), float(system.characteristic_length())
     free = null_space(matrix, structure, length)
     if free.shape[1]:
+        rest = jnp.zeros((structure.nv,), q.dtype)
+        vanishing = named_vanishing_rows(system, q, rest, t)
         count = free.shape[1]
         raise ValueError(
             f"{count} mobilit{'y is' if count == 1 else 'ies are'} not driven: "
             f"{', '.join(movers(free, structure, length))}. Add a driver for each, or use "
-            "simulate."
+            f"simulate.{f' At rest {vanishing}' if vanishing else ''}"
         )
     free = null_space(matrix[structure.geometric_rows], structure, length)
     if free.shape[1]:

@@ -21,7 +21,7 @@ from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state, takes_state
+from .._system import AbstractSystem, is_state, refuse_vanishing_rows, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
 from ._choices import (
@@ -32,6 +32,7 @@ from ._choices import (
     chosen_solver,
     chosen_stabilisation,
 )
+from ._contradictions import refuse_contradiction
 from ._elastic_theory import largest_deflection, limits_left
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
@@ -50,7 +51,8 @@ from ._saved_times import saved_times
 from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
-from ._watched import motion_only
+from ._undetermined import undetermined_accelerations
+from ._watched import kept_rows, motion_only
 
 
 # The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
@@ -184,8 +186,10 @@ def simulate(
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v
+        refuse_vanishing_rows(system, q, v, grid[0])
     else:
         check_state(system, q, v, jnp.asarray(start, q.dtype))
+    _refuse_unsolvable(system, formulation, q, v, grid[0])
     integration = Integration(
         numbered(formulation, system.structure),
         solver,
@@ -203,6 +207,28 @@ def simulate(
     if states.size and not isinstance(states, Tracer):
         trajectory = _confirmed(trajectory, np.asarray(states))
     return _report_outcome(trajectory, formulation, integration.events, which, throw)
+
+
+def _refuse_unsolvable(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+) -> None:
+    """What can be seen of a start without the program of a run, where it may be: accelerations that
+    nothing determines, drivers that contradict each other.
+
+    **Raises:** `ValueError` that names the coordinates or the drivers.
+    """
+    if any(isinstance(x, Tracer) for x in (q, v, t)):
+        return
+    if system.structure.semidefinite:
+        found = undetermined_accelerations(system, q, v, t)
+        if len(found) or found.indefinite:
+            raise ValueError(f"the motion is not determined at {float(t):g} s: {found}")
+    if kept_rows(formulation, system.structure).all():
+        refuse_contradiction(system, q, v, t)
 
 
 def onto_knots(

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .. import _checks, _settings
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
-from .._system import AbstractSystem, Structure, takes_state
+from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _questions
 from ._criteria import AbstractCriterion, chosen_criterion
@@ -78,6 +78,7 @@ def analyze(
         parse_combination(expression, structure.row_names)
     check_elastic(structure, elastic)
     velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
+    refuse_vanishing_rows(system, q, velocity, jnp.asarray(t, q.dtype))
     return _analyze(
         system,
         q,
@@ -179,7 +180,7 @@ def analyze_matrix(
     """All verdicts from a scaled constraint matrix, and from what its state is worth. The matrix
     may have the columns of deformations behind those of velocities."""
     matrix, row_scale = lax.stop_gradient((matrix, row_scale))
-    valid = check.valid
+    valid = check.decided()
     # Of what is no matrix no decomposition is asked for.
     matrix = jnp.where(valid, matrix, 0.0)
     layout = _layout(structure, criterion, subsets, expressions)

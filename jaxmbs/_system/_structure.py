@@ -16,11 +16,12 @@ from .._geometry import ANGLE, Quantity
 
 
 class RowInfo(NamedTuple):
-    """One scalar constraint row."""
+    """One scalar constraint row. `linear`: is its part of C the same for all velocities?"""
 
     name: str
     kind: RowKind
     quantity: Quantity
+    linear: bool = True
 
 
 class ConstraintInfo(NamedTuple):
@@ -176,6 +177,11 @@ class Structure:
         """True for rows that velocities have to satisfy: all but those that are given at
         acceleration level (bool, (rows,))."""
         return np.array([row.kind is not RowKind.acceleration for row in self.rows], dtype=bool)
+
+    @cached_property
+    def nonlinear(self) -> np.ndarray:
+        """True for rows whose part of C may depend on velocities (bool, (rows,))."""
+        return np.array([not row.linear for row in self.rows], dtype=bool)
 
     @property
     def other_rows(self) -> str:
