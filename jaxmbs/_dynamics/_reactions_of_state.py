@@ -75,7 +75,7 @@ def reactions(
     verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
     accelerations satisfy all constraints.
     """
-    structure, criterion = system.structure, chosen_criterion(criterion)
+    structure, criterion = system.structure, chosen_criterion(criterion, system)
     if elastic is not None:
         check_elastic(structure, elastic)
     v = jnp.zeros((structure.nv,), q.dtype) if v is None else v

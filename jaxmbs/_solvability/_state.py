@@ -19,16 +19,19 @@ _ROUNDINGS = 100.0
 class StateCheck(NamedTuple):
     """`valid`: finite numbers, rotations that are ones. `residual`: what is left of Phi, lengths
     relative to the characteristic length. `rounding`: relative error of the entries of C, as
-    coordinates and angles have no more digits."""
+    coordinates and angles have no more digits. `precision`: of the system's numbers."""
 
     valid: BoolScalar
     residual: Float[Array, " geometric"]
     rounding: Scalar
+    precision: Scalar | None
 
     def result(self) -> RESULTS:
         """The first of the two things that can be wrong."""
         closed = RESULTS.where(
-            is_closed(self.residual), RESULTS.successful, RESULTS.configuration_open
+            is_closed(self.residual, self.precision),
+            RESULTS.successful,
+            RESULTS.configuration_open,
         )
         return RESULTS.where(self.valid, closed, RESULTS.state_not_valid)
 
@@ -48,4 +51,5 @@ def check_numbers(
     unit = jnp.where(structure.is_internal, jnp.inf, structure.coordinate_scale(length))
     eps = jnp.finfo(q.dtype).eps
     rounding = _ROUNDINGS * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
-    return lax.stop_gradient(StateCheck(valid, system.scaled_residual(q, t), rounding))
+    residual = system.scaled_residual(q, t)
+    return lax.stop_gradient(StateCheck(valid, residual, rounding, system.precision))

@@ -172,7 +172,7 @@ def configuration_at(system: MultibodySystem, request: Request):
             raise AnalysisFailed(str(error)) from None
     # One program; operation by operation they are forty.
     residual = eqx.filter_jit(lambda s, q, t: s.scaled_residual(q, t))(system, q, jnp.asarray(t))
-    if bool(is_closed(residual)):
+    if bool(is_closed(residual, system.precision)):
         return q
     name, amount, unit = open_constraints(system, residual)[0]
     kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
