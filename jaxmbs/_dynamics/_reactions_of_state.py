@@ -20,7 +20,7 @@ from .._formulations import (
 from .._formulations._elastic_resolution import check_compliances
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, chosen_criterion
+from .._solvability import AbstractCriterion, chosen_criterion, warn_at_precision
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from ._consistency import contradicting_rows
@@ -91,6 +91,7 @@ def reactions(
             system, q, v, t, multipliers, criterion=criterion, elastic=given
         )
     chosen = _formulation(system, formulation, elastic)
+    warn_at_precision(system, q, v, t)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
     found, missed = _solved(system, chosen, q, v, t)
     failed = found.result != RESULTS.successful

@@ -21,6 +21,7 @@ from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
+from .._solvability import warn_at_precision
 from .._system import AbstractSystem, is_state, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
@@ -179,6 +180,7 @@ def simulate(
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
+    warn_at_precision(system, q, v, grid[0])
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v

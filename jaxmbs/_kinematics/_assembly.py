@@ -151,9 +151,7 @@ def close(
 _ERRORS = 8.0
 
 
-def is_closed(
-    residual: Float[Array, " geometric"], precision: Scalar | None = None
-) -> BoolScalar:
+def is_closed(residual: Float[Array, " geometric"], precision: Scalar | None = None) -> BoolScalar:
     """Does this scaled residual (lengths relative to the characteristic length) count as
     closed, for numbers of that precision?"""
     most = CLOSED if precision is None else jnp.maximum(CLOSED, _ERRORS * precision)

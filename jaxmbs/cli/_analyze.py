@@ -208,6 +208,23 @@ def document(answer: Answer) -> dict[str, Any]:
         "dependent_sets": [list(members) for members in answer.dependent.sets],
         "dependent_sets_complete": answer.dependent.complete,
     }
+    if report.precision is not None:
+        assert report.rank_as_written is not None and report.reaction_as_written is not None
+        result["precision"] = {
+            "relative": float(report.precision),
+            "rank_as_written": int(report.rank_as_written),
+            "redundant_at_precision": bool(report.redundant_at_precision),
+            "not_unique_at_precision": [
+                info.name
+                for info, here, written in zip(
+                    structure.constraints,
+                    report.reaction_unique,
+                    report.reaction_as_written,
+                    strict=True,
+                )
+                if bool(written) and not bool(here)
+            ],
+        }
     if report.layout.subsets:
         result["subsets"] = _subsets(report)
     if report.layout.expressions:

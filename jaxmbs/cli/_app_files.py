@@ -90,6 +90,10 @@ def import_file(
     balance: Annotated[
         bool, typer.Option("--balance", help="Replace moments of inertia that no body can have.")
     ] = False,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="How exact positions and directions are; default by format and digits."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """A model file from a robot's file of another program."""
@@ -105,6 +109,7 @@ def import_file(
             drop=tuple(drop or ()),
             outside=outside,
             balance=balance,
+            precision=precision,
         )
         answer = _import.answer(request)
         if json:

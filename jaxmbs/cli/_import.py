@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import typer
 
 from .._errors import ModelError
+from .._fields import LARGEST_PRECISION
 from .._files import replacing
 
 
@@ -23,6 +24,7 @@ class Request(NamedTuple):
     drop: Sequence[str]
     outside: bool
     balance: bool
+    precision: float | None = None
 
 
 class Answer(NamedTuple):
@@ -40,6 +42,11 @@ def answer(request: Request) -> Answer:
     """
     from ..io import import_model, write_model
 
+    precision = request.precision
+    if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
+        raise ModelError(
+            f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
+        )
     imported = import_model(
         request.path,
         keyframe=request.keyframe,
@@ -50,6 +57,7 @@ def answer(request: Request) -> Answer:
         drop=request.drop,
         outside=request.outside,
         balance=request.balance,
+        precision=precision,
     )
     text = write_model(imported.model)
     if request.out is not None:
@@ -74,8 +82,11 @@ def _control(given: str) -> tuple[str, float]:
 def document(answer: Answer) -> dict[str, Any]:
     """For `--json`."""
     model, out = answer.imported.model, answer.request.out
+    precision = model.precision
     return {
         "model": model.name,
+        "precision": None if precision is None else float(precision),
+        "moved": answer.imported.moved,
         "file": None if out is None else str(out),
         "bodies": len(model.bodies),
         "joints": len(model.joints),

@@ -216,6 +216,10 @@ def _flat(value: Any, parameters: Any, depth: int = 0) -> Iterator[Written]:
     elif isinstance(value, list):
         for own in value:
             yield from _flat(own, parameters, depth)
+    elif isinstance(value, dict):
+        # In the axes of a body.
+        for own in value.values():
+            yield from () if isinstance(own, str) else _flat(own, parameters, depth)
     elif isinstance(value, str) and depth < 8:
         yield from numbers_in(value)
         for word in _WORD.findall(value):

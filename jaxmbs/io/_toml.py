@@ -18,9 +18,7 @@ _MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_toml(
-    path: str | Path, parse_float: Callable[[str], Any] = float
-) -> dict[str, Any]:
+def read_toml(path: str | Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """What stands in a TOML file; `parse_float`: what is made of the text of a decimal number.
 
     **Raises:** `ModelError` if it cannot be read, or is none.

@@ -1,4 +1,4 @@
-from ._chosen import chosen_criterion as chosen_criterion
+from ._chosen import chosen_criterion as chosen_criterion, PRECISION_FACTOR as PRECISION_FACTOR
 from ._null_space import (
     QR as QR,
     SVD as SVD,

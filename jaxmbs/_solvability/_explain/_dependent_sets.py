@@ -84,7 +84,9 @@ class _Search:
 
     def _visit(self, basis: np.ndarray) -> list[np.ndarray]:
         """Record the support of a subspace if it is minimal; else the subspaces inside."""
-        support = frozenset(i for i, rows in enumerate(self._rows) if _is_nonzero(basis[rows], self._zero))
+        support = frozenset(
+            i for i, rows in enumerate(self._rows) if _is_nonzero(basis[rows], self._zero)
+        )
         if support in self._seen:
             return []
         self._seen.add(support)

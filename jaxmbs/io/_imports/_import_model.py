@@ -1,22 +1,31 @@
 """From a file of another program to a model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+import equinox as eqx
 
 from ... import _settings
 from ..._checks import PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
+from ..._fields import LARGEST_PRECISION, PRECISION
 from ..._system import Model, MultibodySystem
+from .._digits import Digits, with_digits
+from ._agreement import agreed
 from ._description import Description, Omission
 from ._mujoco import read_mujoco
+from ._precision import digits_of_file
 from ._sdf import read_sdf
 from ._state import State
 from ._translation import Selection, translated
 from ._usd import read_usd
 
+
+# What is moved by less, relative to the characteristic length, is not told.
+_MOVED = 1e-13
 
 # Who reads a file, by its ending.
 MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
@@ -36,11 +45,13 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
 class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
-    that of its body ("ground" for what stands still)."""
+    that of its body ("ground" for what stands still). `moved`: by how much (m) points of joints were
+    moved at most, so that these are closed within the precision of the file's numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
     bodies: Mapping[str, str]
+    moved: float = 0.0
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -87,6 +98,7 @@ def import_model(
     drop: Setting[Sequence[str]] = (),
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
+    precision: Setting[float | None] = None,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
     URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
@@ -116,6 +128,10 @@ def import_model(
     - `outside`: may the file name others outside of its folder?
     - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
       told to; each is listed.
+    - `precision`: how exact the file's positions and directions are, lengths relative to the
+      characteristic length and angles in rad, 0 for exact ones; default by the format (USD is of
+      single precision) or by the digits of its numbers. Joints are closed within that of the file,
+      `.moved` says by how much, and ranks and verdicts follow it.
 
     **Returns:** `Imported`: `.model`, `.system()`, `.omissions`.
 
@@ -145,5 +161,30 @@ def import_model(
         tuple(_settings.names(drop, "drop", "['head*']")),
         _settings.flag(balance, "balance"),
     )
-    found = translated(reader(path, state), selection)
-    return Imported(found.model, found.omissions, found.bodies)
+    description = reader(path, state)
+    stated = None
+    if precision is not None:
+        advice = "1e-5 is that of numbers of five digits, and 0 says that they are exact"
+        limits = {"least": 0.0, "most": LARGEST_PRECISION}
+        stated = PRECISION(_settings.between(precision, "precision", **limits, advice=advice))
+    exact = precision is not None and stated is None
+    digits = Digits() if exact else digits_of_file(path, description)
+    closed = agreed(description, digits)
+    found = translated(closed.description, selection)
+    model = found.model
+    if stated is not None:
+        model = eqx.tree_at(lambda m: m.precision, model, stated, is_leaf=lambda x: x is None)
+    elif not exact:
+        model = with_digits(model, digits)
+    told = _precision(model, digits, closed.moved)
+    return Imported(model, (*told, *closed.omissions, *found.omissions), found.bodies, closed.moved)
+
+
+def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:
+    """What was moved so that joints are closed."""
+    if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
+        why = (
+            f"joints were closed within the precision of the file's numbers ({digits.length:.2g} m, "
+            f"{digits.angle:.2g} rad), by moving points by at most {moved:.3g} m"
+        )
+        yield Omission("precision", model.name, why)

@@ -89,11 +89,12 @@ def read_usd(path: Path, state: State) -> Description:
         _names(bodies),
     )
     links = tuple(_link(read, prim) for prim in bodies)
-    found = joints_of(read, prims)
+    found = joints_of(read, prims, state.controls)
     return Description(
         name=path.stem,
         links=links,
         joints=found.joints,
+        couplings=found.couplings,
         gravity=_gravity(read, prims),
         omissions=(*_omissions(pxr, prims), *found.omissions),
     )
