@@ -20,8 +20,8 @@ from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scal
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
-from .._stop_gradient import stop_gradient
 from .._solvability import warn_at_precision
+from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split

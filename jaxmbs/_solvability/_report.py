@@ -220,7 +220,8 @@ class Solvability(eqx.Module):
         return f"Doubtful: {'; and '.join(reasons)}." if reasons else ""
 
     def _redundancy_at_precision(self) -> str:
-        assert self.precision is not None and self.rank_as_written is not None
+        assert self.precision is not None
+        assert self.rank_as_written is not None
         return (
             f"Redundant at the precision of the model's numbers: by the numbers as they stand the "
             f"rank is {int(self.rank_as_written)}, within their precision {int(self.rank)}. The "

@@ -209,7 +209,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "dependent_sets_complete": answer.dependent.complete,
     }
     if report.precision is not None:
-        assert report.rank_as_written is not None and report.reaction_as_written is not None
+        assert report.rank_as_written is not None
+        assert report.reaction_as_written is not None
         result["precision"] = {
             "relative": float(report.precision),
             "rank_as_written": int(report.rank_as_written),

@@ -2,8 +2,8 @@ from ._chosen import chosen_criterion as chosen_criterion, PRECISION_FACTOR as P
 from ._null_space import (
     QR as QR,
     SVD as SVD,
-    unique_below as unique_below,
     UNIQUE_BELOW as UNIQUE_BELOW,
+    unique_below as unique_below,
 )
 from ._rank_comparison import RankComparison as RankComparison
 from .base import AbstractCriterion as AbstractCriterion

@@ -45,8 +45,8 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
 class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
-    that of its body ("ground" for what stands still). `moved`: by how much (m) points of joints were
-    moved at most, so that these are closed within the precision of the file's numbers."""
+    that of its body ("ground" for what stands still). `moved`: by how much (m) points of joints
+    were moved at most, so that these are closed within the precision of the file's numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
@@ -184,7 +184,8 @@ def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]
     """What was moved so that joints are closed."""
     if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
         why = (
-            f"joints were closed within the precision of the file's numbers ({digits.length:.2g} m, "
-            f"{digits.angle:.2g} rad), by moving points by at most {moved:.3g} m"
+            f"joints were closed within the precision of the file's numbers "
+            f"({digits.length:.2g} m, {digits.angle:.2g} rad), by moving points by at most "
+            f"{moved:.3g} m"
         )
         yield Omission("precision", model.name, why)

@@ -207,7 +207,7 @@ def _word(prim: Any, name: str, default: str) -> str:
 
 
 def _from_here(first: Coordinate, second: Coordinate, law: Polynomial) -> Polynomial:
-    """y = law(x), of coordinates in the file's units, as the change of y over that of x (rad, m)."""
+    """y = law(x), in the file's units, as the change of y over that of x (rad, m)."""
     scaled = first.unit * law(Polynomial([second.here / second.unit, 1 / second.unit]))
     return scaled - first.here
 
