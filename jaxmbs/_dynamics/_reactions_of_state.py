@@ -147,6 +147,13 @@ def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
     structure = system.structure
     owners = dict.fromkeys(int(k) for k in np.asarray(structure.row_owner)[missed])
     names = listed([structure.constraint_names[k] for k in owners])
+    if system.precision is not None:
+        return (
+            f"no accelerations satisfy what {names} ask for together at this state, as numbers that "
+            f"are exact to {float(system.precision):.2g} let rows contradict each other that are "
+            "redundant within that; give more digits, or replace redundant joints (see "
+            "jaxmbs.analyze, which gives the verdicts, and jaxmbs.releases)."
+        )
     return (
         f"no accelerations satisfy what {names} ask for together at this state, so that there are "
         "no reactions; make the motions of drivers agree, leave one of them out, or give a state "
