@@ -66,7 +66,7 @@ def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
     """
     structure, layout = reactions.structure, reactions.layout
     points = _in_space(np.asarray(reactions.point))
-    owners = [body.partition(".")[0] for body in layout.bodies]
+    owners = layout.owners
     tracks: dict[str, np.ndarray] = {}
     for body in structure.bodies:
         if body.posed:

@@ -42,6 +42,7 @@ from ._design import (
     SLSQP as SLSQP,
     Starts as Starts,
     Study as Study,
+    Torque as Torque,
     TrustRegion as TrustRegion,
     Visit as Visit,
 )

@@ -328,6 +328,10 @@ DESIGN: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         with_defaults(design.Force, joints="A"),
         {"joints": (*NO_NAMES[1:], "", None, []), "body": NO_TEXT},
     ),
+    "design.Torque": (
+        with_defaults(design.Torque, joints="A"),
+        {"joints": (*NO_NAMES[1:], "", None, []), "body": NO_TEXT},
+    ),
     "design.Peak": (
         with_defaults(design.Peak, quantity=FORCE),
         {

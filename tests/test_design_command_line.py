@@ -138,10 +138,12 @@ REFUSED = {
     "schema = 1": {"": "schema must be 1, got None", "schema = 1 2": "is not a TOML file"},
     'kind = "mean-square"\nforce = "A"': {
         'kind = "mean"\nforce = "A"': "kind must be 'peak', 'final' or 'mean-square'",
-        'kind = "peak"': "give `force` (a joint, or several) or `combination`",
+        'kind = "peak"': "give `force` or `torque` (of a joint, or several) or `combination`",
         'kind = "peak"\nforce = "A"\nexponent = -1.0': "exponent must be at least 1",
         'kind = "final"\nforce = "A"\nexponent = 2.0': "exponent belongs to kind 'peak'",
         'kind = "peak"\nforce = "Q"': "'Q'",
+        'kind = "peak"\nforce = "A"\ntorque = "A"': "one of the three",
+        'kind = "peak"\ntorque = "A"': "ask for its force, Force('A'), in a study",
         'kind = "peak"\ncombination = "B.n"\nbody = "beam"': "body belongs to force",
     },
     "low = 0.1": {

@@ -1,7 +1,9 @@
 """Dependent sets, releases, singular configurations."""
 
+import functools
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from representatives import representatives
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._constraints import RowKind
+from jaxmbs._solvability import reason, sharing
 
 
 def report_of(model):
@@ -258,3 +261,104 @@ def test_every_question_can_be_asked_of_a_generalized_system():
     assert frozenset(("W1", "W3")) in names
     near = jm.singularity(general, q, key=jax.random.key(0), samples=4)
     assert (int(near.rank), int(near.generic_rank)) == (20, 20)
+
+
+SIZES = (1, 2, 3, 1, 2, 1, 2)
+
+
+@functools.cache
+def seven_conditions():
+    """A report on seven constraints of these sizes, whose null space tests replace."""
+
+    def rows(count):
+        return jm.VelocityConstraint(lambda q, v, t: jnp.tile(v[0], count), count)
+
+    system = jm.GeneralizedSystem(
+        ["x"],
+        mass_matrix=jnp.eye(1),
+        force=jnp.zeros(1),
+        constraints={f"c{k}": rows(size) for k, size in enumerate(SIZES)},
+    )
+    return jm.analyze(system, jnp.zeros(1))
+
+
+def with_null_space(basis):
+    report = seven_conditions()
+    rows, count = basis.shape
+    whole = np.concatenate([np.zeros((rows, rows - count)), np.linalg.qr(basis)[0]], axis=1)
+    rank = jnp.asarray(rows - count, report.rank.dtype)
+    return eqx.tree_at(lambda r: (r.null_space, r.rank), report, (jnp.asarray(whole), rank))
+
+
+def separated(basis):
+    """By definition: constraints are apart if the null space is the sum of what lies on both sides
+    of some division between them. All divisions are tried."""
+    owner = np.repeat(np.arange(len(SIZES)), SIZES)
+
+    def dimension(side):
+        outside = basis[~np.isin(owner, side)]
+        return basis.shape[1] - (np.linalg.matrix_rank(outside, tol=1e-9) if len(outside) else 0)
+
+    groups = [set(range(len(SIZES)))]
+    for size in range(1, len(SIZES)):
+        for side in itertools.combinations(range(len(SIZES)), size):
+            other = [k for k in range(len(SIZES)) if k not in side]
+            if dimension(side) + dimension(other) == basis.shape[1]:
+                groups = [p for g in groups for p in (g & {*side}, g - {*side}) if p]
+    return {tuple(f"c{k}" for k in sorted(g)) for g in groups if len(g) > 1}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_shares_is_what_no_division_separates(seed):
+    """Random null spaces: of few circuits, of chains of them, of what is redundant in itself."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(len(SIZES)), SIZES)
+    vectors = []
+    for _ in range(rng.integers(1, 5)):
+        inside = rng.choice(len(SIZES), size=rng.integers(1, 4), replace=False)
+        free = rng.normal(size=len(owner))
+        vectors.append(np.where(np.isin(owner, inside) & (rng.random(len(owner)) < 0.8), free, 0))
+    basis = np.stack([x / np.linalg.norm(x) for x in vectors if np.any(x)], axis=1)
+    basis = np.linalg.svd(basis, full_matrices=False)[0][:, : np.linalg.matrix_rank(basis)]
+    found = sharing(with_null_space(basis @ rng.normal(size=(basis.shape[1],) * 2)))
+    assert {*found} == separated(basis)
+
+
+THREE_HINGES = [0.2, 1.0, 1.8]
+
+
+class TestWhoShares:
+    def test_all_three_hinges_of_a_door(self):
+        door = spatial.Body("door", mass=20.0, inertia=(5.0, 2.0, 4.0), position=(0.4, 0.0, 1.0))
+        names = ("bottom", "middle", "top")
+        hinges = [
+            spatial.Revolute(name, ("ground", "door"), (0.0, 0.0, z), axis=(0.0, 0.0, 1.0))
+            for name, z in zip(names, THREE_HINGES, strict=True)
+        ]
+        _, report = report_of(jm.Model("door", 3, bodies=[door], joints=hinges))
+        assert sharing(report) == (names,)
+        assert reason(report, sharing(report), "bottom") == "shares its load with middle, top"
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            jm.mechanisms.mobile_robot,
+            jm.mechanisms.three_crank_parallelogram,
+            jm.mechanisms.table,
+            lambda: jm.mechanisms.four_bar_chain_spatial(3),
+        ],
+    )
+    def test_it_joins_the_dependent_sets_that_overlap(self, make):
+        _, report = report_of(make())
+        groups: list[set[str]] = []
+        for names in jm.dependent_sets(report).sets:
+            touched = [group for group in groups if group & {*names}]
+            groups = [group for group in groups if group not in touched]
+            groups.append({*names}.union(*touched))
+        assert {*map(frozenset, sharing(report))} == {frozenset(g) for g in groups if len(g) > 1}
+        for own in sharing(report):
+            for name in own:
+                text = reason(report, sharing(report), name)
+                others = [other for other in own if other != name]
+                assert text.startswith("shares its load with " + ", ".join(others[:12]))
+                assert (f" and {len(others) - 12} more" in text) == (len(others) > 12)

@@ -238,7 +238,7 @@ def test_passages_are_told():
     found = document(*arguments)
     np.testing.assert_allclose(found["passages"], [flat], rtol=0, atol=1e-4)
     text = succeeding(*arguments)
-    assert f"passed 1 singular configurations, at {found['passages'][0]:.4f} s" in text
+    assert f"passed 1 singular configuration, at {found['passages'][0]:.4f} s" in text
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ class TestPrinting:
     def test_singularity(self, system):
         found = jm.singularity(system, system.reference_q, key=jax.random.key(0))
         assert str(found) == (
-            "not singular: rank 3 here and nearby (16 of 16 neighbours, closed); it is permanent"
+            "not singular: rank 3 here and nearby (16 of 16 neighbours, closed); no row is "
+            "redundant"
         )
         here = eqx.tree_at(
             lambda x: (x.rank, x.singular), found, (jnp.asarray(2), jnp.asarray(True))

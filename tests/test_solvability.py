@@ -290,7 +290,9 @@ def test_without_double_precision_a_sentence_comes_first():
         with pytest.warns(UserWarning, match="single precision"):
             eqx.filter_eval_shape(jm.analyze, plain, plain.reference_q)
     with pytest.raises(TypeError, match="q must hold float64 numbers, got float32"):
-        jm.analyze(single, q.astype(jnp.float32))
+        jm.analyze(system, q.astype(jnp.float32))
+    with pytest.raises(TypeError, match="system was made in float32 and float64 is in use now"):
+        jm.analyze(single, q)
 
 
 def test_unknown_names_are_refused_with_the_names_there_are():

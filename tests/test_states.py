@@ -98,6 +98,7 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "force": lambda s, q, v, t: s.force(q, v, t),
     "free_acceleration": lambda s, q, v, t: s.free_acceleration(q, v, t),
     "friction": lambda s, q, v, t: s.friction(q, v, t, zero_rows(s)),
+    "friction_maps": lambda s, q, v, t: s.friction_maps(q, v, t),
     "kinetic_energy": lambda s, q, v, t: s.kinetic_energy(q, v),
     "mass_matrix": lambda s, q, v, t: s.mass_matrix(q),
     "places": lambda s, q, v, t: s.places(q, v, t),

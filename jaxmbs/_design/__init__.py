@@ -28,6 +28,7 @@ from ._quantities import (
     Force as Force,
     MeanSquare as MeanSquare,
     Peak as Peak,
+    Torque as Torque,
 )
 from ._refusal import DesignError as DesignError
 from ._runs import (

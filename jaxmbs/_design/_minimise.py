@@ -17,7 +17,14 @@ from .._sweep._answers import code_of
 from ._descent import Descent, enter, Way
 from ._guard import guard_at
 from ._logbook import Logbook, Progress
-from ._objective import Objective, require_unique, unique, unit_of_objective
+from ._objective import (
+    Objective,
+    refuse_idle,
+    refuse_zero,
+    require_unique,
+    unique,
+    unit_of_objective,
+)
 from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
 from ._optimum import Optimum, Starts
 from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
@@ -27,6 +34,9 @@ from ._study import design_vector, states, Study
 
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
 _NOT_UNIQUE = int(code_of(RESULTS.reaction_not_unique))
+
+# Where no start has a greater value, the most promising one tells whether it is zero.
+_SMALL = 1e-9
 
 _START = '{"bodies.crank.mass": 1.0}'
 
@@ -45,11 +55,13 @@ def minimise(
     """The design that makes an objective least, by its gradients.
 
     The start is guarded: an objective or a constraint of reactions that are not unique is
-    refused, and so are parameters along which the rank or the closure breaks. The rank of every
-    iterate is compared with that of the start, at every state of its run, and what the objective
-    and the constraints depend on has to be unique there too; where either fails the study ends,
-    and says at which design. (What changes between two iterates and back leaves no trace: see
-    `rank_changes`.) Every design is assembled; one that cannot be computed is avoided, and counted.
+    refused, or one that is zero by what a joint is (the force of a driver of a rotation), an
+    objective that is zero there and does not change, and so are parameters along which the rank or
+    the closure breaks. The rank of every iterate is compared with that of the start, at every state
+    of its run, and what the objective and the constraints depend on has to be unique there too;
+    where either fails the study ends, and says at which design. (What changes between two iterates
+    and back leaves no trace: see `rank_changes`.) Every design is assembled; one that cannot be
+    computed is avoided, and counted.
 
     **Arguments:**
 
@@ -82,6 +94,7 @@ def minimise(
     _settings.instance(chosen, AbstractOptimiser, "optimiser", such_as)
     first = chosen.respond(problem, point)
     book = Logbook(problem, _guarded(problem, begin, first), progress)
+    refuse_idle(study, objective, begin, first)
     outcome = chosen.run(Search(problem, point, book, store))
     return _optimum(problem, book, outcome, first, chosen)
 
@@ -122,7 +135,10 @@ def multistart(
         raise DesignError(_all_failed(begun.codes))
     # What has no gradient is refused before anything is done.
     promising = jnp.asarray(begins[good[0]])
-    _guarded(problem, problem.design(promising), chosen.respond(problem, promising))
+    begin, first = problem.design(promising), chosen.respond(problem, promising)
+    _guarded(problem, begin, first)
+    if not np.any(np.abs(begun.values[good, 0]) > _SMALL):
+        refuse_idle(study, objective, begin, first)
     # What fails at once would only keep the others waiting.
     way = Way(chosen, problem, jnp.asarray(begins[good]), store)
     told = Logbook(problem, np.zeros(0), progress)
@@ -155,8 +171,10 @@ def multistart(
 def _guarded(problem: Problem, begin: Float[Array, " p"], response: Trajectory) -> np.ndarray:
     """Refuse functions and parameters without derivative at a design with these states; its
     ranks."""
-    for function in problem.functions:
+    for k, function in enumerate(problem.functions):
         require_unique(function, response)
+        what = f"the function of constraint number {k}" if k else "the objective"
+        refuse_zero(function, response, what)
     found = guard_at(problem.study, begin, states(problem.study, begin, response))
     for name in problem.study.names:
         found.require(name)

@@ -33,6 +33,7 @@ from ._quantities import AbstractObjective
 from ._refusal import DesignError
 from ._slopes import slopes
 from ._study import responded, Study
+from ._zero import zero_words
 
 
 # Any function of the states of a run to a number.
@@ -50,6 +51,12 @@ def an_objective(value: Any, what: str = "objective") -> Objective:
 # and that of the change of C across both null spaces.
 _UNIQUE = 1e-6
 _SINGULAR = 1e-5
+
+# A value below this part of what the multipliers may make of it is zero.
+_ZERO = 1e-10
+
+# So may one be that changes by less than this, per unit of a multiplier.
+_FLAT = 1e-7
 
 # Random free motions, and other multipliers, that are tried.
 _TRIALS = 2
@@ -73,11 +80,13 @@ class Evaluation(eqx.Module):
 class Dependence(eqx.Module):
     """How an objective depends on the multipliers of each state, rows of unit length.
 
-    - `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind zeros.
+    - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind
+      zeros.
     - `row_scale` (n, rows): what rows were divided by. `across`, `singular` (n,): what of it is
       not unique; how much the rank changes out of the configuration.
     """
 
+    value: Scalar
     gradient: Float[Array, "n rows"]
     null_space: Float[Array, "n rows rows"]
     row_scale: Float[Array, "n rows"]
@@ -128,8 +137,10 @@ class NullSpaceData(eqx.Module):
 
 class MultiplierSensitivity(NamedTuple):
     """How an objective changes with the multipliers of each state, at those that were found and
-    at others (k) that are as good: gradients, their lengths, and the part of each across N."""
+    at others (k) that are as good: values, gradients, their lengths, and the part of each across
+    N."""
 
+    values: Float[Array, " k"]
     gradients: Float[Array, "k n rows"]
     lengths: Float[Array, "k n"]
     across: Float[Array, "k n"]
@@ -157,6 +168,7 @@ def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData
     # The trial that shows it most; the longest gradient where none does.
     strongest = jnp.argmax(found.across + _UNIQUE**2 * found.lengths / largest, axis=0)
     return Dependence(
+        found.values[0],
         found.gradients[strongest, jnp.arange(hidden.row_scale.shape[0])],
         hidden.null_space,
         hidden.row_scale,
@@ -192,22 +204,23 @@ def _multiplier_sensitivity(
 ) -> MultiplierSensitivity:
     response, objective = stop_gradient((response, objective))
 
-    def gradient_at(other: Float[Array, "n rows"]) -> Float[Array, "n rows"]:
+    def value_and_gradient(other: Float[Array, "n rows"]) -> tuple[Scalar, Array]:
         def changed(x: Float[Array, "n rows"]) -> Scalar:
             return objective(eqx.tree_at(lambda r: r.multipliers, response, x))
 
         away = jnp.einsum("nij,nj->ni", null, size * other) / scale
-        return jax.grad(changed)(response.multipliers + away)
+        return jax.value_and_grad(changed)(response.multipliers + away)
 
     size = jnp.max(jnp.abs(response.multipliers * scale), initial=0.0)
     size = jnp.where(size > 0, size, 1.0)
     shape = response.multipliers.shape
     normal = np.random.default_rng(0).normal(size=(_TRIALS, *shape))
     others = jnp.asarray(np.concatenate([np.zeros((1, *shape)), normal]))
-    gradients = lax.map(gradient_at, others) / scale[None]
+    values, gradients = lax.map(value_and_gradient, others)
+    gradients = gradients / scale[None]
     lengths = jnp.linalg.norm(gradients, axis=2)
     part = jnp.linalg.norm(jnp.einsum("kni,nij->knj", gradients, null), axis=2)
-    return MultiplierSensitivity(gradients, lengths, part / _largest(lengths))
+    return MultiplierSensitivity(values, gradients, lengths, part / _largest(lengths))
 
 
 def _largest(lengths: Float[Array, "k n"]) -> Scalar:
@@ -281,7 +294,71 @@ def require_gradient(
     an_objective(objective)
     x = study.design if design is None else study.values(design)
     study.check(x)
-    require_unique(objective, responded(study, x))
+    response = responded(study, x)
+    require_unique(objective, response)
+    refuse_zero(objective, response)
+
+
+def refuse_zero(objective: Objective, response: Trajectory, what: str = "the objective") -> None:
+    """Refuse an objective that is zero in every state, whatever the joints carry.
+
+    **Raises:** `DesignError` that says what to ask instead.
+    """
+    # Only where its value does not depend on multipliers is it worth a program of its own.
+    value, slope, largest = _size_of(objective, response)
+    if abs(value) <= _ZERO * slope * largest or slope <= _FLAT * (1 + largest):
+        text = zero_words(objective, response)
+        if text:
+            raise DesignError(f"{what} is zero whatever the design is: {text}")
+
+
+def _size_of(objective: Objective, response: Trajectory) -> tuple[float, float, float]:
+    """The value of an objective, its largest change by a multiplier, and the largest multiplier
+    of these states; rows of unit length."""
+    found = _dependence(objective, response, _null_space_data(response))
+    multipliers = np.asarray(response.multipliers) * np.asarray(found.row_scale)
+    largest = float(np.max(np.abs(multipliers), initial=0.0))
+    return float(found.value), float(np.max(np.abs(found.gradient), initial=0.0)), largest
+
+
+def is_zero(objective: Objective, response: Trajectory) -> bool:
+    """Is its value at these states nothing but rounding, against what multipliers would make of
+    it?"""
+    value, slope, largest = _size_of(objective, response)
+    return abs(value) <= _ZERO * slope * largest
+
+
+def refuse_idle(
+    study: Study, objective: Objective, design: Float[Array, " p"], response: Trajectory
+) -> None:
+    """Refuse an objective that is zero at a design with these states and stays so when any of the
+    parameters changes: no gradient leads anywhere from there.
+
+    **Raises:** `DesignError` that names what carries a load.
+    """
+    if not is_zero(objective, response):
+        return
+    length = float(response.system.characteristic_length())
+    sizes = amounts(study, np.asarray(design), length)
+    for direction in np.eye(len(study.names)):
+        moved = perturbed_design(study, design, direction, sizes)
+        if not RESULTS[moved.result] and not is_zero(objective, moved):
+            return
+    raise DesignError(
+        "the objective is zero at the start, and stays zero when any of "
+        f"{', '.join(study.names)} changes, so that no gradient leads anywhere; {_loaded(response)}"
+    )
+
+
+def _loaded(response: Trajectory) -> str:
+    """What carries loads at these states."""
+    structure = response.system.structure
+    sizes = np.max(np.abs(np.asarray(response.multipliers)), axis=0, initial=0.0)
+    rows = sizes > 1e-9 * np.max(sizes, initial=0.0)
+    names = [structure.constraint_names[k] for k in dict.fromkeys(structure.row_owner[rows])]
+    if not names:
+        return "nothing carries a load here: give the model gravity, a force or a motion."
+    return f"ask for what carries a load here ({', '.join(names)}), or start from another design."
 
 
 def require_unique(objective: Objective, response: Trajectory) -> None:

@@ -1,10 +1,11 @@
 """What an objective is made of: numbers of every state of a run."""
 
 import abc
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,7 +14,10 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
+from .._reactions import wrench_maps
 from .._solvability._expression import parse_combination
+from .._system import AbstractSystem, Structure
+from .._system._places import moments, PlaceLayout
 
 
 class AbstractQuantity(eqx.Module):
@@ -54,7 +58,8 @@ class Force(AbstractQuantity):
     """The magnitude of the resultant force (N) of joints on a body, |sum of H_i C_X^T lambda_X|.
 
     **Arguments:** `joints`: their names, or one; `body`: on which they act, default the first
-    moving body of the first of them.
+    moving body of the first of them. Of a body that joints hold at several frames also the name of
+    one of these ("bar.A").
 
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
@@ -63,45 +68,160 @@ class Force(AbstractQuantity):
     body: str | None = eqx.field(static=True)
 
     def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
-        given = (joints,) if isinstance(joints, str) else joints
-        self.joints = _settings.names(given, "joints", '("A", "B")')
-        if not self.joints:
-            raise ValueError("joints must name at least one joint or driver, got none.")
-        self.body = None if body is None else _settings.text(body, "body", '"crank"')
+        self.joints, self.body = _joints_and_body(joints, body)
 
     def __call__(self, response: Trajectory) -> Float[Array, " n"]:
-        system = response.system
-        structure = system.structure
-        infos = [structure.constraint(name) for name in self.joints]
-        rows = np.concatenate([np.arange(c.start, c.stop) for c in infos])
-        bodies = {structure.bodies[k].name: structure.bodies[k] for c in infos for k in c.bodies}
-        body = next(iter(bodies)) if self.body is None else self.body
-        if body not in bodies:
-            raise ValueError(
-                f"{', '.join(self.joints)} act on {', '.join(bodies)}, not on {body!r}."
-            )
-        columns = np.array(bodies[body].force, dtype=int)
-        if not columns.size:
-            raise ValueError(
-                f"body {body!r} has coordinates of its own and no resultant force; name another "
-                "body of the joint, or use Combination."
-            )
-
-        def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
-            q, v, t, multipliers = state
-            matrix = system.constraint_matrix(q, v, t)[rows][:, columns]
-            square = jnp.sum((matrix.T @ multipliers[rows]) ** 2)
-            # The root of zero has no derivative; that of a force which is zero is taken as zero.
-            # (NaN is not zero: the best of all objectives.)
-            acting = square != 0
-            return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
-
-        states = (response.q, response.v, response.times, response.multipliers)
-        return lax.map(magnitude, states)
+        at = attachment(response, self.joints, self.body)
+        return magnitudes(response, at.force)
 
     def unit(self, response: Trajectory) -> str:
         del response
         return "N"
+
+
+class Torque(AbstractQuantity):
+    """The magnitude of the resultant torque (N m) of joints on a body, about the joint's point on
+    it (of several joints: about that of the first).
+
+    **Arguments:** as of `Force`.
+
+    **Raises:** (when called) `ValueError` for names that mean nothing.
+    """
+
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        self.joints, self.body = _joints_and_body(joints, body)
+
+    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
+        at = attachment(response, self.joints, self.body)
+        return magnitudes(response, at.torque)
+
+    def unit(self, response: Trajectory) -> str:
+        del response
+        return "N m"
+
+
+class Attachment(NamedTuple):
+    """Where joints act on one body: `places` (n,) of `layout`."""
+
+    system: AbstractSystem
+    layout: PlaceLayout
+    places: np.ndarray
+
+    def force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, "dim rows"]:
+        """Their resultant force as a function of all multipliers."""
+        indices = self.layout.indices
+        if np.isin(self.places, indices["unposed"]).any() or self._on_ground:
+            return self._resultant(q, v, t)[0]
+        # What displaces the whole body tells it, and nothing needs to know where that is.
+        rows = np.unique(indices["rows"][self.places])
+        columns = indices["columns"][self.places[0]]
+        dim = {3: 2, 6: 3}[columns.shape[0]]
+        matrix = self.system.constraint_matrix(q, v, t)
+        rows = rows[rows < matrix.shape[0]]
+        own = jnp.zeros_like(matrix).at[rows].set(matrix[rows])
+        return -own[:, columns[:dim]].T
+
+    def torque(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, "turns rows"]:
+        """Likewise the torque, about the first joint's point."""
+        return self._resultant(q, v, t)[1]
+
+    @property
+    def _on_ground(self) -> bool:
+        return self.layout.bodies[self.places[0]] == self.layout.ground
+
+    def _resultant(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> tuple[Float[Array, "dim rows"], Float[Array, "turns rows"]]:
+        matrix, attached = self.system.constraint_matrix(q, v, t), self.system.places(q, v, t)
+        maps, points = wrench_maps(attached, matrix), attached.point[self.places]
+        own = maps.force[self.places]
+        arms = points - points[:1]
+        turning = maps.torque[self.places] + jax.vmap(moments)(arms, own)
+        return self._of_all(own, len(matrix)), self._of_all(turning, len(matrix))
+
+    def _of_all(self, parts: Float[Array, "n k width"], count: int) -> Float[Array, "k rows"]:
+        rows = self.layout.indices["rows"][self.places][:, None, :]
+        columns = np.broadcast_to(rows, parts.shape)
+        lines = np.broadcast_to(np.arange(parts.shape[1])[None, :, None], parts.shape)
+        # Behind the last row stands what fills up those of a joint.
+        found = jnp.zeros((parts.shape[1], count + 1), parts.dtype)
+        return found.at[lines, columns].add(parts)[:, :count]
+
+
+def attachment(response: Trajectory, joints: tuple[str, ...], body: str | None) -> Attachment:
+    """
+    **Raises:** `ValueError` for names that mean nothing.
+    """
+    system = response.system
+    structure = system.structure
+    state = jnp.zeros(structure.nq), jnp.zeros(structure.nv), jnp.zeros(())
+    # It follows from the structure alone: nothing is computed.
+    layout = eqx.filter_eval_shape(system.places, *state).layout
+    return Attachment(system, layout, _places_on(structure, layout, joints, body))
+
+
+def magnitudes(
+    response: Trajectory, function: Callable[..., Float[Array, "n rows"]]
+) -> Float[Array, " n"]:
+    """Of what is linear in the multipliers, at each state: `function` of it is a matrix."""
+
+    def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
+        *where, multipliers = state
+        square = jnp.sum((function(*where) @ multipliers) ** 2)
+        # The root of zero has no derivative; that of a force which is zero is taken as zero.
+        # (NaN is not zero: the best of all objectives.)
+        acting = square != 0
+        return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
+
+    return lax.map(magnitude, (response.q, response.v, response.times, response.multipliers))
+
+
+def _joints_and_body(joints: Any, body: Any) -> tuple[tuple[str, ...], str | None]:
+    given = (joints,) if isinstance(joints, str) else joints
+    names = _settings.names(given, "joints", '("A", "B")')
+    if not names:
+        raise ValueError("joints must name at least one joint or driver, got none.")
+    return names, None if body is None else _settings.text(body, "body", '"crank"')
+
+
+def _places_on(
+    structure: Structure, layout: PlaceLayout, joints: tuple[str, ...], body: str | None
+) -> np.ndarray:
+    """Places (n,) at which these joints act on that body, or on the first moving one of the first
+    of them.
+
+    **Raises:** `ValueError` for names that mean nothing.
+    """
+    found: list[int] = []
+    for name in joints:
+        constraint = structure.constraints.index(structure.constraint(name))
+        own = {b: k for k, b in enumerate(layout.bodies) if layout.constraints[k] == constraint}
+        if not own:
+            raise ValueError(
+                f"{name!r} acts on coordinates and at no point, so that it has no force and no "
+                "torque; use Combination, of its multipliers."
+            )
+        if body is None:
+            body = next(layout.owners[k] for b, k in own.items() if b != layout.ground)
+        named = [k for b, k in own.items() if body in (b, layout.owners[k])]
+        if len(named) > 1 and body in own:
+            named = [own[body]]
+        if len(named) != 1:
+            raise ValueError(
+                f"{name} acts on {' and '.join(own)}, not on {body!r}; name one of these."
+                if not named
+                else f"{name} acts on {body!r} at several of its frames, where its forces add up "
+                f"to nothing; name one of {', '.join(layout.bodies[k] for k in named)}."
+            )
+        found += named
+    return np.array(found)
 
 
 def _quantity(value: Any) -> AbstractQuantity:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
+from .._geometry import ANGLE
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
@@ -24,15 +25,19 @@ from ._objective import (
     perturbed_design,
     unit_of_objective,
 )
-from ._quantities import AbstractQuantity, Combination, Final, Force, Peak
+from ._quantities import AbstractQuantity, Combination, Final, Force, Peak, Torque
 from ._refusal import DesignError
 from ._slopes import slopes
 from ._study import responded, states, Study
+from ._zero import zero_words
 
 
 NOT_UNIQUE = "not unique"
 
 _SUCH_AS = '{"B": Peak(Force("B"))}'
+
+# Against multipliers; what is smaller may be zero.
+_SMALL = 1e-9
 
 # Lines of the table that are printed.
 _LINES = 30
@@ -173,13 +178,14 @@ def sensitivity(
     reaction ceases to be unique.
 
     **Arguments:** `reactions`: objectives by name, such as `{"B": Peak(Force("B"))}`; default the
-    force of every joint on its first moving body, and the force or torque of every driver: their
-    largest magnitude over a run that moves. `design`: numbers by name or in order, default as
-    the model gives them.
+    force of every joint on its first moving body (its torque, where it exerts no force), and the
+    force or torque of every driver: their largest magnitude over a run that moves. `design`:
+    numbers by name or in order, default as the model gives them.
 
     **Returns:** a `Sensitivity`, which prints as a table, the largest relative changes first.
 
-    **Raises:** `DesignError` if this design cannot be computed.
+    **Raises:** `DesignError` if this design cannot be computed, and for a reaction that is zero by
+    what its joint is.
     """
     if reactions is not None:
         for name, function in _settings.mapping(reactions, "reactions", _SUCH_AS).items():
@@ -195,6 +201,7 @@ def sensitivity(
     found = guard_at(study, x, states(study, x, response))
     unique, regular = _verdicts(functions, response)
     values, slopes = _slopes(study, functions, x)
+    _refuse_zero(asked, np.asarray(values), response)
     known = np.asarray(unique & regular)
     kept = np.array([not found.broken(name) for name in study.names])
     length = float(response.system.characteristic_length())
@@ -215,6 +222,19 @@ def sensitivity(
     )
 
 
+def _refuse_zero(
+    asked: Mapping[str, Objective], values: Float[np.ndarray, " m"], response: Trajectory
+) -> None:
+    """
+    **Raises:** `DesignError` for a reaction that is zero by what a joint is.
+    """
+    largest = float(jnp.max(jnp.abs(response.multipliers), initial=0.0))
+    for (name, function), value in zip(asked.items(), values.tolist(), strict=True):
+        text = zero_words(function, response) if abs(value) <= _SMALL * largest else ""
+        if text:
+            raise DesignError(f"reactions[{name!r}] is zero whatever the design is: {text}")
+
+
 def _all_reactions(system: AbstractSystem, moving: bool) -> dict[str, Objective]:
     structure = system.structure
     quantities: dict[str, AbstractQuantity] = {}
@@ -222,7 +242,9 @@ def _all_reactions(system: AbstractSystem, moving: bool) -> dict[str, Objective]
         if info.stop - info.start == 1:
             quantities[info.name] = Combination(structure.row_names[info.start])
         elif info.bodies:
-            quantities[info.name] = Force(info.name)
+            # Rows of angles exert torques alone.
+            own = {structure.rows[row].quantity for row in range(info.start, info.stop)}
+            quantities[info.name] = Torque(info.name) if own == {ANGLE} else Force(info.name)
         else:
             rows = structure.row_names[info.start : info.stop]
             quantities |= {row: Combination(row) for row in rows}

@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -36,7 +38,7 @@ def inverse_dynamics(
     `formulation`: which of the possible multipliers, default as of `simulate`.
 
     **Returns:** a `Trajectory` without steps of an integrator; its errors are those of
-    `Trajectory`, rows as they are.
+    `Trajectory`, rows as they are, its passages those of `kinematics`.
 
     **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
     """
@@ -44,6 +46,11 @@ def inverse_dynamics(
     check_compliances(chosen, system.structure)
     found = kinematics(system, q, times, throw=throw)
     trajectory = _loaded(found, chosen)
+    # Of a motion that ended early as well: what is known of it is on the way.
+    passed = jnp.asarray(found.passages, q.dtype)
+    trajectory = dataclasses.replace(
+        trajectory, passages=passed, passage_count=jnp.asarray(len(passed)), passed=found.passed
+    )
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):
         raise RuntimeError(RESULTS[trajectory.result])

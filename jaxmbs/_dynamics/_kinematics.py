@@ -43,6 +43,7 @@ from .._system import (
     takes_state,
 )
 from ._mobility import look_at_drivers, movers, null_space
+from ._passages import Passage, passages_between, passed_lines
 from ._projection import MET, position_error, velocity_error
 
 
@@ -75,6 +76,9 @@ class Kinematics(eqx.Module):
       C v + b, lengths relative to the characteristic length.
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
     - `result`: a `RESULTS` member, `message`: what it means here. `system`: whose motion it is.
+    - `passed`: singular configurations on the way, between the times as well, with what is not
+      determined there (`Passage`); `passages` (k,): their times (s). Not looked for inside a
+      transformation, nor in systems of more than 400 rows or velocities.
     """
 
     times: Float[Array, " n"]
@@ -87,6 +91,12 @@ class Kinematics(eqx.Module):
     result: RESULTS
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
+    passed: tuple[Passage, ...] = eqx.field(static=True, default=())
+
+    @property
+    def passages(self) -> Float[np.ndarray, " k"]:
+        """Times (s) of the singular configurations on the way."""
+        return np.array([own.time for own in self.passed])
 
     def __str__(self) -> str:
         if self.times.ndim > 1:
@@ -97,7 +107,11 @@ class Kinematics(eqx.Module):
             f"closure within {_printing.largest(self.position_error)}, velocities within "
             f"{_printing.largest(self.velocity_error)}",
         ]
-        return "\n".join([*lines, *([self.message] if self.message else [])])
+        lines += [
+            *passed_lines(len(self.passed), self.passages, self.passed),
+            *([self.message] if self.message else []),
+        ]
+        return "\n".join(lines)
 
 
 class KinematicsError(RuntimeError):
@@ -151,8 +165,8 @@ def kinematics(
     if bool(free[0] > _SUSPECT):
         _refuse_undriven(system, found.q[0], grid[0])
     if not bool(failed):
-        return found
-    found = _until_failure(found, np.asarray(free))
+        return _with_passages(found)
+    found = _with_passages(_until_failure(found, np.asarray(free)))
     if throw:
         raise KinematicsError(found)
     return found
@@ -346,6 +360,12 @@ def _until_failure(found: Kinematics, free: np.ndarray) -> Kinematics:
     arrays = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
     kept = {name: getattr(found, name)[:last] for name in arrays}
     return dataclasses.replace(found, **kept, message=message)
+
+
+def _with_passages(found: Kinematics) -> Kinematics:
+    """With the singular configurations on the way."""
+    arrays = (np.asarray(x) for x in (found.times, found.q, found.v))
+    return dataclasses.replace(found, passed=passages_between(found.system, *arrays))
 
 
 def _explanation(found: Kinematics, index: int) -> str:

@@ -2,7 +2,7 @@
 
 Along a motion the singular values of C M^-1/2 (rows of unit length) change continuously if they
 are allowed to change sign, and so do their vectors u (left) and w = M^-1 C^T u / sigma (right). A
-passage is a change of sign. No step needs to come close for that to be seen: with values taken
+passage is a change of sign. No sample needs to come close for that to be seen: with values taken
 positive, u or w, but not both, points the other way after it, so that the product of the overlap
 of u with its predecessor and that of w turns negative.
 
@@ -15,12 +15,18 @@ that will vanish need not be the smallest a step earlier, and where symmetry kee
 the others no iteration would ever turn to it, but for what is mixed in at random. The factor is
 that of the look which a step takes at its end (`_runge_kutta.py`).
 
-When a value vanished within a step is a zero of that value with its sign: first by the values at
-ends of steps, then, where the method knows states within its steps, by values there.
+Samples are the ends of steps where these are close enough together: where the vectors of the
+smallest value are recognised from one to the next, and the motion between them is small beside what
+the value is away from zero. A step may be longer than that, since its length follows from the error
+of the motion. Then states within it are looked at as well, by bisection. So is an interval
+across which a value changed sign, down to a small part of the step, as several may have done so and
+as the time is wanted. A state in which the vectors are lost, which is one next to a singular
+configuration, is left out.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,7 +35,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import AbstractKKTMatrices, KKTSystem, ProximalCholesky
+from .._linalg import KKTSystem, ProximalCholesky
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
@@ -47,8 +53,21 @@ _MIXED_IN = 0.1
 # as they come from the step before.
 _SWEEPS = 3
 
-# Overlaps are at least cosines of what the vectors turn in a step.
+# Overlaps are at least cosines of what the vectors turn between samples. With less than the second
+# the vectors are not recognised.
 _TURNED = -0.3
+_CLEAR = 0.6
+
+# Between two samples velocities may move something by so much (characteristic lengths, radians),
+# and by so many times the singular values at both.
+_MOTION = 0.5
+_MOTION_PER_VALUE = 2.0
+
+# The place of the next sample in an interval that is too long, which is no symmetric one, since
+# passages lie at these; the least part of a step; states within a step at most.
+_PART = 0.45
+_LEAST_PART = 1 / 64
+MOST_LOOKS = 48
 
 # Below this a singular value belongs to the null space: there are fewer than are followed.
 _NULL = 1e-8
@@ -57,22 +76,19 @@ _NULL = 1e-8
 # singular value is left to it.
 _BESIDE = 0.03
 
-# The same vectors have at least this overlap. Where a value is so small that it is lost in the
-# regularisation, what is found there has not.
-_SAME = 0.5
-
-# Passages whose times are kept; later ones are counted.
+# Passages whose times are kept, later ones are counted; and those whose configurations are.
 CAPACITY = 64
+STATES = 16
 
 
 class SingularCrossings(eqx.Module):
     """What a monitor carries along.
 
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
-    and their vectors; `time`, and of the step before the time and the `earlier_values` (k,) of the
-    same vectors. `times` (CAPACITY,) of passages, `count` of them. `passage`: the last one, of the
-    value `passing`, by `samples` (3, 2) of it, times and values with their sign, of which the last
-    two lie on either side.
+    and their vectors; `time`, and of the sample before the time and the `earlier_values` (k,) of
+    the same vectors. `target`: the time of the next sample, where it lies within a step. `times`
+    (CAPACITY,) of passages, `count` of them, and `states` (STATES, 1 + nq + nv): the time, q
+    and v next to them.
     """
 
     left: Float[Array, "rows k"]
@@ -81,19 +97,23 @@ class SingularCrossings(eqx.Module):
     time: Scalar
     earlier_values: Float[Array, " k"]
     earlier_time: Scalar
+    target: Scalar
     times: Float[Array, " capacity"]
     count: IntScalar
-    passage: Scalar
-    passing: IntScalar
-    samples: Float[Array, "3 2"]
+    states: Float[Array, "states numbers"]
+
+    @property
+    def rate(self) -> Scalar:
+        """Of the smallest value (1/s)."""
+        past = self.time - self.earlier_time
+        change = self.values[0] - self.earlier_values[0]
+        return jnp.where(past > 0, change / jnp.where(past > 0, past, 1.0), 0.0)
 
     def near(self, t1: RealScalarLike) -> BoolScalar:
         """Does a step from here to t1 lead across a singular configuration, or close to one?"""
-        value, before = self.values[0], self.earlier_values[0]
-        past = self.time - self.earlier_time
-        rate = jnp.where(past > 0, (value - before) / jnp.where(past > 0, past, 1.0), 0.0)
+        value = self.values[0]
         step = jnp.asarray(t1, value.dtype) - self.time
-        ahead, behind = value + 1.5 * step * rate, value - 0.5 * step * rate
+        ahead, behind = value + 1.5 * step * self.rate, value - 0.5 * step * self.rate
         return (value > 0) & ((ahead <= 0) | (behind <= 0))
 
     @property
@@ -101,11 +121,10 @@ class SingularCrossings(eqx.Module):
         """Is nothing known yet?"""
         return ~jnp.any(self.left)
 
-    @property
-    def ends_next_to_one(self) -> BoolScalar:
-        """Did the last step end next to a singular configuration, rather than across it?"""
-        value, before = self.values[0], self.earlier_values[0]
-        return jnp.abs(value) < _BESIDE * jnp.abs(value - before)
+    def ends_next_to_one(self, step: Scalar) -> BoolScalar:
+        """Did the last step, of this length (s), end next to a singular configuration, rather than
+        across it?"""
+        return jnp.abs(self.values[0]) < _BESIDE * jnp.abs(self.rate * step)
 
 
 class PackedCrossings(eqx.Module):
@@ -139,10 +158,10 @@ class SingularValueMonitor(eqx.Module):
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
         times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        none, samples = jnp.asarray(0), jnp.zeros((3, 2), y.dtype)
+        states = jnp.zeros((STATES, 1 + system.structure.nq + nv), y.dtype)
         return PackedCrossings(
             SingularCrossings(
-                left, right, values, now, values, now, times, none, now, none, samples
+                left, right, values, now, values, now, now, times, jnp.asarray(0), states
             )
         )
 
@@ -157,91 +176,113 @@ class SingularValueMonitor(eqx.Module):
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        first, beginning = carried.opened().fresh, carried.opened().time
+        before = carried.opened()
+        first, beginning, nq = before.fresh, before.time, system.structure.nq
+        h = now - beginning
+        rates = (system.rate(*_split(system, y)) for y in (y0, y1))
+        k0, k1 = (jnp.zeros_like(y0).at[:nq].set(h * rate) for rate in rates)
+        curve = dfx.ThirdOrderHermitePolynomialInterpolation(
+            t0=beginning, t1=now, y0=y0, y1=y1, k0=k0, k1=k1
+        )
 
-        def look(
-            k: IntScalar, state: tuple[PackedCrossings, BoolScalar]
-        ) -> tuple[PackedCrossings, BoolScalar]:
-            last, _ = state
-            start = first & (k == 0)
-            t = jnp.where(start, beginning, now)
-            descriptor = _descriptor(system, jnp.where(start, y0, y1), t)
-            factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION, clean=False))
-            return update_or_locate(factored, t, last, start, jnp.asarray(False))[:2]
+        def look(state: tuple[Any, ...]) -> tuple[Any, ...]:
+            last, any_passed, _, looks = state
+            start = first & (looks == 0)
+            again = last.opened().target
+            t = jnp.where(start, beginning, jnp.where(looks <= first, now, again))
+            q, v = _split(system, jnp.where(start, y0, curve.evaluate(t)))
+            factored = KKTSystem(
+                system.descriptor(q, v, t), ProximalCholesky(_REGULARISATION, clean=False)
+            )
+            sample = Sample(t, q, v, jnp.max(jnp.abs(v) / system.column_scale(), initial=0.0))
+            within = jnp.maximum(looks - first, 0)
+            after, passed, more = update(factored, sample, now, h, last, start, within)
+            return after, passed | any_passed, more | start, looks + 1
 
-        # The first step looks at its start as well: in a loop, which is compiled once.
-        return lax.fori_loop(0, jnp.where(first, 2, 1), look, (carried, jnp.asarray(False)))
+        # The first step looks at its start as well: in the loop, which is compiled once.
+        begun = (carried, jnp.asarray(False), jnp.asarray(True), jnp.asarray(0))
+        return lax.while_loop(lambda state: state[2], look, begun)[:2]
 
 
-def update_or_locate(
+class Sample(NamedTuple):
+    """A state of a motion: its `time`, `q`, `v`, and the greatest `speed` there is in it
+    (characteristic lengths or radians per second)."""
+
+    time: Scalar
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    speed: Scalar
+
+
+def update(
     factored: KKTSystem,
-    now: Scalar,
+    sample: Sample,
+    end: Scalar,
+    step: Scalar,
     carried: PackedCrossings,
     start: BoolScalar,
-    locating: BoolScalar,
+    looks: IntScalar | Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """What is carried on from a state, and whether a singular configuration lies behind; at the
-    `start` there is nothing behind. With `locating`, what is carried after a look at the last
-    passage, within the step that ended last; and whether another such look would tell more."""
-    last = carried.opened()
+    """What is carried on from a sample of a step of this length that ends at `end`, after so many
+    `looks` within it; whether a singular configuration lies behind it, and whether a sample at
+    `target` is needed. At the `start` there is nothing behind. Where too much lies between this
+    sample and the one before, all that changes is the `target`."""
+    last, now = carried.opened(), sample.time
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)
     overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
-    turned = (jnp.sum(overlaps, axis=0) < _TURNED) & ~start
+    cosines = jnp.sum(overlaps, axis=0)
+    turned = (cosines < _TURNED) & ~start
     same = jnp.argmax(jnp.abs(overlaps), axis=0)
     before = last.values[same]
     # The least of those that turned.
     which, passed = jnp.argmax(turned), jnp.any(turned)
-    across = [
+
+    past = now - last.time
+    recognised = jnp.minimum(jnp.abs(cosines[0]), jnp.abs(jnp.sum(overlaps[0]))) > _CLEAR
+    allowed = _MOTION + _MOTION_PER_VALUE * (last.values[0] + values[0])
+    recognised = recognised & (sample.speed * past <= allowed)
+    short = past <= _LEAST_PART * step
+    kept = start | (looks >= MOST_LOOKS) | (recognised & (short | ~passed))
+    onward = jnp.where(kept, now + 2 * past, now + past)
+    target = jnp.where(kept | short, onward, last.time + _PART * past)
+    target = jnp.where(looks >= MOST_LOOKS - 1, end, jnp.minimum(target, end))
+
+    samples = [
         jnp.stack([last.earlier_time, last.earlier_values[same[which]]]),
         jnp.stack([last.time, before[which]]),
         jnp.stack([now, -values[which]]),
     ]
-    inside, known = _value_inside(last, now, values, overlaps)
-    samples = jnp.where(locating, _bracket(last.samples, inside), jnp.stack(across))
-    passage = jnp.where(locating & ~known, last.passage, _zero(samples))
-    times = last.times.at[last.count - locating].set(passage, mode="drop")
-    times = jnp.where(locating | passed, times, last.times)
+    place = jnp.where(passed, last.count, CAPACITY)
+    times = last.times.at[place].set(_zero(jnp.stack(samples)), mode="drop")
+    states = last.states.at[place].set(
+        jnp.concatenate([now[None], sample.q, sample.v]), mode="drop"
+    )
     # On the way out the earlier value belongs to the other sign.
     earlier = jnp.where(start, values, jnp.where(turned, -before, before))
-    count = last.count + passed
     after = SingularCrossings(
-        left, right, values, now, earlier, last.time, times, count, passage, which, samples
+        left,
+        right,
+        values,
+        now,
+        earlier,
+        last.time,
+        target,
+        times,
+        last.count + passed,
+        states,
     )
-    located = eqx.tree_at(
-        lambda s: (s.times, s.passage, s.samples), last, (times, passage, samples)
-    )
-    numbers = (PackedCrossings(x).numbers for x in (located, after))
-    after = eqx.tree_at(lambda c: c.numbers, carried, jnp.where(locating, *numbers))
-    return after, passed | locating, jnp.where(locating, known, passed)
+    same_with_target = eqx.tree_at(lambda s: s.target, last, target)
+    numbers = (PackedCrossings(x).numbers for x in (after, same_with_target))
+    carried = eqx.tree_at(lambda c: c.numbers, carried, jnp.where(kept, *numbers))
+    return carried, kept & passed, ~start & ~(kept & (now >= end))
 
 
-def _value_inside(
-    last: SingularCrossings,
-    now: Scalar,
-    values: Float[Array, " k"],
-    overlaps: Float[Array, "k k"],
-) -> tuple[Float[Array, " 2"], BoolScalar]:
-    """Time and value, with its sign, of what passed in the step that ended last, in a state within
-    that step, and whether it is known there by its vectors."""
-    overlap = overlaps[last.passing]
-    mode = jnp.argmax(jnp.abs(overlap))
-    signed = -jnp.sign(overlap[mode]) * values[mode]
-    return jnp.stack([now, signed]), jnp.abs(overlap[mode]) > _SAME
-
-
-def _bracket(samples: Float[Array, "3 2"], inside: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-    """The samples around a zero, of which the last two lie on either side, after one between."""
-    _, one, two = samples
-    behind = inside[1] > 0
-    return jnp.where(behind, jnp.stack([one, inside, two]), jnp.stack([two, one, inside]))
-
-
-def _descriptor(
-    system: AbstractSystem, y: Float[Array, " state"], t: Scalar
-) -> AbstractKKTMatrices:
+def _split(
+    system: AbstractSystem, y: Float[Array, " state"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     nq = system.structure.nq
-    return system.descriptor(y[:nq], y[nq : nq + system.structure.nv], t)
+    return y[:nq], y[nq : nq + system.structure.nv]
 
 
 def _smallest(

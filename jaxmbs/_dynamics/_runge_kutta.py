@@ -8,7 +8,8 @@ S + mu I. What a look is for decides which right-hand sides are solved for:
 - where the end is still open: the way back, M^-1 C^T S^+ Phi, after which it is looked at again;
 - where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and
   the part of the step's error that the constraints take away;
-- where the step passed a singular configuration: the singular values near it.
+- within a step that is too long to see whether it passed a singular configuration, or that did: the
+  singular values there.
 
 So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
 1993, section II.4: first same as last), also of methods which are not made for that. What the
@@ -35,7 +36,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._linalg import gather, scatter_add
+from .._linalg import gather, KKTSystem, scatter_add
 from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -43,17 +44,13 @@ from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
 from ._look import Look, Purpose, solve_look, Solved
-from ._monitor import PackedCrossings, update_or_locate
+from ._monitor import PackedCrossings, Sample, update
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 from ._tableau import Tableau, tableau_of
 
 
 # A change of velocity of more than this, relative to velocities and 1, is followed by another look.
 _SETTLED = 1e-11
-
-# Looks at a passage of a singular configuration, the first where a curve through values at ends of
-# steps is zero. After the second the time changes by less than what the states there are off.
-_LOCATING = 2
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
@@ -126,9 +123,9 @@ class _Turn(NamedTuple):
 
 class _Constants(NamedTuple):
     """What all turns of a step share. `weights`, `nodes`, `of_error`: of the tableau; `h`: length
-    of the step (s); `scale`: of the rows of gaps; `onto`: are the slopes of stages taken on the
-    constraints? `fresh`: does a monitor know nothing yet? `measures`: is the rounding of the end
-    asked for?"""
+    of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the slopes of
+    stages taken on the constraints? `fresh`: does a monitor know nothing yet? `measures`: is the
+    rounding of the end asked for?"""
 
     given: Arguments
     start: Start
@@ -138,6 +135,7 @@ class _Constants(NamedTuple):
     of_error: Float[Array, " stages"]
     h: Scalar
     scale: Float[Array, " rows"]
+    unit: Float[Array, " nv"]
     onto: BoolScalar
     fresh: BoolScalar
     measures: BoolScalar
@@ -176,12 +174,12 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
     tableau, dtype = _tableau(solver, start), start.y.dtype
     h = start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
-    scale = given.system.residual_scale()
+    scale, unit = given.system.residual_scale(), given.system.column_scale()
     onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.opened().fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
     return _Constants(
-        given, start, tableau, weights, nodes, of_error, h, scale, onto, fresh, measures
+        given, start, tableau, weights, nodes, of_error, h, scale, unit, onto, fresh, measures
     )
 
 
@@ -244,17 +242,13 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     going = ~moved.bad & (~(arrived | purpose.behind) | measuring)
     watched, located = now.watched, now.status[7]
     if watched is not None and found.factored is not None:
-        update = functools.partial(
-            update_or_locate, found.factored, look.t, watched, purpose.starting, purpose.locating
+        function = functools.partial(
+            _watch, step, look, found.factored, watched, passed, purpose.starting, located
         )
         looking = arrived | purpose.starting | purpose.locating
-        watched, passed, more = _once(looking, update, (watched, passed, passed))
-        locating = ~moved.bad & ~going & more & (located < _LOCATING)
-        located = located + locating
-        following_state = jnp.where(
-            locating, _within(step, rows, watched.opened().passage), following_state
-        )
-        going = going | locating
+        watched, passed, more = _once(looking, function, (watched, passed, located > 0))
+        located = jnp.where(more, located + 1, 0.0)
+        going = going | (more & ~moved.bad)
     gap = jnp.where(purpose.opening, look.closure, jnp.inf)
     count = jnp.where(advancing, 0, look.looks + 1)
     following = jnp.where(advancing, following, stage)
@@ -270,6 +264,23 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     )
 
 
+def _watch(
+    step: _Constants,
+    look: Look,
+    factored: KKTSystem,
+    watched: PackedCrossings,
+    passed: BoolScalar,
+    start: BoolScalar,
+    looks: Scalar,
+) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
+    """What a monitor says of a state, of which it was said before whether something `passed`."""
+    sample = Sample(look.t, look.q, look.v, jnp.max(jnp.abs(look.v) / step.unit, initial=0.0))
+    watched, more_passed, more = update(
+        factored, sample, step.start.t1, step.h, watched, start, looks
+    )
+    return watched, passed | more_passed, more
+
+
 def _look(step: _Constants, now: _Turn) -> Look:
     given, start, system = step.given, step.start, step.given.system
     stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
@@ -277,11 +288,14 @@ def _look(step: _Constants, now: _Turn) -> Look:
     locating = (now.status[7] > 0) & ~measuring
     arriving = stage == step.last
     t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
+    state = now.state
     if now.watched is not None:
-        t = jnp.where(locating, now.watched.opened().passage, t)
-    finite = jnp.all(jnp.isfinite(now.state))
+        target = now.watched.opened().target
+        t = jnp.where(locating, target, t)
+        state = jnp.where(locating, _within(step, now.rows, target), state)
+    finite = jnp.all(jnp.isfinite(state))
     # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
-    q, v = split(system, jnp.where(finite, now.state, given.first[: len(now.state)]))
+    q, v = split(system, jnp.where(finite, state, given.first[: len(state)]))
     evaluation = system.evaluation(q, v, t)
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
     moving = step.projecting & (arriving | step.onto)

@@ -42,6 +42,7 @@ from ._integrate import in_order, integrate, starting
 from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor
+from ._passages import confirmed, Passage
 from ._projection import project_unchecked
 from ._runge_kutta import slope_at
 from ._saved_states import nearly_projected, saved_state, SavedState
@@ -199,7 +200,9 @@ def simulate(
         max_steps,
         monitor and bool(system.structure.rows),
     )
-    trajectory, which = _run(system, integration, q, v, grid)
+    trajectory, which, states = _run(system, integration, q, v, grid)
+    if states.size and not isinstance(states, Tracer):
+        trajectory = _confirmed(trajectory, np.asarray(states))
     return _report_outcome(trajectory, formulation, integration.events, which, throw)
 
 
@@ -259,8 +262,9 @@ def _run(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
-) -> tuple[Trajectory, IntScalar]:
-    """The trajectory, and which of the events ended it (the first, if none did)."""
+) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
+    """The trajectory, which of the events ended it (the first, if none did), and states next to
+    singular configurations."""
     formulation = integration.formulation
     controller = _controlled(integration, system, q, v, grid)
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
@@ -298,7 +302,34 @@ def _run(
     trajectory = _assembled(args, integration, grid, solution)
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
-    return dataclasses.replace(trajectory, result=result), which
+    _, watched = solution.solver_state
+    states = jnp.zeros((0, 0)) if watched is None else watched.opened().states
+    return dataclasses.replace(trajectory, result=result), which, states
+
+
+def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
+    """With its passages looked at closely. A run sees them by what lies on either side, and
+    cannot tell those from configurations that come very near."""
+    count = int(trajectory.passage_count)
+    if not count or bool(trajectory.stopped):
+        return trajectory
+    nq, times = trajectory.q.shape[1], np.array(trajectory.passages)
+    passed: list[Passage] = []
+    for k, (t, *y) in enumerate(states[: min(count, len(states))].tolist()):
+        found, known = confirmed(trajectory.system, t, np.array(y[:nq]), np.array(y[nq:]))
+        if known and found is None:
+            times[k] = np.nan
+        if found is not None:
+            # When it is there the run knows better: around that state it was taken to move evenly.
+            passed.append(found._replace(time=float(times[k])))
+    kept = times[np.isfinite(times)]
+    count -= min(count, len(times)) - len(kept)
+    return dataclasses.replace(
+        trajectory,
+        passages=jnp.full(times.shape, jnp.nan).at[: len(kept)].set(kept),
+        passage_count=jnp.asarray(count),
+        passed=tuple(passed),
+    )
 
 
 def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:

@@ -27,12 +27,18 @@ from ._tableau import tableau_of
 # of the chain of 40 windows 7 to 131 times the tolerance, with it 13 to 24 times.
 _ACROSS = 10.0
 
+# Across or next to a singular configuration a step moves something by this at most (characteristic
+# lengths, radians). Projection takes away what is wrong there, so that the error of a motion that
+# drivers determine says nothing: steps of four radians were taken, and where a motion goes within
+# such a one nothing tells.
+_LONG = 1.5
+
 
 class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
     method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
-    a monitor carries on, if there is one; `passed`: was a singular configuration passed? `usable`:
-    is the end on the constraints?"""
+    a monitor carries on, if there is one; `passed`: was a singular configuration passed, or was
+    one `near`? `usable`: is the end on the constraints?"""
 
     y1: PyTree
     error: Any
@@ -40,6 +46,7 @@ class StepOutcome(NamedTuple):
     inner: PyTree
     watched: PackedCrossings | None
     passed: BoolScalar
+    near: BoolScalar
     usable: BoolScalar
     result: dfx.RESULTS
 
@@ -122,7 +129,10 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             # Steps lead across a singular configuration, not to it, unless they must end there.
             given = args.opened()
             forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.opened().ends_next_to_one)
+            usable = usable & (forced | ~watched.opened().ends_next_to_one(t1 - t0))
+            speed = jnp.abs(split(given.system, y1)[1]) / given.system.column_scale()
+            long = (t1 - t0) * jnp.max(speed, initial=0.0) > _LONG
+            usable = usable & ~(long & (taken.passed | taken.near))
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
         return y1, error, taken.dense, (taken.inner, watched), taken.result
@@ -174,7 +184,8 @@ class ProjectedSolver(AbstractProjectedSolver):
             usable = jnp.all(jnp.isfinite(y1))
         if self.monitor is not None and watched is not None:
             watched, passed = self.monitor.step(given.system, y0, y1, t1, watched)
-        return StepOutcome(y1, error, dense, inner, watched, passed, usable, result)
+        near = jnp.asarray(False) if near is None else near
+        return StepOutcome(y1, error, dense, inner, watched, passed, near, usable, result)
 
     def _inner(self) -> dfx.AbstractSolver:
         if self.scan_kind is None:
@@ -234,7 +245,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         following = step.slopes[-1], jnp.asarray(True)
         error, result = jnp.pad(step.error, (0, 1)), dfx.RESULTS.successful
         return StepOutcome(
-            y1, error, dense, following, step.watched, step.passed, step.usable, result
+            y1, error, dense, following, step.watched, step.passed, near, step.usable, result
         )
 
     def _slopes(self, h: Scalar, step: Step) -> dict[str, Array]:

@@ -15,6 +15,7 @@ from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._certificate import Certificate, certify
 from ._limits import exceeded_limits
+from ._passages import Passage, passed_lines
 
 
 class Statistics(eqx.Module):
@@ -33,7 +34,8 @@ class Trajectory(eqx.Module):
       C v + b, rows as they are (m or rad; m/s or rad/s).
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
-      rank of C drops (NaN where there was none); `passage_count` of them.
+      rank of C drops (NaN where there was none); `passage_count` of them. `passed`: what is not
+      determined there, of the first 16 (`Passage`; known outside a transformation alone).
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and what to try; empty for one that did not.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
@@ -55,6 +57,7 @@ class Trajectory(eqx.Module):
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
+    passed: tuple[Passage, ...] = eqx.field(static=True, default=())
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated when
@@ -128,9 +131,7 @@ class Trajectory(eqx.Module):
         count = int(self.passage_count)
         if count:
             known = np.asarray(self.passages)
-            shown = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
-            more = " ..." if count > 8 else ""
-            lines.append(f"passed {count} singular configurations, at {shown}{more} s")
+            lines += passed_lines(count, known[np.isfinite(known)], self.passed)
         lines += exceeded_limits(self.system, self.times, self.multipliers)
         if self.system.frictional_joints:
             lines.append(f"friction at the start: {self.certificate()}")

@@ -1,6 +1,7 @@
 from ._augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
 from ._chosen import (
     chosen_formulation as chosen_formulation,
+    elastic_formulation as elastic_formulation,
     given_formulation as given_formulation,
 )
 from ._compare import compare as compare, Comparison as Comparison

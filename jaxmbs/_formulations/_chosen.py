@@ -2,6 +2,7 @@ from typing import Any
 
 from .. import _settings
 from .._system import Structure
+from ._elastic_resolution import ElasticResolution
 from ._minimum_norm import MinimumNorm
 from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, check_mass
@@ -33,3 +34,11 @@ def chosen_formulation(formulation: Any, structure: Structure) -> AbstractFormul
         return UdwadiaKalaba(semidefinite=True) if structure.semidefinite else MinimumNorm()
     check_mass(given, structure)
     return given
+
+
+def elastic_formulation(structure: Structure) -> AbstractFormulation:
+    """`ElasticResolution()` where something gives way and mass matrices have an inverse, which it
+    needs; else as `chosen_formulation(None, structure)`."""
+    if structure.compliances and not structure.semidefinite:
+        return ElasticResolution()
+    return chosen_formulation(None, structure)

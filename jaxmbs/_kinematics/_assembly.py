@@ -136,14 +136,21 @@ def close(
     t: RealScalarLike = 0.0,
     *,
     max_steps: int = 100,
+    drivers: bool = True,
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
     """A closed configuration near q, not exactly the nearest nor on its branch, and what is left
     of Phi there (lengths relative to the characteristic length).
 
-    The first stage of `assemble` alone: cheaper, and not differentiable.
+    The first stage of `assemble` alone: cheaper, and not differentiable. Without `drivers` their
+    rows need not close, and nothing is left of them.
     """
-    closed_q = close_steps(Problem(system, q, jnp.asarray(t, q.dtype)), max_steps)
-    return closed_q, system.scaled_residual(closed_q, t)
+    driven = system.structure.driven
+    released = None if drivers else driven
+    closed_q = close_steps(Problem(system, q, jnp.asarray(t, q.dtype)), max_steps, released)
+    residual = system.scaled_residual(closed_q, t)
+    if not drivers:
+        residual = jnp.where(driven[system.structure.geometric_rows], 0.0, residual)
+    return closed_q, residual
 
 
 # Between two points or directions of numbers that may each be off lie several of their errors:

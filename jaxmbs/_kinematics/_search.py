@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg import (
@@ -157,8 +157,11 @@ def slope_of(
     return jax.grad(lagrangian)(u)
 
 
-def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
-    """A closed configuration, by the steps of the first kind alone; the last one met otherwise."""
+def close_steps(
+    problem: Problem, max_steps: int, released: Bool[np.ndarray, " rows"] | None = None
+) -> Float[Array, " nq"]:
+    """A closed configuration, by the steps of the first kind alone; the last one met otherwise.
+    `released` rows need not close."""
     problem, size = stop_gradient(problem), size_of(problem)
     system, t = problem.system, problem.t
 
@@ -169,6 +172,9 @@ def close_steps(problem: Problem, max_steps: int) -> Float[Array, " nq"]:
     def step(here: Any) -> Any:
         q, moved, _, count = here
         descriptor, gap = geometric_descriptor(system, q, t), position_residual(system, q, t)
+        if released is not None and released.any():
+            descriptor = descriptor.mask_rows(system.structure.geometric & ~released)
+            gap = jnp.where(released, 0.0, gap)
         damping = _damping(_error(descriptor, gap, size))
         damped = KKTSystem(descriptor, ProximalCholesky(damping, max_steps=1, clean=False))
         step = -damped.response(damped.approximate_multipliers(gap))

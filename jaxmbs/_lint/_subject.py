@@ -83,8 +83,8 @@ def _numbers(
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """`q` displaced by a step and closed again, and what is left open."""
-    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype))
+    """`q` displaced by a step and closed again, but for drivers, and what is left open."""
+    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype), drivers=False)
 
 
 def _rank_nearby(report: Solvability) -> int:

@@ -113,11 +113,12 @@ class Variables:
         index = self.structure.constraints.index(self.structure.constraint(name))
         return self.layout.bodies[self.layout.seconds[index]]
 
-    def bodies(self, name: str) -> tuple[str, ...]:
-        """The bodies at which that joint acts, the ground among them."""
+    def bodies(self, name: str) -> dict[str, str]:
+        """What that joint acts on, the ground among them, by the names by which it calls them: the
+        names of the bodies themselves ("bar" for "bar.A")."""
         index = self.structure.constraints.index(self.structure.constraint(name))
-        pairs = zip(self.layout.constraints, self.layout.bodies, strict=True)
-        return tuple(body for k, body in pairs if k == index)
+        sites = zip(self.layout.constraints, self.layout.bodies, self.layout.owners, strict=True)
+        return {site: owner for k, site, owner in sites if k == index}
 
     def _must_act_at_a_point(self, name: str) -> None:
         self.structure.constraint(name)

@@ -69,13 +69,15 @@ class Reactions(eqx.Module):
     body: str | None = eqx.field(static=True, default=None)
 
     def on(self, body: str) -> "Reactions":
-        """The reactions on that body; "ground" is the fixed frame.
+        """The reactions on that body, at whichever of its frames; "ground" is the fixed frame. Of
+        an elastic body or of one in coordinates of its own also the name of one of its frames
+        ("bar.A"): the reactions there.
 
         **Raises:** `ValueError` for a name on which nothing acts.
         """
         self._must_have_places("on")
-        if body not in self.layout.bodies:
-            there = dict.fromkeys(self.layout.bodies)
+        if body not in (*self.layout.owners, *self.layout.bodies):
+            there = dict.fromkeys((*self.layout.owners, *self.layout.bodies))
             raise ValueError(f"no joint acts on a body {body!r}; there are {', '.join(there)}.")
         return dataclasses.replace(self, body=body)
 
@@ -104,8 +106,8 @@ class Reactions(eqx.Module):
         """The joints and drivers in row order; after `on`, those that act on that body."""
         if self.body is None:
             return self.structure.constraint_names
-        pairs = zip(self.layout.constraints, self.layout.bodies, strict=True)
-        return tuple(self.structure.constraint_names[c] for c, b in pairs if b == self.body)
+        own = dict.fromkeys(self.layout.constraints[k] for k in self.layout.places_on(self.body))
+        return tuple(self.structure.constraint_names[c] for c in own)
 
     def has_wrench(self, name: str) -> bool:
         """Does the joint or driver of that name act at a point, and not on coordinates?"""
@@ -120,7 +122,11 @@ class Reactions(eqx.Module):
         body chosen by `on`, and a system in generalized coordinates, which knows of no points.
         """
         constraint = self._constraint(name)
-        k = self._place_of(constraint)
+        return self._wrench_at(self._place_of(constraint))
+
+    def _wrench_at(self, k: int) -> Wrench:
+        """At a place of `layout`."""
+        constraint = self.layout.constraints[k]
         # In the plane a torque is a number.
         turn = 0 if self.torque.shape[-1] == 1 else slice(None)
         return Wrench(
@@ -131,7 +137,7 @@ class Reactions(eqx.Module):
             force_unique=self.force_unique[..., self.axes, k, :],
             torque_unique=self.torque_unique[..., self.axes, k, turn],
             unique=self.reaction_unique[..., constraint],
-            name=name,
+            name=self.structure.constraint_names[constraint],
             body=self.layout.bodies[k],
             axes=self.axes.name.lower(),
         )
@@ -176,12 +182,17 @@ class Reactions(eqx.Module):
             )
         if self.body is None:
             return self.layout.seconds[constraint]
-        key = (constraint, self.body)
-        pairs = list(zip(self.layout.constraints, self.layout.bodies, strict=True))
-        if key not in pairs:
-            there = ", ".join(body for c, body in pairs if c == constraint)
-            raise ValueError(f"{name!r} does not act on {self.body!r}; it acts on {there}.")
-        return pairs.index(key)
+        layout = self.layout
+        there = {b: k for k, b in enumerate(layout.bodies) if layout.constraints[k] == constraint}
+        own = [k for k in layout.places_on(self.body) if layout.constraints[k] == constraint]
+        if len(own) == 1 or self.body in there:
+            return there.get(self.body, own[0])
+        if own:
+            raise ValueError(
+                f"{name!r} acts on {self.body!r} at several of its frames; ask for the reactions "
+                f"on one of {', '.join(layout.bodies[k] for k in own)}."
+            )
+        raise ValueError(f"{name!r} does not act on {self.body!r}; it acts on {', '.join(there)}.")
 
     def _must_have_places(self, what: str) -> None:
         if not self.layout.bodies and self.structure.constraints:
@@ -234,19 +245,30 @@ def _kind(report: Reactions, name: str) -> str:
 
 
 def _table_of_state(report: Reactions) -> _Table:
-    wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
-    force, torque = largest(list(wrenches.values()))
+    wrenches = _wrenches(report)
+    force, torque = largest([w for own in wrenches.values() for w in own])
     lines = []
-    for name in report.names:
-        if name not in wrenches:
+    for name, own in wrenches.items():
+        if not own:
             found = verdict_of_states(report.unique(name))
             lines.append(_on_coordinates(report, name, vector(report.generalized(name)), found))
-            continue
-        w = wrenches[name]
-        numbers = (vector(w.force, force), vector(w.torque, torque))
-        said = verdict(w.unique, w.force_unique, w.torque_unique)
-        lines.append((name, _kind(report, name), w.body, *numbers, said))
+        for w in own:
+            numbers = (vector(w.force, force), vector(w.torque, torque))
+            said = verdict(w.unique, w.force_unique, w.torque_unique)
+            lines.append((name, _kind(report, name), w.body, *numbers, said))
     return _HEADER, lines
+
+
+def _wrenches(report: Reactions) -> dict[str, list[Wrench]]:
+    """By the names of joints and drivers: none for one that acts on coordinates, several for one
+    that acts on the chosen body at several of its frames."""
+    if report.body is None:
+        return {n: [report.wrench(n)] if report.has_wrench(n) else [] for n in report.names}
+    found: dict[str, list[Wrench]] = {name: [] for name in report.names}
+    for k in report.layout.places_on(report.body):
+        wrench = report._wrench_at(k)
+        found[wrench.name].append(wrench)
+    return found
 
 
 def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tuple[str, ...]:
@@ -256,21 +278,20 @@ def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tup
 
 def _table_of_states(report: Reactions) -> _Table:
     lines = []
-    wrenches = {n: report.wrench(n) for n in report.names if report.has_wrench(n)}
-    most = largest(list(wrenches.values()))
-    for name in report.names:
-        if name not in wrenches:
+    wrenches = _wrenches(report)
+    most = largest([w for own in wrenches.values() for w in own])
+    for name, own in wrenches.items():
+        kind = _kind(report, name)
+        if not own:
             size = jnp.max(jnp.linalg.norm(report.generalized(name), axis=-1))
             found = verdict_of_states(report.unique(name))
             lines.append(_on_coordinates(report, name, vector(size), found))
-            continue
-        w = wrenches[name]
-        force = jnp.linalg.norm(w.force, axis=-1)
-        torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
-        found = verdict_of_states(w.determined)
-        kind = _kind(report, w.name)
-        sizes = (vector(jnp.max(force), most[0]), vector(jnp.max(torque), most[1]))
-        lines.append((w.name, kind, w.body, *sizes, found))
+        for w in own:
+            force = jnp.linalg.norm(w.force, axis=-1)
+            torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
+            found = verdict_of_states(w.determined)
+            sizes = (vector(jnp.max(force), most[0]), vector(jnp.max(torque), most[1]))
+            lines.append((name, kind, w.body, *sizes, found))
     return _HEADER, lines
 
 

@@ -171,6 +171,7 @@ def build(
             if b.inertia_properties().semidefinite
             for column in slots[b.name].v
         ),
+        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
     )
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))

@@ -1,5 +1,6 @@
 """Where constraints act on bodies: points and axes, for every constraint and each of its bodies."""
 
+import collections
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,24 +24,33 @@ from ._structure import Structure
 
 
 class PlaceLayout(NamedTuple):
-    """Which place is whose: the (index of the) constraint and the name of the body of each, in
-    row order and within a constraint in the order of its bodies; for each constraint the place
-    on its second body (its only one). `ground`: the fixed frame's name.
+    """Which place is whose: the (index of the) constraint of each, and the name by which that calls
+    the body (`bodies`, "bar" or "bar.A"), in row order and within a constraint in the order of its
+    bodies; `owners`: the body's own name ("bar"). For each constraint the place on its second body
+    (its only one). `ground`: the fixed frame's name.
 
     A constraint on coordinates has no place (its second is -1).
 
     Indices: `rows` (places, width) of the place's constraint, padded with the number of rows;
     `columns` (places, 3 or 6) of the frame that the place's body begins with, linear first, padded
     with nv where it has none; `ground` (places,) the same constraint's place on the ground, padded
-    with the number of places; `unposed` (n,) the places on bodies whose velocities do not tell how
-    they move.
+    with the number of places; `unposed` (n,) the places whose wrench C does not tell: on bodies
+    whose velocities do not begin with those of a frame, and on one that the constraint holds at
+    several sites, where C has the sum of their wrenches.
     """
 
     constraints: tuple[int, ...]
     bodies: tuple[str, ...]
+    owners: tuple[str, ...]
     seconds: tuple[int, ...]
     ground: str
     indices: Indices
+
+    def places_on(self, body: str) -> tuple[int, ...]:
+        """The places on a body, or at the frame of that name alone. A body whose own name is also
+        that of one of its frames is meant as a whole."""
+        names = self.owners if body in self.owners else self.bodies
+        return tuple(k for k, name in enumerate(names) if name == body)
 
 
 class Attachments(eqx.Module):
@@ -67,7 +77,7 @@ def no_places(structure: Structure) -> Attachments:
     none = np.zeros((0, 0), dtype=int)
     indices = Indices(rows=none, columns=none, ground=none.ravel(), unposed=none.ravel())
     seconds = (-1,) * len(structure.constraints)
-    layout = PlaceLayout((), (), seconds, "", indices)
+    layout = PlaceLayout((), (), (), seconds, "", indices)
     axes = jnp.zeros((0, 0, 0))
     return Attachments(jnp.zeros((0, 0)), jnp.zeros((0, 0)), axes, axes, axes, layout)
 
@@ -198,26 +208,33 @@ def _layout(
     """The layout, and which slots (group after group, joint after joint) each place is made of."""
     infos = structure.constraints
     index = {name: i for i, name in enumerate(structure.constraint_names)}
-    # Of the frame that each body begins with.
-    columns = {b.name: (*b.force, *b.torque) for b in structure.bodies}
     slots = [
-        (index[name], k, bodies[k], marker.coordinates.posed)
+        (index[name], k, bodies[k], _frame_columns(marker, group.indices[f"v{k}"][i]))
         for group in groups
-        for name, bodies in zip(group.names, group.bodies, strict=True)
+        for i, (name, bodies) in enumerate(zip(group.names, group.bodies, strict=True))
         for k, marker in enumerate(group.markers)
     ]
     found: dict[tuple[int, str], list[int]] = {}
     second: dict[int, str] = {}
-    for s in sorted(range(len(slots)), key=slots.__getitem__):
+    for s in sorted(range(len(slots)), key=lambda s: slots[s][:2]):
         constraint, k, body, _ = slots[s]
         found.setdefault((constraint, body), []).append(s)
         if k <= 1:
             second[constraint] = body
     keys = {key: i for i, key in enumerate(found)}
-    posed = [slots[own[0]][3] for own in found.values()]
+    owners = [structure.owner(body) for _, body in found]
+    held = collections.Counter((c, owner) for (c, _), owner in zip(found, owners, strict=True))
+    columns = [slots[own[0]][3] for own in found.values()]
+    posed = np.array(
+        [
+            len(own) > 0 and held[c, owner] == 1
+            for (c, _), owner, own in zip(found, owners, columns, strict=True)
+        ]
+    )
     layout = PlaceLayout(
         constraints=tuple(c for c, _ in keys),
         bodies=tuple(body for _, body in keys),
+        owners=tuple(owners),
         seconds=tuple(keys[c, second[c]] if c in second else -1 for c in range(len(infos))),
         ground=ground,
         indices=Indices(
@@ -226,17 +243,23 @@ def _layout(
             ),
             columns=_padded(
                 [
-                    columns.get(body, ()) if own else ()
-                    for (_, body), own in zip(keys, posed, strict=True)
+                    # Those of the ground stand behind the last one, and are zero.
+                    [min(c, structure.nv) for c in own] if alone else []
+                    for own, alone in zip(columns, posed, strict=True)
                 ],
                 structure.nv,
                 motions,
             ),
             ground=np.array([keys.get((c, ground), len(keys)) for c, _ in keys]),
-            unposed=np.flatnonzero(~np.array(posed)),
+            unposed=np.flatnonzero(~posed),
         ),
     )
     return layout, list(found.values())
+
+
+def _frame_columns(marker: AbstractMarker, columns: np.ndarray) -> list[int]:
+    """Among a body's columns those of the frame that its velocities begin with."""
+    return columns[: sum(marker.coordinates.frame)].tolist()
 
 
 def _padded(lists: Sequence[Sequence[int]], fill: int, least: int = 0) -> np.ndarray:

@@ -98,6 +98,7 @@ class Structure:
         internal: tuple[int, ...] = (),
         compliances: tuple[ComplianceInfo, ...] = (),
         semidefinite: tuple[int, ...] = (),
+        sites: tuple[tuple[str, str], ...] = (),
     ):
         self.constraints = constraints
         self.rows = rows
@@ -113,9 +114,11 @@ class Structure:
         self.compliances = compliances
         # Velocities of bodies whose mass need only be positive semidefinite.
         self.semidefinite = semidefinite
+        # Each name by which joints and forces call a moving body, and that body's own.
+        self.sites = sites
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
-            *(compliances, semidefinite),
+            *(compliances, semidefinite, sites),
         )
         self._hash = hash(self._key)
 
@@ -265,6 +268,15 @@ class Structure:
                 f"{', '.join(self.constraint_names)}."
             )
         return self.constraints[self.constraint_names.index(name)]
+
+    def owner(self, site: str) -> str:
+        """The moving body that joints and forces call by that name ("bar" for "bar.A"); any other
+        name, such as that of the fixed frame, as it is."""
+        return self._owners.get(site, site)
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        return dict(self.sites)
 
     def rows_of(self, name: str) -> tuple[int, ...]:
         """Rows of the joint, driver or single row of that name.

@@ -151,7 +151,7 @@ class AbstractSystem(eqx.Module):
     def friction_maps(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> FrictionMaps:
-        """How the joints with friction slide and are pressed together; there is one at least."""
+        """How the joints with friction slide and are pressed together."""
 
     @property
     @abc.abstractmethod

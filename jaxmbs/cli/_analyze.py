@@ -22,12 +22,14 @@ from .._solvability import (
     complete_removal,
     dependent_sets,
     DependentSets,
+    is_long,
     QR,
     RankComparison,
     reason,
     Releases,
     releases,
     removable_rows,
+    sharing,
     Singularity,
     singularity,
     Solvability,
@@ -66,12 +68,14 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """Everything that is printed. `report`: of rigid bodies; `elastic`: with the compliances of
+    the model, None where there are none."""
 
     model: Model
     system: MultibodySystem
     q: np.ndarray
     report: Solvability
+    elastic: Solvability | None
     removable: tuple[str, ...]
     complete: tuple[str, ...]
     dependent: DependentSets
@@ -95,31 +99,26 @@ def answer(model: Model, request: Request) -> Answer:
             "the constraint matrix is not finite at this configuration; a distance of length "
             "zero or a rolling disk that lies flat has no derivative."
         )
+    asked: dict[str, Any] = {
+        "criterion": criterion,
+        "subsets": subsets,
+        "combinations": request.combinations,
+    }
+    giving = bool(system.structure.compliances)
     try:
-        report = analyze(
-            system,
-            q,
-            v,
-            t,
-            criterion=criterion,
-            subsets=subsets,
-            combinations=request.combinations,
-        )
+        report = analyze(system, q, v, t, **asked)
+        elastic = analyze(system, q, v, t, **asked, elastic=True) if giving else None
     except ValueError as error:
         raise ModelError(str(error)) from None
     near = None
     if request.singular:
         near = singularity(system, q, v, t, key=jax.random.key(0), criterion=criterion)
-        if not bool(np.any(np.asarray(near.closed))):
-            raise AnalysisFailed(
-                "--singular: no nearby configuration closed, so there is none to compare this "
-                "one with."
-            )
     return Answer(
         model=model,
         system=system,
         q=np.asarray(q),
         report=report,
+        elastic=elastic,
         removable=removable_rows(report),
         complete=complete_removal(report),
         dependent=dependent_sets(report),
@@ -207,6 +206,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "complete_removal": list(answer.complete),
         "dependent_sets": [list(members) for members in answer.dependent.sets],
         "dependent_sets_complete": answer.dependent.complete,
+        "sharing": [list(members) for members in sharing(report)],
     }
     if report.precision is not None:
         assert report.rank_as_written is not None
@@ -229,20 +229,18 @@ def document(answer: Answer) -> dict[str, Any]:
     if report.layout.subsets:
         result["subsets"] = _subsets(report)
     if report.layout.expressions:
-        result["combinations"] = [
-            {"expression": text, "unique": bool(unique), "measure": float(measure)}
-            for text, unique, measure in zip(
-                report.layout.expressions,
-                report.combination_unique,
-                report.combination_measure,
-                strict=True,
-            )
-        ]
+        result["combinations"] = _combinations(report)
+    if answer.elastic is not None:
+        result["elastic"] = _with_compliances(answer.elastic)
     if answer.singularity is not None:
         result["singularity"] = {
             "generic_rank": int(answer.singularity.generic_rank),
             "rank": int(answer.singularity.rank),
             "singular": bool(answer.singularity.singular),
+            "isolated": bool(answer.singularity.isolated),
+            "displaced_rank": int(answer.singularity.displaced_rank),
+            "mobility": int(answer.singularity.mobility),
+            "moving": int(answer.singularity.moving),
             "neighbours": int(np.sum(np.asarray(answer.singularity.closed))),
         }
     if answer.releases is not None:
@@ -286,6 +284,36 @@ def _joints(report: Solvability) -> list[dict[str, Any]]:
             }
         )
     return joints
+
+
+def _combinations(report: Solvability) -> list[dict[str, Any]]:
+    return [
+        {"expression": text, "unique": bool(unique), "measure": float(measure)}
+        for text, unique, measure in zip(
+            report.layout.expressions,
+            report.combination_unique,
+            report.combination_measure,
+            strict=True,
+        )
+    ]
+
+
+def _with_compliances(report: Solvability) -> dict[str, Any]:
+    """What compliances decide. Ranks count the columns of deformations."""
+    result = {
+        "compliances": list(report.layout.elastic),
+        "rank": int(report.rank),
+        "redundancy": int(report.redundancy),
+        "doubtful": bool(report.doubtful),
+        "joints": _joints(report),
+        "bodies": _bodies(report),
+        "sharing": [list(members) for members in sharing(report)],
+    }
+    if report.layout.subsets:
+        result["subsets"] = _subsets(report)
+    if report.layout.expressions:
+        result["combinations"] = _combinations(report)
+    return result
 
 
 def _verdict(unique: np.ndarray) -> dict[str, bool]:
@@ -333,6 +361,8 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console = console or make_console()
     report, structure = answer.report, answer.report.structure
     console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    if answer.elastic is not None:
+        console.print(Text(_elastic_head(report, answer.elastic)))
     console.print(
         f"{structure.nv} coordinates, {len(structure.rows)} constraint rows: rank "
         f"{int(report.rank)} (geometric {int(report.rank_geometric)}, "
@@ -344,6 +374,21 @@ def show(answer: Answer, console: Console | None = None) -> None:
         console.print(Text(line))
 
 
+def _elastic_head(report: Solvability, elastic: Solvability) -> str:
+    """What the compliances of the model have to do with the verdicts."""
+    names = ", ".join(elastic.layout.elastic)
+    rigid, giving = (np.asarray(x.reaction_unique.unique) for x in (report, elastic))
+    open_, left = int(np.sum(~rigid)), int(np.sum(~giving))
+    if not open_:
+        return f"compliances {names}: nothing is left to them; every reaction is unique without"
+    decided = open_ - left
+    return (
+        f"compliances {names}: they make {decided} of the {open_} reactions unique that rigid "
+        "bodies do not determine (column 'elastic'; values: simulate --formulation elastic); all "
+        "else here is of rigid bodies"
+    )
+
+
 def make_console() -> Console:
     """A console that does not fold tables when the output is not a terminal."""
     console = Console(highlight=False)
@@ -353,55 +398,63 @@ def make_console() -> Console:
 
 
 def _joint_table(answer: Answer) -> Table:
-    report = answer.report
+    report, shared = answer.report, sharing(answer.report)
     table = Table(pad_edge=False)
-    for column in ("joint", "type", "rows", "reaction", "why"):
+    elastic = () if answer.elastic is None else answer.elastic.rows()
+    for column in ("joint", "type", "rows", "reaction", *(["elastic"] if elastic else []), "why"):
         table.add_column(column, justify="right" if column == "rows" else "left")
-    for name, kind, rows, verdict, _ in report.rows():
-        style = "" if verdict.startswith("unique") else "bold"
-        why = reason(report, answer.dependent, name)
-        table.add_row(*map(Text, (name, kind, rows, verdict, why)), style=style)
+    for k, (name, kind, rows, verdict, _) in enumerate(report.rows()):
+        last = elastic[k][3] if elastic else verdict
+        style = "" if last.startswith("unique") else "bold"
+        words = (name, kind, rows, verdict, *([last] if elastic else []))
+        table.add_row(*map(Text, (*words, reason(report, shared, name))), style=style)
     return table
 
 
 def _notes(answer: Answer) -> list[str]:
-    report, notes = answer.report, []
+    report, giving, notes = answer.report, answer.elastic, []
     if bool(report.doubtful):
         notes.append(report.doubt())
+    if giving is not None and bool(giving.doubtful):
+        notes.append(f"with compliances: {giving.doubt()}")
     if answer.removable:
         notes.append(f"rows that may be dropped, one of them: {', '.join(answer.removable)}")
         notes.append(f"rows that may be dropped together: {', '.join(answer.complete)}")
+    notes += [f"share loads: {', '.join(own)}" for own in sharing(report) if is_long(own)]
     for members in answer.dependent.sets[:20]:
         notes.append(f"dependent set: {', '.join(members)}")
     if len(answer.dependent.sets) > 20:
         notes.append(f"and {len(answer.dependent.sets) - 20} dependent sets more (see --json)")
     if not answer.dependent.complete:
         notes.append("the search for dependent sets was cut off; there are more")
-    for subset in _subsets(report):
-        verdict = "unique" if subset["unique"] else "not unique"
+    for k, subset in enumerate(_subsets(report)):
+        own = None if giving is None else bool(giving.subset_unique[k])
+        verdict = _both(subset["unique"], own)
         notes.append(f"subset {', '.join(subset['names'])}: {verdict}")
         for body, on_body in subset["bodies"].items():
             words = [f"{k} {'unique' if u else 'not unique'}" for k, u in on_body.items()]
             notes.append(f"    resultant on {body}: {', '.join(words)}")
-    for text, unique in zip(report.layout.expressions, report.combination_unique, strict=True):
-        notes.append(f"combination {text}: {'unique' if bool(unique) else 'not unique'}")
+    for k, text in enumerate(report.layout.expressions):
+        own = None if giving is None else bool(giving.combination_unique[k])
+        notes.append(f"combination {text}: {_both(bool(report.combination_unique[k]), own)}")
     notes += _singularity_notes(answer) + _release_notes(answer)
     if answer.model.remark:
         notes.append(answer.model.remark)
     return notes
 
 
+def _both(unique: bool, elastic: bool | None) -> str:
+    """A verdict, and that with compliances where it is another."""
+    words = {True: "unique", False: "not unique"}
+    more = "" if elastic in (None, unique) else f", with compliances {words[bool(elastic)]}"
+    return words[unique] + more
+
+
 def _singularity_notes(answer: Answer) -> list[str]:
     found = answer.singularity
     if found is None:
         return []
-    rows, rank = len(answer.report.structure.rows), int(found.generic_rank)
-    if bool(found.singular):
-        return [
-            f"SINGULAR configuration: rank {int(found.rank)} here, {rank} nearby; "
-            f"{rows - rank} rows are redundant everywhere, {rank - int(found.rank)} more here"
-        ]
-    return [f"not singular: rank {rank} nearby as well; the redundancy is permanent"]
+    return [str(found)]
 
 
 def _release_notes(answer: Answer) -> list[str]:

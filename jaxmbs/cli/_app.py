@@ -252,6 +252,9 @@ def ranges(
         float | None, typer.Option(help="Along the motion that ends then (s); else at one state.")
     ] = None,
     every: Annotated[float | None, typer.Option(help="Time between states (s).")] = None,
+    rigid: Annotated[
+        bool, typer.Option("--rigid", help="Leave the compliances of the model out.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Between which values reactions lie that are not unique."""
@@ -264,6 +267,7 @@ def ranges(
             assemble=assemble,
             end=end,
             every=every,
+            rigid=rigid,
         )
         answer = _ranges.answer(_load.load(model), request)
         if json:

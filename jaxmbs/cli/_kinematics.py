@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from .._dynamics import kinematics, KinematicsError
+from .._dynamics._passages import Passage, passed_lines
 from .._errors import ModelError
 from .._system import Model
 from ..io._body_motion import body_motions, BodyMotion
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request
-from ._simulate import check_out, coordinates_of, save, times_of
+from ._simulate import check_out, coordinates_of, save, singular, times_of
 
 
 class Answer(NamedTuple):
@@ -24,6 +25,7 @@ class Answer(NamedTuple):
     model: Model
     times: np.ndarray
     bodies: dict[str, BodyMotion]
+    passed: tuple[Passage, ...]
     out: Path | None
 
 
@@ -49,7 +51,7 @@ def answer(model: Model, end: float, every: float, out: Path | None, assemble: b
     save(found, out)
     arrays = (np.asarray(x) for x in (found.q, found.v, found.acceleration))
     bodies = body_motions(found.system.structure, *arrays)
-    return Answer(model, np.asarray(found.times), bodies, out)
+    return Answer(model, np.asarray(found.times), bodies, found.passed, out)
 
 
 def document(answer: Answer) -> dict[str, Any]:
@@ -58,7 +60,13 @@ def document(answer: Answer) -> dict[str, Any]:
         name: {word: x.tolist() for word, x in (motion.states | motion.accelerations).items()}
         for name, motion in answer.bodies.items()
     }
-    result = {"model": answer.model.name, "times": answer.times.tolist(), "bodies": bodies}
+    result = {
+        "model": answer.model.name,
+        "times": answer.times.tolist(),
+        "bodies": bodies,
+        "passages": [own.time for own in answer.passed],
+        "singular": singular(answer.passed),
+    }
     return result | ({"remark": answer.model.remark} if answer.model.remark else {})
 
 
@@ -74,6 +82,9 @@ def show(answer: Answer, console: Console | None = None) -> None:
     others = coordinates_of({n: m.states | m.accelerations for n, m in answer.bodies.items()})
     if others:
         console.print(_coordinate_table(others, times))
+    passages = [own.time for own in answer.passed]
+    for line in passed_lines(len(passages), passages, answer.passed):
+        console.print(Text(line))
     if answer.out is not None:
         console.print(Text(f"wrote {answer.out}"))
     if answer.model.remark:

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from .._errors import ModelError
+from .._formulations import AbstractFormulation, chosen_formulation, elastic_formulation
 from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
@@ -26,6 +27,7 @@ class Request(NamedTuple):
     assemble: bool = False
     end: float | None = None
     every: float | None = None
+    rigid: bool = False
 
 
 class Answer(NamedTuple):
@@ -33,6 +35,7 @@ class Answer(NamedTuple):
 
     model: Model
     found: Ranges
+    compliances: str = ""
 
 
 def answer(model: Model, request: Request) -> Answer:
@@ -47,10 +50,12 @@ def answer(model: Model, request: Request) -> Answer:
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
     # A bound or combination that means nothing is told before anything is computed.
     _check(system, request)
+    formulation, said = _with_compliances(system, request.rigid)
     try:
         if request.end is None:
             check_time(model, request.time)
             q, v = _simulate.initial_state(system, request.time, request.assemble)
+            asked["elastic"] = formulation.elastic
             found = ranges(system, q, v, request.time, **asked)
         else:
             motion = _simulate.Request(
@@ -58,6 +63,7 @@ def answer(model: Model, request: Request) -> Answer:
                 every=request.every,
                 assemble=request.assemble,
                 time=request.time,
+                formulation=formulation.word if formulation.elastic else None,
             )
             found = ranges_along(_simulate.answer(model, motion).trajectory, **asked)
     except ModelError:
@@ -66,7 +72,25 @@ def answer(model: Model, request: Request) -> Answer:
         raise ModelError(str(error)) from None
     except RuntimeError as error:
         raise AnalysisFailed(str(error)) from None
-    return Answer(model, found)
+    return Answer(model, found, said)
+
+
+def _with_compliances(system: MultibodySystem, rigid: bool) -> tuple[AbstractFormulation, str]:
+    """How multipliers are found, and what is said of the compliances of the model."""
+    structure = system.structure
+    names = ", ".join(own.name for own in structure.compliances)
+    formulation = elastic_formulation(structure)
+    if not names:
+        return formulation, ""
+    if rigid:
+        said = f"of rigid bodies: compliances {names} are left out (--rigid)"
+        return chosen_formulation(None, structure), said
+    if not formulation.elastic:
+        return formulation, (
+            f"compliances {names} are left out: values need a mass for every body, and some have "
+            "none (`jaxmbs analyze` tells what they make unique)"
+        )
+    return formulation, f"with compliances {names}: what they decide is unique (--rigid: without)"
 
 
 def _check(system: MultibodySystem, request: Request) -> None:
@@ -94,6 +118,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "bounds": list(found.bounds),
         "feasible": np.asarray(found.feasible).tolist(),
         "shortfall": np.asarray(found.shortfall).tolist(),
+        "elastic": answer.compliances.startswith("with"),
         "joints": [_joint(found, info) for info in structure.constraints],
         "combinations": [_range(found, "expression", text) for text in found.combinations],
     }
@@ -143,6 +168,8 @@ def show(answer: Answer) -> None:
     """Print the table."""
     console = make_console()
     console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+    if answer.compliances:
+        console.print(Text(answer.compliances))
     for bound in answer.found.bounds:
         console.print(Text(f"bound: {bound}"))
     console.print(Text(str(answer.found)))

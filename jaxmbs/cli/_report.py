@@ -11,6 +11,7 @@ from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
 from .._files import check_folder
+from .._formulations import elastic_formulation
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
@@ -122,8 +123,11 @@ def _trajectory(
         grid = np.linspace(start, request.end, request.frames or SAVED)
     q, v = initial_state(system, start, request.assemble)
     # Compiling is most of the work, and a second core has nothing else to do.
-    program = beside.submit(program_for, system, q, v, len(grid))
-    trajectory = simulate(system, q, v, request.end, start=start, times=grid)
+    formulation = elastic_formulation(system.structure)
+    program = beside.submit(program_for, system, q, v, len(grid), formulation.elastic)
+    trajectory = simulate(
+        system, q, v, request.end, start=start, times=grid, formulation=formulation
+    )
     return thinned(trajectory, request.frames), program.result()
 
 

@@ -27,6 +27,7 @@ from .._dynamics import (
     Trajectory,
 )
 from .._dynamics._initial import check_state
+from .._dynamics._passages import Passage, passed_lines
 from .._dynamics._saved_times import saved_times
 from .._errors import ModelError
 from .._files import check_folder
@@ -318,6 +319,7 @@ def document(answer: Answer) -> dict[str, Any]:
             "velocity": float(jnp.max(trajectory.velocity_error)),
         },
         "passages": passages(trajectory),
+        "singular": singular(trajectory.passed),
     }
     servo = _servo_error(answer)
     if servo is not None:
@@ -342,6 +344,20 @@ def passages(trajectory: Trajectory) -> list[float]:
     """Times at which the motion passed singular configurations."""
     found = np.asarray(trajectory.passages)
     return found[np.isfinite(found)].tolist()
+
+
+def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
+    """What is not determined in singular configurations on the way."""
+    return [
+        {
+            "time": own.time,
+            "rank": own.rank,
+            "generic_rank": own.nearby,
+            "not_unique": list(own.joints),
+            "free": list(own.motions),
+        }
+        for own in passed
+    ]
 
 
 def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
@@ -487,10 +503,8 @@ def _notes(answer: Answer) -> list[str]:
     servo = _servo_error(answer)
     if servo is not None:
         notes.append(f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end")
-    count, passed = int(trajectory.passage_count), passages(trajectory)
-    if count:
-        shown = ", ".join(f"{t:.4f}" for t in passed[:8]) + (" ..." if count > 8 else "")
-        notes.append(f"passed {count} singular configurations, at {shown} s")
+    count = int(trajectory.passage_count)
+    notes += passed_lines(count, passages(trajectory), trajectory.passed)
     if bool(answer.reactions.doubtful):
         notes.append("doubtful: a rank was decided by a hair; analyze says how")
     if trajectory.message:

@@ -26,6 +26,7 @@ from .._design import (
     Peak,
     SLSQP,
     Study,
+    Torque,
     TrustRegion,
 )
 from .._dynamics._saved_times import MOST_STATES
@@ -65,6 +66,7 @@ class ObjectiveTable(_schema.AbstractTable):
 
     kind: Literal["peak", "final", "mean-square"]
     force: str | list[str] | None = None
+    torque: str | list[str] | None = None
     body: str | None = None
     combination: str | None = None
     exponent: float | None = None
@@ -76,6 +78,7 @@ class ConstraintTable(_schema.AbstractTable):
     kind: Literal["peak", "final", "mean-square"]
     at_most: float
     force: str | list[str] | None = None
+    torque: str | list[str] | None = None
     body: str | None = None
     combination: str | None = None
     exponent: float | None = None
@@ -245,18 +248,24 @@ _SIMPLE: Mapping[str, Callable[[AbstractQuantity], AbstractObjective]] = Mapping
 )
 
 
+_RESULTANTS: Mapping[str, Callable[..., AbstractQuantity]] = MappingProxyType(
+    {"force": Force, "torque": Torque}
+)
+
+
 def _quantity(values: dict[str, Any], where: str) -> AbstractQuantity:
-    force, combination = values.get("force"), values.get("combination")
-    if force is not None and combination is None:
-        return _said(where, lambda: Force(force, values.get("body")))
-    if combination is None or force is not None:
+    given = [key for key in (*_RESULTANTS, "combination") if values.get(key) is not None]
+    if len(given) != 1:
         raise ModelError(
-            f"[{where}]: give `force` (a joint, or several) or `combination` (of multipliers, such "
-            'as "W1 - W2"), one of the two.'
+            f"[{where}]: give `force` or `torque` (of a joint, or several) or `combination` (of "
+            'multipliers, such as "W1 - W2"), one of the three.'
         )
+    (key,) = given
+    if key in _RESULTANTS:
+        return _said(where, lambda: _RESULTANTS[key](values[key], values.get("body")))
     if values.get("body") is not None:
-        raise ModelError(f"[{where}]: body belongs to force; leave it out.")
-    return _said(where, lambda: Combination(combination))
+        raise ModelError(f"[{where}]: body belongs to force and torque; leave it out.")
+    return _said(where, lambda: Combination(values[key]))
 
 
 def _constraints(content: Mapping[str, Any]) -> tuple[AtMost, ...]:

@@ -210,7 +210,8 @@ analysis itself failed (it did not converge, constraints contradict each other),
 | `removable_rows` | each row whose removal alone keeps the rank |
 | `complete_removal` | a set of rows whose removal leaves full row rank |
 | `dependent_sets` | smallest sets of joints whose rows together are dependent |
-| `singularity`, `releases` | where asked for: the rank nearby, and joints whose release makes all reactions unique |
+| `sharing` | all joints that share loads: those that dependent sets connect |
+| `singularity`, `releases` | where asked for: the rank nearby, whether this configuration is singular or isolated, and joints whose release makes all reactions unique |
 
 `jaxmbs simulate MODEL --end T`: the final state (`bodies`), `reactions` with `unique`, `energy` and
 `constraint_error`; a joint's `force` and `torque` are what it exerts on its second body (its only one),
@@ -221,7 +222,8 @@ columns `time`, `BODY.position.x` ..., `BODY.angle` or `BODY.orientation.w` ...,
 
 `jaxmbs kinematics MODEL --end T --every DT`: `times`, and of each body `position`, `angle` or
 `orientation`, `velocity`, `angular_velocity`, `acceleration`, `angular_acceleration`. Every mobility
-must be driven.
+must be driven. Of this and of `simulate`: `passages`, times of singular configurations on the way, and
+`singular`, what is not determined there (`not_unique`: joints; `free`: motions).
 
 `jaxmbs sweep MODEL --over NAME=LO:HI:COUNT --out STORE`, `jaxmbs design STUDY`: NAME is a driver or a
 number, such as `bodies.arm.mass` or `parameters.length`. `jaxmbs export NAME`: a built-in mechanism as a

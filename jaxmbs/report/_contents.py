@@ -59,14 +59,19 @@ class Contents(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What looks at so many states of a system, compiled."""
+    """What looks at so many states of a system, compiled; `elastic`: with its compliances."""
 
     states: int
+    elastic: bool
     compiled: Any
 
 
 def program_for(
-    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], states: int
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    states: int,
+    elastic: bool,
 ) -> Program:
     """Compile what `contents_of` will ask of a motion from that state: in a thread, while the
     motion is computed, this takes a fourth of a report's time away."""
@@ -74,10 +79,10 @@ def program_for(
     shapes = ((states, len(q)), (states, len(v)), (states,), (states, rows))
     given = tuple(jnp.asarray(np.zeros(shape, q.dtype)) for shape in shapes)
     jitted: Any = _along
-    compiled = jitted.lower(system, given, False).compile()
+    compiled = jitted.lower(system, given, elastic).compile()
     # Its answer is not needed here, what it compiled is kept.
     system.release_options(q, v, 0.0)
-    return Program(states, compiled)
+    return Program(states, elastic, compiled)
 
 
 def contents_of(
@@ -91,7 +96,7 @@ def contents_of(
     releases would change that. `program`: as `program_for` made it."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
     count, elastic = len(trajectory.times), trajectory.elastic
-    fits = program is not None and program.states == count and not elastic
+    fits = program is not None and (program.states, program.elastic) == (count, elastic)
     look = program.compiled if program is not None and fits else _along
     found = look(trajectory.system, states, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.

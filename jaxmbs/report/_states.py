@@ -14,7 +14,7 @@ from .._dynamics._friction import solve_with_friction
 from .._dynamics._initial import check_state
 from .._dynamics._projection import errors
 from .._errors import ModelError
-from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
+from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
 from .._solution import RESULTS
 from .._system import AbstractSystem, Model, MultibodySystem
 
@@ -72,6 +72,7 @@ def _(
     frames: int | None,
 ) -> Trajectory:
     q, v = system.reference_q, system.initial_v
+    formulation = elastic_formulation(system.structure)
     if end is None:
         if every is not None or frames is not None:
             raise ModelError(
@@ -79,8 +80,9 @@ def _(
             )
         return still(system, q, v)
     if every is not None:
-        return thinned(simulate(system, q, v, end, every=every), frames)
-    return simulate(system, q, v, end, times=np.linspace(0.0, end, frames or SAVED))
+        return thinned(simulate(system, q, v, end, every=every, formulation=formulation), frames)
+    times = np.linspace(0.0, end, frames or SAVED)
+    return simulate(system, q, v, end, times=times, formulation=formulation)
 
 
 @motion_of.register
@@ -114,7 +116,8 @@ def still(
     *,
     assemble: bool = False,
 ) -> Trajectory:
-    """One state as a trajectory: its accelerations and multipliers, friction included.
+    """One state as a trajectory: its accelerations and multipliers, friction included, with the
+    compliances that there are.
 
     **Raises:** `ValueError` for a state that the constraints do not allow, `RuntimeError` where
     accelerations or multipliers cannot be found.
@@ -122,7 +125,7 @@ def still(
     if assemble:
         q, v = consistent_state(system, q, v, t)
     check_state(system, q, v, jnp.asarray(t, q.dtype))
-    formulation = chosen_formulation(None, system.structure)
+    formulation = elastic_formulation(system.structure)
     found, position, velocity = _loads(system, formulation, q, v, jnp.asarray(t, q.dtype))
     if bool(found.result != RESULTS.successful):
         raise RuntimeError(RESULTS[found.result])

@@ -11,7 +11,8 @@ import numpy as np
 from .._checks import listed
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
-from .._system import ReleaseOption
+from .._solvability import sharing
+from .._system import ReleaseOption, Structure
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
 from ._contents import Contents
@@ -80,7 +81,7 @@ def _most(contents: Contents, constraint: int, what: str) -> str:
 def head_of(contents: Contents) -> list[str]:
     """Sentences at the top."""
     first, structure, trajectory = contents.first, contents.first.structure, contents.trajectory
-    sentences = []
+    sentences = _of_compliances(structure, trajectory.elastic)
     if bool(first.decided):
         other = int(first.rank_velocity)
         sentences.append(
@@ -97,8 +98,9 @@ def head_of(contents: Contents) -> list[str]:
     if many:
         plural = "s" if len(many) > 1 else ""
         sentences.append(
-            f"A model of rigid bodies does not determine the reaction{plural} of {listed(many)}: "
-            "any number that a program gives for what is not unique is one of many."
+            f"{_WITH[trajectory.elastic]} does not determine the reaction{plural} of "
+            f"{listed(many)}: any number that a program gives for what is not unique is one of "
+            "many."
         )
     elif structure.constraints:
         sentences.append("Every reaction is unique.")
@@ -107,6 +109,28 @@ def head_of(contents: Contents) -> list[str]:
     if trajectory.message:
         sentences.append(trajectory.message)
     return sentences
+
+
+_WITH = {
+    False: "A model of rigid bodies",
+    True: "The model, even with its compliances,",
+}
+
+
+def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
+    """Whether the compliances of the model have a part in what follows."""
+    if not structure.compliances:
+        return []
+    names = listed([own.name for own in structure.compliances])
+    if elastic:
+        return [
+            f"With the compliances {names}: what they decide is unique, and depends on which parts "
+            "are elastic; rank and redundancy count their deformations."
+        ]
+    ways = "simulate(..., formulation=ElasticResolution()) uses them"
+    if structure.semidefinite:
+        ways = "they need a mass for every body, and some have none"
+    return [f"Of rigid bodies: the compliances {names} are not used here ({ways})."]
 
 
 class Interval(NamedTuple):
@@ -155,6 +179,11 @@ def passage_words(contents: Contents) -> str:
     more = f" and {count - len(known[:_MOST_LINES])} more" if count > _MOST_LINES else ""
     plural = "s were" if count > 1 else " was"
     return f"{count} singular configuration{plural} passed, at {times} s{more}."
+
+
+def sharing_words(contents: Contents) -> list[str]:
+    """The joints and drivers that share loads, class by class."""
+    return [", ".join(own) for own in sharing(contents.first)] if contents.dependent else []
 
 
 def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:

@@ -16,7 +16,15 @@ from ._contents import Contents, contents_of
 from ._data import data_of
 from ._page import check_extra, page
 from ._states import motion_of, system_of
-from ._words import head_of, intervals_of, lines_of, method_of, passage_words, release_words
+from ._words import (
+    head_of,
+    intervals_of,
+    lines_of,
+    method_of,
+    passage_words,
+    release_words,
+    sharing_words,
+)
 
 
 class Written(NamedTuple):
@@ -139,6 +147,7 @@ def words_of(
         "intervals": intervals_of(contents),
         "passages": passage_words(contents),
         "bands": contents.bands.notes,
+        "sharing": sharing_words(contents),
         "shared": shared,
         "released": released,
         "remarks": remarks,

@@ -23,11 +23,12 @@ class ArbitraryLoop(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         chosen, more = undetermined_sets(subject, parallel=False)
-        for names, many in chosen:
+        for own in chosen:
             yield self.finding(
-                f"the rows of {listed(names)} depend on each other around a loop, so that the "
-                f"forces in {listed(many)} are arbitrary in any rigid-body program",
-                [subject.part(name) for name in names],
+                f"the rows of {listed(own.names)} depend on each other around a loop, so that the "
+                f"forces in {listed(own.many)} are arbitrary in any rigid-body program"
+                + (f" (they share loads with {listed(own.others)})" if own.others else ""),
+                [subject.part(name) for name in own.names],
             )
         if more:
             yield self.finding(f"and {more} loops more whose forces are arbitrary", ())

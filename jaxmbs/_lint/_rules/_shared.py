@@ -1,12 +1,17 @@
 """What rules have in common."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from ..._checks import listed
+from ..._solvability import sharing_dependent_sets
 from .._subject import Subject
 
 
 # More sets than these are counted.
 MOST = 20
+
+_HAVE = ("has", "have")
 
 
 def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], int]:
@@ -18,14 +23,49 @@ def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], in
     return chosen[:MOST], max(0, len(chosen) - MOST)
 
 
-def undetermined_sets(
-    subject: Subject, parallel: bool
-) -> tuple[list[tuple[tuple[str, ...], list[str]]], int]:
-    """`sets_of`, each with those of its joints whose reaction is not unique. Sets without any are
-    left out: of these the multipliers alone are arbitrary, and forces are what they are."""
+class UndeterminedSet(NamedTuple):
+    """Joints and drivers with dependent rows. `many`: those of them whose reaction is not unique;
+    `others`: what dependent sets connect them with besides, likewise not unique."""
+
+    names: tuple[str, ...]
+    many: list[str]
+    others: list[str]
+
+    @property
+    def shared_with(self) -> str:
+        """Who else shares the load, to be put behind "load"."""
+        return f", in which {listed(self.others)} {_HAVE[len(self.others) > 1]} a part" * bool(
+            self.others
+        )
+
+
+def undetermined_sets(subject: Subject, parallel: bool) -> tuple[list[UndeterminedSet], int]:
+    """`sets_of`, those between the same bodies that have members in common as one. Sets in which
+    every reaction is unique are left out: of these the multipliers alone are arbitrary, and forces
+    are what they are."""
     chosen, more = sets_of(subject, parallel)
-    found = [(names, not_unique_of(subject, names)) for names in chosen]
-    return [(names, many) for names, many in found if many], more
+    chosen = _united(subject, chosen) if parallel else chosen
+    found = []
+    for names in chosen:
+        many = not_unique_of(subject, names)
+        if many:
+            assert subject.generic is not None
+            sharing = sharing_dependent_sets(subject.generic.report, names)
+            others = tuple(name for name in sharing if name not in names)
+            found.append(UndeterminedSet(names, many, not_unique_of(subject, others)))
+    return found, more
+
+
+def _united(subject: Subject, sets: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Sets with members in common as one, in row order."""
+    groups: list[set[str]] = []
+    for names in sets:
+        touched = [group for group in groups if group & {*names}]
+        groups = [group for group in groups if group not in touched]
+        groups.append({*names}.union(*touched))
+    order = subject.system.structure.constraint_names.index
+    united = [tuple(sorted(group, key=order)) for group in groups]
+    return sorted(united, key=lambda names: order(names[0]))
 
 
 def _is_parallel(subject: Subject, names: tuple[str, ...]) -> bool:

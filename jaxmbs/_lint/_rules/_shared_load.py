@@ -22,11 +22,12 @@ class SharedLoad(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         chosen, more = undetermined_sets(subject, parallel=True)
-        for names, many in chosen:
+        for own in chosen:
             yield self.finding(
-                f"{listed(names)} act between the same bodies and share a load: what each of "
-                f"{listed(many)} carries is not determined by rigid bodies",
-                [subject.part(name) for name in names],
+                f"{listed(own.names)} act between the same bodies and share a load"
+                f"{own.shared_with}: what each of {listed(own.many)} carries is not determined by "
+                "rigid bodies",
+                [subject.part(name) for name in own.names],
             )
         if more:
             yield self.finding(f"and {more} sets more that share a load", ())

@@ -81,12 +81,13 @@ class FrictionCone(AbstractBound):
         if self.body is None or self.body == second:
             return 1.0
         bodies = variables.bodies(self.name)
-        if self.body not in bodies or len(bodies) != 2:
+        named = [site for site, owner in bodies.items() if self.body in (site, owner)]
+        if len(named) != 1 or (named != [second] and len(bodies) != 2):
             raise ValueError(
                 f"the friction cone of {shown(self.name)} is about its force on "
                 f"{shown(self.body)}; it may be that on {listed(bodies)}."
             )
-        return -1.0
+        return 1.0 if named == [second] else -1.0
 
     def words(self) -> str:
         return f"friction cone of {self.name} (coefficient {_shown(self.coefficient)})"

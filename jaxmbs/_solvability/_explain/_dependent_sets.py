@@ -44,26 +44,49 @@ def dependent_sets(report: Solvability, *, work: Setting[float] = 2e9) -> Depend
     )
 
 
-def sharing_dependent_sets(report: Solvability, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The joints and drivers, in row order, that are in a dependent set with any of these.
+def sharing(report: Solvability) -> tuple[tuple[str, ...], ...]:
+    """The joints and drivers that share loads: all that dependent sets connect, those that have
+    members in common with each other too; at least two in each, in row order.
 
-    No search: two joints share a minimal dependent set iff they lie in one component of the left
-    null space, which the zero blocks of its orthogonal projector show.
+    No search: these are the components of the left null space, which is the direct sum of what
+    lies in each. Its orthogonal projector has a zero block between any two of them, and no finer
+    division has that.
     """
-    structure = report.structure
+    constraints = [c for c in report.structure.constraints if c.stop > c.start]
+    if not constraints:
+        return ()
     null_space = report.left_null_space()
-    rows = [null_space[c.start : c.stop] for c in structure.constraints]
-    zero = float(report.unique_below)
-    reached = {i for i, name in enumerate(structure.constraint_names) if name in names}
-    found: set[int] = set()
-    while reached:
-        found |= reached
-        reached = {
-            j
-            for j in range(len(rows))
-            if j not in found and any(_is_nonzero(rows[i] @ rows[j].T, zero) for i in reached)
-        }
-    return tuple(structure.constraint_names[i] for i in sorted(found))
+    starts = [c.start for c in constraints]
+    blocks = np.abs(null_space @ null_space.T)
+    for axis in (0, 1):
+        blocks = np.maximum.reduceat(blocks, starts, axis=axis)
+    found = []
+    for members in _components(blocks > float(report.unique_below)):
+        if len(members) > 1:
+            found.append(tuple(constraints[k].name for k in members))
+    return tuple(found)
+
+
+def _components(linked: np.ndarray) -> list[list[int]]:
+    """Of a graph given by its symmetric matrix (n, n; bool), each in order."""
+    left = np.ones(len(linked), bool)
+    found = []
+    for first in range(len(linked)):
+        if not left[first]:
+            continue
+        own, reached = np.zeros(len(linked), bool), np.arange(len(linked)) == first
+        while reached.any():
+            own |= reached
+            reached = linked[reached].any(axis=0) & ~own
+        left &= ~own
+        found.append(np.flatnonzero(own).tolist())
+    return found
+
+
+def sharing_dependent_sets(report: Solvability, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The joints and drivers, in row order, that share loads with any of these, and these."""
+    found = {*names}.union(*(own for own in sharing(report) if {*own} & {*names}))
+    return tuple(name for name in report.structure.constraint_names if name in found)
 
 
 class _Search:

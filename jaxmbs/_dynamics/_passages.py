@@ -1,0 +1,384 @@
+"""Singular configurations on the way of a motion, and what is not determined there. Concrete
+numbers, dense, in NumPy, after the motion is known.
+
+With C of unit rows, without units, of rank r next to a state a, let U and W (r columns each) hold
+its singular vectors there. The rank drops at b where D = U^T C(b) W loses its own. D is smooth in
+the motion, so that nothing has to be said of the order of singular values or of the sense of their
+vectors: between a and b det D changes its sign where one of them passes through zero. That it does
+not vanish between both is held for certain where
+
+    sigma(a) + sigma(b) > |the change of the smallest part of D| + |the change of C|^2 / gap,
+
+sigma the smallest singular value and gap the next one that is not in that part; the change of C is
+at least what the motion can make of it, and a change of velocities counts like one of D. Where that
+does not hold the interval is halved, on the constraints. What is left at last is a value of zero to
+rounding, with or without a change of sign, or a motion that comes close and does not pass.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import listed
+from .._kinematics import position_residual
+from .._system import AbstractSystem
+from ._mobility import movers
+
+
+# Singular values below this, of rows of unit length, are zero: lengths that are off by a part d
+# leave about sqrt(d). A configuration is closed to rounding, which leaves the root of that.
+_ZERO = 1e-5
+
+# Values that do not count as the rank anywhere.
+_NO_RANK = 1e-7
+
+# Modes whose change is measured, and how much more than that must be left of the values.
+_LOW, _SAFETY = 2, 1.3
+
+# Of what velocities move (characteristic lengths, radians) this much may turn up in C.
+_TURNS = 0.5
+
+# A prediction over more than this is made in parts.
+_FAR = 1.0
+
+# Newton's steps back onto the constraints, and where they end.
+_NEWTON, _CLOSED, _CUTOFF = 12, 1e-13, 1e-10
+
+# Where a passage is suspected, this far around it is looked (characteristic lengths, radians).
+_REACH = 0.05
+
+# States evaluated at once; halvings; states at most; rows or columns at most.
+_LANES, _HALVINGS, _MOST, _LARGEST = 64, 40, 50_000, 400
+
+# Changes of sign between which nothing moves by more than the first are one passage, and one with
+# all small values that are not further off than the second (characteristic lengths, radians).
+_ONE, _SMALL = 1e-3, 0.05
+
+
+class Passage(NamedTuple):
+    """A singular configuration on the way of a motion.
+
+    `time` (s); `rank` of C there, and `nearby`: next to it. `joints`: whose reactions are not
+    unique there, and are next to it; `motions`: what can move there besides, one entry for each
+    rank that is missing.
+    """
+
+    time: float
+    rank: int
+    nearby: int
+    joints: tuple[str, ...]
+    motions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        text = (
+            f"singular configuration at {self.time:.6g} s: rank {self.rank} there, {self.nearby} "
+            "next to it"
+        )
+        if self.motions:
+            free = "so that velocities are not determined: free to move is also"
+            text = f"{text}, {free} {', '.join(self.motions)}"
+        if self.joints:
+            text = f"{text}; the reactions of {listed(list(self.joints))} are not unique there"
+        return text
+
+
+def passed_lines(
+    count: int, times: Sequence[float] | np.ndarray, passed: tuple[Passage, ...]
+) -> list[str]:
+    """What is said of passages: their times, as far as these are known, and what is not determined
+    in the first ones."""
+    if not count:
+        return []
+    shown = ", ".join(f"{t:.4f}" for t in times[:8]) + (" ..." if count > 8 else "")
+    configurations = "singular configuration" + "s" * (count > 1)
+    return [f"passed {count} {configurations}, at {shown} s", *map(str, passed[:2])]
+
+
+class _Points(NamedTuple):
+    """States of a motion: `t` (n,), `q` (n, nq), `v` (n, nv) without units; `matrix` (n, rows, nv),
+    and its singular vectors and values, the largest first."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    matrix: np.ndarray
+    left: np.ndarray
+    values: np.ndarray
+    right: np.ndarray
+
+    def at(self, which: Any) -> "_Points":
+        return _Points(*(x[which] for x in self))
+
+
+def joined(*points: _Points) -> _Points:
+    return _Points(*(np.concatenate(x) for x in zip(*points, strict=True)))
+
+
+@eqx.filter_jit
+def _evaluate(
+    system: AbstractSystem,
+    q: Float[Array, "n nq"],
+    step: Float[Array, "n nv"],
+    t: Float[Array, " n"],
+) -> tuple[Array, ...]:
+    """q displaced by a step without units, and there C, Phi, dPhi/dt, all without units."""
+    unit, scale = system.column_scale(), system.residual_scale()
+    rest = jnp.zeros_like(unit)
+
+    def one(q: Float[Array, " nq"], step: Float[Array, " nv"], t: Float[Array, ""]):
+        at = system.retract(q, unit * step)
+        matrix = system.constraint_matrix(at, rest, t) * unit[None] / scale[:, None]
+        gap, drift = position_residual(system, at, t), system.velocity_offset(at, rest, t)
+        return at, matrix, gap / scale, drift / scale
+
+    return jax.vmap(one)(q, step, t)
+
+
+@eqx.filter_jit
+def _difference(
+    system: AbstractSystem, q: Float[Array, "n nq"], end: Float[Array, "n nq"]
+) -> Float[Array, "n nv"]:
+    unit = system.column_scale()
+    return jax.vmap(lambda a, b: system.difference(a, b) / unit)(q, end)
+
+
+def passages_between(
+    system: AbstractSystem, times: np.ndarray, q: np.ndarray, v: np.ndarray
+) -> tuple[Passage, ...]:
+    """On a motion that drivers determine, known at some times."""
+    structure = system.structure
+    too_large = max(len(structure.rows), structure.nv) > _LARGEST
+    if len(times) < 2 or not len(structure.rows) or too_large:
+        return ()
+    motion = _Motion(system)
+    known = motion.points(*(np.asarray(x) for x in (times, q, v / motion.unit)))
+    return motion.passages(motion.filled(known))
+
+
+def confirmed(
+    system: AbstractSystem, t: float, q: np.ndarray, v: np.ndarray
+) -> tuple[Passage | None, bool]:
+    """The passage next to a state of any motion, as that moves on evenly on the constraints; and
+    whether this could be found out: without, there may be one."""
+    structure, motion = system.structure, _Motion(system)
+    if max(len(structure.rows), structure.nv) > _LARGEST:
+        return None, False
+    v = v / motion.unit
+    speed = float(np.max(np.abs(v)))
+    if not (np.isfinite(speed) and speed > 0):
+        return None, False
+    ahead = np.linspace(-_REACH, _REACH, 9) / speed
+    rates = np.tile(v, (len(ahead), 1))
+    closed, _, ok = motion.closed(np.tile(q, (len(ahead), 1)), ahead[:, None] * rates, t + ahead)
+    if not ok.all():
+        return None, False
+    found = motion.passages(motion.points(t + ahead, closed, rates))
+    return min(found, key=lambda own: abs(own.time - t), default=None), True
+
+
+class _Motion:
+    """A motion between its known states."""
+
+    def __init__(self, system: AbstractSystem):
+        self.system = system
+        self.unit = np.asarray(system.column_scale())
+        self.geometric = np.asarray(system.structure.geometric)
+        self.evaluated = 0
+
+    # -- States
+
+    def evaluate(self, q: np.ndarray, step: np.ndarray, t: np.ndarray) -> list[np.ndarray]:
+        """As `_evaluate`, in batches of one size."""
+        found = []
+        self.evaluated += len(t)
+        for k in range(0, len(t), _LANES):
+            lanes = np.minimum(np.arange(k, k + _LANES), len(t) - 1)
+            some = _evaluate(self.system, *(jnp.asarray(x[lanes]) for x in (q, step, t)))
+            found.append([np.asarray(x)[: len(t) - k] for x in some])
+        return [np.concatenate(x) for x in zip(*found, strict=True)]
+
+    def closed(
+        self, q: np.ndarray, step: np.ndarray, t: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Displaced by a step and led back onto the constraints; C and whether it is there."""
+        q, matrix, gap, _ = self.evaluate(q, step, t)
+        for _ in range(_NEWTON):
+            if np.max(np.abs(gap), initial=0.0) <= _CLOSED:
+                break
+            rows = np.where(self.geometric[:, None], matrix, 0.0)
+            step = -(np.linalg.pinv(rows, rcond=_CUTOFF) @ gap[..., None])[..., 0]
+            q, matrix, gap, _ = self.evaluate(q, step, t)
+        return q, matrix, np.max(np.abs(gap), axis=1, initial=0.0) <= 1e-7
+
+    def points(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> _Points:
+        """States that are known, with their matrices."""
+        matrix = self.evaluate(q, np.zeros_like(v), t)[1]
+        return self.decomposed(t, q, v, matrix)
+
+    def decomposed(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, matrix: np.ndarray
+    ) -> _Points:
+        sizes = np.linalg.norm(matrix, axis=2, keepdims=True)
+        rows = matrix / np.where(sizes > 0, sizes, 1.0)
+        left, values, right = np.linalg.svd(np.nan_to_num(rows), full_matrices=False)
+        return _Points(t, q, v, rows, left, values, np.swapaxes(right, 1, 2))
+
+    def driven_rates(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+        _, matrix, _, drift = self.evaluate(q, np.zeros((len(t), len(self.unit))), t)
+        return -(np.linalg.pinv(matrix, rcond=1e-7) @ drift[..., None])[..., 0]
+
+    def between(self, a: _Points, b: _Points) -> _Points:
+        """A state a little off the middle of each interval: by a cubic, and closed."""
+        part, h = 0.48, (b.t - a.t)[:, None]
+        t = a.t + part * (b.t - a.t)
+        way = self.differences(a.q, b.q)
+        step = (
+            part**2 * (3 - 2 * part) * way
+            + part * (1 - part) ** 2 * h * a.v
+            - part**2 * (1 - part) * h * b.v
+        )
+        q, matrix, _ = self.closed(a.q, step, t)
+        slopes = 6 * part * (1 - part) * way / h
+        v = slopes + (1 - part) * (1 - 3 * part) * a.v + part * (3 * part - 2) * b.v
+        return self.decomposed(t, q, v, matrix)
+
+    def differences(self, q: np.ndarray, end: np.ndarray) -> np.ndarray:
+        found = []
+        for k in range(0, len(q), _LANES):
+            lanes = np.minimum(np.arange(k, k + _LANES), len(q) - 1)
+            some = _difference(self.system, jnp.asarray(q[lanes]), jnp.asarray(end[lanes]))
+            found.append(np.asarray(some)[: len(q) - k])
+        return np.concatenate(found)
+
+    def filled(self, known: _Points) -> _Points:
+        """With states in between where known ones are far apart, one after the other, as drivers
+        make them."""
+        h = np.diff(known.t)
+        speed = np.max(np.abs(known.v), axis=1)
+        parts = np.ceil(np.maximum(speed[1:], speed[:-1]) * h / _FAR).astype(int)
+        parts = np.minimum(parts, _MOST // 4)
+        steps = h / np.maximum(parts, 1)
+        last, more = known.at(slice(None, -1)), []
+        where = np.arange(len(h))
+        for k in range(1, int(np.max(parts))):
+            on = parts > k
+            last, where, steps, parts = last.at(on), where[on], steps[on], parts[on]
+            if not len(where) or self.evaluated > _MOST:
+                break
+            t = known.t[where] + k * steps
+            # The middle first, whose velocity is that of the second order.
+            half = self.closed(last.q, steps[:, None] / 2 * last.v, (t + last.t) / 2)[0]
+            v = self.driven_rates(half, (t + last.t) / 2)
+            q, matrix, _ = self.closed(last.q, steps[:, None] * v, t)
+            last = self.decomposed(t, q, self.driven_rates(q, t), matrix)
+            more.append(last)
+        whole = joined(known, *more)
+        return whole.at(np.argsort(whole.t, kind="stable"))
+
+    # -- What they pass
+
+    def passages(self, points: _Points) -> tuple[Passage, ...]:
+        """Between the first and the last of these states."""
+        if len(points.t) < 2:
+            return ()
+        largest = points.values[:, :1]
+        rank = int(np.max(np.sum(points.values > max(_NO_RANK, 1e-9) * largest, axis=1)))
+        rank = int(np.max(np.sum(points.values > _ZERO * largest, axis=1), initial=0)) or rank
+        if rank == 0:
+            return ()
+        found: list[_Zero] = []
+        a, b = points.at(slice(None, -1)), points.at(slice(1, None))
+        for _ in range(_HALVINGS):
+            change = _change(a, b, rank)
+            ends = np.minimum(a.values[:, rank - 1], b.values[:, rank - 1])
+            both = np.maximum(a.values[:, rank - 1], b.values[:, rank - 1])
+            there = np.where(change.turned, both, ends) < _ZERO
+            for k in np.flatnonzero(there & ~change.regular):
+                found.append(_zero(a.at(k), b.at(k), rank, bool(change.turned[k])))
+            going = ~there & ~change.regular & (b.t - a.t > 1e-13 * np.abs(b.t))
+            if not going.any() or self.evaluated > _MOST:
+                break
+            a, b = a.at(going), b.at(going)
+            middle = self.between(a, b)
+            a, b = joined(a, middle), joined(middle, b)
+        return tuple(self.passage(own, rank) for own in _apart(found))
+
+    def passage(self, own: "_Zero", nearby: int) -> Passage:
+        structure, point = self.system.structure, own.point
+        rank = int(np.sum(point.values[:nearby] > 2 * _ZERO))
+        length = float(self.system.characteristic_length())
+        free = point.right[:, rank:nearby] * self.unit[:, None]
+        left, _, _ = np.linalg.svd(point.matrix)
+        joints = []
+        for info in structure.constraints:
+            rows = slice(info.start, info.stop)
+            columns = point.matrix[rows].T
+            here = np.linalg.norm(columns @ left[rows, rank:])
+            there = np.linalg.norm(columns @ left[rows, nearby:])
+            if here > 1e-2 and there < 1e-3:
+                joints.append(info.name)
+        motions = tuple(movers(free, structure, length)) if free.shape[1] else ()
+        return Passage(own.time, rank, nearby, tuple(joints), motions)
+
+
+class _Change(NamedTuple):
+    """`turned` (n,): did the sign change between two states? `regular` (n,): is it certain that no
+    singular value vanished between them?"""
+
+    turned: np.ndarray
+    regular: np.ndarray
+
+
+def _change(a: _Points, b: _Points, rank: int) -> _Change:
+    left, right = a.left[:, :, :rank], a.right[:, :, :rank]
+    inner = np.swapaxes(left, 1, 2) @ b.matrix @ right
+    turned = np.linalg.slogdet(inner)[0] < 0
+    low = min(_LOW, rank)
+    moved = inner - a.values[:, :rank, None] * np.eye(rank)
+    near = np.linalg.norm(moved[:, rank - low :, rank - low :], ord=2, axis=(1, 2))
+    gap = a.values[:, rank - low - 1] if rank > low else np.ones(len(turned))
+    speed = np.maximum(*(np.max(np.abs(x.v), axis=1) for x in (a, b)))
+    whole = np.linalg.norm(b.matrix - a.matrix, axis=(1, 2))
+    whole = np.maximum(whole, _TURNS * speed * (b.t - a.t))
+    # Where branches meet a motion may go on along another one than it came: its velocities jump.
+    jump = np.max(np.abs(b.v - a.v), axis=1) * (b.t - a.t)
+    least = a.values[:, rank - 1] + b.values[:, rank - 1]
+    regular = least > _SAFETY * near + _TURNS * jump + whole**2 / np.maximum(gap, 1e-12)
+    return _Change(turned, regular & ~turned)
+
+
+class _Zero(NamedTuple):
+    """A time at which the smallest singular value vanishes, the known state next to it with that
+    `value`, the `speed` there, and whether the sign changed."""
+
+    time: float
+    point: _Points
+    value: float
+    speed: float
+    turned: bool
+
+
+def _zero(a: _Points, b: _Points, rank: int, turned: bool) -> _Zero:
+    """Of an interval."""
+    one, other = float(a.values[rank - 1]), float(b.values[rank - 1])
+    closest = a if one <= other else b
+    between = turned and one + other > 0
+    time = a.t + (b.t - a.t) * one / (one + other) if between else closest.t
+    speed = float(np.max(np.abs(closest.v)))
+    return _Zero(float(time), closest, min(one, other), speed, turned)
+
+
+def _apart(found: list[_Zero]) -> list[_Zero]:
+    """Each passage once, in the order of times. Next to a change of sign values are small too."""
+    kept: list[_Zero] = []
+    for own in sorted(found, key=lambda own: (not own.turned, own.value)):
+        near = (_ONE if own.turned and other.turned else _SMALL for other in kept)
+        ways = (abs(own.time - other.time) * max(own.speed, other.speed) for other in kept)
+        if all(way > least for way, least in zip(ways, near, strict=True)):
+            kept.append(own)
+    return sorted(kept, key=lambda own: own.time)

@@ -1,0 +1,262 @@
+"""Singular configurations on the way of a motion are told whatever the times and steps are, with
+what is not determined there; motions that come near are not; and a configuration whose neighbours
+are itself is not called permanent."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from representatives import representatives
+
+import jaxmbs as jm
+from jaxmbs import planar, spatial
+
+
+def crank_at(lengths, angle, rate, *, driven=True, units=1, motion=None):
+    """Slider-cranks (as many `units` as wanted, one crank pushing each) of a crank and a rod of
+    these lengths. Equal ones have a second way at a right angle, where the slider is at the
+    crank's pin: x = 2 l cos(angle), or 0."""
+    bodies, joints = [], []
+    for k in range(units):
+        crank, rod = lengths
+        a, b = np.zeros(2), crank * np.array([np.cos(angle), np.sin(angle)])
+        c = np.array([b[0] + np.sqrt(max(rod**2 - b[1] ** 2, 0.0)), 0.0])
+        at_b = rate * np.array([-b[1], b[0]])
+        turning = -at_b[1] / (c - b)[0] if rate else 0.0
+        at_c = np.array([at_b[0] + turning * b[1], 0.0])
+        moving = (
+            (a, b, 0 * at_b, at_b, rate),
+            (b, c, at_b, at_c, turning),
+            (c, c, at_c, at_c, 0.0),
+        )
+        names = [f"{word}{k or ''}" for word in ("crank", "rod", "slider")]
+        for name, (p, q, at_p, at_q, w) in zip(names, moving, strict=True):
+            middle, speed = (p + q) / 2, (at_p + at_q) / 2
+            bodies.append(
+                planar.Body(
+                    name,
+                    mass=1.0,
+                    inertia=1e-3,
+                    position=middle,
+                    velocity=speed,
+                    angular_velocity=w,
+                )
+            )
+        joints += [
+            planar.Revolute(f"A{k}", ("ground", names[0]), a),
+            planar.Revolute(f"B{k}", names[:2], b),
+            planar.Revolute(f"C{k}", names[1:], c),
+            planar.Translational(f"D{k}", ("ground", names[2]), c, (1.0, 0.0)),
+        ]
+    drivers = [
+        jm.Driver(f"motor{k}", f"A{k}", "rotation", motion or jm.motions.Linear(rate=rate))
+        for k in range(units if driven else 0)
+    ]
+    model = jm.Model(
+        "slider-crank", 2, bodies=bodies, joints=joints, drivers=drivers, gravity=(0.0, -9.81)
+    )
+    return model.system()
+
+
+def right_angles(angle, rate, end):
+    """Times at which a crank that turns evenly stands across."""
+    turns = np.arange(100)
+    times = (np.pi / 2 - angle + np.pi * turns) / rate
+    return times[(times > 0) & (times < end)]
+
+
+def four_bar(rise, angle, rate, *, driven):
+    """A crank of 1 m and a rocker longer by `rise`, on a frame of 2 m: with none a parallelogram,
+    which is flat where the crank lies along the frame."""
+    crank = np.array([np.cos(angle), np.sin(angle)])
+    ground = np.array([2.0, 0.0])
+    # The coupler's end lies on two circles.
+    way, rocker, coupler = ground - crank, 1.0 + rise, 2.0
+    long = np.linalg.norm(way)
+    along = (coupler**2 - rocker**2 + long**2) / (2 * long)
+    across = np.sqrt(coupler**2 - along**2)
+    normal = np.array([-way[1], way[0]]) / long
+    ends = [crank + along * way / long + sign * across * normal for sign in (1, -1)]
+    end = min(ends, key=lambda p: np.linalg.norm(p - crank - ground))
+    bodies = [
+        planar.Body("crank", mass=1.0, inertia=0.1, position=crank / 2),
+        planar.Body("coupler", mass=1.0, inertia=0.1, position=(crank + end) / 2),
+        planar.Body("rocker", mass=1.0, inertia=0.1, position=(ground + end) / 2),
+    ]
+    names = ("ground", "crank", "coupler", "rocker", "ground")
+    points = (np.zeros(2), crank, end, ground)
+    joints = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(4)]
+    drivers = [jm.Driver("motor", "J0", "rotation", jm.motions.Linear(rate=rate))] * driven
+    return jm.Model("four-bar", 2, bodies=bodies, joints=joints, drivers=drivers).system()
+
+
+# Neither a passage itself nor next to it: there the velocities are not determined, which is said.
+GRIDS = {"two": 2, "three": 3, "seven": 7, "many": 301}
+
+
+class TestDrivenMotions:
+    @pytest.mark.parametrize("count", representatives(GRIDS, "two", "many"))
+    @pytest.mark.parametrize(("angle", "rate"), [(1.0, 1.0), (0.3, 7.0)])
+    def test_equal_crank_and_rod(self, count, angle, rate):
+        system = crank_at((0.1, 0.1), angle, rate)
+        times = np.linspace(0.0, 1.3, GRIDS[count])
+        expected = right_angles(angle, rate, 1.3)
+        found = jm.kinematics(system, system.reference_q, times)
+        np.testing.assert_allclose(found.passages, expected, rtol=0, atol=2e-6 / rate)
+        for own in found.passed:
+            assert (own.rank, own.nearby) == (8, 9)
+            assert own.joints == ("A0", "B0", "C0", "D0", "motor0") or "D0" in own.joints
+            assert own.motions
+        assert f"passed {len(expected)} singular configuration" in str(found)
+        forces = jm.inverse_dynamics(system, system.reference_q, times)
+        np.testing.assert_allclose(forces.passages, expected, rtol=0, atol=2e-6 / rate)
+        assert forces.passed == found.passed
+        assert "next to it" in str(forces)
+
+    @pytest.mark.parametrize("part", [1 + 1e-7, 1 + 1e-5, 1 + 1e-3, 1.3])
+    def test_a_longer_rod_only_comes_near(self, part):
+        system = crank_at((0.1, 0.1 * part), 0.3, 7.0)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 12))
+        assert not found.passed
+        assert "singular" not in str(found)
+
+    def test_two_that_pass_at_once_lose_two_ranks(self):
+        """The sign of the determinant is what it was."""
+        system = crank_at((0.1, 0.1), 1.0, 1.0, units=2)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 5))
+        (own,) = found.passed
+        assert own.time == pytest.approx(np.pi / 2 - 1, abs=1e-3)
+        assert (own.rank, own.nearby) == (16, 18)
+
+    @pytest.mark.parametrize("count", [2, 4])
+    @pytest.mark.parametrize(("peak", "times"), [(1.5, 2), (1.0, 1), (0.97, 0)])
+    def test_back_and_forth_within_an_interval(self, count, peak, times):
+        """Both ends of it are one configuration; it passes twice, turns there, or comes near."""
+        way = peak * (np.pi / 2 - 1.4)
+        motion = jm.motions.Polynomial(coefficients=[0.0, 4 * way, -4 * way])
+        system = crank_at((0.1, 0.1), 1.4, 0.0, motion=motion)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.0, count))
+        root = np.sqrt(max(1 - 1 / peak, 0)) / 2
+        expected = [0.5 - root, 0.5 + root][:times]
+        # Where it turns the value is that of rounding for a while.
+        close = 1e-2 if times == 1 else 1e-4
+        np.testing.assert_allclose(found.passages, expected, rtol=0, atol=close)
+
+    @pytest.mark.parametrize("rise", [0.0, 1e-3])
+    def test_parallelogram(self, rise):
+        """Flat after half a turn; with a longer rocker it cannot pass."""
+        system = four_bar(rise, 0.4, 2.0, driven=True)
+        end = 2.0 if rise == 0 else 1.0
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, end, 6))
+        expected = [(np.pi - 0.4) / 2] if rise == 0 else []
+        np.testing.assert_allclose(found.passages, expected, rtol=0, atol=1e-5)
+
+    def test_bennett_has_none(self):
+        model = jm.mechanisms.bennett()
+        motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
+        system = jm.MultibodySystem(model.bodies, model.joints, [motor])
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 2 * np.pi, 9))
+        assert not found.passed
+
+
+class TestSimulatedMotions:
+    @pytest.mark.parametrize("rate", [1.0, 50.0])
+    def test_driven_at_default_tolerances(self, rate):
+        system = crank_at((0.1, 0.1), 0.3, rate)
+        end = 20.0 / rate
+        run = jm.simulate(system, system.reference_q, system.initial_v, end)
+        found = np.asarray(run.passages)
+        expected = right_angles(0.3, rate, end)
+        np.testing.assert_allclose(found[np.isfinite(found)], expected, rtol=0, atol=2e-4 / rate)
+        assert int(run.passage_count) == len(expected) == len(run.passed)
+        assert run.passed[0].nearby - run.passed[0].rank == 1
+        assert "D0" in run.passed[0].joints
+
+    @pytest.mark.parametrize("part", [1 + 1e-6, 1 + 1e-4, 1.003, 1.3])
+    def test_what_only_comes_near(self, part):
+        system = crank_at((0.1, 0.1 * part), 0.3, 50.0)
+        run = jm.simulate(system, system.reference_q, system.initial_v, 0.4)
+        assert int(run.passage_count) == 0
+        assert not np.isfinite(np.asarray(run.passages)).any()
+        assert not run.passed
+
+    @pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+    def test_free(self, rtol):
+        system = crank_at((0.1, 0.1), 0.3, 25.0, driven=False)
+        times = np.linspace(0.0, 0.4, 2001)
+        run = jm.simulate(
+            system, system.reference_q, system.initial_v, 0.4, times=times, rtol=rtol, atol=1e-10
+        )
+        level = np.cos(np.asarray(run.q)[:, 2] + 0.3)
+        across = int(np.sum(level[:-1] * level[1:] < 0))
+        assert int(run.passage_count) == across == len(run.passed) > 0
+        assert run.passed[0].nearby == 8
+
+    def test_batches(self):
+        """What is seen within the program is what is seen alone."""
+        rates = jnp.array([10.0, 20.0, 41.0])
+        systems = [crank_at((0.1, 0.1), 0.3, float(rate)) for rate in rates]
+        stacked = jax.tree.map(lambda *x: jnp.stack(x), *systems)
+        run = jax.vmap(lambda s: jm.simulate(s, s.reference_q, s.initial_v, 0.4, throw=False))(
+            stacked
+        )
+        expected = [len(right_angles(0.3, rate, 0.4)) for rate in np.asarray(rates)]
+        assert run.passage_count.tolist() == expected
+
+
+def arch(rise):
+    """Two bars between fixed pins: straight, and not."""
+    points = [(0.0, 0.0), (1.0, rise), (2.0, 0.0)]
+    bodies = [
+        planar.Body(name, mass=1.0, inertia=0.1, position=np.mean(points[k : k + 2], axis=0))
+        for k, name in enumerate("ab")
+    ]
+    names = ("ground", "a", "b", "ground")
+    joints = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(3)]
+    return jm.Model("arch", 2, bodies=bodies, joints=joints).system()
+
+
+def legs(yaw):
+    """A platform on six legs of fixed length."""
+    spots = np.radians([0, 0, 120, 120, 240, 240])
+    low, high = (spots + np.radians(w) * np.array([-1, 1] * 3) for w in (20, 40))
+    below = np.stack([np.cos(low), np.sin(low), 0 * low], axis=1)
+    above = np.stack([0.7 * np.cos(high + yaw), 0.7 * np.sin(high + yaw), 1 + 0 * high], axis=1)
+    top = spatial.Body("top", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.0, 0.0, 1.0))
+    joints = [
+        spatial.Distance(f"leg {k}", ("ground", "top"), points=(below[k], above[k]))
+        for k in range(6)
+    ]
+    return jm.Model("platform", 3, bodies=[top], joints=joints).system()
+
+
+# Rank here and nearby, singular, isolated, and a word of what is said.
+NEIGHBOURS = {
+    "straight arch": (lambda: arch(0.0), 5, 5, True, True, "first order alone"),
+    "arch": (lambda: arch(0.3), 6, 6, False, False, "nothing can move"),
+    "legs at 90 deg": (lambda: legs(np.pi / 2), 5, 5, True, True, "isolated"),
+    "legs at 30 deg": (lambda: legs(np.pi / 6), 6, 6, False, False, "nothing can move"),
+    "driven across": (
+        lambda: crank_at((0.1, 0.1), np.pi / 2, 0.0),
+        8,
+        9,
+        True,
+        False,
+        "0 rows are redundant everywhere, 1 more here",
+    ),
+    "driven": (lambda: crank_at((0.1, 0.1), 1.0, 1.0), 9, 9, False, False, "no row is redundant"),
+    "door": (lambda: jm.mechanisms.door().system(), 5, 5, False, False, "permanent"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", representatives(NEIGHBOURS, "legs at 90 deg", "driven across", "door")
+)
+def test_neighbours(name):
+    build, rank, nearby, singular, isolated, word = NEIGHBOURS[name]
+    system = build()
+    found = jm.singularity(system, system.reference_q, key=jax.random.key(0))
+    assert (int(found.rank), int(found.generic_rank)) == (rank, nearby)
+    assert (bool(found.singular), bool(found.isolated)) == (singular, isolated)
+    assert word in str(found)
+    assert ("permanent" in str(found)) == (name == "door")
