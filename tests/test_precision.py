@@ -205,7 +205,7 @@ def test_runs_and_reactions_tell(tmp_path: Path):
     with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
         refused_or_not_unique(told)
     with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
-        jm.simulate(told, end=1e-3, throw=False)
+        jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jm.analyze(silent, silent.reference_q)
