@@ -149,8 +149,8 @@ def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
     names = listed([structure.constraint_names[k] for k in owners])
     if system.precision is not None:
         return (
-            f"no accelerations satisfy what {names} ask for together at this state, as numbers that "
-            f"are exact to {float(system.precision):.2g} let rows contradict each other that are "
+            f"no accelerations satisfy what {names} ask for together at this state, as numbers "
+            f"that are exact to {float(system.precision):.2g} let rows contradict each other that are "
             "redundant within that; give more digits, or replace redundant joints (see "
             "jaxmbs.analyze, which gives the verdicts, and jaxmbs.releases)."
         )

@@ -16,6 +16,7 @@ as exact as the worst number on which it rests. Only numbers that tell where joi
 masses, and the places of centres of mass, change no rank.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -207,20 +208,48 @@ def _vectors(value: Any, parameters: Any) -> Iterator[list[Written]]:
         yield list(_flat(own, parameters))
 
 
+@functools.singledispatch
 def _flat(value: Any, parameters: Any, depth: int = 0) -> Iterator[Written]:
     """The numbers of a value, and those of parameters that an expression names."""
-    if isinstance(value, Written):
-        yield value
-    elif isinstance(value, bool | int | float):
-        yield Written(float(value), 0, 0.0, even=True)
-    elif isinstance(value, list):
-        for own in value:
+    del value, parameters, depth
+    return iter(())
+
+
+@_flat.register
+def _(value: Written, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    del parameters, depth
+    yield value
+
+
+@_flat.register(int)
+@_flat.register(float)
+def _(value: float, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    del parameters, depth
+    yield Written(float(value), 0, 0.0, even=True)
+
+
+@_flat.register
+def _(value: list, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    for own in value:
+        yield from _flat(own, parameters, depth)
+
+
+@_flat.register
+def _(value: dict, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    """In the axes of a body, whose name is no number."""
+    for key, own in value.items():
+        if key != "body":
             yield from _flat(own, parameters, depth)
-    elif isinstance(value, dict):
-        # In the axes of a body.
-        for own in value.values():
-            yield from () if isinstance(own, str) else _flat(own, parameters, depth)
-    elif isinstance(value, str) and depth < 8:
-        yield from numbers_in(value)
-        for word in _WORD.findall(value):
-            yield from _flat(_table(parameters).get(word), parameters, depth + 1)
+
+
+@_flat.register
+def _(value: str, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    if depth > _DEEPEST:
+        return
+    yield from numbers_in(value)
+    for word in _WORD.findall(value):
+        yield from _flat(_table(parameters).get(word), parameters, depth + 1)
+
+
+# Parameters that name each other without end are refused by the reader.
+_DEEPEST = 8
