@@ -150,7 +150,7 @@ def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
     if system.precision is not None:
         return (
             f"no accelerations satisfy what {names} ask for together at this state, as numbers "
-            f"that are exact to {float(system.precision):.2g} let rows contradict each other that are "
+            f"that are exact to {float(system.precision):.2g} let rows contradict that are "
             "redundant within that; give more digits, or replace redundant joints (see "
             "jaxmbs.analyze, which gives the verdicts, and jaxmbs.releases)."
         )
