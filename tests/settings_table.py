@@ -490,6 +490,7 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "floating": NO_FLAG,
             "outside": NO_FLAG,
             "balance": NO_FLAG,
+            "precision": (-1.0, 0.5, "few"),
             "ground": NO_NAMES,
             "keep": NO_NAMES,
             "drop": NO_NAMES,

@@ -111,7 +111,7 @@ def _refuse(
     position, velocity = residuals(system, q, v, t)
     if isinstance(position, Tracer) or isinstance(velocity, Tracer):
         return
-    if not bool(is_closed(position)):
+    if not bool(is_closed(position, system.precision)):
         unknown = undefined(system, q, t)
         if unknown:
             raise ValueError(unknown)

@@ -118,7 +118,7 @@ class Subject:
     @cached_property
     def is_open(self) -> bool:
         """Is the reference configuration not closed?"""
-        return not bool(is_closed(self.reference.residual))
+        return not bool(is_closed(self.reference.residual, self.system.precision))
 
     @cached_property
     def closed(self) -> Numbers | None:

@@ -153,6 +153,26 @@ class Structure:
         return q
 
     @cached_property
+    def has_loops(self) -> bool:
+        """Do joints close loops? Rows of joints that make trees are independent, whatever the
+        numbers, and so are those of a driver from those of its joint."""
+        root = list(range(len(self.bodies) + 1))
+
+        def find(body: int) -> int:
+            while root[body] != body:
+                body = root[body]
+            return body
+
+        for own in self.constraints:
+            if own.kind == "driver":
+                continue
+            ends = [find(body) for body in (*own.bodies, len(self.bodies))[:2]]
+            if len(own.bodies) > 2 or len(set(ends)) < 2:
+                return True
+            root[ends[0]] = ends[1]
+        return False
+
+    @cached_property
     def row_names(self) -> tuple[str, ...]:
         """Names of all rows, in order."""
         return tuple(row.name for row in self.rows)

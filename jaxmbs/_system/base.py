@@ -48,6 +48,9 @@ class AbstractSystem(eqx.Module):
     """
 
     structure: eqx.AbstractVar[Structure]
+    # How exact the numbers of positions and directions are, lengths relative to the characteristic
+    # length and angles in rad; None: exact to rounding.
+    precision: eqx.AbstractVar[Scalar | None]
 
     @abc.abstractmethod
     def mass_matrix(

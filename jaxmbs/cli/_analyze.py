@@ -190,7 +190,7 @@ def configuration_at(system: MultibodySystem, request: Request):
             raise AnalysisFailed(str(error)) from None
     # One program; operation by operation they are forty.
     residual = eqx.filter_jit(lambda s, q, t: s.scaled_residual(q, t))(system, q, jnp.asarray(t))
-    if bool(is_closed(residual)):
+    if bool(is_closed(residual, system.precision)):
         return q
     name, amount, unit = open_constraints(system, residual)[0]
     kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
@@ -227,6 +227,24 @@ def document(answer: Answer) -> dict[str, Any]:
         "dependent_sets_complete": answer.dependent.complete,
         "sharing": [list(members) for members in sharing(report)],
     }
+    if report.precision is not None:
+        assert report.rank_as_written is not None
+        assert report.reaction_as_written is not None
+        result["precision"] = {
+            "relative": float(report.precision),
+            "rank_as_written": int(report.rank_as_written),
+            "redundant_at_precision": bool(report.redundant_at_precision),
+            "not_unique_at_precision": [
+                info.name
+                for info, here, written in zip(
+                    structure.constraints,
+                    report.reaction_unique,
+                    report.reaction_as_written,
+                    strict=True,
+                )
+                if bool(written) and not bool(here)
+            ],
+        }
     if report.layout.subsets:
         result["subsets"] = _subsets(report)
     if report.layout.expressions:

@@ -97,6 +97,10 @@ def import_file(
     names: Annotated[
         bool, typer.Option("--names", help="Tell each part that is not carried by its name.")
     ] = False,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="How exact positions and directions are; default by format and digits."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """A model file from a robot's file of another program."""
@@ -114,6 +118,7 @@ def import_file(
             balance=balance,
             close=tuple(close or ()),
             names=names,
+            precision=precision,
         )
         answer = _import.answer(request)
         if json:

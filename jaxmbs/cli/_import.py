@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import typer
 
 from .._errors import ModelError
+from .._fields import LARGEST_PRECISION
 from .._files import replacing
 
 
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     balance: bool
     close: Sequence[str]
     names: bool
+    precision: float | None = None
 
 
 class Answer(NamedTuple):
@@ -42,6 +44,11 @@ def answer(request: Request) -> Answer:
     """
     from ..io import import_model, write_model
 
+    precision = request.precision
+    if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
+        raise ModelError(
+            f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
+        )
     imported = import_model(
         request.path,
         keyframe=request.keyframe,
@@ -53,6 +60,7 @@ def answer(request: Request) -> Answer:
         outside=request.outside,
         balance=request.balance,
         close=request.close,
+        precision=precision,
     )
     text = write_model(imported.model)
     if request.out is not None:
@@ -78,8 +86,11 @@ def document(answer: Answer) -> dict[str, Any]:
     """For `--json`."""
     model, out = answer.imported.model, answer.request.out
     masses = answer.imported.masses
+    precision = model.precision
     return {
         "model": model.name,
+        "precision": None if precision is None else float(precision),
+        "moved": answer.imported.moved,
         "file": None if out is None else str(out),
         "bodies": len(model.bodies),
         "joints": len(model.joints),

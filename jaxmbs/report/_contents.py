@@ -135,7 +135,7 @@ def _along(
 ) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:
     """Reactions and verdicts of all states, the null space of the first, and how what is not
     unique may change (`changes_of`)."""
-    criterion = chosen_criterion(None)
+    criterion = chosen_criterion(None, system)
 
     def look(
         null_space: Float[Array, "rows rows"], state: tuple[Array, ...]

@@ -67,6 +67,10 @@ class Joint(NamedTuple):
     pitch: float = 0.0
     welds: bool = False
     dynamics: tuple[Dynamics, ...] = ()
+    # As the child has them, where a file says so; and by which angle (rad) the orientation that a
+    # fixed joint asks for is another than that of the links.
+    child_axes: tuple[Vector, ...] = ()
+    turned: float = 0.0
 
 
 class JointCoordinate(NamedTuple):

@@ -1,25 +1,34 @@
 """From a file of another program to a model."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+import equinox as eqx
 
 from ... import _settings
 from ..._checks import PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
+from ..._fields import LARGEST_PRECISION, PRECISION
 from ..._system import Model, MultibodySystem
+from .._digits import Digits, with_digits
+from ._agreement import agreed
 from ._description import Description, Omission
 from ._loops import closed
 from ._masses import Masses
 from ._mujoco import read_mujoco
+from ._precision import digits_of_file
 from ._sdf import read_sdf
 from ._state import State
-from ._translation import Selection, Translated, translated
+from ._translation import Selection, translated
 from ._usd import read_usd
 
+
+# What is moved by less, relative to the characteristic length, is not told.
+_MOVED = 1e-13
 
 # Who reads a file, by its ending.
 MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
@@ -40,12 +49,15 @@ class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
     that of its body ("ground" for what stands still). `masses` (kg): of the model and of the file,
-    `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers."""
+    `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers.
+    `moved`: by how much (m) points of joints were moved at most, so that these are closed within the
+    precision of the file's numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
     bodies: Mapping[str, str]
     masses: Masses
+    moved: float = 0.0
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -113,6 +125,7 @@ def import_model(
     close: Setting[Sequence[str]] = (),
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
+    precision: Setting[float | None] = None,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
     URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
@@ -145,6 +158,10 @@ def import_model(
     - `outside`: may the file name others outside of its folder?
     - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
       told to; each is listed. Moments of exactly zero stay.
+    - `precision`: how exact the file's positions and directions are, lengths relative to the
+      characteristic length and angles in rad, 0 for exact ones; default by the format (USD is of
+      single precision) or by the digits of its numbers. Joints are closed within that of the file,
+      `.moved` says by how much, and ranks and verdicts follow it.
 
     **Returns:** `Imported`: `.model`, `.system()`, `.omissions`, `.masses`.
 
@@ -169,8 +186,12 @@ def import_model(
         _settings.flag(balance, "balance"),
     )
     loops = tuple(_settings.names(close, "close", "['tip=crank:spherical']"))
-    found = _translated(path, state, loops, selection)
-    return Imported(found.model, found.omissions, found.bodies, found.masses)
+    stated = None
+    if precision is not None:
+        advice = "1e-5 is that of numbers of five digits, and 0 says that they are exact"
+        limits = {"least": 0.0, "most": LARGEST_PRECISION}
+        stated = _settings.between(precision, "precision", **limits, advice=advice)
+    return _imported(path, state, loops, selection, stated)[0]
 
 
 def import_possible(path: Path) -> tuple[Imported, Mapping[str, str]]:
@@ -179,15 +200,42 @@ def import_possible(path: Path) -> tuple[Imported, Mapping[str, str]]:
 
     **Raises:** `ModelError`.
     """
-    found = _translated(path, State(), (), Selection(mend=True))
-    return Imported(found.model, found.omissions, found.bodies, found.masses), found.impossible
+    return _imported(path, State(), (), Selection(mend=True), None)
 
 
-def _translated(path: Path, state: State, loops: Sequence[str], selection: Selection) -> Translated:
+def _imported(
+    path: Path, state: State, loops: Sequence[str], selection: Selection, precision: float | None
+) -> tuple[Imported, Mapping[str, str]]:
+    """The model, and what is wrong with bodies that no body can be, by name. `precision`: of its
+    numbers, 0 for exact ones; None: that of the format, or of the digits."""
     reader = MODEL_FORMATS.get(path.suffix.lower())
     if reader is None:
         raise ModelError(
             f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
             "that are read."
         )
-    return translated(closed(reader(path, state), loops), selection)
+    description = closed(reader(path, state), loops)
+    stated = None if precision is None else PRECISION(precision)
+    exact = precision is not None and stated is None
+    digits = Digits() if exact else digits_of_file(path, description)
+    met = agreed(description, digits)
+    found = translated(met.description, selection)
+    model = found.model
+    if stated is not None:
+        model = eqx.tree_at(lambda m: m.precision, model, stated, is_leaf=lambda x: x is None)
+    elif not exact:
+        model = with_digits(model, digits)
+    told = _precision(model, digits, met.moved)
+    omissions = (*told, *met.omissions, *found.omissions)
+    return Imported(model, omissions, found.bodies, found.masses, met.moved), found.impossible
+
+
+def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:
+    """What was moved so that joints are closed."""
+    if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
+        why = (
+            f"joints were closed within the precision of the file's numbers "
+            f"({digits.length:.2g} m, {digits.angle:.2g} rad), by moving points by at most "
+            f"{moved:.3g} m"
+        )
+        yield Omission("precision", model.name, why)

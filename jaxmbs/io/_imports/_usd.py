@@ -90,11 +90,12 @@ def read_usd(path: Path, state: State) -> Description:
     )
     links, told = zip(*(_link(read, prim) for prim in bodies), strict=True)
     inertias = [own for each in told for own in each]
-    found = joints_of(read, prims)
+    found = joints_of(read, prims, state.controls)
     return Description(
         name=path.stem,
         links=links,
         joints=found.joints,
+        couplings=found.couplings,
         gravity=_gravity(read, prims),
         omissions=(*inertias, *_omissions(pxr, prims), *found.omissions),
     )
