@@ -50,8 +50,8 @@ class Imported(NamedTuple):
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
     that of its body ("ground" for what stands still). `masses` (kg): of the model and of the file,
     `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers.
-    `moved`: by how much (m) points of joints were moved at most, so that these are closed within the
-    precision of the file's numbers."""
+    `moved`: by how much (m) points of joints were moved at most, so that these are closed within
+    the precision of the file's numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
