@@ -56,6 +56,10 @@ _ROUNDING = 1e-14
 # matrix is rounding that the constraints or stiff forces amplify.
 _AMPLIFIED = 1e-10
 
+# Masses (and inertias, of the size of the mechanism) that are this many times apart are usual;
+# where they are further apart mu is less, down to this part of it, where rounding of an inverse is.
+_USUAL, _LEAST = 1e4, 1e-5
+
 # Proximal steps of the solve for a derivative.
 _REFINEMENTS = 5
 
@@ -227,8 +231,9 @@ def _iterate(
 
     finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(unknowns))
     slow = ~finite | (ratio > _SLOW)
-    # What an old matrix led astray begins again with a new one.
-    astray = (~finite | (ratio > 1)) & ~fresh
+    # What an old matrix led astray begins again with a new one, and what one led astray that leaves
+    # out how reactions turn (light parts under heavy loads) with one of all terms.
+    astray = (~finite | (ratio > 1)) & ~(fresh & now.exact)
     first = jnp.concatenate([guess.increment, guess.multipliers])
     count = now.count + 1
     return _Iterate(
@@ -252,10 +257,11 @@ def _parts(
 
 
 class _Linearised(NamedTuple):
-    """Newton's `matrix` without mu, and the `units` (n,) that make it of size one."""
+    """Newton's `matrix` without mu, the `units` (n,) that make it of size one, and mu (`shift`)."""
 
     matrix: Float[Array, "n n"]
     units: Float[Array, " n"]
+    shift: Scalar
 
 
 def _linearised(
@@ -275,13 +281,19 @@ def _linearised(
         jnp.eye(len(increment), dtype=increment.dtype),
     )
     matrix = jnp.concatenate([columns.T, across], axis=1)
-    return _Linearised(matrix, _units(descriptor))
+    return _Linearised(matrix, *_units(system, descriptor))
 
 
-def _units(descriptor: AbstractKKTMatrices) -> Float[Array, " n"]:
-    """Of increments and scaled multipliers: in these M, as a metric, and S have unit diagonals."""
+def _units(
+    system: AbstractSystem, descriptor: AbstractKKTMatrices
+) -> tuple[Float[Array, " n"], Scalar]:
+    """Of increments and scaled multipliers: in these M, as a metric, and S have unit diagonals. And
+    mu: S has eigenvalues as small as the ratio of masses, which must stay above it."""
     masses = jnp.diagonal(descriptor.metric().mass_matrix())
-    return 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
+    units = 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
+    sizes = masses * system.column_scale() ** 2
+    ratio = jnp.min(sizes, initial=jnp.inf) / jnp.max(sizes, initial=0.0)
+    return units, REGULARISATION * jnp.clip(_USUAL * ratio, _LEAST, 1.0)
 
 
 def _inverse(
@@ -305,7 +317,7 @@ def _inverse(
     upper = jnp.concatenate([inertia - start.force_scale * slopes, rows.T], axis=1)
     lower = jnp.concatenate([rows, jnp.zeros((len(rows), len(rows)))], axis=1)
     matrix = jnp.concatenate([upper, lower])
-    return _regular_inverse(system, _Linearised(matrix, _units(descriptor)))
+    return _regular_inverse(system, _Linearised(matrix, *_units(system, descriptor)))
 
 
 def _exact_inverse(
@@ -320,7 +332,7 @@ def _regular_inverse(system: AbstractSystem, found: _Linearised) -> Float[Array,
     """Of the matrix with mu."""
     of_rows = np.arange(found.units.shape[0]) >= system.structure.nv
     both = found.units[:, None] * found.units[None, :]
-    damped = found.matrix * both - jnp.diag(REGULARISATION * of_rows)
+    damped = found.matrix * both - jnp.diag(found.shift * of_rows)
     return jnp.linalg.inv(damped) * both
 
 

@@ -150,7 +150,7 @@ def displaced_state(
     step = position @ x[:coordinates]
     there, speed = displaced(system, q, step), v + bases[1] @ x[coordinates:]
     left = system.velocity_residual(there, speed, t)
-    return Displaced(step, there, speed - correction(descriptor, left, motion_solver()))
+    return Displaced(step, there, speed - correction(descriptor.metric(), left, motion_solver()))
 
 
 def along_velocities(

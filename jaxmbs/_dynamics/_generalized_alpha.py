@@ -12,7 +12,7 @@ from .._stop_gradient import stop_gradient
 from ._alpha_newton import Guess, Limits, Matrix, no_matrix, solve_step
 from ._alpha_scheme import Beginning, coefficients, end_of
 from ._arguments import Packed, split
-from ._runge_kutta import slope_at
+from ._runge_kutta import accelerations_at
 
 
 class AlphaState(eqx.Module):
@@ -110,12 +110,13 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
         given = args.opened()
         system = given.system
         q, v = split(system, y0)
-        acceleration = slope_at(given, q, v, t0)[system.structure.nq :]
+        found = accelerations_at(given, q, v, t0)
+        acceleration = found.acceleration
         return AlphaState(
             acceleration,
             stop_gradient(acceleration),
             acceleration,
-            jnp.zeros((len(system.structure.rows),), y0.dtype),
+            stop_gradient(found.multipliers),
             no_matrix(system, y0.dtype),
             stop_gradient(system.column_scale()),
             stop_gradient(system.residual_scale()),

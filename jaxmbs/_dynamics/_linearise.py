@@ -314,7 +314,7 @@ def _transport_basis(
     if not basis.shape[1]:
         return basis
     residuals = jax.vmap(descriptor.apply_C, in_axes=1)(basis)
-    basis = basis - corrections(descriptor, residuals, motion_solver()).T
+    basis = basis - corrections(descriptor.metric(), residuals, motion_solver()).T
     return basis @ (1.5 * jnp.eye(basis.shape[1]) - 0.5 * basis.T @ mass @ basis)
 
 

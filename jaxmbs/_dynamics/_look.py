@@ -93,7 +93,7 @@ def solve_look(
     # Where its factor serves, the acceleration is one right-hand side more.
     shared = given.formulation.shares_factor and not system.frictional_joints
     # Rows at acceleration level are in the equations and not in the ways back.
-    shared = shared and bool(held.all())
+    shared = shared and bool(held.all()) and not structure.light
     if shared:
         acceleration, failed = free, jnp.asarray(False)
     else:
@@ -107,9 +107,9 @@ def solve_look(
         failed = failed | ~jnp.all(jnp.isfinite(acceleration))
         return Solved(none, none, acceleration, jnp.zeros((2, nv), v.dtype), None, failed)
 
-    kept = descriptor
+    kept = descriptor.metric()
     if not geometric.all():
-        kept = descriptor.mask_rows(jnp.where(purpose.opening, geometric, held))
+        kept = kept.mask_rows(jnp.where(purpose.opening, geometric, held))
     motion = motion_solver()
     shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
     factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))

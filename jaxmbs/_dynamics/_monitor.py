@@ -192,7 +192,7 @@ class SingularValueMonitor(eqx.Module):
             t = jnp.where(start, beginning, jnp.where(looks <= first, now, again))
             q, v = _split(system, jnp.where(start, y0, curve.evaluate(t)))
             factored = KKTSystem(
-                system.descriptor(q, v, t), ProximalCholesky(_REGULARISATION, clean=False)
+                system.descriptor(q, v, t).metric(), ProximalCholesky(_REGULARISATION, clean=False)
             )
             sample = Sample(t, q, v, jnp.max(jnp.abs(v) / system.column_scale(), initial=0.0))
             within = jnp.maximum(looks - first, 0)

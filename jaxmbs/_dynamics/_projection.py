@@ -106,7 +106,7 @@ def both_corrections(
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """`correction` of a configuration, by the geometric rows alone, and of velocities, by all that
     are not given at acceleration level."""
-    residuals = jnp.stack([gap, rate])
+    residuals, descriptor = jnp.stack([gap, rate]), descriptor.metric()
     if _one_matrix(system):
         move, change = corrections(velocity_level_matrices(system, descriptor), residuals, solver)
     else:
@@ -319,7 +319,7 @@ def _moved(
 def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
     """How the end changes, by one more step from it that has nothing to do."""
     system, (q, v) = problem.system, end
-    descriptor = velocity_level_matrices(system, system.descriptor(q, v, problem.t))
+    descriptor = velocity_level_matrices(system, system.descriptor(q, v, problem.t).metric())
     if _one_matrix(system):
         geometric = every = KKTSystem(descriptor, problem.solver)
     else:
@@ -349,7 +349,7 @@ def _velocity_step_jvp(
     system = problem.system
 
     def correction_of(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        descriptor = system.descriptor(*end, problem.t)
+        descriptor = system.descriptor(*end, problem.t).metric()
         return correction(descriptor.mask_rows(system.structure.geometric), gap, problem.solver)
 
     moved = _moved(problem, end, tangents, correction_of)
@@ -367,7 +367,7 @@ def _projection_loop(
     linear = structure.holonomic
     scale = system.residual_scale()
     # Rows at acceleration level are in the equations and not in the way back.
-    shared = problem.close and bool(structure.velocity_level.all())
+    shared = problem.close and bool(structure.velocity_level.all()) and not structure.light
 
     def largest(rows: Float[Array, " rows"]) -> Scalar:
         return jnp.max(jnp.abs(rows / scale), initial=0.0)
@@ -382,7 +382,7 @@ def _projection_loop(
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(here.v), initial=0.0))
         # Where nothing is left, nothing is solved for.
         final = looking | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
-        descriptor = velocity_level_matrices(system, evaluation.equations.descriptor)
+        descriptor = velocity_level_matrices(system, evaluation.equations.descriptor.metric())
         rate = evaluation.rate
         if not linear:
             kept = there | looking | structure.geometric

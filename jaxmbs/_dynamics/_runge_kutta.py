@@ -36,6 +36,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._formulations import Accelerations
 from .._linalg import gather, KKTSystem, scatter_add
 from .._linalg._sums import sum_of_products
 from .._solution import RESULTS
@@ -426,11 +427,20 @@ def slope_at(
 ) -> Float[Array, " state"]:
     """d(q, v)/dt at one state; NaN where there is none."""
     system, t = given.system, jnp.asarray(t, q.dtype)
+    found = accelerations_at(given, q, v, t)
+    return jnp.concatenate([system.flow(q, v, t), found.acceleration])
+
+
+def accelerations_at(
+    given: Arguments, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+) -> Accelerations:
+    """Those of one state; dv/dt is NaN where there is none."""
+    system, t = given.system, jnp.asarray(t, q.dtype)
     evaluation = system.evaluation(q, v, t)
     equations = given.equations(evaluation)
     found = accelerated(system, given.formulation, equations, q, v, t)
     acceleration = jnp.where(found.result == RESULTS.successful, found.acceleration, jnp.nan)
-    return jnp.concatenate([system.flow(q, v, t), acceleration])
+    return Accelerations(acceleration, found.multipliers, found.result)
 
 
 def _at_stage(

@@ -22,6 +22,7 @@ from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations
 from ._mass_weighted import mass_weighted
+from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
 
@@ -40,7 +41,8 @@ class MinimumNorm(AbstractFormulation):
     depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is
     formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
     which carries a motion through a singular configuration; a state that is this close to one is
-    better solved by `UdwadiaKalaba`.
+    better solved by `UdwadiaKalaba`. Where parts are so light beside what they carry that S loses
+    them (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes C M^-1/2.
 
     **Arguments:**
 
@@ -79,6 +81,8 @@ class MinimumNorm(AbstractFormulation):
         if equations.descriptor.semidefinite:
             check_mass(self, equations.structure)
         if self.weights is None:
+            if equations.structure.light:
+                return UdwadiaKalaba().solve(equations)
             return _block_sparse(equations) if self.clean else _rounded(equations)
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):

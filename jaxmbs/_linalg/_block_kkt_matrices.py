@@ -98,6 +98,8 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         return bool(self.block_mass.singular)
 
     def metric(self) -> "BlockKKTMatrices":
+        if (metric := self.block_mass.metric) is not None:
+            return BlockKKTMatrices(self.constraint_blocks, metric, self.layout)
         if not self.semidefinite:
             return self
         return eqx.tree_at(lambda d: d.block_mass.singular, self, ())

@@ -32,7 +32,8 @@ class BlockMass(eqx.Module):
     """Blocks of M and of its inverse (c, c, bodies), padded with zeros, in the buckets of the
     layout; the inverse is zero for bodies whose masses are coupled. `between`: blocks of M between
     two bodies, and the factor of M of those bodies. `singular`: blocks of M itself where it need
-    only be positive semidefinite, and the others are those of the metric; empty where M is that."""
+    only be positive semidefinite, and the others are those of the metric; empty where M is that.
+    `metric`: a matrix in the place of M that measures ways back, where that is not M."""
 
     blocks: BodyBlocks
     inverse_blocks: BodyBlocks
@@ -40,6 +41,7 @@ class BlockMass(eqx.Module):
     levels: tuple[LevelFactor, ...]
     layout: Layout
     singular: BodyBlocks
+    metric: "BlockMass | None"
 
     def __init__(
         self,
@@ -48,9 +50,10 @@ class BlockMass(eqx.Module):
         between: BodyBlocks,
         layout: Layout,
         singular: BodyBlocks = (),
+        metric: "BlockMass | None" = None,
     ):
         self.blocks, self.inverse_blocks, self.between = blocks, inverse_blocks, between
-        self.layout, self.singular = layout, singular
+        self.layout, self.singular, self.metric = layout, singular, metric
         self.levels = ()
         if layout.couplings is not None:
             levels = _multifrontal.factor(layout.couplings.elimination, self._values())

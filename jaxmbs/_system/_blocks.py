@@ -189,9 +189,11 @@ def block_mass(
     q: Float[Array, " nq"],
     t: Scalar,
     unit: Float[Array, " nv"] | None = None,
+    light: bool = False,
 ) -> BlockMass:
     """M of all bodies, and its inverse: the identity for what is behind them in the pattern.
-    `unit`: what counts as one of each velocity, where a mass need only be semidefinite."""
+    `unit`: what counts as one of each velocity, where a mass need only be semidefinite, or parts
+    are so `light` that M is no metric of ways back."""
     sizes = sizes_of(pattern)
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     coupled = {b for pair in pattern.couplings for b in pair}
@@ -236,10 +238,14 @@ def block_mass(
     mass = BlockMass(masses, inverses, between, layout_of(pattern))
     if unit is None:
         return mass
-    loose = [group for group in body_groups if group.inertia.semidefinite]
+    loose = [group for group in body_groups if light or group.inertia.semidefinite]
     loose = [own for group in loose for own in group.indices["v"][:, 0].tolist()]
     alone = [own for own in loose if number[own] not in coupled]
-    return _with_metric(mass, unit, np.array(loose), np.array(alone))
+    found = _with_metric(mass, unit, np.array(loose), np.array(alone))
+    if any(group.inertia.semidefinite for group in body_groups):
+        return found
+    metric = BlockMass(found.blocks, found.inverse_blocks, found.between, found.layout)
+    return BlockMass(masses, inverses, between, found.layout, metric=metric)
 
 
 def _with_metric(
@@ -273,7 +279,7 @@ def _with_metric(
         blocks.append(metric)
         if kept.any():
             regular = jnp.where(both, metric, np.where(both, 0.0, identity))
-            inverses.append(inverse + jnp.where(both, _inverses(regular), 0.0))
+            inverses.append(jnp.where(both, _inverses(regular), inverse))
         else:
             inverses.append(inverse)
     return BlockMass(tuple(blocks), tuple(inverses), mass.between, mass.layout, mass.blocks)

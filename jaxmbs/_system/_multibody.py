@@ -50,6 +50,7 @@ from ._groups import (
     map_parts,
 )
 from ._jitted import jitted
+from ._light_parts import loses_light_parts
 from ._loads import (
     friction_maps,
     FrictionMaps,
@@ -140,6 +141,8 @@ class MultibodySystem(AbstractSystem):
         self.indices = built.indices
         self.pattern = built.pattern
         self.deformations = built.deformations
+        if loses_light_parts(self):
+            self.structure = self.structure.with_light_parts()
 
     @property
     def _inertia_groups(self) -> tuple[BodyGroup | ElementGroup, ...]:
@@ -152,9 +155,10 @@ class MultibodySystem(AbstractSystem):
         return self._mass(q, self._mass_time(q, t)).dense()
 
     def _mass(self, q: Float[Array, " nq"], t: Scalar, pattern: Pattern | None = None) -> BlockMass:
-        unit = self.column_scale() if self.structure.semidefinite else None
+        light = self.structure.light
+        unit = self.column_scale() if self.structure.semidefinite or light else None
         own = pattern or self.pattern
-        return block_mass(self.body_groups, self.element_groups, own, q, t, unit)
+        return block_mass(self.body_groups, self.element_groups, own, q, t, unit, light)
 
     @jitted
     def force(

@@ -100,6 +100,7 @@ class Structure:
         compliances: tuple[ComplianceInfo, ...] = (),
         semidefinite: tuple[int, ...] = (),
         sites: tuple[tuple[str, str], ...] = (),
+        light: bool = False,
     ):
         self.constraints = constraints
         self.rows = rows
@@ -117,11 +118,19 @@ class Structure:
         self.semidefinite = semidefinite
         # Each name by which joints and forces call a moving body, and that body's own.
         self.sites = sites
+        # Are parts so light that C M^-1 C^T loses what C has (`_light_parts.py`)?
+        self.light = light
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
-            *(compliances, semidefinite, sites),
+            *(compliances, semidefinite, sites, light),
         )
         self._hash = hash(self._key)
+
+    def with_light_parts(self) -> "Structure":
+        """The same, of light parts."""
+        words = "constraints rows bodies coordinates velocities quaternions internal compliances"
+        names = (*words.split(), "semidefinite", "sites")
+        return Structure(**dict(zip(names, self._key[:-1], strict=True)), light=True)
 
     def __hash__(self) -> int:
         return self._hash
