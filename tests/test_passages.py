@@ -2,15 +2,20 @@
 what is not determined there; motions that come near are not; and a configuration whose neighbours
 are itself is not called permanent."""
 
+import dataclasses
+import io
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from representatives import representatives
+from rich.console import Console
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._dynamics import _passages
+from jaxmbs.cli import _kinematics
 from jaxmbs.io import load_trajectory, save_trajectory
 
 
@@ -193,7 +198,17 @@ class TestSimulatedMotions:
         assert run.passed[0].nearby - run.passed[0].rank == 1
         assert "D0" in run.passed[0].joints
 
-    @pytest.mark.parametrize("part", [1 + 1e-6, 1 + 1e-4, 1.003, 1.3])
+    def test_what_comes_so_near_that_the_branch_may_change(self):
+        """Which the steps do here: the slider cannot be behind the crank's pin."""
+        system = crank_at((0.1, 0.1 * (1 + 1e-6)), 0.3, 50.0)
+        times = np.linspace(0.0, 0.4, 2001)
+        run = jm.simulate(system, system.reference_q, system.initial_v, 0.4, times=times)
+        changes = np.sum(np.diff(np.sign(np.asarray(run.q)[:, 6])) != 0)
+        assert int(run.passage_count) == changes
+        assert not run.passed
+        assert bool(changes) == ("could not be confirmed" in str(run))
+
+    @pytest.mark.parametrize("part", [1 + 1e-4, 1.003, 1.3])
     def test_what_only_comes_near(self, part):
         system = crank_at((0.1, 0.1 * part), 0.3, 50.0)
         run = jm.simulate(system, system.reference_q, system.initial_v, 0.4)
@@ -291,7 +306,9 @@ class TestWhoIsNotLookedAfter:
         times = np.linspace(0.0, 1.3, 2)
         found = jm.kinematics(system, system.reference_q, times)
         forces = jm.inverse_dynamics(system, system.reference_q, times)
-        said = "passages were not looked for: 9 rows, at most 8 are; ask `singularity`"
+        said = (
+            "passages were not looked for: 9 rows, and at most 8 are looked at; ask `singularity`"
+        )
         for own in (found, forces):
             assert not own.passed
             assert said in own.passages_remark
@@ -299,7 +316,7 @@ class TestWhoIsNotLookedAfter:
         assert said in forces._repr_html_()
         run = jm.simulate(system, system.reference_q, system.initial_v, 1.0)
         assert int(run.passage_count) == 1
-        assert "1 of these was not looked at closely (9 rows, at most 8 are)" in str(run)
+        assert "1 of these could not be confirmed (9 rows, and at most 8 are" in str(run)
         save_trajectory(run, tmp_path / "run.npz")
         assert str(load_trajectory(tmp_path / "run.npz", system)) == str(run)
 
@@ -316,19 +333,40 @@ class TestWhoIsNotLookedAfter:
         )
         assert "were not looked for: a transformation" in found.passages_remark
 
-    @pytest.mark.parametrize(("part", "count"), [(1.0, 1), (1 + 1e-6, 0)])
-    def test_runs_that_an_event_ends(self, part, count, tmp_path):
+    def test_runs_that_an_event_ends(self, tmp_path):
         """Are looked at closely too."""
-        system = crank_at((0.1, 0.1 * part), 0.3, 50.0)
-        run = jm.simulate(
-            system, system.reference_q, system.initial_v, 0.04, events=(jm.StopAtSingular(),)
-        )
-        assert int(run.passage_count) == len(run.passed) == count
-        assert ("motion passed a singular" in run.message) == bool(count)
-        assert bool(run.stopped) == bool(run.message)
-        assert ("not pass it" in run.message) == (bool(run.stopped) and not count)
+        system, event = crank_at((0.1, 0.1), 0.3, 50.0), jm.StopAtSingular()
+        run = jm.simulate(system, system.reference_q, system.initial_v, 0.04, events=(event,))
+        assert int(run.passage_count) == len(run.passed) == 1
+        assert "motion passed a singular configuration at" in run.message
         save_trajectory(run, tmp_path / "run.npz")
         assert load_trajectory(tmp_path / "run.npz", system).passed == run.passed
+        unconfirmed = dataclasses.replace(run, passed=())
+        assert "or came near one" in event.reason(unconfirmed)
+        refuted = dataclasses.replace(unconfirmed, passage_count=jnp.asarray(0))
+        assert "does not pass it" in event.reason(refuted)
+
+    def test_what_lies_behind_the_end_of_a_run(self):
+        """Of a run that an event ended within a step."""
+        system = crank_at((0.1, 0.1), 0.3, 1.0)
+        end = np.pi / 2 - 0.3 - 1e-3
+        event = jm.StopWhen(lambda system, q, v, t: t - end)
+        run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=(event,))
+        assert float(run.times[-1]) == pytest.approx(end)
+        assert int(run.passage_count) == 0
+        assert not np.isfinite(np.asarray(run.passages)).any()
+
+    def test_commands(self, monkeypatch, tmp_path):
+        model = jm.mechanisms.bennett()
+        motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
+        model = jm.Model("b", 3, bodies=model.bodies, joints=model.joints, drivers=[motor])
+        monkeypatch.setattr(_passages, "_LARGEST", 8)
+        found = _kinematics.answer(model, 0.5, 0.5, None, assemble=False)
+        remark = _kinematics.document(found)["passages_remark"]
+        assert "and at most 8 are looked at; ask `singularity`" in remark
+        console = Console(width=400, record=True, file=io.StringIO())
+        _kinematics.show(found, console)
+        assert remark in console.export_text()
 
 
 def arch(rise):

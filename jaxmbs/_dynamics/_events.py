@@ -97,9 +97,11 @@ class StopAtSingular(AbstractEvent):
                 "look tells that it does not pass it; for the motion behind it leave "
                 "StopAtSingular out, or start another run from the last state."
             )
+        near = "" if trajectory.passed else " (or came near one, which could not be told)"
+        when = f"{float(trajectory.passages[0]):.6g} s"
         return (
-            f"the motion passed a singular configuration at {float(trajectory.passages[0]):.6g} s, "
-            "within the last step. There the mobility changes (`singularity` tells how); for the "
+            f"the motion passed a singular configuration{near} at {when}, within the last step. "
+            "There the mobility changes (`singularity` tells how); for the "
             "motion behind it leave StopAtSingular out."
         )
 

@@ -98,7 +98,7 @@ def size_remark(structure: Structure) -> str:
     """Why a system is not looked at, where it is too large for that: what is done is dense."""
     sizes = {"rows": len(structure.rows), "velocities": structure.nv}
     word, most = max(sizes.items(), key=lambda x: x[1])
-    return f"{most} {word}, at most {_LARGEST} are" if most > _LARGEST else ""
+    return f"{most} {word}, and at most {_LARGEST} are looked at" if most > _LARGEST else ""
 
 
 def unsearched_remark(reason: str) -> str:
@@ -109,10 +109,9 @@ def unsearched_remark(reason: str) -> str:
 def unconfirmed_remark(count: int, reason: str = "") -> str:
     """Said of passages that a run saw by what lies on either side, alone."""
     why = f" ({reason})" if reason else ""
-    was, them = ("was", "it") if count == 1 else ("were", "them")
     return (
-        f"{count} of these {was} not looked at closely{why}, so that the motion may only come near "
-        f"there; ask `singularity` at states next to {them}"
+        f"{count} of these could not be confirmed{why}, so that the motion may only come near "
+        f"there; ask `singularity` at states next to {'it' if count == 1 else 'them'}"
     )
 
 
@@ -218,7 +217,7 @@ def confirmed(
     found, remark = motion.passages(motion.points(t + ahead, closed, rates))
     closest = min(found, key=lambda own: abs(own.time - t), default=None)
     unknown = remark and closest is None
-    return closest, "the search around them was cut off" if unknown else ""
+    return closest, "the motion may change its branch there" if unknown else ""
 
 
 class _Motion:

@@ -328,7 +328,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
             times[k] = np.nan
     kept = times[np.isfinite(times)]
     count -= min(count, len(times)) - len(kept)
-    reasons = reasons or [f"the first {len(states)} are"]
+    reasons = reasons or [f"the first {len(states)} are looked at"]
     unknown = count - len(passed)
     return dataclasses.replace(
         trajectory,
