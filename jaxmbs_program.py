@@ -10,6 +10,9 @@ from types import FrameType
 def main() -> None:
     """Entry point of the command line."""
     before = signal.signal(signal.SIGINT, _stop)
+    # Only what ends the process: the compiler tells of slow programs as of errors ("E1126 ... slow
+    # compile"). It is read when JAX is loaded.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from jaxmbs.cli import main as run
 
     signal.signal(signal.SIGINT, before)

@@ -75,6 +75,7 @@ from ._holonomy import Holonomy as Holonomy, holonomy as holonomy
 from ._kinematics import assemble as assemble, Assembly as Assembly
 from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
 from ._lint import Finding as Finding, Findings as Findings, lint as lint
+from ._mobility import Branch as Branch, Mobility as Mobility, mobility as mobility
 from ._programs import keep_programs as keep_programs
 from ._ranges import (
     Range as Range,

@@ -369,3 +369,31 @@ def dimension_of(value: Any) -> int:
 
 # Of models and systems, not of one part.
 GRAVITY = vector("gravity", "m/s2", "of the field, world axes", moves=Moves.nothing)
+
+
+def _precision(value: Any, what: str) -> Scalar | None:
+    """Numbers that are exact have none."""
+    number = _checks.not_negative(value, what)
+    known = _checks.concrete(number)
+    if known is None:
+        return number
+    if known > LARGEST_PRECISION:
+        raise ValueError(
+            f"{what} must be at most {LARGEST_PRECISION:g} (lengths relative to the characteristic "
+            f"length, angles in rad), got {_checks.shown(value)}; numbers of two digits have 0.005."
+        )
+    return number if known > 0 else None
+
+
+LARGEST_PRECISION = 0.05
+PRECISION = Field(
+    "precision",
+    "",
+    "how exact positions and directions are: lengths relative to the characteristic length, angles "
+    "in rad; 0: to rounding",
+    float,
+    f"a number from 0 to {LARGEST_PRECISION:g}",
+    _precision,
+    left_out="from the digits",
+    bounds=(("minimum", 0.0), ("maximum", LARGEST_PRECISION)),
+)

@@ -97,6 +97,13 @@ class RESULTS(Enumeration):
         "became NaN or inf. Take smaller steps (`step` of GeneralizedAlpha), or look for a force "
         "that jumps."
     )
+    elastic_body_too_bent = (
+        "An elastic body deforms by more than its own length, far beyond the theory of small "
+        "deformations that it obeys: it spins faster than it vibrates, it buckles, or what acts "
+        "on it is too large. Give it displacements of second order, by which forces along it act "
+        "on its bending (finite_elements.reduce computes them), reduce the load or the speed, make "
+        "it stiffer, or make several bodies of it."
+    )
     verdict_doubtful = (
         "The rank is decided by a hair: the configuration is near a singular one, or the model's "
         "numbers are not exact. Read verdicts from configurations nearby, or give more digits."
@@ -136,6 +143,11 @@ class RESULTS(Enumeration):
     states_not_determined = (
         "A state of a force may have any value in equilibrium, as no force and no rate depends on "
         "it there. Leave it out, or give it a gain other than zero."
+    )
+    velocity_row_vanishes = (
+        "A velocity row does not depend on velocities to first order at this state, as of "
+        "v . v = c^2 at rest: it holds nothing there, so that rank and motion are not determined. "
+        "Give other velocities, or write the condition so that it is linear in them."
     )
     times_not_in_order = (
         "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "

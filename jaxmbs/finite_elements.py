@@ -3,7 +3,7 @@
 Meshes need scikit-fem (extra `elastic`).
 """
 
-from ._bodies import ReducedBody as ReducedBody
+from ._bodies import ReducedBody as ReducedBody, SecondOrder as SecondOrder
 from ._finite_elements import (
     AbstractConnection as AbstractConnection,
     AbstractDamping as AbstractDamping,

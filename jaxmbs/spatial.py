@@ -4,6 +4,8 @@ from ._bodies import (
     MasslessBody as MasslessBody,
     ModalBody as ModalBody,
     ReducedBody as ReducedBody,
+    SecondOrder as SecondOrder,
+    SlenderBody as SlenderBody,
     SpatialBody as Body,
     SpatialParticle as Particle,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "Revolute",
     "RollingDisk",
     "Screw",
+    "SlenderBody",
     "Spherical",
     "Translational",
     "Universal",

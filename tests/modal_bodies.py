@@ -18,10 +18,13 @@ def turned(q, vectors):
 class Cloud:
     """Point masses (n,) at points (n, 3), displaced by shapes (n, 3, modes); nodes by name, each a
     point, its shapes (3, modes) and its turns (3, modes). `twist`: moment of inertia about x of
-    what lies on a line (kg m^2), beside that of the points."""
+    what lies on a line (kg m^2), beside that of the points. `second`: displacements of second order
+    of the points (n, 3, modes, modes), and by name of the nodes, each with turns."""
 
-    def __init__(self, masses, points, shapes, stiffness, nodes, *, damping=0.0, twist=0.0):
-        self.masses, self.points, self.shapes = masses, points, shapes
+    def __init__(
+        self, masses, points, shapes, stiffness, nodes, *, damping=0.0, twist=0.0, second=None
+    ):
+        self.masses, self.points, self.shapes, self.second = masses, points, shapes, second
         self.stiffness, self.damping, self.nodes = stiffness, damping * stiffness, nodes
         self.twist = np.diag([twist, 0.0, 0.0])
 
@@ -43,6 +46,19 @@ class Cloud:
             translations=jnp.asarray(scale * shapes),
             rotations=jnp.asarray(scale * turns),
             nodes=tuple(self.nodes),
+            second_order=self._second_order(scale),
+        )
+
+    def _second_order(self, scale):
+        if self.second is None:
+            return None
+        m, p, gamma = self.masses, self.points, scale**2 * self.second[0]
+        nodes = [np.array(x) for x in zip(*(self.second[1][k] for k in self.nodes), strict=True)]
+        return spatial.SecondOrder(
+            first_moment=jnp.asarray(np.einsum("n,naij->aij", m, gamma)),
+            second_moment=jnp.asarray(np.einsum("n,na,nbij->abij", m, p, gamma)),
+            translations=jnp.asarray(scale**2 * nodes[0]),
+            rotations=jnp.asarray(scale**2 * nodes[1]),
         )
 
     def in_units(self, unit):
@@ -120,6 +136,18 @@ def random_cloud(seed=3, modes=4, count=15, **keys):
     )
 
 
+def bent_cloud():
+    """The random cloud with displacements of second order, drawn too."""
+    rng, cloud = np.random.default_rng(8), random_cloud()
+
+    def drawn(*shape):
+        one = 0.2 * rng.normal(size=(*shape, 3, 4, 4))
+        return one + one.swapaxes(-1, -2)
+
+    cloud.second = drawn(15), {name: (drawn(), drawn()) for name in cloud.nodes}
+    return cloud
+
+
 # A beam along x from the frame's origin: length (m), mass per length (kg/m), EI (N m^2) against
 # bending along y and along z, moment of inertia about its own line (kg m^2).
 LENGTH, LINE, BENDING, TWIST = 1.5, 0.8, (20.0, 45.0), 2e-3
@@ -160,7 +188,25 @@ def _turns(slope, place):
     return np.array([[*none, *none], [*none, *-own], [*own, *none]])
 
 
-def cantilever(modes=3, **keys):
+def with_second_order(beam, slope, modes):
+    """The same beam, clamped at x = 0, which becomes shorter where it bends: along x minus the
+    integral of the product of slopes, by quadrature that is exact for polynomials."""
+
+    def shortening(end):
+        x, weights = np.polynomial.legendre.leggauss(40)
+        x, weights = end * (1 + x) / 2, end * weights / 2
+        one = slope(x).T @ (weights[:, None] * slope(x))
+        both = np.zeros((3, 2 * modes, 2 * modes))
+        both[0, :modes, :modes] = both[0, modes:, modes:] = -one
+        return both
+
+    points = np.stack([shortening(x) for x in beam.points[:, 0]])
+    ends = {name: shortening(point[0]) for name, (point, *_) in beam.nodes.items()}
+    beam.second = points, {name: (x, 0 * x) for name, x in ends.items()}
+    return beam
+
+
+def cantilever(modes=3, *, shortening=False, **keys):
     """Shapes x^2, x^3, ... , clamped at "A", of which the first three hold the deflection by a
     force at the end and by its own weight."""
     n = np.arange(2, 2 + modes)
@@ -174,7 +220,8 @@ def cantilever(modes=3, **keys):
     def curvature(x):
         return n * (n - 1) / LENGTH**2 * (x[:, None] / LENGTH) ** (n - 2)
 
-    return beam(shape, slope, curvature, modes, **keys)
+    made = beam(shape, slope, curvature, modes, **keys)
+    return with_second_order(made, slope, modes) if shortening else made
 
 
 # beta l of a free beam, roots of cosh x cos x = 1 (Blevins 2016, table 4.2).

@@ -97,18 +97,18 @@ _body(
 )
 
 
-PARTS["massless 3"] = Part(
+_POSE = {
+    "position": [0.1, 0.2, 0.3],
+    "orientation": [0.6, 0.0, 0.8, 0.0],
+    "velocity": [0.4, 0.5, 0.6],
+    "angular_velocity": [0.7, 0.8, 0.9],
+}
+PARTS["massless 3"] = Part(3, "body", {"name": "new", "type": "massless", **_POSE}, ("position",))
+PARTS["slender 3"] = Part(
     3,
     "body",
-    {
-        "name": "new",
-        "type": "massless",
-        "position": [0.1, 0.2, 0.3],
-        "orientation": [0.6, 0.0, 0.8, 0.0],
-        "velocity": [0.4, 0.5, 0.6],
-        "angular_velocity": [0.7, 0.8, 0.9],
-    },
-    ("position",),
+    {"name": "new", "type": "slender", "mass": 0.5, "inertia": [0.1, 0.1, 0.0], **_POSE},
+    ("mass", "inertia", "position"),
 )
 
 

@@ -7,6 +7,7 @@ from settings_values import (
     INF,
     NAN,
     NO_COUNT,
+    NO_FLAG,
     NO_NAMES,
     NO_NUMBER,
     NO_OBJECT,
@@ -83,6 +84,7 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "stiffness": ("abc", None, [[1.0, 2.0]], int, [[NAN]]),
             "points": ("abc", None, 3.0, [[1.0, 2.0]], int, [[NAN, 0.0, 0.0]]),
             "first_dof": ("abc", 3.0, True, [0.0], [0, 3], int),
+            "strains": ("abc", 3.0, True, int),
         },
     ),
     "finite_elements.NodesOnPlane": (
@@ -119,6 +121,8 @@ ELASTIC: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "attachments": (*(x for x in NO_OBJECT if x != []), None, finite_elements.Attachment),
             "modes": (*NO_COUNT, None, 10**6),
             "damping": (*NO_OBJECT, None, finite_elements.ModalDamping),
+            # True: there is no attachment.
+            "stiffening": (*(x for x in NO_FLAG if x is not None), True),
             "cache": NO_PATH,
         },
     ),

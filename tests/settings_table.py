@@ -144,6 +144,14 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "tolerance": _TOLERANCE,
         },
     ),
+    "mobility": (
+        at_state(jm.mobility),
+        {
+            "order": (*NO_COUNT, None, 1, 13),
+            "spread": (*NO_NUMBER, None, 0.0, -0.1, 1e-4, 0.6),
+            "tolerance": _TOLERANCE,
+        },
+    ),
     "dependent_sets": (
         with_defaults(jm.dependent_sets, report=blank(jm.Solvability)),
         {"work": (*NO_NUMBER, None, 0.0, -1.0)},
@@ -482,9 +490,11 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "floating": NO_FLAG,
             "outside": NO_FLAG,
             "balance": NO_FLAG,
+            "precision": (-1.0, 0.5, "few"),
             "ground": NO_NAMES,
             "keep": NO_NAMES,
             "drop": NO_NAMES,
+            "close": NO_NAMES,
         },
     ),
     "io.read_model": (jaxmbs.io.read_model, {"path": (*NO_PATH, None)}),

@@ -39,6 +39,7 @@ DEAR = {
     "30_singular_mass",
     "33_lint",
     "35_report",
+    "38_spin_up",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

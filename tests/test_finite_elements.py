@@ -278,7 +278,11 @@ class TestImport:
     def test_matrices_of_files_make_the_same_body(self, brick, tmp_path):
         again = fem.read_matrices(*exported(tmp_path, brick, {0: "corner"}))
         assert again.names[:2] == ("corner", "")
-        direct, read = (fem.reduce(x, brick_ends(), modes=4) for x in (brick, again))
+        # Matrices of solids do not say how displacements of second order strain them.
+        assert fem.reduce(again, brick_ends(), modes=4).second_order is None
+        direct, read = (
+            fem.reduce(x, brick_ends(), modes=4, stiffening=False) for x in (brick, again)
+        )
         for a, b in zip(jax.tree.leaves(direct), jax.tree.leaves(read), strict=True):
             # Numbers are written with all their digits; the mean of equal ones rounds.
             np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * max(1e-9, np.max(np.abs(a))))

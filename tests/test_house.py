@@ -40,7 +40,15 @@ FLOORS = (
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_elements", "_forces", "_compliances", "_parameters"),
     ("_system",),
-    ("_solvability", "_formulations", "_kinematics", "_dynamics", "_reactions", "_holonomy"),
+    (
+        "_solvability",
+        "_formulations",
+        "_kinematics",
+        "_dynamics",
+        "_reactions",
+        "_holonomy",
+        "_mobility",
+    ),
     ("_sweep", "_design", "_elastic", "_ranges", "_lint"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),
@@ -174,6 +182,7 @@ class TestClasses:
         some replaces."""
         answers_none = ("domain", "coordinates", "releases", "shares_factor", "states", "parts")
         answers_none = (*answers_none, "elastic", "inverts_mass", "adds_force", "semidefinite")
+        answers_none = (*answers_none, "deforms", "elasticity")
         again = [
             f"{cls.__qualname__}.{name} over {base.__qualname__}.{name}"
             for cls in CLASSES

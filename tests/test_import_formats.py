@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from jaxmbs import forces, spatial
 from jaxmbs.cli._app import app
-from jaxmbs.io import import_model, read_model
+from jaxmbs.io import import_model, omission_lines, read_model
 
 
 # One mechanism in four formats: a bar on a hinge with a damper, and one on a slide along it.
@@ -159,8 +159,14 @@ def test_what_is_not_carried_is_listed(many: Any):
         *(("friction", "pin"), ("option", "fluid"), ("equality", "off")),
         *(("actuator", "arm"), ("actuator", "pull"), ("link", "cap"), ("link", "a.b")),
     }
-    text = str(many)
+    text = "\n".join(omission_lines(many.omissions, names=True))
     assert all(name in text for _, name in told)
+    # In short each kind has one line, with its number, and a name where there is but one.
+    lines = omission_lines(many.omissions)[1:]
+    kinds = [kind for kind, _ in told]
+    assert len(lines) == len({own.kind for own in many.omissions})
+    assert any("camera eye: pictures are not carried" in line for line in lines)
+    assert any(line.startswith("  5 x geom: shapes give inertia alone") for line in lines), kinds
 
 
 def test_names_are_made_legal_and_different(many: Any):
@@ -283,7 +289,8 @@ def test_verbs_take_such_a_file(tmp_path: Path):
     done = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
     document = json.loads(done.stdout)
     assert (document["model"], document["rank"], document["redundancy"]) == ("m", 10, 0)
-    assert "limit slide" in done.stderr
+    assert "mass: 3 kg move; the file gives 3 kg" in done.stderr
+    assert "2 x limit: its range" in done.stderr
 
 
 NAMED = """<mujoco><worldbody><site name="hook" pos="0 0 1"/><site name="mark"/>

@@ -37,6 +37,15 @@ MESH = '<body name="arm"><joint name="pin"/><geom type="mesh" mesh="m"/></body>'
 BOMB = """<!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>"""
 THIEF = '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+ROD = (
+    "<link name='a'><inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>0</izz></inertia>"
+    "</inertial></link><joint name='j' type='{}'><parent>world</parent><child>a</child></joint>"
+)
+ROWS = (
+    '<link name="base"/><link name="arm"><inertial><mass value="1"/><inertia ixx="1" ixy="0.1" '
+    'ixz="0.2" iyy="0.1" iyz="2" izz="0.3"/></inertial></link><joint name="j" type="continuous">'
+    '<parent link="base"/><child link="arm"/></joint>'
+)
 LINK = "<link name='{}'><inertial><mass>1</mass></inertial></link>"
 
 
@@ -78,10 +87,19 @@ CASES: dict[str, Bad] = {
     "entity bomb in urdf": Bad({"a.urdf": BOMB + urdf("&c;")}, ("document type",)),
     "entity bomb in sdf": Bad({"a.sdf": sdf("&c;", BOMB)}, ("document type",)),
     "entity that reads a file": Bad({"a.xml": mjcf("&x;", THIEF)}, ("document type",)),
-    "unknown entity": Bad({"a.sdf": sdf("&x;")}, ("not an XML file", "undefined entity")),
+    "entity bomb where a strict parser stops before it": Bad(
+        {"a.xml": mjcf("", "<!-- a -- b -->" + BOMB)}, ("document type",)
+    ),
+    "include from outside, and no strict XML": Bad(
+        {"a.xml": mjcf('<include file="../secret.xml"/>', "<!-- a -- b -->")},
+        ("'../secret.xml'", "outside"),
+    ),
+    "attribute twice": Bad(
+        {"a.xml": '<mujoco model="a" model="b"/>'}, ("not an XML file", "duplicate attribute")
+    ),
     "too deep": Bad({"a.xml": "<a>" * 600}, ("more than 500 deep",)),
     "unknown encoding": Bad(
-        {"a.sdf": "<?xml version='1.0' encoding='x-y'?><sdf/>"}, ("not an XML",)
+        {"a.sdf": "<?xml version='1.0' encoding='x-y'?><sdf>"}, ("not an XML",)
     ),
     # MJCF.
     "include that is not there": Bad(
@@ -205,9 +223,31 @@ CASES: dict[str, Bad] = {
         ("given in itself",),
     ),
     "same link": Bad({"a.sdf": sdf(LINK.format("a") * 2)}, ("'a'", "twice")),
-    "inertia from shapes": Bad(
+    "inertia from shapes that there are none of": Bad(
         {"a.sdf": sdf("<link name='a'><inertial auto='true'/></link>")}, ("link 'a'", "auto")
     ),
+    "inertia from a mesh": Bad(
+        {
+            "a.sdf": sdf(
+                "<link name='a'><inertial auto='true'/><collision name='c'><geometry><mesh/>"
+                "</geometry></collision></link>"
+            )
+        },
+        ("link 'a'", "collision 'c'", "auto", "write mass"),
+    ),
+    "a thin rod that may turn about itself": Bad(
+        {"a.sdf": sdf(ROD.format("ball"))}, ("body 'a'", "moment of inertia of zero", "turning")
+    ),
+    "rows of a matrix in the places of a triangle": Bad(
+        {"a.urdf": urdf(ROWS)}, ("body 'arm'", "row by row", "yy 2", "zz, which is missing")
+    ),
+    "loop of no link": Bad(
+        {"a.xml": mjcf("")}, ("loop", "'leg'", "arm"), ("--close", "arm=leg:spherical")
+    ),
+    "loop of no joint": Bad(
+        {"a.xml": mjcf("")}, ("loop", "'glue'", "spherical"), ("--close", "arm=ground:glue")
+    ),
+    "loop that is none": Bad({"a.xml": mjcf("")}, ("loop", "tip=crank"), ("--close", "arm")),
     # USD.
     "no usd": Bad({"a.usda": "def Xform"}, ("USD refuses",)),
     "no rigid body": Bad({"a.usda": usda("")}, ("holds no rigid body",)),

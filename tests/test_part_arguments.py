@@ -27,6 +27,7 @@ NO_PARTS = {
     generalized.SpatialFrame,
     generalized.Quantity,
     spatial.ReducedBody,
+    spatial.SecondOrder,
     elastic.AbstractStart,
     elastic.BodyCompliance,
     elastic.Flexibility,
@@ -171,6 +172,8 @@ def wrong_numbers(value: Any, optional: bool) -> Iterator[Any]:
 
 _WORDS = (3, None, True, "", ["a"])
 WRONG: dict[str, tuple[Any, ...]] = {
+    # True: of a body whose displacements of second order are not known.
+    "stiffening": ("yes", 3, 1.0, True),
     "name": (
         *_WORDS,
         "  ",

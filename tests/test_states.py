@@ -67,6 +67,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "inverse_dynamics": lambda s, q, v, t: jm.inverse_dynamics(s, q, jnp.array([0.0, 1.0])),
     "kinematics": lambda s, q, v, t: jm.kinematics(s, q, jnp.array([0.0, 1.0])),
     "linearise": jm.linearise,
+    "mobility": lambda s, q, v, t: jm.mobility(s, q, t),
     "ranges": jm.ranges,
     "reactions": lambda s, q, v, t: jm.reactions(s, q, v, t, zero_rows(s)),
     "releases": lambda s, q, v, t: jm.releases(s, q, v, t, report=report()),
@@ -222,6 +223,7 @@ BAD_SYSTEMS: Mapping[str, Any] = {
 # Those that take no velocities, and no time (or several).
 NO_V = {"assemble", "equilibrium", "inverse_dynamics", "kinematics", "Misfit", "difference"} | {
     "holonomy",
+    "mobility",
     "mass_matrix",
     "driver_readings",
     "world_axes",

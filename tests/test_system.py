@@ -315,7 +315,10 @@ class TestParticles:
     def test_every_body_is_public(self):
         for namespace, more in (
             (planar, {PlanarParticle}),
-            (spatial, {SpatialParticle, spatial.MasslessBody, spatial.ModalBody}),
+            (
+                spatial,
+                {SpatialParticle, spatial.MasslessBody, spatial.ModalBody, spatial.SlenderBody},
+            ),
         ):
             public = {x for x in vars(namespace).values() if isinstance(x, type)}
             assert {*more, namespace.Body} == {x for x in public if issubclass(x, AbstractBody)}

@@ -6,7 +6,7 @@ from ._modal_body import ModalBody as ModalBody
 from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
 from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
-from ._reduced_body import ReducedBody as ReducedBody
+from ._reduced_body import ReducedBody as ReducedBody, SecondOrder as SecondOrder
 from ._shapes import (
     AbstractShape as AbstractShape,
     Box as Box,
@@ -14,6 +14,7 @@ from ._shapes import (
     Sphere as Sphere,
     Tube as Tube,
 )
+from ._slender_body import SlenderBody as SlenderBody
 from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
 from .base import (
     AbstractBody as AbstractBody,
@@ -26,6 +27,7 @@ from .base import (
     Frame as Frame,
     lagrangian_inertia_force as lagrangian_inertia_force,
     MarkerKinematics as MarkerKinematics,
+    ModalElasticity as ModalElasticity,
     Part as Part,
     Site as Site,
 )

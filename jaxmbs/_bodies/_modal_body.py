@@ -1,4 +1,6 @@
+import dataclasses
 import functools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._custom_types import Numbers, Quaternion, Setting, Vector3
 from .._fields import Field, part_name
 from .._geometry import rotation_from_quaternion, SpatialFrame
@@ -26,7 +28,7 @@ from ._modal_inertia import (
     undeformed_mass_matrix,
 )
 from ._modal_marker import attached, ModalMarker, node_frames, Nodes, nodes_of
-from ._reduced_body import ReducedBody
+from ._reduced_body import ReducedBody, SecondOrder
 from .base import AbstractBody, Site
 
 
@@ -60,10 +62,13 @@ class ModalBody(AbstractBody):
 
     with v = (dR/dt in the world, angular velocity along the body's axes, deta/dt). M holds all
     terms of this displacement field, up to the quadratic ones in eta, so that momentum and energy
-    are those of the displaced mass, exactly. What the field leaves out is of second order in
-    the deformation: the shortening of what bends, and the stiffness that tension, centrifugal
-    force too, gives to bending. So deformations must be small, and a body must not spin nearly as
-    fast as it vibrates in its first bending mode.
+    are those of the displaced mass, exactly.
+
+    Where `reduced` holds displacements of second order (`SecondOrder`), what bends becomes shorter,
+    so that tension, centrifugal force too, stiffens bending, and compression softens it until the
+    body buckles; deformations must still be small beside the body. Without them a body must not
+    spin nearly as fast as it vibrates in its first bending mode, nor be pressed with a notable part
+    of its buckling load. `simulate` says where a run leaves either.
 
     Joints, drivers and forces hold it at its nodes. By the body's name: at the node that lies at
     the joint's point in the reference configuration. By "link.A": at the node "A" of "link", to
@@ -80,16 +85,20 @@ class ModalBody(AbstractBody):
       `rotation`: orthogonal matrix whose columns are the body axes in the world.
     - `velocity` (m/s, of the frame's origin) and `angular_velocity` (rad/s): initial, in WORLD
       axes.
+    - `stiffening`: do forces along the body act on its bending? None: where `reduced` holds
+      displacements of second order. False: leave these out.
     - `modal_coordinates` (modes,), of the reference configuration, and `modal_velocities`
       (modes,), initial; default zero. They are measured as root mean square displacements of the
       body's mass (m, m/s), whatever `reduced` scales its modes to: eta times `modal_scale`.
 
-    **Raises:** `TypeError` if `reduced` is no `ReducedBody`; `ValueError` for numbers that no
-    body can have: of shapes that do not belong together, matrices that are not symmetric, a mass
-    matrix that is not positive definite (modes that depend on each other, or are motions of a rigid
-    body).
+    **Raises:** `TypeError` if `reduced` is no `ReducedBody`; `ValueError` for `stiffening` by a
+    body whose displacements of second order are not known, and for numbers that no body can have:
+    of shapes that do not belong together, matrices that are not symmetric, a mass matrix that is
+    not positive definite (modes that depend on each other, or are motions of a rigid body). Warns
+    of a body that begins faster than it vibrates, without displacements of second order.
 
-    Source: Shabana, *Dynamics of Multibody Systems* (2020), chapter 5.
+    Source: Shabana, *Dynamics of Multibody Systems* (2020), chapter 5; of second order Wallrapp &
+    Schwertassek, "Representation of geometric stiffening in multibody system simulation" (1991).
     """
 
     name: str = eqx.field(static=True, converter=part_name("a body"))
@@ -111,11 +120,12 @@ class ModalBody(AbstractBody):
         rotation: Numbers | None = None,
         velocity: Numbers = (0.0, 0.0, 0.0),
         angular_velocity: Numbers = (0.0, 0.0, 0.0),
+        stiffening: Setting[bool | None] = None,
         modal_coordinates: Numbers | None = None,
         modal_velocities: Numbers | None = None,
     ):
         self.name = name
-        self.reduced = _checked(reduced)
+        self.reduced = _stiffened(_checked(reduced), stiffening)
         self.position = FRAME_POSITION(position)
         self.orientation = orientation_of(orientation, rotation)
         self.velocity = FRAME_VELOCITY(velocity)
@@ -125,6 +135,7 @@ class ModalBody(AbstractBody):
         self.modal_coordinates = _checks.real(start, modes, "modal_coordinates")
         rates = np.zeros(modes) if modal_velocities is None else modal_velocities
         self.modal_velocities = _checks.real(rates, modes, "modal_velocities")
+        _warn_fast_spin(self.name, self.reduced, self.angular_velocity)
 
     @property
     def modal_scale(self) -> Float[Array, " modes"]:
@@ -188,6 +199,40 @@ def _size(reduced: ReducedBody) -> Float[Array, ""]:
     return jnp.sqrt(second - centre @ centre)
 
 
+def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> ReducedBody:
+    """With or without its displacements of second order."""
+    wanted = None if stiffening is None else _settings.flag(stiffening, "stiffening")
+    if wanted and reduced.second_order is None:
+        raise ValueError(
+            "stiffening needs a reduced body that knows its displacements of second order "
+            "(reduced.second_order): finite_elements.reduce computes them for solid meshes and for "
+            "beams between two nodes each; give such a body, or leave out stiffening."
+        )
+    return dataclasses.replace(reduced, second_order=None) if wanted is False else reduced
+
+
+def _warn_fast_spin(name: str, reduced: ReducedBody, spin: Vector3) -> None:
+    """Warn of a body whose centrifugal force, which does not stiffen its bending, is larger than
+    what holds its first mode together."""
+    known = _checks.concrete(spin)
+    if reduced.second_order is not None or known is None or not np.any(known):
+        return
+    products, stiffness = (_checks.concrete(x) for x in (reduced.mode_products, reduced.stiffness))
+    if products is None or stiffness is None or not stiffness.size:
+        return
+    inverse = np.linalg.inv(np.linalg.cholesky(np.einsum("aaij->ij", products)))
+    lowest = np.sqrt(max(np.linalg.eigvalsh(inverse @ stiffness @ inverse.T)[0], 0.0))
+    if np.linalg.norm(known) > lowest:
+        warnings.warn(
+            f"Body {_checks.shown(name)} begins at {np.linalg.norm(known):.3g} rad/s, above its "
+            f"lowest frequency of {lowest:.3g} rad/s, and centrifugal force does not stiffen it. "
+            "Give it displacements of second order (reduced.second_order, which "
+            "finite_elements.reduce computes for solid meshes and for beams), or let it spin more "
+            "slowly.",
+            stacklevel=3,
+        )
+
+
 def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
     """Refuse what is no reduced body.
 
@@ -225,9 +270,42 @@ def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
     }
     _checks.positive(numbers["mass"], "reduced.mass")
     _check_symmetric(numbers)
-    own = ReducedBody(**numbers, nodes=reduced.nodes)
+    second = _checked_second_order(reduced.second_order, nodes, modes)
+    own = ReducedBody(**numbers, nodes=reduced.nodes, second_order=second)
     _check_definite(own)
     return own
+
+
+def _checked_second_order(
+    given: SecondOrder | None, nodes: tuple[int, ...], modes: tuple[int, ...]
+) -> SecondOrder | None:
+    if given is None:
+        return None
+    if not isinstance(given, SecondOrder):
+        raise TypeError(
+            f"reduced.second_order must be a SecondOrder or None, got {_checks.shown(given)}."
+        )
+    shapes = {
+        "first_moment": (3, *modes, *modes),
+        "second_moment": (3, 3, *modes, *modes),
+        "translations": (*nodes, 3, *modes, *modes),
+        "rotations": (*nodes, 3, *modes, *modes),
+    }
+    numbers = {
+        word: _checks.real(getattr(given, word), shape, f"reduced.second_order.{word}")
+        for word, shape in shapes.items()
+    }
+    for word, value in numbers.items():
+        known = _checks.concrete(value)
+        if known is None:
+            continue
+        size, turned = np.max(np.abs(known), initial=0.0), np.swapaxes(known, -1, -2)
+        if np.max(np.abs(known - turned), initial=0.0) > 1e-9 * size:
+            raise ValueError(
+                f"reduced.second_order.{word} must be symmetric in its last two axes, which are "
+                "both those of the modes."
+            )
+    return SecondOrder(**numbers)
 
 
 def _check_symmetric(numbers: Mapping[str, Array]) -> None:

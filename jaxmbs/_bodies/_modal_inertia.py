@@ -5,6 +5,14 @@ A its rotation, and u = p + phi eta. Its velocity along the body's axes is A^T d
 phi deta/dt. Everything below follows from the integrals over the mass of u, of u u^T and of
 u phi^T, and these are polynomials in eta whose coefficients `ReducedBody` holds (Shabana 2020,
 chapter 5, where the integrals are called inertia shape integrals).
+
+With displacements of second order, u = p + phi eta + 1/2 Gamma eta eta (`SecondOrder`), what a
+velocity of the modes moves is phi + Gamma eta. The kinetic energy is kept to second order in eta
+and its rate: the integrals of Gamma and of p Gamma^T enter, those of phi Gamma^T, of third order,
+do not. It is still the kinetic energy of a motion in a frame, so that momenta and energy stay what
+they are in free motion, exactly. With Omega the spin, the integral of p Gamma^T is the geometric
+stiffness by centrifugal force (K0_omega of Wallrapp & Schwertassek 1998, *Dynamik flexibler
+Mehrkoerpersysteme*); that by the forces of joints is in the motion of markers.
 """
 
 from typing import ClassVar, NamedTuple
@@ -28,7 +36,15 @@ from .._geometry import (
 )
 from .._linalg import cholesky, cholesky_solve
 from ._reduced_body import ReducedBody
-from .base import AbstractBodyInertia
+from .base import AbstractBodyInertia, ModalElasticity
+
+
+# The root mean square of an arc about the line that is nearest to it, where its end stands out by
+# one from the tangent at its beginning, is one by the root of this.
+_ARC = 180.0
+
+# A uniform rod is so many times as long as the square of the radius of gyration says.
+_ROD = 12.0
 
 
 def modal_coordinates(modes: int) -> ProductCoordinates:
@@ -68,12 +84,22 @@ def normalised(reduced: ReducedBody) -> ReducedBody:
         translations=reduced.translations * one[None, None],
         rotations=reduced.rotations * one[None, None],
         nodes=reduced.nodes,
+        second_order=jax.tree.map(
+            lambda x: x * jnp.broadcast_to(pairs, x.shape), reduced.second_order
+        ),
     )
+
+
+class SecondMoments(NamedTuple):
+    """The integrals of Gamma_ij (kg m), `first`, and of p_a Gamma_b,ij (kg m^2), `second`."""
+
+    first: Float[Array, "3 modes modes"]
+    second: Float[Array, "3 3 modes modes"]
 
 
 class _Moments(NamedTuple):
     """Of the deformed body, about the frame's origin along its axes: the integrals of u (kg m), of
-    u_a u_b (kg m^2), at [a, b], and of u_a phi_b, at [a, b, mode]."""
+    u_a u_b (kg m^2), at [a, b], and of u_a du_b / d eta, at [a, b, mode]."""
 
     first: Vector3
     second: Matrix3
@@ -86,11 +112,12 @@ class _Moments(NamedTuple):
 
 
 class ModalInertia(AbstractBodyInertia):
-    """A body whose points are displaced by phi eta in a floating frame.
+    """A body whose points are displaced by phi eta in a floating frame, and where `second_order` is
+    known by 1/2 Gamma eta eta.
 
-    The mass matrix holds every term of this displacement field: constant, linear and quadratic in
-    eta. What is not in it are displacements of second order (the shortening of a beam that bends),
-    and so the stiffness by which forces along a body, centrifugal ones too, act on its bending.
+    The mass matrix holds every term of the linear displacement field: constant, linear and
+    quadratic in eta. Without `second_order` forces along a body, centrifugal ones too, do not act
+    on its bending.
 
     `second_moment` (3, 3): the integral of p p^T dm (kg m^2), of the undeformed body; the other
     numbers are those of a `ReducedBody` that is `normalised`. `modal_inverse`: of the modal mass
@@ -109,16 +136,31 @@ class ModalInertia(AbstractBodyInertia):
     modal_inverse: Float[Array, "modes modes"]
     stiffness: Float[Array, "modes modes"]
     damping: Float[Array, "modes modes"]
+    second_order: SecondMoments | None
     coordinates: ProductCoordinates = eqx.field(static=True)
 
     def _first_moment(self, eta: Float[Array, " modes"]) -> Vector3:
-        return self.first_moment + self.mode_first_moment @ eta
+        linear = self.first_moment + self.mode_first_moment @ eta
+        if self.second_order is None:
+            return linear
+        return linear + 0.5 * (self.second_order.first @ eta) @ eta
+
+    def _mode_first_moment(self, eta: Float[Array, " modes"]) -> Float[Array, "3 modes"]:
+        """The change of the first moment along each mode."""
+        if self.second_order is None:
+            return self.mode_first_moment
+        return self.mode_first_moment + self.second_order.first @ eta
 
     def _moments(self, eta: Float[Array, " modes"]) -> _Moments:
         # With d = phi eta: u_a phi_b = p_a phi_b + d_a phi_b, and u u^T = p p^T + d p^T + u d^T.
         modal = self.mode_second_moment + jnp.einsum("abjk,j->abk", self.mode_products, eta)
         displaced = self.mode_second_moment @ eta
         second = self.second_moment + displaced.T + modal @ eta
+        if self.second_order is not None:
+            # p Gamma^T eta in the modes; 1/2 p (Gamma eta eta)^T and its transpose in u u^T.
+            bent = self.second_order.second @ eta
+            half = 0.5 * (bent @ eta)
+            modal, second = modal + bent, second + half + half.T
         return _Moments(self._first_moment(eta), second, modal)
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
@@ -126,7 +168,7 @@ class ModalInertia(AbstractBodyInertia):
         rotation, moments = rotation_from_quaternion(q[3:7]), self._moments(q[7:])
         linear = self.mass * np.eye(3, dtype=q.dtype)
         turning = -composed(rotation, cross_matrix(moments.first))
-        moving = rotation @ self.mode_first_moment
+        moving = rotation @ self._mode_first_moment(q[7:])
         modal = _trace(self.mode_products)
         coupling = _skew_part(moments.modal)
         return jnp.concatenate(
@@ -159,16 +201,22 @@ class ModalInertia(AbstractBodyInertia):
     ) -> Float[Array, " nv"]:
         # Minus the integral of each velocity's direction times what is left of the acceleration
         # with v constant, w x (w x u) + 2 w x d, d = phi deta/dt (the quadratic velocity vector,
-        # Shabana 2020, chapter 5). Products are those of a x (b x c) = b (a c) - c (a b).
+        # Shabana 2020, chapter 5). Products are those of a x (b x c) = b (a c) - c (a b). With
+        # displacements of second order Gamma (deta/dt) (deta/dt) is left besides; along the modes
+        # it is of third order.
         del t
-        w, rates = v[3:6], v[6:]
-        moments, spin = self._moments(q[7:]), cross_matrix(w)
-        along = rotated(spin, moments.first) + 2 * (self.mode_first_moment @ rates)
-        force = -rotated(composed(rotation_from_quaternion(q[3:7]), spin), along)
+        eta, w, rates = q[7:], v[3:6], v[6:]
+        moments, spin = self._moments(eta), cross_matrix(w)
+        rotation = rotation_from_quaternion(q[3:7])
+        along = rotated(spin, moments.first) + 2 * (self._mode_first_moment(eta) @ rates)
+        force = -rotated(composed(rotation, spin), along)
         # The integral of u_a d_b.
         flow = moments.modal @ rates
         coriolis = _trace(flow) * w - rotated(flow.T, w)
         moment = -rotated(spin, rotated(moments.inertia, w)) - 2 * coriolis
+        if self.second_order is not None:
+            force = force - rotated(rotation, (self.second_order.first @ rates) @ rates)
+            moment = moment - _skew_part(self.second_order.second @ rates) @ rates
         centrifugal = (w @ w) * _trace(moments.modal) - jnp.einsum(
             "a,abk,b->k", w, moments.modal, w
         )
@@ -185,10 +233,30 @@ class ModalInertia(AbstractBodyInertia):
     def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
         return 0.5 * q[7:] @ self.stiffness @ q[7:]
 
+    @property
+    def deforms(self) -> bool:
+        return self.stiffness.shape[-1] > 0
+
+    def elasticity(self) -> ModalElasticity:
+        origin = jnp.asarray(self.coordinates.origin, self.mass.dtype)
+        matrix = self.mass_matrix(origin, jnp.zeros_like(self.mass))
+        coupling, centre = matrix[:6, 6:], self.first_moment / self.mass
+        second = self.second_moment - self.mass * centre[:, None] * centre[None]
+        # Without the rigid motion that is nearest to a deformation, whatever frame modes are in.
+        apart = matrix[6:, 6:] - coupling.T @ cholesky_solve(cholesky(matrix[:6, :6]), coupling)
+        return ModalElasticity(
+            mass_matrix=matrix,
+            stiffness=self.stiffness,
+            centre=centre,
+            second_moment=second,
+            deflections=_ARC / _ROD * apart / _trace(second),
+            stiffened=self.second_order is not None,
+        )
+
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
         own = rotated(rotation_from_quaternion(q[3:7]).T, gravity)
         moment = rotated(cross_matrix(self._first_moment(q[7:])), own)
-        return jnp.concatenate([self.mass * gravity, moment, own @ self.mode_first_moment])
+        return jnp.concatenate([self.mass * gravity, moment, own @ self._mode_first_moment(q[7:])])
 
     def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
         first = rotated(rotation_from_quaternion(q[3:7]), self._first_moment(q[7:]))
@@ -198,6 +266,8 @@ class ModalInertia(AbstractBodyInertia):
 @jax.jit
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
     """Of a body that is `normalised`."""
+    found = reduced.second_order
+    second = None if found is None else SecondMoments(found.first_moment, found.second_moment)
     trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
     return ModalInertia(
         mass=reduced.mass,
@@ -209,6 +279,7 @@ def modal_inertia(reduced: ReducedBody) -> ModalInertia:
         modal_inverse=cholesky_solve(cholesky(modal), jnp.eye(modal.shape[0], dtype=modal.dtype)),
         stiffness=reduced.stiffness,
         damping=reduced.damping,
+        second_order=second,
         coordinates=modal_coordinates(reduced.stiffness.shape[0]),
     )
 

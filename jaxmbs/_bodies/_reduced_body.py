@@ -4,6 +4,32 @@ from jaxtyping import Array, Float
 from .._custom_types import Matrix3, Scalar, Vector3
 
 
+class SecondOrder(eqx.Module):
+    """The displacements of second order of an elastic body: what bends becomes shorter.
+
+    With them a point p of a `ReducedBody` is displaced by
+
+        phi(p) eta + 1/2 sum over i, j of Gamma_ij(p) eta_i eta_j,
+
+    and a node turns by psi eta + 1/2 sum of Psi_ij eta_i eta_j. Whatever acts along a body then
+    works on its bending: centrifugal force and tension stiffen it, compression softens it until
+    it buckles. Gamma_ij is the displacement that leaves strains linear in eta; of an inextensible
+    beam along x it is, along x, minus the integral from the clamp to p of the product of the modes'
+    slopes. Energies of strain stay what they are, 1/2 eta K eta.
+
+    - `first_moment` (3, modes, modes): the integral of Gamma_ij dm.
+    - `second_moment` (3, 3, modes, modes): that of p_a Gamma_b,ij dm, at [a, b, i, j].
+    - `translations`, `rotations` (nodes, 3, modes, modes): Gamma and Psi at the nodes.
+
+    All are symmetric in i and j. `finite_elements.reduce` computes them.
+    """
+
+    first_moment: Float[Array, "3 modes modes"]
+    second_moment: Float[Array, "3 3 modes modes"]
+    translations: Float[Array, "nodes 3 modes modes"]
+    rotations: Float[Array, "nodes 3 modes modes"]
+
+
 class ReducedBody(eqx.Module):
     """An elastic body in few modes, in its own frame: what a reduction of finite elements leaves.
 
@@ -23,6 +49,8 @@ class ReducedBody(eqx.Module):
       of eta, which is a length where modes are shapes that have none).
     - `nodes`: names; `points` (nodes, 3): where they lie (m); `translations`, `rotations`
       (nodes, 3, modes): phi and psi there.
+    - `second_order`: a `SecondOrder`, the displacements of second order, by which forces along the
+      body stiffen or soften its bending; None where they are not known.
     """
 
     mass: Scalar
@@ -37,3 +65,4 @@ class ReducedBody(eqx.Module):
     translations: Float[Array, "nodes 3 modes"]
     rotations: Float[Array, "nodes 3 modes"]
     nodes: tuple[str, ...] = eqx.field(static=True)
+    second_order: SecondOrder | None = None

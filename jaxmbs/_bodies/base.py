@@ -129,8 +129,36 @@ class AbstractInertia(eqx.Module):
         """Potential energy (J) in that field, zero for a centre of mass at the world's origin."""
 
 
+class ModalElasticity(eqx.Module):
+    """What tells how far an elastic body is from the limits of its theory.
+
+    - `mass_matrix` (nv, nv), of the undeformed body along its own axes: frame, then modes;
+      `stiffness` (modes, modes). `centre` (3,) of mass (m), `second_moment` (3, 3) about it: the
+      integral of p p^T dm (kg m^2), both along the body's axes.
+    - `deflections` (modes, modes): eta^T deflections eta is the square of what the body bends by,
+      beside its length: the deflection of the end of a bar that is bent to an arc.
+    - `stiffened`: do forces along the body act on its bending?
+    """
+
+    mass_matrix: Float[Array, "*n nv nv"]
+    stiffness: Float[Array, "*n modes modes"]
+    centre: Float[Array, "*n 3"]
+    second_moment: Float[Array, "*n 3 3"]
+    deflections: Float[Array, "*n modes modes"]
+    stiffened: bool = eqx.field(static=True)
+
+
 class AbstractBodyInertia(AbstractInertia):
     """Of one body."""
+
+    @property
+    def deforms(self) -> bool:
+        """Does it deform by modes? Then it has an `elasticity`."""
+        return False
+
+    def elasticity(self) -> ModalElasticity | None:
+        """Of a body that deforms by modes; None of others."""
+        return None
 
     @property
     def semidefinite(self) -> bool:

@@ -54,6 +54,8 @@ class AbstractPrimitive(eqx.Module):
     """A condition on the marker frames of one joint, whose rows are all of one kind."""
 
     row_kind: ClassVar[RowKind]
+    # Is C the same for all velocities? Of a user's function nobody knows.
+    linear: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

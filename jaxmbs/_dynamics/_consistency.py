@@ -16,8 +16,8 @@ from .._system import AbstractSystem, Equations
 
 # What is left of C dv/dt = Gamma where the rows can be met: relative to the largest of these
 # accelerations, and in 1/s^2, lengths relative to the characteristic length.
-_MET = 1e-6
-_ROUNDING = 1e-10
+MET = 1e-6
+ROUNDING = 1e-10
 
 
 def acceleration_residual(
@@ -51,7 +51,7 @@ def check_acceleration_rows(
 def _are_met(
     system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
 ) -> BoolScalar:
-    limit = _MET * _largest(system, equations) + _ROUNDING
+    limit = MET * _largest(system, equations) + ROUNDING
     left = acceleration_residual(system, equations, acceleration)
     # What is not a number has a result of its own.
     return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
@@ -74,5 +74,5 @@ def contradicting_rows(
     accelerations. What is not a number has a result of its own, and is no contradiction.
     """
     left = equations.descriptor.apply_C(acceleration) - equations.offset
-    limit = _MET * _largest(system, equations) + _ROUNDING
+    limit = MET * _largest(system, equations) + ROUNDING
     return jnp.abs(left / system.residual_scale()) > limit

@@ -10,8 +10,10 @@ from .._formulations import AbstractFormulation, Accelerations
 from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
 from .._solution import RESULTS
-from .._system import AbstractSystem
+from .._system import AbstractSystem, named_vanishing_rows
 from ._consistency import acceleration_residual
+from ._contradictions import contradiction, nearly_singular
+from ._elastic_theory import limits_left
 from ._friction import solve_stage
 from ._mobility import look_at_drivers, movers
 from ._projection import project_position
@@ -45,6 +47,9 @@ def explain(
 ) -> str:
     """A sentence or two for a trajectory whose result is a failure. Concrete values only."""
     t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
+    left = limits_left(trajectory)
+    if bool(trajectory.result == RESULTS.elastic_body_too_bent):
+        return " ".join([RESULTS[trajectory.result], *left])
     text = f"The run ended at {float(t):.9g} s. {RESULTS[trajectory.result]}"
     dropped = ~kept_rows(formulation, system.structure)
     if dropped.any():
@@ -53,13 +58,15 @@ def explain(
     force, found = _state(system, formulation, q, v, t)
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"{text} The force is not finite on {_bodies(system, force)}."
+    vanishing = named_vanishing_rows(system, q, v, t, _HARDLY)
+    if vanishing:
+        return f"{text} There {vanishing}"
     open_ones = _undetermined(system, q, v, t)
     if open_ones:
         return f"{text} {open_ones}"
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
-    worst = _hardest(system, trajectory)
-    return f"{text} {worst}" if worst else text
+    return " ".join([text, *filter(None, [_hardest(system, trajectory)]), *left])
 
 
 def _undetermined(
@@ -130,6 +137,9 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"The force on {_bodies(system, force)} is not finite a little later."
     opened = open_constraints(system, residual)
+    unmet = contradiction(system, q, v, t)
+    if unmet:
+        return unmet
     if opened:
         _, amount, unit = opened[0]
         names = ", ".join(repr(name) for name, other, _ in opened if other > 0.1 * amount)
@@ -138,6 +148,9 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
             f"stay open by up to {amount:.3g} {unit}. The mechanism may have reached the end of "
             f"its range, or they contradict each other. {look_at_drivers(system.structure)}"
         )
+    singular = nearly_singular(system, q, v, t, _HARDLY)
+    if singular:
+        return singular
     acceleration = np.asarray(trajectory.acceleration[-1])
     if not np.any(acceleration):
         return ""

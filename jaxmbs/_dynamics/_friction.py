@@ -31,7 +31,14 @@ from .._formulations import AbstractFormulation, Accelerations, chosen_formulati
 from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, Equations, is_state, State, takes_state
+from .._system import (
+    AbstractSystem,
+    Equations,
+    is_state,
+    State,
+    takes_state,
+    vanishing_rows,
+)
 from ._consistency import check_acceleration_rows
 
 
@@ -69,7 +76,11 @@ def solve_with_friction(
     t = jnp.asarray(t, q.dtype)
     found = solve_stage(system, formulation, q, v, t, offset=offset, rtol=rtol, max_steps=max_steps)
     valid = is_state(system.structure, q, v, t)
-    result = RESULTS.where(valid, found.result, RESULTS.state_not_valid)
+    result = found.result
+    if system.structure.nonlinear.any():
+        vanishing = jnp.any(vanishing_rows(system, q, v, t))
+        result = RESULTS.where(vanishing, RESULTS.velocity_row_vanishes, result)
+    result = RESULTS.where(valid, result, RESULTS.state_not_valid)
     return Accelerations(found.acceleration, found.multipliers, result)
 
 

@@ -10,7 +10,13 @@ from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
-from .._system import AbstractSystem, is_state, takes_state
+from .._system import (
+    AbstractSystem,
+    is_state,
+    named_vanishing_rows,
+    refuse_vanishing_rows,
+    takes_state,
+)
 from ._projection import project, Projected
 
 
@@ -84,13 +90,15 @@ def check_state(
     t: Scalar,
     advice: str = "consistent=True moves to the nearest state they allow",
 ) -> None:
-    """Refuse a state that the constraints do not allow; say nothing of traced ones.
+    """Refuse a state that the constraints do not allow, or that leaves one of them out; say
+    nothing of traced ones.
 
     **Raises:** `ValueError` that names the joint or driver, by how much and what to do.
     """
     if any(isinstance(x, Tracer) for x in (q, v, t)):
         return
     _refuse(system, q, v, t, advice)
+    refuse_vanishing_rows(system, q, v, t)
 
 
 def _refuse(
@@ -103,7 +111,7 @@ def _refuse(
     position, velocity = residuals(system, q, v, t)
     if isinstance(position, Tracer) or isinstance(velocity, Tracer):
         return
-    if not bool(is_closed(position)):
+    if not bool(is_closed(position, system.precision)):
         unknown = undefined(system, q, t)
         if unknown:
             raise ValueError(unknown)
@@ -119,8 +127,9 @@ def _refuse(
         structure = system.structure
         name = structure.constraints[structure.row_owner[row]].name
         amount = float(amounts[row] * system.residual_scale()[row])
+        reason = named_vanishing_rows(system, q, v, t)
         raise ValueError(
             f"the velocities break the constraints at time {float(t):g} s: row "
             f"{structure.row_names[row]!r} of {name!r} by {amount:.3g} "
-            f"{structure.rows[row].quantity.unit}/s; {advice}."
+            f"{structure.rows[row].quantity.unit}/s; {advice}{f': {reason}' if reason else '.'}"
         )

@@ -33,10 +33,12 @@ from .._kinematics import (
 )
 from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
+from .._solvability import warn_at_precision
 from .._stop_gradient import stop_gradient
 from .._system import (
     AbstractSystem,
     is_state,
+    named_vanishing_rows,
     refuse_acceleration_level,
     refuse_internal,
     takes_state,
@@ -156,6 +158,7 @@ def kinematics(
     advice = "simulate the motion, or leave the time_constant of drivers out"
     refuse_acceleration_level(system.structure, "kinematic analysis", advice)
     grid = _settings.increasing(times, "times", q.dtype, least=1)
+    warn_at_precision(system, q, jnp.zeros((system.structure.nv,), q.dtype), grid[0])
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])
     found, free = _follow(system, q, grid)
@@ -186,11 +189,13 @@ def _refuse_undriven(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) 
     matrix, length = np.asarray(rows), float(system.characteristic_length())
     free = null_space(matrix, structure, length)
     if free.shape[1]:
+        rest = jnp.zeros((structure.nv,), q.dtype)
+        vanishing = named_vanishing_rows(system, q, rest, t)
         count = free.shape[1]
         raise ValueError(
             f"{count} mobilit{'y is' if count == 1 else 'ies are'} not driven: "
             f"{', '.join(movers(free, structure, length))}. Add a driver for each, or use "
-            "simulate."
+            f"simulate.{f' At rest {vanishing}' if vanishing else ''}"
         )
     free = null_space(matrix[structure.geometric_rows], structure, length)
     if free.shape[1]:

@@ -20,7 +20,7 @@ from .._formulations import (
 from .._formulations._elastic_resolution import check_compliances
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, chosen_criterion
+from .._solvability import AbstractCriterion, chosen_criterion, warn_at_precision
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from ._consistency import contradicting_rows
@@ -75,7 +75,7 @@ def reactions(
     verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
     accelerations satisfy all constraints.
     """
-    structure, criterion = system.structure, chosen_criterion(criterion)
+    structure, criterion = system.structure, chosen_criterion(criterion, system)
     if elastic is not None:
         check_elastic(structure, elastic)
     v = jnp.zeros((structure.nv,), q.dtype) if v is None else v
@@ -91,6 +91,7 @@ def reactions(
             system, q, v, t, multipliers, criterion=criterion, elastic=given
         )
     chosen = _formulation(system, formulation, elastic)
+    warn_at_precision(system, q, v, t)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
     found, missed = _solved(system, chosen, q, v, t)
     failed = found.result != RESULTS.successful
@@ -146,6 +147,13 @@ def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
     structure = system.structure
     owners = dict.fromkeys(int(k) for k in np.asarray(structure.row_owner)[missed])
     names = listed([structure.constraint_names[k] for k in owners])
+    if system.precision is not None:
+        return (
+            f"no accelerations satisfy what {names} ask for together at this state, as numbers "
+            f"that are exact to {float(system.precision):.2g} let rows contradict that are "
+            "redundant within that; give more digits, or replace redundant joints (see "
+            "jaxmbs.analyze, which gives the verdicts, and jaxmbs.releases)."
+        )
     return (
         f"no accelerations satisfy what {names} ask for together at this state, so that there are "
         "no reactions; make the motions of drivers agree, leave one of them out, or give a state "

@@ -20,8 +20,9 @@ from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scal
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
+from .._solvability import warn_at_precision
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state, takes_state
+from .._system import AbstractSystem, is_state, refuse_vanishing_rows, takes_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
 from ._choices import (
@@ -32,6 +33,8 @@ from ._choices import (
     chosen_solver,
     chosen_stabilisation,
 )
+from ._contradictions import refuse_contradiction
+from ._elastic_theory import largest_deflection, limits_left
 from ._elimination_guard import ended_by_guard, guarded, numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError
@@ -49,7 +52,8 @@ from ._saved_times import saved_times
 from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
-from ._watched import motion_only
+from ._undetermined import undetermined_accelerations
+from ._watched import kept_rows, motion_only
 
 
 # The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
@@ -180,11 +184,14 @@ def simulate(
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
+    warn_at_precision(system, q, v, grid[0])
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v
+        refuse_vanishing_rows(system, q, v, grid[0])
     else:
         check_state(system, q, v, jnp.asarray(start, q.dtype))
+    _refuse_unsolvable(system, formulation, q, v, grid[0])
     integration = Integration(
         numbered(formulation, system.structure),
         solver,
@@ -202,6 +209,28 @@ def simulate(
     if states.size and not isinstance(states, Tracer):
         trajectory = _confirmed(trajectory, np.asarray(states))
     return _report_outcome(trajectory, formulation, integration.events, which, throw)
+
+
+def _refuse_unsolvable(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+) -> None:
+    """What can be seen of a start without the program of a run, where it may be: accelerations that
+    nothing determines, drivers that contradict each other.
+
+    **Raises:** `ValueError` that names the coordinates or the drivers.
+    """
+    if any(isinstance(x, Tracer) for x in (q, v, t)):
+        return
+    if system.structure.semidefinite:
+        found = undetermined_accelerations(system, q, v, t)
+        if len(found) or found.indefinite:
+            raise ValueError(f"the motion is not determined at {float(t):g} s: {found}")
+    if kept_rows(formulation, system.structure).all():
+        refuse_contradiction(system, q, v, t)
 
 
 def onto_knots(
@@ -230,11 +259,12 @@ def _report_outcome(
         trajectory = dataclasses.replace(trajectory, message=text)
         if throw:
             raise SimulationError(trajectory)
-    elif bool(trajectory.stopped):
+        return trajectory
+    notes = limits_left(trajectory)
+    if bool(trajectory.stopped):
         reason = events[int(which)].reason(trajectory)
-        text = f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}"
-        trajectory = dataclasses.replace(trajectory, message=text)
-    return trajectory
+        notes = [f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}", *notes]
+    return dataclasses.replace(trajectory, message="\n".join(notes)) if notes else trajectory
 
 
 def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
@@ -427,6 +457,10 @@ def _assembled(
     result = _result(solution, saved.result, jnp.isfinite(ys).all())
     lost = ended_by_guard(solution.controller_state)
     result = RESULTS.where(lost, RESULTS.elimination_singular, result)
+    bent = largest_deflection(system, saved.q)
+    if bent is not None:
+        far = (bent > 1) & (result == RESULTS.successful)
+        result = RESULTS.where(far, RESULTS.elastic_body_too_bent, result)
     stopped = solution.result == dfx.RESULTS.event_occurred
     statistics = Statistics(
         solution.stats["num_steps"],

@@ -38,7 +38,7 @@ class Trajectory(eqx.Module):
       determined there, of the first 16 (`Passage`; known outside a transformation alone).
       `passages_remark`: which were not looked at closely, or not looked for, and what to try.
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
-      run ended early, and what to try; empty for one that did not.
+      run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
     """
 

@@ -31,8 +31,9 @@ class UndeterminedAccelerations(eqx.Module):
       orthonormal with lengths relative to the characteristic length. k = 0: all are determined.
     - `names`: the coordinates that have a part in them.
     - `singular_value`: the smallest of M^1/2 and C, one over the other, rows of C times the root of
-      the mass that they feel, in velocities without units; relative to the largest. 0 where
-      something is not determined.
+      the mass that they feel, in velocities of which each has the same mass (what has none counts
+      like the mean of the others), so that light bodies beside heavy ones change nothing;
+      relative to the largest. 0 where something is not determined.
     - `indefinite`: has M a negative eigenvalue? Then it is no mass matrix.
     """
 
@@ -88,28 +89,31 @@ def undetermined_accelerations(
     Source: Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097.
     """
     tolerance = _settings.known_number(tolerance, "tolerance", above=0, below=1)
-    mass, constraints, unit = _matrices(system, q, v, jnp.asarray(t, q.dtype))
-    if any(isinstance(x, Tracer) for x in (mass, constraints)):
+    known = _matrices(system, q, v, jnp.asarray(t, q.dtype))
+    if any(isinstance(x, Tracer) for x in known):
         raise ValueError(
             "undetermined_accelerations decides ranks: call it outside of jit and vmap."
         )
-    known = _Scaled(*map(np.asarray, (mass, constraints, unit)))
-    return _undetermined(known, system.structure, tolerance)
+    return _undetermined(_Scaled(*map(np.asarray, known)), system.structure, tolerance)
 
 
 @eqx.filter_jit
 def _matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
-) -> tuple[Float[Array, "nv nv"], Float[Array, "rows nv"], Float[Array, " nv"]]:
-    unit = system.column_scale()
-    mass = unit[:, None] * system.mass_matrix(q, t) * unit[None]
-    return mass, system.constraint_matrix(q, v, t) * unit[None], unit
+) -> tuple[Array, Array, Array, Array]:
+    """What `_Scaled` holds."""
+    unit, descriptor = system.column_scale(), system.descriptor(q, v, t)
+    metric = jnp.diagonal(descriptor.metric().mass_matrix()) * unit**2
+    mass = unit[:, None] * descriptor.mass_matrix() * unit[None]
+    return mass, metric, descriptor.constraint_matrix() * unit[None], unit
 
 
 class _Scaled(NamedTuple):
-    """M and C in velocities without units, and what counts as one of each."""
+    """M, the diagonal of the metric in its place, and C in velocities without units, and what
+    counts as one of each."""
 
     mass: np.ndarray
+    metric: np.ndarray
     constraints: np.ndarray
     unit: np.ndarray
 
@@ -117,13 +121,15 @@ class _Scaled(NamedTuple):
 def _undetermined(
     known: _Scaled, structure: Structure, tolerance: float
 ) -> UndeterminedAccelerations:
-    mass, constraints, unit = known
+    mass, metric, constraints, unit = known
     # As `UdwadiaKalaba` has it: M + C^T W C, whose null space is that of M and C.
-    weights = np.asarray(effective_mass(jnp.asarray(mass), jnp.asarray(constraints)))
+    weights = np.asarray(effective_mass(jnp.asarray(metric), jnp.asarray(constraints)))
     both = mass + constraints.T @ (weights[:, None] * constraints)
-    values, vectors = np.linalg.eigh(both)
+    mean = np.mean(metric) if np.any(metric > 0) else 1.0
+    size = np.sqrt(np.where(metric > 0, metric, mean))
+    values, vectors = np.linalg.eigh(both / size[:, None] / size)
     values = values / (values[-1] if values[-1] > 0 else 1.0)
-    directions = vectors[:, values <= tolerance**2]
+    directions, _ = np.linalg.qr(vectors[:, values <= tolerance**2] / size[:, None])
     parts = np.linalg.norm(directions, axis=1)
     named = parts > _PART * np.max(parts, initial=0.0)
     names = tuple(

@@ -12,6 +12,7 @@ from .._extras import optional
 from ._elements import FiniteElements
 from ._material import Material
 from ._sparse import SparseMatrix
+from ._strains import SolidStrains
 
 
 # Gauss points along an edge integrate polynomials of degree 2 n - 1. Of a quadratic hexahedron with
@@ -52,11 +53,13 @@ def solid(mesh: Any, material: Setting[Material]) -> FiniteElements:
     fine = skfem.Basis(mesh, element, intorder=_MASS_DEGREE)
     nodes = coarse.dofs.element_dofs.T.astype(int)
     mass = _gathered(_masses(fine, material), nodes, int(coarse.N))
-    rows = (3 * nodes[:, :, None] + np.arange(3)).reshape(len(nodes), -1)
+    size = 3 * int(coarse.N)
+    strains = SolidStrains(nodes, _slopes(coarse), np.asarray(coarse.dx), material.lame, size)
     return FiniteElements(
         sp.kron(mass, sp.eye_array(3)),
-        _gathered(_stiffnesses(coarse, material), rows, 3 * int(coarse.N)),
+        _gathered(_stiffnesses(coarse, material), strains.rows, size),
         coarse.doflocs.T,
+        strains=strains,
     )
 
 
@@ -76,11 +79,16 @@ def _masses(basis: Any, material: Material) -> Float[np.ndarray, "elements n n"]
     return material.density * (shapes * basis.dx[:, None]) @ shapes.transpose(0, 2, 1)
 
 
+def _slopes(basis: Any) -> Float[np.ndarray, "elements n 3 points"]:
+    """Derivatives of the shape functions along x, y and z."""
+    return np.stack([one[0].grad for one in basis.basis]).transpose(2, 0, 1, 3)
+
+
 def _stiffnesses(basis: Any, material: Material) -> Float[np.ndarray, "elements rows rows"]:
     """Of isotropic elasticity: the integral of lambda (div u) (div v) + 2 mu (sym grad u : grad v),
     all from the products of the shape functions' derivatives dN_k/dx_a dN_l/dx_b."""
     lame, mu = material.lame
-    slopes = np.stack([one[0].grad for one in basis.basis]).transpose(2, 0, 1, 3)
+    slopes = _slopes(basis)
     elements, count, _, _ = slopes.shape
     flat = slopes.reshape(elements, 3 * count, -1)
     products = (flat * basis.dx[:, None]) @ flat.transpose(0, 2, 1)

@@ -92,7 +92,7 @@ class AveragedConnection(AbstractConnection):
         masses: Float[np.ndarray, " n"],
     ) -> Tie:
         count = 3 * len(offsets) + 3 * int(np.sum(rotating))
-        moved = _displacements(rotating)
+        moved = displacements(rotating)
         size = np.sqrt(np.mean(np.sum(offsets**2, axis=1)))
         # Rotations as displacements of a point that far away: rows of like units.
         unit = np.diag([1.0, 1.0, 1.0, *[1 / size] * 3])
@@ -117,7 +117,7 @@ def _pivots(matrix: Float[np.ndarray, "6 n"]) -> Int[np.ndarray, " n"]:
     return answer[1]
 
 
-def _displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displacements"]:
+def displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displacements"]:
     """Which of the nodes' degrees of freedom are displacements."""
     widths = np.where(rotating, 6, 3)
     first = np.cumsum(widths) - widths
@@ -128,7 +128,7 @@ def nodal_motion(
     offsets: Float[np.ndarray, "n 3"], rotating: Bool[np.ndarray, " n"]
 ) -> Float[np.ndarray, "dof 6"]:
     """What a rigid motion moves of nodes, degree of freedom by degree of freedom."""
-    moved = _displacements(rotating)
+    moved = displacements(rotating)
     motion = np.zeros((3 * len(offsets) + 3 * int(np.sum(rotating)), 6))
     shift = np.broadcast_to(np.eye(3), (len(offsets), 3, 3))
     motion[moved] = np.concatenate([shift, turning(offsets)], axis=2).reshape(-1, 6)

@@ -6,11 +6,13 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
 from scipy.sparse.csgraph import connected_components
 
+from .. import _settings
 from .._checks import listed, shown
 from .._custom_types import NumberList, Setting
 from .._errors import ModelError
 from ._factor import Factor
 from ._sparse import SparseMatrix
+from ._strains import AbstractStrains, beam_strains
 
 
 # Of what is symmetric, and of forces that cancel in a rigid motion: rounding of what was computed
@@ -34,6 +36,9 @@ class FiniteElements(eqx.Module):
       along y and z follow, then the rotations about x, y, z where the node has any: it has where
       its rows are six. Default: the nodes follow each other, with as many rows each as there are.
     - `names`: of the nodes, empty where a node needs none; default: none has a name.
+    - `strains`: what `solid` knows of the strains of second order. Default: that of the beams, if
+      all nodes have rotations and the stiffness is that of elements between two nodes each; else
+      None, and forces along the body cannot act on its bending.
 
     **Raises:** `ModelError` for matrices that are not symmetric, not finite or of the wrong size,
     for a mass that is not positive definite, for nodes that belong to no element, for parts that
@@ -45,6 +50,7 @@ class FiniteElements(eqx.Module):
     points: Float[np.ndarray, "nodes 3"]
     first_dof: Int[np.ndarray, " nodes"]
     names: tuple[str, ...] = eqx.field(static=True)
+    strains: AbstractStrains | None
 
     def __init__(
         self,
@@ -53,6 +59,8 @@ class FiniteElements(eqx.Module):
         points: Setting[NumberList],
         first_dof: Any = None,
         names: Any = (),
+        *,
+        strains: Setting[AbstractStrains | None] = None,
     ):
         self.points = _points(points)
         self.mass = _matrix(mass, "mass")
@@ -72,6 +80,11 @@ class FiniteElements(eqx.Module):
                 "mass is not positive definite: some motion would have no mass; give every degree "
                 "of freedom some, also rotations, or condense those that have none."
             )
+        if strains is None:
+            self.strains = beam_strains(self.stiffness, self.points, self.first_dof, self.rotating)
+        else:
+            such_as = "the `strains` of what solid(...) returns"
+            self.strains = _settings.instance(strains, AbstractStrains, "strains", such_as)
 
     @property
     def rotating(self) -> Bool[np.ndarray, " nodes"]:

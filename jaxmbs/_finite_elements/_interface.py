@@ -8,9 +8,19 @@ from jaxtyping import Float, Int
 from .._checks import listed
 from .._errors import ModelError
 from ._attachment import Attachment
-from ._connections import nodal_motion
+from ._connections import displacements, nodal_motion, Tie
 from ._elements import FiniteElements
 from ._sparse import SparseMatrix
+
+
+class _Tied(NamedTuple):
+    """An attachment's tie: the degrees of freedom `rows` of its nodes, and where the nodes lie from
+    it (m), with the places of their displacements among these rows."""
+
+    rows: Int[np.ndarray, " rows"]
+    tie: Tie
+    offsets: Float[np.ndarray, "n 3"]
+    displacements: Int[np.ndarray, " displacements"]
 
 
 class Interface(NamedTuple):
@@ -18,11 +28,12 @@ class Interface(NamedTuple):
 
     u = `expansion` x: the displacements of all nodes from x, which holds the six of each attachment
     first (displacements, rotations) and then the displacements that no tie removes. `points`: where
-    the attachments lie, in the frame of the mesh (m).
+    the attachments lie, in the frame of the mesh (m). `ties` of the attachments.
     """
 
     expansion: SparseMatrix
     points: Float[np.ndarray, "attachments 3"]
+    ties: tuple[_Tied, ...]
 
     @property
     def held(self) -> int:
@@ -32,6 +43,26 @@ class Interface(NamedTuple):
     def rigid_motions(self, origin: Float[np.ndarray, "3"]) -> Float[np.ndarray, "held 6"]:
         """Of the attachments."""
         return nodal_motion(self.points - origin, np.ones(len(self.points), bool))
+
+    def second_order(
+        self, one: Float[np.ndarray, "held n"], other: Float[np.ndarray, "held n"]
+    ) -> Float[np.ndarray, "dof n"]:
+        """What displaces the tied nodes by products of the attachments' motions, where x itself has
+        no second order: a node at r from an attachment that turns by theta goes along
+        theta x (theta x r) / 2 besides. One half of twice that, of two motions each."""
+        answer = np.zeros((self.expansion.shape[0], one.shape[1]))
+        turns = (x.reshape(-1, 2, 3, x.shape[1])[:, 1] for x in (one, other))
+        for tied, first, second in zip(self.ties, *turns, strict=True):
+            twice = [
+                np.cross(a, np.cross(b, tied.offsets[:, :, None], axis=1), axis=1)
+                for a, b in ((first[None], second[None]), (second[None], first[None]))
+            ]
+            own = np.zeros((len(tied.rows), one.shape[1]))
+            own[tied.displacements] = ((twice[0] + twice[1]) / 2).reshape(-1, one.shape[1])
+            dependent = tied.tie.dependent
+            rest = np.delete(own, dependent, axis=0)
+            answer[tied.rows[dependent]] = own[dependent] - tied.tie.others @ rest
+        return answer
 
 
 def interface(elements: FiniteElements, attachments: Sequence[Attachment]) -> Interface:
@@ -57,17 +88,18 @@ def interface(elements: FiniteElements, attachments: Sequence[Attachment]) -> In
         tie = attachment.connection.tie(elements.points[nodes] - point, rotating, masses[nodes])
         rows = _rows(elements, nodes)
         left[rows[tie.dependent]] = False
-        ties.append((rows, tie))
+        offsets = elements.points[nodes] - point
+        ties.append(_Tied(rows, tie, offsets, displacements(rotating)))
     # The columns of x: the attachments' first, then what is left.
     column = np.cumsum(left) - 1 + 6 * len(points)
     entries = [(np.flatnonzero(left), column[left], np.ones(int(np.sum(left))))]
-    for k, (rows, tie) in enumerate(ties):
+    for k, (rows, tie, *_) in enumerate(ties):
         dependent, rest = rows[tie.dependent], np.delete(rows, tie.dependent)
         entries.append(_block(dependent, np.arange(6 * k, 6 * k + 6), tie.motion))
         entries.append(_block(dependent, column[rest], tie.others))
     at, of, value = (np.concatenate(parts) for parts in zip(*entries, strict=True))
     size = (count, 6 * len(points) + int(np.sum(left)))
-    return Interface(sp.coo_array((value, (at, of)), shape=size).tocsc(), points)
+    return Interface(sp.coo_array((value, (at, of)), shape=size).tocsc(), points, tuple(ties))
 
 
 def _block(

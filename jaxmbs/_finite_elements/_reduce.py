@@ -8,13 +8,16 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._bodies import ReducedBody
 from .._custom_types import Setting
+from .._errors import ModelError
 from ._attachment import Attachment
 from ._craig_bampton import craig_bampton
 from ._damping import AbstractDamping, ModalDamping
 from ._elements import FiniteElements
 from ._integrals import inertia_integrals
 from ._interface import interface
+from ._second_order import second_order
 from ._storage import body_of, cached, digest
+from ._strains import AbstractStrains
 
 
 _UNDAMPED = ModalDamping()
@@ -26,6 +29,7 @@ def reduce(
     modes: Setting[int] = 20,
     *,
     damping: Setting[AbstractDamping] = _UNDAMPED,
+    stiffening: Setting[bool | None] = None,
     cache: Setting[str | Path | None] = None,
 ) -> ReducedBody:
     """Craig-Bampton reduction of finite elements to a body of few modes.
@@ -46,29 +50,35 @@ def reduce(
     - `attachments`: a list of `Attachment`; empty: the lowest vibrations of the free body.
     - `modes`: how many fixed-interface normal modes, at least 0.
     - `damping`: `ModalDamping(ratio)` or `StiffnessDamping(beta)`; by default there is none.
+    - `stiffening`: compute the displacements of second order (`SecondOrder`), by which forces along
+      the body stiffen or soften its bending? None: where `elements` know the strains for it (solid
+      meshes, beams between two nodes each) and there are attachments. False: no, which leaves the
+      reduced body smaller (they are numbers for each pair of modes).
     - `cache`: a file that keeps the result (`.npz`). If it holds that of the same arguments it is
       read and nothing computed, else it is written anew. None: no file.
 
     **Returns:** a `ReducedBody` whose nodes are the attachments.
 
     **Raises:** `ModelError` for attachments that cannot be, more modes than degrees of freedom, a
-    body with more than six motions of frequency zero, and a cache that is another file. `TypeError`
+    body with more than six motions of frequency zero, `stiffening` of elements that do not know
+    strains of second order, and a cache that is another file. `TypeError`
     and `ValueError` for settings out of their range.
 
-    Craig & Bampton (1968); Shabana (2020, chapter 5).
+    Craig & Bampton (1968); Shabana (2020, chapter 5); Wallrapp & Schwertassek (1991).
     """
     elements, attachments, count = _settings_of(elements, attachments, modes)
     damping = _settings.instance(
         damping, AbstractDamping, "damping", "ModalDamping(...) or StiffnessDamping(...)"
     )
+    strains = _chosen_strains(elements, attachments, stiffening)
 
     def computed() -> dict[str, Any]:
-        return _reduced(elements, attachments, count, damping)
+        return _reduced(elements, attachments, count, damping, strains)
 
     if cache is None:
         return body_of(computed())
     path = Path(_settings.path(cache, "cache"))
-    return body_of(cached(path, digest(elements, attachments, count, damping), computed))
+    return body_of(cached(path, digest(elements, attachments, count, damping, strains), computed))
 
 
 def mode_shapes(
@@ -103,11 +113,26 @@ def _settings_of(
     )
 
 
+def _chosen_strains(
+    elements: FiniteElements, attachments: tuple[Attachment, ...], stiffening: Any
+) -> AbstractStrains | None:
+    wanted = None if stiffening is None else _settings.flag(stiffening, "stiffening")
+    known = elements.strains if attachments else None
+    if wanted and known is None:
+        raise ModelError(
+            "stiffening needs an attachment, and elements that know their strains of second order: "
+            "solid meshes (`solid`, `tube`, `plate`), or matrices of beams between two nodes with "
+            "rotations each. Give such elements, or leave out stiffening."
+        )
+    return None if wanted is False else known
+
+
 def _reduced(
     elements: FiniteElements,
     attachments: tuple[Attachment, ...],
     count: int,
     damping: AbstractDamping,
+    strains: AbstractStrains | None,
 ) -> dict[str, Any]:
     """The fields of the reduced body."""
     tied = interface(elements, attachments)
@@ -120,6 +145,7 @@ def _reduced(
         "translations": held[:, 0],
         "rotations": held[:, 1],
         "nodes": tuple(attachment.name for attachment in attachments),
+        "second_order": None if strains is None else second_order(elements, strains, tied, found),
     }
 
 

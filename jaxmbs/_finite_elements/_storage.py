@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _settings
-from .._bodies import ReducedBody
+from .._bodies import ReducedBody, SecondOrder
 from .._checks import PATH, shown
 from .._custom_types import Setting
 from .._errors import ModelError
@@ -36,6 +36,10 @@ _ARRAYS = (
     "rotations",
 )
 
+# Of `SecondOrder`, behind a prefix that tells them from those of the body; only where there are.
+_SECOND_ORDER = ("first_moment", "second_moment", "translations", "rotations")
+_PREFIX = "second_order."
+
 
 def save(reduced: Setting[ReducedBody], path: Setting[str | Path]) -> None:
     """Writes a reduced body to a file (`.npz`), whole or not at all.
@@ -47,7 +51,11 @@ def save(reduced: Setting[ReducedBody], path: Setting[str | Path]) -> None:
     """
     reduced = _settings.instance(reduced, ReducedBody, "reduced", "what reduce(...) returns")
     content = {name: np.asarray(getattr(reduced, name)) for name in _ARRAYS}
-    _write(content | {"nodes": reduced.nodes}, "", Path(_settings.path(path, "path")))
+    found, second = reduced.second_order, None
+    if found is not None:
+        second = {name: np.asarray(getattr(found, name)) for name in _SECOND_ORDER}
+    content |= {"nodes": reduced.nodes, "second_order": second}
+    _write(content, "", Path(_settings.path(path, "path")))
 
 
 def load(path: Setting[str | Path]) -> ReducedBody:
@@ -63,7 +71,10 @@ def load(path: Setting[str | Path]) -> ReducedBody:
 def body_of(content: Mapping[str, Any]) -> ReducedBody:
     """The reduced body of these fields."""
     arrays = {name: jnp.asarray(content[name], dtype=float) for name in _ARRAYS}
-    return ReducedBody(**arrays, nodes=content["nodes"])
+    second = content["second_order"]
+    if second is not None:
+        second = SecondOrder(**{k: jnp.asarray(x, dtype=float) for k, x in second.items()})
+    return ReducedBody(**arrays, nodes=content["nodes"], second_order=second)
 
 
 def cached(path: Path, key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -111,6 +122,7 @@ def _add(hasher: Any, value: Any) -> None:
 
 def _write(content: Mapping[str, Any], key: str, path: Path) -> None:
     arrays = {name: np.asarray(content[name]) for name in _ARRAYS}
+    arrays |= {_PREFIX + name: x for name, x in (content["second_order"] or {}).items()}
     words = {"format": _FORMAT, "digest": key, "nodes": np.array(content["nodes"], dtype=str)}
     try:
         with replacing(path) as new, new.open("wb") as file:
@@ -139,7 +151,13 @@ def _read(path: Path) -> dict[str, Any]:
     missing = {*_ARRAYS, "nodes", "digest"} - content.keys()
     if missing:
         raise ModelError(_other(quoted))
+    second = {name: content.get(_PREFIX + name) for name in _SECOND_ORDER}
+    if all(x is None for x in second.values()):
+        second = None
+    elif any(x is None for x in second.values()):
+        raise ModelError(_other(quoted))
     return content | {
+        "second_order": second,
         "nodes": tuple(str(x) for x in content["nodes"]),
         "digest": str(content["digest"]),
     }

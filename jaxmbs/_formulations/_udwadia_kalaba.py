@@ -59,7 +59,8 @@ class UdwadiaKalaba(AbstractFormulation):
 def _augmented(equations: Equations) -> MassWeighted:
     mass = equations.descriptor.mass_matrix()
     constraints = equations.descriptor.constraint_matrix()
-    weighted = effective_mass(mass, constraints)[:, None] * constraints
+    metric = jnp.diagonal(equations.descriptor.metric().mass_matrix())
+    weighted = effective_mass(metric, constraints)[:, None] * constraints
     return MassWeighted(
         mass + constraints.T @ weighted,
         constraints,
@@ -69,21 +70,25 @@ def _augmented(equations: Equations) -> MassWeighted:
 
 
 def _all_held(equations: Equations) -> BoolScalar:
-    """Has each velocity mass, or an entry of C that is more than rounding? Pivots do not tell: they
-    are relative to their columns, which have no units of their own."""
-    mass = jnp.diagonal(equations.descriptor.mass_matrix())
-    entries = jnp.abs(equations.descriptor.constraint_matrix())
+    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots do not tell:
+    they are relative to their columns, which have no units of their own."""
+    descriptor = equations.descriptor
+    mass = jnp.diagonal(descriptor.mass_matrix())
+    # What the metric adds to M where that may be singular has the size of other masses.
+    added = jnp.diagonal(descriptor.metric().mass_matrix()) - mass
+    entries = jnp.abs(descriptor.constraint_matrix())
     largest = jnp.max(entries, axis=1, initial=0.0)[:, None]
-    return jnp.all((mass > 0) | jnp.any(entries > _ROUNDING * largest, axis=0))
+    return jnp.all((mass > _ROUNDING * added) | jnp.any(entries > _ROUNDING * largest, axis=0))
 
 
 def effective_mass(
-    mass: Float[Array, "nv nv"], constraints: Float[Array, "rows nv"]
+    metric: Float[Array, " nv"], constraints: Float[Array, "rows nv"]
 ) -> Float[Array, " rows"]:
-    """The mass that each row feels through the coordinates that have one: any positive number
-    will do, and this one has the right units and size."""
-    diagonal = jnp.diagonal(mass)
-    inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1.0), 0.0)
+    """The mass that each row feels, by the diagonal of a metric in the place of M. Any positive
+    number will do, and this one has the right units and size. By the diagonal of M itself it would
+    be nearly nothing where M has nearly none in one direction, as a link without mass whose joint
+    has the inertia of a drive: rows that such a link shares would then seem to be one."""
+    inverse = jnp.where(metric > 0, 1 / jnp.where(metric > 0, metric, 1.0), 0.0)
     felt = constraints**2 @ inverse
     bare = jnp.sum(constraints**2, axis=1)
     compliance = jnp.where(felt > 0, felt, jnp.where(bare > 0, bare, 1.0))

@@ -153,10 +153,16 @@ def close(
     return closed_q, residual
 
 
-def is_closed(residual: Float[Array, " geometric"]) -> BoolScalar:
+# Between two points or directions of numbers that may each be off lie several of their errors:
+# those of a body's place, of its orientation and of the point in it, of each of two bodies.
+_ERRORS = 8.0
+
+
+def is_closed(residual: Float[Array, " geometric"], precision: Scalar | None = None) -> BoolScalar:
     """Does this scaled residual (lengths relative to the characteristic length) count as
-    closed?"""
-    return jnp.all(jnp.abs(residual) <= CLOSED)
+    closed, for numbers of that precision?"""
+    most = CLOSED if precision is None else jnp.maximum(CLOSED, _ERRORS * precision)
+    return jnp.all(jnp.abs(residual) <= most)
 
 
 def open_constraints(

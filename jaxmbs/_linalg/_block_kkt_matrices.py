@@ -7,7 +7,9 @@ hub stays in the matrix as a vertex of its own, by the quasi-definite form
     [ S' + mu I   C_b  ] [ lambda ]   [ r ]
     [ C_b^T      -M_b  ] [ y      ] = [ 0 ],        S' = S without the hub's part,
 
-and bodies whose masses are coupled stay in it too, with what M has between them.
+and bodies whose masses are coupled stay in it too, with what M has between them. Where S' alone
+has a smaller rank than S (a joint between the hub and the ground has no other part) its pivots are
+mu, by which the hub is divided: solves lose up to eps / mu, and are refined by the residual.
 
 Blocks of like size stand in one array, with the slots (one constraint on one moving body), the
 bodies or the pairs of slots as its last axis, along which the arithmetic runs.
@@ -18,9 +20,10 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .._custom_types import RealScalarLike
+from .._custom_types import IntScalar, RealScalarLike
 from . import _multifrontal
 from ._block_layout import Layout
 from ._block_mass import BlockMass
@@ -32,19 +35,47 @@ from ._null_projector import block_null_projector, NullProjector, Rows
 from ._sums import sum_of_products
 
 
+# With hubs: the first solve, and two of what is left (a ring of eight planets loses 1e-6 in each).
+# With one, seven planets keep 2e-12 of a rate of 1 rad/s.
+_SOLVES = 3
+
 # One array (r, c, slots) for each bucket.
 SlotBlocks = tuple[Float[Array, "_ _ _"], ...]
 
 
+class ShiftedSchur(eqx.Module):
+    """D^-1/2 S D^-1/2 + mu I as a product. `scale`: D^1/2; `shift` (rows,): mu."""
+
+    matrices: "BlockKKTMatrices"
+    scale: Float[Array, " rows"]
+    shift: Float[Array, " rows"]
+
+    def apply(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        matrices = self.matrices
+        motion = matrices.inverse_mass(matrices.apply_CT(x / self.scale))
+        return matrices.apply_C(motion) / self.scale + self.shift * x
+
+
 class BlockFactor(AbstractFactor):
-    """Factors of the fronts."""
+    """Factors of the fronts. `shifted`: the matrix itself, where solves are refined by it."""
 
     scale: Float[Array, " rows"]
     levels: tuple[LevelFactor, ...]
     layout: Layout
+    shifted: ShiftedSchur | None = None
 
     @eqx.filter_jit
     def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        shifted = self.shifted
+        if shifted is None:
+            return self._eliminated(right)
+
+        def refine(_: IntScalar, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
+            return x + self._eliminated(right - shifted.apply(x))
+
+        return lax.fori_loop(0, _SOLVES, refine, jnp.zeros_like(right))
+
+    def _eliminated(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
         size = self.layout.elimination.indices["solution"].shape[0]
         padded = jnp.concatenate([right, jnp.zeros(size - right.shape[0], right.dtype)])
         solution = _multifrontal.solve(self.layout.elimination, self.levels, padded)
@@ -176,7 +207,8 @@ class BlockKKTMatrices(AbstractKKTMatrices):
         shift = jnp.where(diagonal > 0, regularisation, 1.0)
         values = [*self._own_blocks(left, right, shift), *pairs, *self._hub_values(right)]
         levels = _multifrontal.factor(layout.elimination, flat(values, scale))
-        return BlockFactor(scale, levels, layout)
+        shifted = ShiftedSchur(self, scale, shift) if self._has_hubs else None
+        return BlockFactor(scale, levels, layout, shifted)
 
     def _own_blocks(
         self,

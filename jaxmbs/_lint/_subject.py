@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import Driver
 from .._kinematics import assemble, close, is_closed, open_constraints
+from .._mobility import may_differ, Mobility, mobility
 from .._solution import RESULTS
 from .._solvability import (
     analyze,
@@ -117,7 +118,7 @@ class Subject:
     @cached_property
     def is_open(self) -> bool:
         """Is the reference configuration not closed?"""
-        return not bool(is_closed(self.reference.residual))
+        return not bool(is_closed(self.reference.residual, self.system.precision))
 
     @cached_property
     def closed(self) -> Numbers | None:
@@ -195,6 +196,13 @@ class Subject:
         return best if _rank_nearby(best[1].report) > int(self.closed.report.rank) else None
 
     @cached_property
+    def mobility(self) -> Mobility | None:
+        """At the closed configuration, where it may be another than n - rank."""
+        if self.closed is None or not may_differ(self.closed.report):
+            return None
+        return mobility(self.system, self.closed_q, self.t)
+
+    @cached_property
     def dependent(self) -> DependentSets | None:
         """Of the generic configuration."""
         return None if self.generic is None else dependent_sets(self.generic.report)
@@ -247,7 +255,22 @@ class Subject:
     def _block(self, name: str, which: str) -> np.ndarray:
         info = self._info(name)
         columns = {"force": info.force, "torque": info.torque}[which]
-        return np.asarray(self.reference.mass_matrix)[np.ix_(columns, columns)]
+        return self._own_mass[np.ix_(columns, columns)]
+
+    @cached_property
+    def _own_mass(self) -> np.ndarray:
+        """M without what elements add to it: the inertia of a drive is none of a body."""
+        matrix = np.asarray(self.reference.mass_matrix)
+        if not self.model.elements:
+            return matrix
+        own = np.zeros_like(matrix)
+        for body, info in zip(self.model.bodies, self.system.structure.bodies, strict=True):
+            inertia = body.inertia_properties()
+            q = body.coordinates()
+            own[np.ix_(info.columns, info.columns)] = inertia.mass_matrix(
+                q, jnp.asarray(self.t, q.dtype)
+            )
+        return own
 
     @property
     def _nv(self) -> int:

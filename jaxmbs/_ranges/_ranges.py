@@ -236,7 +236,7 @@ def _task(
         given_bounds(bounds),
         _settings.names(combinations, "combinations", '["W1 - W2"]'),
         chosen_formulation(formulation, structure),
-        chosen_criterion(criterion),
+        chosen_criterion(criterion, system),
         elastic,
     )
 

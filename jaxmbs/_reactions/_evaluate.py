@@ -45,7 +45,7 @@ def reactions_of_multipliers(
 
     **Raises:** `ValueError` for multipliers of another number of rows.
     """
-    chosen = chosen_criterion(criterion)
+    chosen = chosen_criterion(criterion, system)
     check_elastic(system.structure, elastic)
     return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen, elastic)
 

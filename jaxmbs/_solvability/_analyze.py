@@ -11,9 +11,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
-from .._system import AbstractSystem, Structure, takes_state
+from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _questions
 from ._criteria import AbstractCriterion, chosen_criterion
@@ -68,7 +68,7 @@ def analyze(
     **Raises:** `ValueError` for a name or expression that means nothing in this system;
     `TypeError` or `ValueError` for what is no state of it, or no criterion.
     """
-    structure, chosen = system.structure, chosen_criterion(criterion)
+    structure, chosen = system.structure, chosen_criterion(criterion, system)
     subsets = _subsets(subsets)
     for subset in subsets:
         for name in subset:
@@ -78,6 +78,7 @@ def analyze(
         parse_combination(expression, structure.row_names)
     check_elastic(structure, elastic)
     velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
+    refuse_vanishing_rows(system, q, velocity, jnp.asarray(t, q.dtype))
     return _analyze(
         system,
         q,
@@ -179,7 +180,7 @@ def analyze_matrix(
     """All verdicts from a scaled constraint matrix, and from what its state is worth. The matrix
     may have the columns of deformations behind those of velocities."""
     matrix, row_scale = lax.stop_gradient((matrix, row_scale))
-    valid = check.valid
+    valid = check.decided()
     # Of what is no matrix no decomposition is asked for.
     matrix = jnp.where(valid, matrix, 0.0)
     layout = _layout(structure, criterion, subsets, expressions)
@@ -229,7 +230,35 @@ def analyze_matrix(
         combination_measure=combination[0],
         combination_unique=combination[1],
         layout=layout,
+        **_as_written(layout, decomposition, matrix, criterion, valid),
     )
+
+
+def _as_written(
+    layout: Layout,
+    decomposition: RankDecomposition,
+    matrix: Float[Array, "rows columns"],
+    criterion: AbstractCriterion,
+    valid: BoolScalar,
+) -> dict[str, Any]:
+    """Of numbers that are not exact: their precision, and what they say as they stand."""
+    if criterion.precision is None:
+        return {}
+    pivots = decomposition.pivots
+    threshold = criterion.tolerance * jnp.max(pivots, initial=0.0)
+    rank = jnp.sum(pivots > threshold)
+    columns = jnp.arange(decomposition.null_space.shape[1])
+    exact = RankDecomposition(
+        rank, pivots, threshold, jnp.where(columns >= rank, decomposition.null_space, 0.0)
+    )
+    own = [(tuple(range(c.start, c.stop)), c.columns) for c in layout.structure.constraints]
+    asked = _questions.with_fewest_components(_questions.generalized_reactions(matrix, own))
+    measure = criterion.measure(exact, matrix, [asked])[0]
+    return {
+        "precision": criterion.precision,
+        "rank_as_written": jnp.where(valid, rank, NO_RANK),
+        "reaction_as_written": Verdict.where(valid, criterion.unique(measure)),
+    }
 
 
 def _measures(

@@ -1,6 +1,6 @@
 """The answer: which reactions a rigid-body model determines."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from .._kinematics import open_in
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
+from ._criteria import unique_below
 from ._table import format_table
 
 
@@ -27,6 +28,9 @@ _DOUBTFUL_MARGIN = 1e-6
 # dropped one down to a ten thousandth of it, or to what rounding may have left: a
 # misalignment that is really there, too small to be meant.
 _ABOVE, _BELOW = 1e3, 1e-4
+
+# So does a kept pivot up to so many times the precision of the model's numbers.
+_NEAR_PRECISION = 10.0
 
 # The rank, redundancy and mobility of what is no state.
 NO_RANK = -1
@@ -68,6 +72,10 @@ class Solvability(eqx.Module):
       columns of zeros. `row_scale` (rows,), `length` (m): C_scaled = C D / row_scale, with D
       the length for linear columns and 1 for angular ones.
 
+    - `precision`: of numbers that are not exact, the part of the first pivot below which one is
+      zero within them; None of exact ones. Ranks and verdicts are those within the precision, and
+      `rank_as_written`, `reaction_as_written` those of the numbers as they stand.
+
     Everything is invariant under a change of units, frames and order. A measure is the largest
     singular value of the functional times the null space (`qr`, `svd`) or a difference of
     ranks (`rank`); 0 is unique.
@@ -103,6 +111,9 @@ class Solvability(eqx.Module):
     combination_measure: Float[Array, " combinations"]
     combination_unique: Annotated[Verdict, "combinations"]
     layout: Layout = eqx.field(static=True)
+    precision: Scalar | None = None
+    rank_as_written: IntScalar | None = None
+    reaction_as_written: Annotated[Verdict, "constraints"] | None = None
 
     @property
     def structure(self) -> Structure:
@@ -133,12 +144,33 @@ class Solvability(eqx.Module):
         raise ValueError(f"{name!r} does not act on a moving body {body!r}.")
 
     @property
+    def redundant_at_precision(self) -> Bool[Array, "..."]:
+        """Are rows redundant within the precision of the model's numbers, and not by the numbers as
+        they stand?"""
+        if self.rank_as_written is None:
+            return jnp.zeros(jnp.shape(self.rank), bool)
+        return self.rank_as_written > self.rank
+
+    @property
+    def unique_below(self) -> Any:
+        """Measures, and entries of the null space, below this are zero."""
+        return unique_below(self.precision)
+
+    @property
     def _kept_by_a_hair(self) -> Bool[Array, "..."]:
-        near = self.margin < jnp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
-        return near | (self.rank_gap < _DOUBTFUL_GAP)
+        least = jnp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
+        gap = self.rank_gap < _DOUBTFUL_GAP
+        if self.precision is not None:
+            # What is dropped may be as large as the precision.
+            least = jnp.maximum(least, _NEAR_PRECISION * self.precision)
+            gap = gap & ~self.redundant_at_precision
+        return (self.margin < least) | gap
 
     @property
     def _dropped_by_a_hair(self) -> Bool[Array, "..."]:
+        if self.precision is not None:
+            # It is known no better.
+            return jnp.zeros(jnp.shape(self.rank), bool)
         return self.dropped > jnp.maximum(_BELOW * self.tolerance, self.rounding)
 
     @property
@@ -146,7 +178,7 @@ class Solvability(eqx.Module):
         """Is a verdict decided by a hair: the last kept or the first dropped pivot near the
         tolerance, or a measure near the threshold? Of what is no state all is doubtful."""
         near = self._kept_by_a_hair | self._dropped_by_a_hair | self.near_threshold
-        return near | ~self.decided
+        return near | self.redundant_at_precision | ~self.decided
 
     @property
     def decided(self) -> Bool[Array, "..."]:
@@ -162,6 +194,8 @@ class Solvability(eqx.Module):
             return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
         rank = int(self.rank)
         reasons, against = [], ""
+        if bool(self.redundant_at_precision):
+            return self._redundancy_at_precision()
         if bool(jnp.isfinite(self.rank_gap)):
             against = f" and {float(self.rank_gap):.3g} times the first dropped one"
         if bool(self._kept_by_a_hair):
@@ -184,6 +218,19 @@ class Solvability(eqx.Module):
                 "the configuration or the model's last digits"
             )
         return f"Doubtful: {'; and '.join(reasons)}." if reasons else ""
+
+    def _redundancy_at_precision(self) -> str:
+        assert self.precision is not None
+        assert self.rank_as_written is not None
+        return (
+            f"Redundant at the precision of the model's numbers: by the numbers as they stand the "
+            f"rank is {int(self.rank_as_written)}, within their precision {int(self.rank)}. The "
+            f"pivots between are less than {float(self.precision):.2g} times the first, as of "
+            f"parts that are off by {self._misalignment(self.precision)}, so that forces that rest "
+            "on them are as large as that error makes them. Verdicts are those within the "
+            "precision; for others give more digits, or state precision = 0 where the numbers are "
+            "exact."
+        )
 
     def _misalignment(self, pivot: Scalar) -> str:
         """Rows and columns of C are relative to the characteristic length."""
@@ -252,6 +299,9 @@ class Solvability(eqx.Module):
         for i, info in enumerate(self.structure.constraints):
             unique = bool(self.reaction_unique[i])
             verdict = "unique" if unique else "not unique"
+            written = self.reaction_as_written
+            if not unique and written is not None and bool(written[i]):
+                verdict = "not unique at the precision of the numbers"
             if unique and not bool(self.multipliers_unique(info.name)):
                 verdict = "unique (multipliers are not)"
             lines.append(

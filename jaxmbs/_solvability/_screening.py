@@ -164,6 +164,9 @@ def _screen(
     null = change <= jnp.maximum(_CHANGE * measure, _ROUNDING)
     precise = q.dtype == jnp.float64
     certain = jnp.where(unique, measure <= _ZERO, (measure >= _NOT_ZERO) & null)
+    if system.precision is not None:
+        # What numbers that are not exact hide, a decomposition within their precision shows.
+        certain = jnp.zeros_like(certain)
     check = check_numbers(system, jnp.append(measure, trace), length, q, v, t)
     valid = check.valid
     return Screening(
@@ -197,7 +200,7 @@ def verdicts(
     **Returns:** a `Screening`, in which a verdict is doubtful only where `analyze` is in doubt
     as well.
     """
-    chosen = chosen_criterion(criterion)
+    chosen = chosen_criterion(criterion, system)
     first = screen(system, q, v, t)
     if not bool(first.doubtful):
         return first

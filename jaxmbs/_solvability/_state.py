@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, Scalar
 from .._kinematics import is_closed
 from .._solution import RESULTS
-from .._system import AbstractSystem, is_state
+from .._system import AbstractSystem, is_state, vanishing_rows
 
 
 # What sums of a few dozen products leave of the last digit.
@@ -19,17 +19,28 @@ _ROUNDINGS = 100.0
 class StateCheck(NamedTuple):
     """`valid`: finite numbers, rotations that are ones. `residual`: what is left of Phi, lengths
     relative to the characteristic length. `rounding`: relative error of the entries of C, as
-    coordinates and angles have no more digits."""
+    coordinates and angles have no more digits. `precision`: of the system's numbers. `vanishing`:
+    does a velocity row vanish there? None: none can."""
 
     valid: BoolScalar
     residual: Float[Array, " geometric"]
     rounding: Scalar
+    precision: Scalar | None
+    vanishing: BoolScalar | None = None
+
+    def decided(self) -> BoolScalar:
+        """Can anything be decided there?"""
+        return self.valid if self.vanishing is None else self.valid & ~self.vanishing
 
     def result(self) -> RESULTS:
-        """The first of the two things that can be wrong."""
+        """The first of the things that can be wrong."""
         closed = RESULTS.where(
-            is_closed(self.residual), RESULTS.successful, RESULTS.configuration_open
+            is_closed(self.residual, self.precision),
+            RESULTS.successful,
+            RESULTS.configuration_open,
         )
+        if self.vanishing is not None:
+            closed = RESULTS.where(self.vanishing, RESULTS.velocity_row_vanishes, closed)
         return RESULTS.where(self.valid, closed, RESULTS.state_not_valid)
 
 
@@ -48,4 +59,7 @@ def check_numbers(
     unit = jnp.where(structure.is_internal, jnp.inf, structure.coordinate_scale(length))
     eps = jnp.finfo(q.dtype).eps
     rounding = _ROUNDINGS * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
-    return lax.stop_gradient(StateCheck(valid, system.scaled_residual(q, t), rounding))
+    residual, vanishing = system.scaled_residual(q, t), None
+    if structure.nonlinear.any():
+        vanishing = jnp.any(vanishing_rows(system, q, v, t))
+    return lax.stop_gradient(StateCheck(valid, residual, rounding, system.precision, vanishing))

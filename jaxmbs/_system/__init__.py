@@ -16,4 +16,10 @@ from ._structure import (
     ConstraintInfo as ConstraintInfo,
     Structure as Structure,
 )
+from ._vanishing import (
+    named_vanishing_rows as named_vanishing_rows,
+    refuse_vanishing_rows as refuse_vanishing_rows,
+    vanishes_between as vanishes_between,
+    vanishing_rows as vanishing_rows,
+)
 from .base import AbstractSystem as AbstractSystem, ReleaseOption as ReleaseOption

@@ -410,13 +410,13 @@ def _rows(
     infos: list[ConstraintInfo] = []
     rows: list[RowInfo] = []
     for constraint in constraints:
-        own = [(row, p.row_kind) for p in constraint.primitives for row in p.rows]
+        own = [(row, p) for p in constraint.primitives for row in p.rows]
         start = len(rows)
-        for row, kind in own:
+        for row, primitive in own:
             name = constraint.name
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
-            rows.append(RowInfo(name, kind, row.quantity))
+            rows.append(RowInfo(name, primitive.row_kind, row.quantity, primitive.linear))
         own_slots = [slots[name] for name in constraint.bodies if name != GROUND]
         moving = {int(slot.v[0]): slot for slot in own_slots}.values()
         infos.append(

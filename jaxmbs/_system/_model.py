@@ -7,8 +7,8 @@ from .. import _checks
 from .._bodies import AbstractBody, AbstractElement
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver
-from .._custom_types import Numbers
-from .._fields import GRAVITY, optional
+from .._custom_types import Numbers, Scalar
+from .._fields import GRAVITY, optional, PRECISION
 from .._forces import AbstractForce
 from .._parameters import Parameters
 from ._multibody import MultibodySystem
@@ -21,6 +21,7 @@ class Model(eqx.Module):
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `compliances`: parts
     of `jaxmbs.elastic`; `gravity`: m/s^2;
+    `precision`: how exact positions and directions are (see `MultibodySystem`);
     `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
     model is; `parameters`: as the reader of model files makes them.
     """
@@ -34,6 +35,7 @@ class Model(eqx.Module):
     elements: tuple[AbstractElement, ...]
     compliances: tuple[AbstractCompliance, ...]
     gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
+    precision: Scalar | None = eqx.field(converter=optional(PRECISION, "from the digits"))
     remark: str = eqx.field(static=True)
     # Of files with expressions, shapes or sub-assemblies; of all others, and of models that are
     # made in Python, there are none.
@@ -51,6 +53,7 @@ class Model(eqx.Module):
         elements: Sequence[AbstractElement] = (),
         compliances: Sequence[AbstractCompliance] = (),
         gravity: Numbers | None = None,
+        precision: Numbers | None = None,
         remark: str = "",
         parameters: Parameters | None = None,
     ):
@@ -67,6 +70,7 @@ class Model(eqx.Module):
         self.elements = _checks.parts(elements, AbstractElement, "elements")
         self.compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
+        self.precision = precision
         self.remark = remark
         self.parameters = parameters
 
@@ -83,4 +87,5 @@ class Model(eqx.Module):
             elements=self.elements,
             compliances=self.compliances,
             gravity=self.gravity,
+            precision=self.precision,
         )

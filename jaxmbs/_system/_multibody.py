@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody, AbstractElement
+from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Servo
 from .._custom_types import Numbers, RealScalarLike, Scalar
-from .._fields import GRAVITY
+from .._fields import GRAVITY, PRECISION
 from .._forces import AbstractForce
 from .._indices import Indices
 from .._linalg import (
@@ -27,7 +27,7 @@ from .._linalg import (
     scatter_add,
 )
 from .._stop_gradient import stop_gradient
-from . import _groups
+from . import _elastic_bodies, _groups
 from ._blocks import (
     add_blocks,
     block_mass,
@@ -81,6 +81,8 @@ class MultibodySystem(AbstractSystem):
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
+    - `precision`: how exact positions and directions are, lengths relative to the characteristic
+      length and angles in rad; default exact. Ranks, verdicts and closure follow it.
 
     Every physical number is an array leaf (masses, inertias, marker offsets, parameters of
     joints, drivers and forces), stacked by kind; new values never recompile.
@@ -95,6 +97,7 @@ class MultibodySystem(AbstractSystem):
     friction_groups: tuple[FrictionGroup, ...]
     gravity: Float[Array, " dim"] = eqx.field(converter=GRAVITY)
     length: Scalar | None
+    precision: Scalar | None
     reference_q: Float[Array, " nq"]
     initial_v: Float[Array, " nv"]
     structure: Structure = eqx.field(static=True)
@@ -113,6 +116,7 @@ class MultibodySystem(AbstractSystem):
         compliances: Sequence[AbstractCompliance] = (),
         gravity: Numbers | None = None,
         length: Numbers | None = None,
+        precision: Numbers | None = None,
     ):
         planar = gravity is not None and _checks.shape_of(gravity) == (2,)
         built: Built = build(
@@ -129,6 +133,7 @@ class MultibodySystem(AbstractSystem):
         if gravity is not None:
             refuse_unknown_weight(bodies, elements, self.gravity)
         self.length = None if length is None else _checks.positive(length, "length")
+        self.precision = PRECISION(precision)
         self.reference_q = built.reference_q
         self.initial_v = built.initial_v
         self.structure = built.structure
@@ -534,6 +539,12 @@ class MultibodySystem(AbstractSystem):
             for group in self.body_groups
         ]
         return self._beside_states(parts, q)
+
+    def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
+        return _elastic_bodies.elasticities(self.body_groups, self.structure)
+
+    def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
+        return _elastic_bodies.body_loads(self, bodies, *state)
 
     def knots(self) -> Float[Array, " knots"]:
         return _groups.knots_of(self.constraint_groups)

@@ -16,11 +16,12 @@ from .._geometry import ANGLE, Quantity
 
 
 class RowInfo(NamedTuple):
-    """One scalar constraint row."""
+    """One scalar constraint row. `linear`: is its part of C the same for all velocities?"""
 
     name: str
     kind: RowKind
     quantity: Quantity
+    linear: bool = True
 
 
 class ConstraintInfo(NamedTuple):
@@ -152,6 +153,26 @@ class Structure:
         return q
 
     @cached_property
+    def has_loops(self) -> bool:
+        """Do joints close loops? Rows of joints that make trees are independent, whatever the
+        numbers, and so are those of a driver from those of its joint."""
+        root = list(range(len(self.bodies) + 1))
+
+        def find(body: int) -> int:
+            while root[body] != body:
+                body = root[body]
+            return body
+
+        for own in self.constraints:
+            if own.kind == "driver":
+                continue
+            ends = [find(body) for body in (*own.bodies, len(self.bodies))[:2]]
+            if len(own.bodies) > 2 or len(set(ends)) < 2:
+                return True
+            root[ends[0]] = ends[1]
+        return False
+
+    @cached_property
     def row_names(self) -> tuple[str, ...]:
         """Names of all rows, in order."""
         return tuple(row.name for row in self.rows)
@@ -176,6 +197,11 @@ class Structure:
         """True for rows that velocities have to satisfy: all but those that are given at
         acceleration level (bool, (rows,))."""
         return np.array([row.kind is not RowKind.acceleration for row in self.rows], dtype=bool)
+
+    @cached_property
+    def nonlinear(self) -> np.ndarray:
+        """True for rows whose part of C may depend on velocities (bool, (rows,))."""
+        return np.array([not row.linear for row in self.rows], dtype=bool)
 
     @property
     def other_rows(self) -> str:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._bodies import ModalElasticity
 from .._custom_types import RealScalarLike, Scalar
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._equations import Equations, Evaluation, State
@@ -47,6 +48,9 @@ class AbstractSystem(eqx.Module):
     """
 
     structure: eqx.AbstractVar[Structure]
+    # How exact the numbers of positions and directions are, lengths relative to the characteristic
+    # length and angles in rad; None: exact to rounding.
+    precision: eqx.AbstractVar[Scalar | None]
 
     @abc.abstractmethod
     def mass_matrix(
@@ -219,6 +223,18 @@ class AbstractSystem(eqx.Module):
         """In the rows of the drivers: Phi, the coordinate that is prescribed (m or rad), an angle
         between -pi and pi where the configuration counts no turns, and its value at t, which does;
         zero in the others."""
+
+    @abc.abstractmethod
+    def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
+        """Of bodies that deform by modes, stacked by kind, and which of `Structure.bodies` they
+        are."""
+
+    @abc.abstractmethod
+    def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
+        """What constraints and forces, without friction, exert on these bodies, which are in space
+        and have frames, at a state q, v, t with these multipliers: the sum of all forces F (N),
+        (n, 3), and of F (r - R)^T (N m) of their points r, with R the body's origin, along the
+        world's axes, (n, 3, 3)."""
 
     @abc.abstractmethod
     def characteristic_length(self) -> Scalar:

@@ -16,6 +16,7 @@ from rich.text import Text
 from .._checks import shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
+from .._mobility import may_differ, Mobility, mobility
 from .._solvability import (
     AbstractCriterion,
     analyze,
@@ -65,6 +66,7 @@ class Request(NamedTuple):
     combinations: tuple[str, ...] = ()
     singular: bool = False
     releases: bool = False
+    mobility: bool = False
 
 
 class Answer(NamedTuple):
@@ -81,6 +83,8 @@ class Answer(NamedTuple):
     dependent: DependentSets
     singularity: Singularity | None
     releases: Releases | None
+    mobility: Mobility | None
+    mobility_asked: bool
 
 
 def answer(model: Model, request: Request) -> Answer:
@@ -124,7 +128,22 @@ def answer(model: Model, request: Request) -> Answer:
         dependent=dependent_sets(report),
         singularity=near,
         releases=releases(system, q, v, t, report=report) if request.releases else None,
+        mobility=_real_mobility(system, q, report, request),
+        mobility_asked=request.mobility,
     )
+
+
+def _real_mobility(
+    system: MultibodySystem, q: Any, report: Solvability, request: Request
+) -> Mobility | None:
+    """Where it is asked for, or may be another than n - rank."""
+    if not request.mobility and not may_differ(report):
+        return None
+    tolerance = max(request.tolerance, float(np.finfo(float).eps))
+    try:
+        return mobility(system, q, request.time, tolerance=tolerance)
+    except ValueError as error:
+        raise ModelError(f"--mobility: {error}") from None
 
 
 def _criterion(request: Request) -> AbstractCriterion:
@@ -171,7 +190,7 @@ def configuration_at(system: MultibodySystem, request: Request):
             raise AnalysisFailed(str(error)) from None
     # One program; operation by operation they are forty.
     residual = eqx.filter_jit(lambda s, q, t: s.scaled_residual(q, t))(system, q, jnp.asarray(t))
-    if bool(is_closed(residual)):
+    if bool(is_closed(residual, system.precision)):
         return q
     name, amount, unit = open_constraints(system, residual)[0]
     kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
@@ -208,6 +227,24 @@ def document(answer: Answer) -> dict[str, Any]:
         "dependent_sets_complete": answer.dependent.complete,
         "sharing": [list(members) for members in sharing(report)],
     }
+    if report.precision is not None:
+        assert report.rank_as_written is not None
+        assert report.reaction_as_written is not None
+        result["precision"] = {
+            "relative": float(report.precision),
+            "rank_as_written": int(report.rank_as_written),
+            "redundant_at_precision": bool(report.redundant_at_precision),
+            "not_unique_at_precision": [
+                info.name
+                for info, here, written in zip(
+                    structure.constraints,
+                    report.reaction_unique,
+                    report.reaction_as_written,
+                    strict=True,
+                )
+                if bool(written) and not bool(here)
+            ],
+        }
     if report.layout.subsets:
         result["subsets"] = _subsets(report)
     if report.layout.expressions:
@@ -225,12 +262,35 @@ def document(answer: Answer) -> dict[str, Any]:
             "moving": int(answer.singularity.moving),
             "neighbours": int(np.sum(np.asarray(answer.singularity.closed))),
         }
+    if answer.mobility is not None:
+        result["real_mobility"] = _mobility_entry(answer.mobility)
     if answer.releases is not None:
         result["releases"] = [[_release(o) for o in chosen] for chosen in answer.releases.sets]
         result["releases_complete"] = answer.releases.complete
     if answer.model.remark:
         result["remark"] = answer.model.remark
     return result
+
+
+def _mobility_entry(found: Mobility) -> dict[str, Any]:
+    """What was not decided is null."""
+    return {
+        "mobility": found.mobility if found.decided else None,
+        "first_order": found.first_order,
+        "order": found.order if found.decided else None,
+        "shaky": found.is_shaky if found.decided else None,
+        "branches": [
+            {
+                "degrees_of_freedom": own.freedoms,
+                "first_order": own.first_order,
+                "one_way": own.one_way,
+                "cone": own.is_cone,
+                "tangent": np.asarray(own.tangent).T.tolist(),
+            }
+            for own in found.branches
+        ],
+        "doubts": list(found.doubts),
+    }
 
 
 def configuration(model: Model, q: np.ndarray) -> dict[str, Any]:
@@ -349,11 +409,25 @@ def show(answer: Answer, console: Console | None = None) -> None:
         f"{structure.nv} coordinates, {len(structure.rows)} constraint rows: rank "
         f"{int(report.rank)} (geometric {int(report.rank_geometric)}, "
         f"{structure.other_rows} {int(report.rank_velocity)}), redundancy p = "
-        f"{int(report.redundancy)}, mobility {int(report.mobility)}"
+        f"{int(report.redundancy)}, mobility {int(report.mobility)}{_beyond_first_order(answer)}"
     )
     console.print(_joint_table(answer))
     for line in _notes(answer):
         console.print(Text(line))
+
+
+def _beyond_first_order(answer: Answer) -> str:
+    """What first order does not say, where it is not the same."""
+    found = answer.mobility
+    if found is None or found.is_finite:
+        return ""
+    if not found.decided:
+        return " to first order; the real one was not decided"
+    if not found.branches:
+        return " to first order; really 0: it does not move"
+    words = f" to first order; really {found.mobility}" if found.is_shaky else ""
+    count = len(found.branches)
+    return words + f", as {count} branches of motion meet" * (count > 1)
 
 
 def _elastic_head(report: Solvability, elastic: Solvability) -> str:
@@ -419,10 +493,17 @@ def _notes(answer: Answer) -> list[str]:
     for k, text in enumerate(report.layout.expressions):
         own = None if giving is None else bool(giving.combination_unique[k])
         notes.append(f"combination {text}: {_both(bool(report.combination_unique[k]), own)}")
-    notes += _singularity_notes(answer) + _release_notes(answer)
+    notes += _mobility_notes(answer) + _singularity_notes(answer) + _release_notes(answer)
     if answer.model.remark:
         notes.append(answer.model.remark)
     return notes
+
+
+def _mobility_notes(answer: Answer) -> list[str]:
+    found = answer.mobility
+    if found is None or (found.is_finite and not answer.mobility_asked):
+        return []
+    return str(found).splitlines()
 
 
 def _both(unique: bool, elastic: bool | None) -> str:

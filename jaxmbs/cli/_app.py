@@ -103,6 +103,9 @@ def analyze(
         bool, typer.Option("--singular", help="Compare with nearby configurations.")
     ] = False,
     releases: Annotated[bool, typer.Option("--releases", help="Find joints to release.")] = False,
+    mobility: Annotated[
+        bool, typer.Option("--mobility", help="Real mobility, and branches of motion that meet.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Solvability of reactions at the reference configuration."""
@@ -118,6 +121,7 @@ def analyze(
             combinations=tuple(combination or ()),
             singular=singular,
             releases=releases,
+            mobility=mobility,
         )
         answer = _analyze.answer(loaded, request)
         if json:

@@ -84,12 +84,23 @@ def import_file(
     drop: Annotated[
         list[str] | None, typer.Option(help="Links to leave out, a pattern. Repeats.")
     ] = None,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(help="A joint that closes a loop: LINK=LINK:spherical. Repeats."),
+    ] = None,
     outside: Annotated[
         bool, typer.Option("--outside", help="Files outside of the model's folder may be read.")
     ] = False,
     balance: Annotated[
         bool, typer.Option("--balance", help="Replace moments of inertia that no body can have.")
     ] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="Tell each part that is not carried by its name.")
+    ] = False,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="How exact positions and directions are; default by format and digits."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """A model file from a robot's file of another program."""
@@ -105,6 +116,9 @@ def import_file(
             drop=tuple(drop or ()),
             outside=outside,
             balance=balance,
+            close=tuple(close or ()),
+            names=names,
+            precision=precision,
         )
         answer = _import.answer(request)
         if json:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import typer
 
 from .._errors import ModelError
+from .._fields import LARGEST_PRECISION
 from .._files import replacing
 
 
@@ -23,6 +24,9 @@ class Request(NamedTuple):
     drop: Sequence[str]
     outside: bool
     balance: bool
+    close: Sequence[str]
+    names: bool
+    precision: float | None = None
 
 
 class Answer(NamedTuple):
@@ -40,6 +44,11 @@ def answer(request: Request) -> Answer:
     """
     from ..io import import_model, write_model
 
+    precision = request.precision
+    if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
+        raise ModelError(
+            f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
+        )
     imported = import_model(
         request.path,
         keyframe=request.keyframe,
@@ -50,6 +59,8 @@ def answer(request: Request) -> Answer:
         drop=request.drop,
         outside=request.outside,
         balance=request.balance,
+        close=request.close,
+        precision=precision,
     )
     text = write_model(imported.model)
     if request.out is not None:
@@ -74,8 +85,12 @@ def _control(given: str) -> tuple[str, float]:
 def document(answer: Answer) -> dict[str, Any]:
     """For `--json`."""
     model, out = answer.imported.model, answer.request.out
+    masses = answer.imported.masses
+    precision = model.precision
     return {
         "model": model.name,
+        "precision": None if precision is None else float(precision),
+        "moved": answer.imported.moved,
         "file": None if out is None else str(out),
         "bodies": len(model.bodies),
         "joints": len(model.joints),
@@ -83,6 +98,12 @@ def document(answer: Answer) -> dict[str, Any]:
         "forces": len(model.forces),
         "elements": len(model.elements),
         "body_of_link": dict(answer.imported.bodies),
+        "mass": {
+            "moving": masses.moving,
+            "ground": masses.ground,
+            "stated": masses.stated,
+            "derived": [own._asdict() for own in masses.derived],
+        },
         "omissions": [own._asdict() for own in answer.imported.omissions],
         "text": answer.text if out is None else None,
     }
@@ -90,7 +111,11 @@ def document(answer: Answer) -> dict[str, Any]:
 
 def show(answer: Answer) -> None:
     """The text, or where it went; what it does not hold on standard error."""
-    head, *lines = str(answer.imported).splitlines()
+    from ..io import omission_lines
+
+    imported, names = answer.imported, answer.request.names
+    head = str(imported).splitlines()[0]
+    lines = [*imported.masses.lines(), *omission_lines(imported.omissions, names=names)]
     if answer.request.out is None:
         typer.echo(answer.text, nl=False)
     else:

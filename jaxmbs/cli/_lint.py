@@ -84,12 +84,16 @@ def answers(request: Request) -> list[Answer]:
 def _read(file: str) -> tuple[Model, dict[str, str]]:
     """The model, and what is wrong with bodies that cannot be, in whose place it holds others: the
     reader alone would stop at the first."""
-    from ..io import model_from_tables
+    from ..io import MODEL_FORMATS, model_from_tables
+    from ..io._imports import import_possible
     from ..io._toml import read_toml
 
     try:
         return load(file), {}
     except ModelError:
+        if Path(file).suffix.lower() in MODEL_FORMATS:
+            imported, wrong = import_possible(Path(file))
+            return imported.model, dict(wrong)
         if Path(file).suffix != ".toml":
             raise
         content, wrong = with_possible_bodies(_evaluated(read_toml(file)))

@@ -22,7 +22,7 @@ def load(argument: str) -> Model:
     path = Path(argument)
     if path.suffix.lower() in MODEL_FORMATS:
         imported = import_model(path)
-        for line in omission_lines(imported.omissions):
+        for line in (*imported.masses.lines(), *omission_lines(imported.omissions)):
             print(f"jaxmbs: {line}", file=sys.stderr)
         return imported.model
     if path.suffix == ".toml" or _is_file(path):

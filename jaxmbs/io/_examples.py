@@ -88,6 +88,24 @@ BODIES: Mapping[int, tuple[dict[str, Any], ...]] = {
             "velocity": [0.0, 0.0, 0.0],
             "angular_velocity": [0.0, 0.0, 0.0],
         },
+        {
+            "name": "thin rod",
+            "type": "slender",
+            "mass": 0.5,
+            "inertia": [0.01, 0.01, 0.0],
+            "position": [1.4, 0.0, 0.0],
+            "orientation": [1.0, 0.0, 0.0, 0.0],
+        },
+        {
+            "name": "point",
+            "type": "slender",
+            "mass": 0.2,
+            "inertia": [0.0, 0.0, 0.0],
+            "position": [1.6, 0.0, 0.0],
+            "rotation": [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+            "velocity": [0.0, 0.0, 0.0],
+            "angular_velocity": [0.0, 0.0, 0.0],
+        },
     ),
 }
 

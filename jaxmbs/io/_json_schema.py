@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._constraints import Driver
-from .._fields import Field, GRAVITY, Key, keys_of, Moves
+from .._fields import Field, GRAVITY, Key, keys_of, Moves, PRECISION
 from ._expansion import Assembly, Cylinder, GROUPS, RELATIVE, SHAPES, USES
 from ._registry import (
     BODIES,
@@ -67,6 +67,7 @@ def json_schema() -> dict[str, Any]:
             "dimension": {"enum": [2, 3], "description": "2 planar, 3 spatial"},
             # Its length is that of the dimension below.
             "gravity": _value(GRAVITY, None, None),  # pyright: ignore[reportArgumentType]
+            "precision": _value(PRECISION, None, None),
             "parameters": {"$ref": "#/$defs/parameters"},
             **tables,
         },

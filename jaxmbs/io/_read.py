@@ -15,6 +15,7 @@ from .._fields import keys_of
 from .._forces import AbstractForce
 from .._system import Model
 from . import _schema
+from ._digits import digits_of_tables, with_digits, written
 from ._expansion import expand, KEYS as EXPANDED
 from ._registry import (
     BODIES,
@@ -33,7 +34,7 @@ from ._toml import read_toml
 _TABLES = ("body", "joint", "driver", "force", "compliance", "element")
 # So long may the name of an entry be where a message says of which one it is.
 _NAME = 60
-_KEYS = ("schema", "name", "dimension", "gravity", *_TABLES, *EXPANDED)
+_KEYS = ("schema", "name", "dimension", "gravity", "precision", *_TABLES, *EXPANDED)
 
 
 def read_model(path: Setting[str | Path]) -> Model:
@@ -41,12 +42,16 @@ def read_model(path: Setting[str | Path]) -> Model:
 
     **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
     and the value, and the usual fix. Whether the reference configuration is closed is not
-    checked here, as it may be assembled.
+    checked here, as it may be assembled. Without a key `precision` the digits of its numbers tell
+    how exact they are.
     """
     _settings.path(path, "path")
     # Whatever a file system admits in a name, reports print.
     stem = "".join(c if c.isprintable() else "?" for c in Path(path).stem)
-    return model_from_tables(read_toml(path), default_name=stem)
+    model = model_from_tables(content := read_toml(path), default_name=stem)
+    if "precision" in content:
+        return model
+    return with_digits(model, digits_of_tables(read_toml(path, written)))
 
 
 def model_from_tables(
@@ -80,6 +85,10 @@ def model_from_tables(
     gravity = expanded.tables.get("gravity")
     if gravity is not None:
         gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
+    precision = content.get("precision")
+    if precision is not None:
+        head = {"precision": precision}
+        precision = _values(Model, head, "the file", typed=False)["precision"]
     try:
         model = Model(
             name,
@@ -91,6 +100,7 @@ def model_from_tables(
             compliances=compliances,
             elements=elements,
             gravity=gravity,
+            precision=precision,
             parameters=expanded.parameters,
         )
         # Names, and whether the parts belong together, are the system's business.

@@ -31,6 +31,7 @@ def reference() -> str:
         [
             pages.HEAD,
             pages.NUMBERS,
+            pages.PRECISION,
             _section("`[[body]]`", bodies, _of_dimensions("body", _examples.BODIES)),
             _section("`shape` of a body", SHAPES, _shapes(), pages.SHAPES),
             *(_joints(dimension) for dimension in JOINTS),

@@ -32,6 +32,7 @@ at = [0.0, 0.0]
 | dimension | 2 or 3 |  | required | 2 planar, 3 spatial |
 | name | a text |  | the file's name | of the model |
 | gravity | 2 numbers, 3 in space | m/s2 | none | of the field, world axes |
+| precision | a number from 0 to 0.05 |  | from the digits | how exact positions and directions are |
 | parameters | a table |  | none | numbers by name, which expressions use |
 
 Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`,
@@ -95,6 +96,28 @@ at = { body = "crank", point = ["-length / 2", 0.0] }
 - Reading a file and writing it keeps parameters, expressions, shapes, assemblies, cylinders and uses.
   `jaxmbs.vary(model, {"parameters.length": 0.5})` is the model with other numbers, which is written
   in the same way.
+"""
+
+PRECISION = """## Precision: how exact the numbers are
+
+Ranks hang on numbers that are exact: with 1.5708 for pi / 2 redundant joints seem to be independent,
+by forces that are a million times too large. So a model knows how exact its positions and directions
+are, lengths relative to the characteristic length and angles in rad. Joints count as closed within
+that, ranks and verdicts are those within it, and a redundancy that the numbers as they stand do not
+have is told as `not unique at the precision of the numbers`, with both ranks. `precision` states it;
+0 says that all numbers are exact. Without that key the digits of the file tell it:
+
+- a length of five digits or more is rounded at its last one; one of three or four is so where the
+  file holds three of such that do not end in 5 or 0. Whole numbers, fractions of a power of two and
+  numbers of fifteen digits are exact;
+- a vector whose length is 1 to within its last digit, and not exactly, is a rounded unit vector;
+- an angle of five digits or more is rounded, and 1.57, 0.785 and other multiples of pi / 12 are;
+- the coarsest of these counts, at most 0.001. Expressions such as `pi / 2` are exact, the numbers of
+  parameters in them are looked at likewise.
+
+Only joints, uses and cylinders are looked at: no rank depends on masses and their centres. A
+mechanism without loops has its full rank whatever its numbers. What is exact and has few digits, such
+as [0.707, 0.707, 0] that is meant so, says `precision = 0`.
 """
 
 SHAPES = """A body has `mass` and `inertia`, or a `shape` in place of the inertia; then its mass is given,
@@ -178,6 +201,7 @@ analysis itself failed (it did not converge, constraints contradict each other),
 |---|---|
 | `coordinates`, `constraints`, `rank`, `redundancy`, `mobility` | velocity unknowns (3 for each planar body, 6 for each spatial one), rows, rank of C, rows less rank, unknowns less rank |
 | `rank_geometric`, `rank_velocity` | rank of the rows that restrict positions, and of those that restrict velocities |
+| `precision` | of a model whose numbers are not exact: `relative`, the part of the first pivot below which one counts as zero; `rank_as_written`, by the numbers as they stand; `redundant_at_precision`; `not_unique_at_precision`, the joints that are unique by the numbers as they stand alone |
 | `rank_gap` | last kept over first dropped pivot or singular value; null where none is dropped |
 | `configuration` | of each body, as analysed |
 | `joints` | in row order, drivers among them: `unique` says of the generalized reaction, `multipliers_unique` of each of its multipliers, `measure` is what decides (unique at most 1e-6) |
@@ -186,6 +210,7 @@ analysis itself failed (it did not converge, constraints contradict each other),
 | `removable_rows` | each row whose removal alone keeps the rank |
 | `complete_removal` | a set of rows whose removal leaves full row rank |
 | `dependent_sets` | smallest sets of joints whose rows together are dependent |
+| `real_mobility` | with `--mobility`, and where geometric rows are redundant and something moves: `mobility`, the degrees of freedom in truth (null where not decided), and `first_order`; `order` of the derivatives that decide; `shaky`: are there fewer motions than first order allows; `branches` that meet here, each with `degrees_of_freedom`, `first_order` along it, `one_way` (a cusp), `cone`, and `tangent`, velocities in the order of the coordinates; `doubts` |
 | `sharing` | all joints that share loads: those that dependent sets connect |
 | `singularity`, `releases` | where asked for: the rank nearby, whether this configuration is singular or isolated, and joints whose release makes all reactions unique |
 

@@ -68,7 +68,7 @@ COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType(
 )
 # Bodies of a type of their own; others have none.
 TYPED_BODIES: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
-    {2: {}, 3: {"massless": spatial.MasslessBody}}
+    {2: {}, 3: {"massless": spatial.MasslessBody, "slender": spatial.SlenderBody}}
 )
 ELEMENTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
     {

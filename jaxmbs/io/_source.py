@@ -19,7 +19,7 @@ from ._read import model_from_tables
 
 # In this order they are written.
 _TABLES = (*GROUPS, "cylinder", "assembly", "use")
-_HEAD = ("schema", "name", "dimension", "gravity", "parameters")
+_HEAD = ("schema", "name", "dimension", "gravity", "precision", "parameters")
 
 # From the first word of a number's name to the table in which it stands.
 _KINDS = {"uses": "use", "cylinders": "cylinder", "bodies": "body"}

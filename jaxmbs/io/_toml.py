@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ _MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """What stands in a TOML file.
+def read_toml(path: str | Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """What stands in a TOML file; `parse_float`: what is made of the text of a decimal number.
 
     **Raises:** `ModelError` if it cannot be read, or is none.
     """
     called = shown(str(path), PATH)
     text = _text(_bytes(path, called), called)
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=parse_float)
     except RecursionError:
         raise ModelError(f"{called} nests arrays or tables too deeply for a TOML file.") from None
     except tomllib.TOMLDecodeError as error:

@@ -1,6 +1,7 @@
 """From a `Model` to a model file."""
 
 import functools
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of
 from .._system import Model
+from ._digits import digits_of_tables, with_digits, written
 from ._registry import (
     BODIES,
     COMPLIANCES,
@@ -48,8 +50,23 @@ def write_model(model: Model) -> str:
             raise ValueError(
                 f"{element.name!r} is an element of functions, which model files do not know."
             )
+    known = None if model.precision is None else float(model.precision)
+    text = _text(model, known)
+    # What is exact in the model is so in the file, however few digits its numbers have.
+    exact = known is None and with_digits(model, digits_of_tables(_digits(text))) is not model
+    return _text(model, 0.0) if exact else text
+
+
+def _digits(text: str) -> dict[str, Any]:
+    return tomllib.loads(text, parse_float=written)
+
+
+def _text(model: Model, precision: float | None) -> str:
     kept = source_tables(model, functools.partial(_entry, dimension=model.dimension))
     if kept is not None:
+        kept.pop("precision", None)
+        if precision is not None:
+            kept["precision"] = precision
         return source_text(kept, _wrapped(model.remark) if model.remark else [])
     document = tomlkit.document()
     if model.remark:
@@ -63,6 +80,8 @@ def write_model(model: Model) -> str:
     document.add("dimension", tomlkit.item(model.dimension))
     if model.gravity is not None:
         document.add("gravity", _value(model.gravity))
+    if precision is not None:
+        document.add("precision", tomlkit.item(precision))
     for key, entries in (
         ("body", model.bodies),
         ("joint", model.joints),

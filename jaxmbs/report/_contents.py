@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
+from .._mobility import may_differ, Mobility, mobility
 from .._reactions import explained_reactions, Reactions
 from .._solvability import (
     chosen_criterion,
@@ -40,7 +41,8 @@ class Contents(NamedTuple):
     - `joint_verdicts` (n, constraints): of everything that a joint exerts.
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
     - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
-    - `dependent`, `releases`: of the first state, None where nothing was decided.
+    - `dependent`, `releases`: of the first state, None where nothing was decided; `mobility`: the
+      real one, None where it cannot be another than n - rank.
     """
 
     trajectory: Trajectory
@@ -56,6 +58,7 @@ class Contents(NamedTuple):
     spread: Spread
     dependent: DependentSets | None
     releases: Releases | None
+    mobility: Mobility | None
 
 
 class Program(NamedTuple):
@@ -122,6 +125,7 @@ def contents_of(
         releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)
         if explained and decided and not trajectory.elastic
         else None,
+        mobility=mobility(system, q, t) if explained and may_differ(first) else None,
     )
 
 
@@ -131,7 +135,7 @@ def _along(
 ) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:
     """Reactions and verdicts of all states, the null space of the first, and how what is not
     unique may change (`changes_of`)."""
-    criterion = chosen_criterion(None)
+    criterion = chosen_criterion(None, system)
 
     def look(
         null_space: Float[Array, "rows rows"], state: tuple[Array, ...]

@@ -91,6 +91,9 @@ def head_of(contents: Contents) -> list[str]:
             f"{structure.other_rows}), redundancy {int(first.redundancy)}, mobility "
             f"{int(first.mobility)}."
         )
+    found = contents.mobility
+    if found is not None and not found.is_finite:
+        sentences.append(" ".join([found.headline(), *found.sentences()]))
     many = [
         name
         for k, name in enumerate(structure.constraint_names)

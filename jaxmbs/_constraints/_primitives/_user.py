@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -33,6 +35,7 @@ class PositionCondition(AbstractGeometricPrimitive):
 class VelocityCondition(AbstractVelocityPrimitive):
     """A user's function of marker frames, twists and time."""
 
+    linear: ClassVar[bool] = False
     function: VelocityFunction
     labels: tuple[Row, ...] = eqx.field(static=True)
 

@@ -1,6 +1,7 @@
 from ..base import AbstractRule
 from ._arbitrary_loop import ArbitraryLoop
 from ._contradicting_rows import ContradictingRows
+from ._first_order_mobility import FirstOrderMobility
 from ._idle_force import IdleForce
 from ._impossible_body import ImpossibleBody
 from ._inconsistent_velocity import InconsistentVelocity
@@ -24,6 +25,7 @@ RULES: tuple[AbstractRule, ...] = (
     SharedLoad(),
     NearlyRedundant(),
     SingularConfiguration(),
+    FirstOrderMobility(),
     ContradictingRows(),
     NeverCloses(),
     OpenJoint(),

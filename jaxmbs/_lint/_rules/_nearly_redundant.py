@@ -54,7 +54,9 @@ class NearlyRedundant(AbstractRule):
                 left[:, rank],
                 dropped,
                 values[0],
-                "are taken as redundant, but not exactly",
+                "are redundant at the precision of the model's numbers"
+                if bool(report.redundant_at_precision)
+                else "are taken as redundant, but not exactly",
             )
 
     def _finding(

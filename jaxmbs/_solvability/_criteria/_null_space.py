@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -18,7 +19,7 @@ from ..._linalg import (
 )
 from ..._linalg._concrete_rank import RANK_TOLERANCE
 from .._questions import Questions
-from .base import AbstractCriterion, rank_tolerance
+from .base import AbstractCriterion, rank_tolerance, threshold
 
 
 # A unique reaction measures about 1e-16, one that is not about 1e-1 (see `unique`).
@@ -27,6 +28,16 @@ UNIQUE_BELOW = 1e-6
 # Measures between these are doubtful. That of a unique reaction is rounding over the last kept
 # pivot, below 1e-9 where that is not in doubt; above the second `screen` is sure as well.
 _DOUBTFUL = (1e-8, 1e-3)
+
+
+# The null space of a matrix that is known to a precision is known to that over the smallest kept
+# pivot, and so is a measure.
+_LEAK = 10.0
+
+
+def unique_below(precision: Scalar | None) -> Scalar | float:
+    """The largest measure of a unique reaction, for data of this precision."""
+    return UNIQUE_BELOW if precision is None else jnp.maximum(UNIQUE_BELOW, _LEAK * precision)
 
 
 class AbstractNullSpaceCriterion(AbstractCriterion):
@@ -43,10 +54,13 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
         return _largest_singular_values(products)
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
-        return measure <= UNIQUE_BELOW
+        return measure <= unique_below(self.precision)
 
     def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
-        return (measure > _DOUBTFUL[0]) & (measure < _DOUBTFUL[1])
+        if self.precision is None:
+            return (measure > _DOUBTFUL[0]) & (measure < _DOUBTFUL[1])
+        below = unique_below(self.precision)
+        return (measure > below) & (measure < jnp.maximum(_DOUBTFUL[1], 10 * below))
 
 
 def _largest_singular_values(
@@ -100,6 +114,7 @@ class QR(AbstractNullSpaceCriterion):
 
     word: ClassVar[str] = "qr"
     tolerance: Scalar
+    precision: Scalar | None
     method: AbstractQRMethod
 
     def __init__(
@@ -108,13 +123,17 @@ class QR(AbstractNullSpaceCriterion):
         method: Setting[AbstractQRMethod | None] = None,
     ):
         self.tolerance = rank_tolerance(tolerance)
+        self.precision = None
         chosen = PlatformQR() if method is None else method
         self.method = _settings.instance(
             chosen, AbstractQRMethod, "method", "PlatformQR(), LapackQR() or BatchedQR()"
         )
 
+    def within(self, precision: Scalar) -> "QR":
+        return eqx.tree_at(lambda c: c.precision, self, precision, is_leaf=lambda x: x is None)
+
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
-        return pivoted_qr(matrix, self.tolerance, self.method)
+        return pivoted_qr(matrix, threshold(self.tolerance, self.precision), self.method)
 
 
 class SVD(AbstractNullSpaceCriterion):
@@ -125,9 +144,14 @@ class SVD(AbstractNullSpaceCriterion):
 
     word: ClassVar[str] = "svd"
     tolerance: Scalar
+    precision: Scalar | None
 
     def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
         self.tolerance = rank_tolerance(tolerance)
+        self.precision = None
+
+    def within(self, precision: Scalar) -> "SVD":
+        return eqx.tree_at(lambda c: c.precision, self, precision, is_leaf=lambda x: x is None)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
-        return singular_values(matrix, self.tolerance)
+        return singular_values(matrix, threshold(self.tolerance, self.precision))

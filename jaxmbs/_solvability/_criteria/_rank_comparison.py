@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ from ..._custom_types import Numbers, Scalar, Setting
 from ..._linalg import rank_above, RankDecomposition, singular_values
 from ..._linalg._concrete_rank import RANK_TOLERANCE
 from .._questions import Questions
-from .base import AbstractCriterion, rank_tolerance
+from .base import AbstractCriterion, rank_tolerance, threshold
 
 
 class RankComparison(AbstractCriterion):
@@ -25,12 +26,17 @@ class RankComparison(AbstractCriterion):
 
     word: ClassVar[str] = "rank"
     tolerance: Scalar
+    precision: Scalar | None
 
     def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
         self.tolerance = rank_tolerance(tolerance)
+        self.precision = None
+
+    def within(self, precision: Scalar) -> "RankComparison":
+        return eqx.tree_at(lambda c: c.precision, self, precision, is_leaf=lambda x: x is None)
 
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:
-        return singular_values(matrix, self.tolerance)
+        return singular_values(matrix, threshold(self.tolerance, self.precision))
 
     def measure(
         self,

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
@@ -22,6 +23,11 @@ def rank_tolerance(value: Any) -> Scalar:
     return _settings.between(value, "tolerance", least=least, below=1, advice="1e-9 is usual")
 
 
+def threshold(tolerance: Scalar, precision: Scalar | None) -> Scalar:
+    """The part of the first pivot below which a pivot counts as zero."""
+    return tolerance if precision is None else jnp.maximum(tolerance, precision)
+
+
 class AbstractCriterion(eqx.Module):
     """A way to decide which functionals of the multipliers are unique.
 
@@ -30,6 +36,13 @@ class AbstractCriterion(eqx.Module):
 
     word: ClassVar[str]
     tolerance: eqx.AbstractVar[Scalar]
+    # Of data that are not exact: a pivot below this part of the first is zero within them.
+    precision: eqx.AbstractVar[Scalar | None]
+
+    @abc.abstractmethod
+    def within(self, precision: Scalar) -> "AbstractCriterion":
+        """The same criterion for a matrix of which rows of unit length are known to `precision`.
+        Its verdicts call unique what is so for every matrix within that."""
 
     @abc.abstractmethod
     def decompose(self, matrix: Float[Array, "m n"]) -> RankDecomposition:

@@ -61,7 +61,7 @@ def sharing(report: Solvability) -> tuple[tuple[str, ...], ...]:
     for axis in (0, 1):
         blocks = np.maximum.reduceat(blocks, starts, axis=axis)
     found = []
-    for members in _components(blocks > _ZERO):
+    for members in _components(blocks > float(report.unique_below)):
         if len(members) > 1:
             found.append(tuple(constraints[k].name for k in members))
     return tuple(found)
@@ -98,6 +98,7 @@ class _Search:
         self._seen: set[frozenset[int]] = set()
         self._rows = [np.arange(c.start, c.stop) for c in report.structure.constraints]
         self._null_space = report.left_null_space()
+        self._zero = float(report.unique_below)
 
     def run(self) -> None:
         stack = [self._null_space] if self._null_space.shape[1] else []
@@ -106,7 +107,9 @@ class _Search:
 
     def _visit(self, basis: np.ndarray) -> list[np.ndarray]:
         """Record the support of a subspace if it is minimal; else the subspaces inside."""
-        support = frozenset(i for i, rows in enumerate(self._rows) if _is_nonzero(basis[rows]))
+        support = frozenset(
+            i for i, rows in enumerate(self._rows) if _is_nonzero(basis[rows], self._zero)
+        )
         if support in self._seen:
             return []
         self._seen.add(support)
@@ -132,13 +135,11 @@ class _Search:
         rows, columns = block.shape
         self.budget -= columns * (rows * columns + basis.shape[0] * columns) + 1e4
         _, values, directions = np.linalg.svd(block, full_matrices=True)
-        rank = int(np.sum(values > _ZERO))
+        rank = int(np.sum(values > self._zero))
         return basis @ directions[rank:].T
 
 
-# Orthonormal bases: entries are of order one, and zero up to rounding that grows with depth.
-_ZERO = 1e-6
-
-
-def _is_nonzero(block: np.ndarray) -> bool:
-    return bool(block.size) and float(np.max(np.abs(block))) > _ZERO
+def _is_nonzero(block: np.ndarray, zero: float) -> bool:
+    """Orthonormal bases: entries are of order one, and zero up to rounding that grows with depth,
+    or to the precision of the model's numbers."""
+    return bool(block.size) and float(np.max(np.abs(block))) > zero

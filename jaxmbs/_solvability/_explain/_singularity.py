@@ -139,7 +139,7 @@ def singularity(
     **Raises:** `TypeError` or `ValueError` for one of these that cannot be.
     """
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
-    chosen = chosen_criterion(criterion)
+    chosen = chosen_criterion(criterion, system)
     key = _settings.random_key(key, "key")
     samples = _settings.whole_number(samples, "samples", least=1)
     spread = _settings.between(

@@ -17,7 +17,10 @@ GROUND = "ground"
 class Link(NamedTuple):
     """A rigid body: its frame in the world, its mass (kg) with the centre in the world and the
     inertia about that along the frame's axes, and the velocity of its frame's origin (m/s) and its
-    angular velocity (rad/s), both in world axes. `mass` None: it has none."""
+    angular velocity (rad/s), both in world axes. `mass` None: it has none.
+
+    `stated`: the mass that the file gives it in numbers; `derived`: where its mass is from if not
+    from there. `between`: no link of the file, it stands between the joints of one."""
 
     name: str
     position: Vector
@@ -27,6 +30,9 @@ class Link(NamedTuple):
     inertia: Matrix
     velocity: Vector
     angular_velocity: Vector
+    stated: float | None = None
+    derived: str = ""
+    between: bool = False
 
 
 class Dynamics(NamedTuple):
@@ -61,6 +67,10 @@ class Joint(NamedTuple):
     pitch: float = 0.0
     welds: bool = False
     dynamics: tuple[Dynamics, ...] = ()
+    # As the child has them, where a file says so; and by which angle (rad) the orientation that a
+    # fixed joint asks for is another than that of the links.
+    child_axes: tuple[Vector, ...] = ()
+    turned: float = 0.0
 
 
 class JointCoordinate(NamedTuple):

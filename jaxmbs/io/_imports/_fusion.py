@@ -41,7 +41,7 @@ def fused(links: Sequence[Link], joints: Iterable[Joint], grounded: Iterable[str
 
 
 def _one(members: Sequence[Link]) -> Link:
-    first = members[0]
+    first = members[0]._replace(between=all(link.between for link in members))
     # Some files have links with an inertia and no mass.
     solid = [link for link in members if link.mass is not None]
     masses = np.array([link.mass for link in solid])

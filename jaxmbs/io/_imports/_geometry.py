@@ -59,3 +59,23 @@ def is_physical(mass: float, inertia: Matrix) -> bool:
     thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
     # An eigenvalue that is rounding stands for zero.
     return bool(mass > 0 and moments[0] > 1e-12 * moments[2] and thin)
+
+
+def round_moments(
+    radius: float, height: float, axis: int, *, ends: bool
+) -> tuple[float, np.ndarray]:
+    """Volume, and moments of inertia for a mass of one, of a cylinder about an axis (0, 1 or 2),
+    with half a ball on each end or not."""
+    tube = np.pi * radius**2 * height
+    along = tube * radius**2 / 2
+    across = tube * (radius**2 / 4 + height**2 / 12)
+    volume = tube
+    if ends:
+        ball = 4 / 3 * np.pi * radius**3
+        along += ball * 0.4 * radius**2
+        # Half balls, 3/8 of the radius from their flat sides to their centres.
+        across += ball * (0.4 * radius**2 + height**2 / 4 + 3 / 8 * height * radius)
+        volume += ball
+    moments = np.full(3, across)
+    moments[axis] = along
+    return volume, moments / volume

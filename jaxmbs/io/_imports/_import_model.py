@@ -1,22 +1,34 @@
 """From a file of another program to a model."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+import equinox as eqx
 
 from ... import _settings
 from ..._checks import PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
+from ..._fields import LARGEST_PRECISION, PRECISION
 from ..._system import Model, MultibodySystem
+from .._digits import Digits, with_digits
+from ._agreement import agreed
 from ._description import Description, Omission
+from ._loops import closed
+from ._masses import Masses
 from ._mujoco import read_mujoco
+from ._precision import digits_of_file
 from ._sdf import read_sdf
 from ._state import State
 from ._translation import Selection, translated
 from ._usd import read_usd
 
+
+# What is moved by less, relative to the characteristic length, is not told.
+_MOVED = 1e-13
 
 # Who reads a file, by its ending.
 MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxyType(
@@ -36,11 +48,16 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
 class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
     `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
-    that of its body ("ground" for what stands still)."""
+    that of its body ("ground" for what stands still). `masses` (kg): of the model and of the file,
+    `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers.
+    `moved`: by how much (m) points of joints were moved at most, so that these are closed within
+    the precision of the file's numbers."""
 
     model: Model
     omissions: tuple[Omission, ...]
     bodies: Mapping[str, str]
+    masses: Masses
+    moved: float = 0.0
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -56,18 +73,38 @@ class Imported(NamedTuple):
             f"{len(model.drivers)} drivers, {len(model.forces)} forces, "
             f"{len(model.elements)} inertias of drives"
         )
-        return "\n".join([head, *omission_lines(self.omissions)])
+        return "\n".join([head, *self.masses.lines(), *omission_lines(self.omissions)])
 
 
-def omission_lines(omissions: Sequence[Omission]) -> list[str]:
-    """Omissions of one kind and for one reason on one line, every one by name."""
+def omission_lines(omissions: Sequence[Omission], *, names: bool = False) -> list[str]:
+    """Omissions of one kind on one line with their number; with `names`, those of one kind and for
+    one reason on one, every one by name."""
     if not omissions:
         return ["everything in the file is carried"]
-    grouped: dict[tuple[str, str], list[str]] = {}
+    grouped: dict[tuple[str, ...], list[Omission]] = {}
     for own in omissions:
-        grouped.setdefault((own.kind, own.why), []).append(own.name)
-    lines = [_line(kind, names, why) for (kind, why), names in grouped.items()]
-    return ["not carried, or carried otherwise:", *(f"  {line}" for line in lines)]
+        grouped.setdefault((own.kind, own.why) if names else (own.kind,), []).append(own)
+    lines = [
+        _line(kind[0], [own.name for own in each], each[0].why)
+        if names or len(each) == 1
+        else _count(kind[0], each)
+        for kind, each in grouped.items()
+    ]
+    more = "" if names or len(lines) == len(omissions) else " (jaxmbs import --names tells which)"
+    return [f"not carried, or carried otherwise{more}:", *(f"  {line}" for line in lines)]
+
+
+# What differs between reasons of one kind: names and numbers.
+_OWN = re.compile(r"'[^']*'|(?<![\w-])-?\d[\d.]*(?:e[+-]?\d+)?")
+
+
+def _count(kind: str, each: Sequence[Omission]) -> str:
+    """So many of a kind, and their reasons without what is each one's own."""
+    reasons = list(dict.fromkeys(_OWN.sub("...", own.why) for own in each))
+    whys = [own.why for own in each]
+    if len({*whys}) == 1:
+        reasons = whys[:1]
+    return f"{len(each)} x {kind}: {'; '.join(reasons)}"
 
 
 def _line(kind: str, names: Sequence[str], why: str) -> str:
@@ -85,8 +122,10 @@ def import_model(
     ground: Setting[Sequence[str]] = (),
     keep: Setting[Sequence[str]] = (),
     drop: Setting[Sequence[str]] = (),
+    close: Setting[Sequence[str]] = (),
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
+    precision: Setting[float | None] = None,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
     URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
@@ -113,22 +152,23 @@ def import_model(
     - `ground`: names of links that are part of the ground. `keep`, `drop`: patterns of names
       (`*`, `?`) of links, for parts of huge files: those that are made bodies (default all), less
       those that are not; with a link goes all that holds it, listed.
+    - `close`: loops that the file has no place for, as of URDF, each `"a=b:joint"`: between the
+      frames of links `a` and `b` a spherical, revolute, cylindrical, universal, translational or
+      fixed joint, such as `"tip=crank:revolute:y"`; the axis is x, y or z of `a` (default z).
     - `outside`: may the file name others outside of its folder?
     - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
-      told to; each is listed.
+      told to; each is listed. Moments of exactly zero stay.
+    - `precision`: how exact the file's positions and directions are, lengths relative to the
+      characteristic length and angles in rad, 0 for exact ones; default by the format (USD is of
+      single precision) or by the digits of its numbers. Joints are closed within that of the file,
+      `.moved` says by how much, and ranks and verdicts follow it.
 
-    **Returns:** `Imported`: `.model`, `.system()`, `.omissions`.
+    **Returns:** `Imported`: `.model`, `.system()`, `.omissions`, `.masses`.
 
     **Raises:** `ModelError` (a `ValueError`) with one sentence for a file that is none, that is not
     safe, or that holds what no model can.
     """
     path = Path(_settings.path(path, "path"))
-    reader = MODEL_FORMATS.get(path.suffix.lower())
-    if reader is None:
-        raise ModelError(
-            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
-            "that are read."
-        )
     given = {} if controls is None else dict(_settings.mapping(controls, "controls", "{'m': 1.0}"))
     state = State(
         keyframe=None if keyframe is None else _settings.text(keyframe, "keyframe", "'home'"),
@@ -145,5 +185,57 @@ def import_model(
         tuple(_settings.names(drop, "drop", "['head*']")),
         _settings.flag(balance, "balance"),
     )
-    found = translated(reader(path, state), selection)
-    return Imported(found.model, found.omissions, found.bodies)
+    loops = tuple(_settings.names(close, "close", "['tip=crank:spherical']"))
+    stated = None
+    if precision is not None:
+        advice = "1e-5 is that of numbers of five digits, and 0 says that they are exact"
+        limits = {"least": 0.0, "most": LARGEST_PRECISION}
+        stated = _settings.between(precision, "precision", **limits, advice=advice)
+    return _imported(path, state, loops, selection, stated)[0]
+
+
+def import_possible(path: Path) -> tuple[Imported, Mapping[str, str]]:
+    """`import_model`, with others in the place of bodies that no body can be, and what is wrong
+    with these, by name.
+
+    **Raises:** `ModelError`.
+    """
+    return _imported(path, State(), (), Selection(mend=True), None)
+
+
+def _imported(
+    path: Path, state: State, loops: Sequence[str], selection: Selection, precision: float | None
+) -> tuple[Imported, Mapping[str, str]]:
+    """The model, and what is wrong with bodies that no body can be, by name. `precision`: of its
+    numbers, 0 for exact ones; None: that of the format, or of the digits."""
+    reader = MODEL_FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise ModelError(
+            f"{shown(str(path), PATH)} ends in none of {', '.join(MODEL_FORMATS)}, the formats "
+            "that are read."
+        )
+    description = closed(reader(path, state), loops)
+    stated = None if precision is None else PRECISION(precision)
+    exact = precision is not None and stated is None
+    digits = Digits() if exact else digits_of_file(path, description)
+    met = agreed(description, digits)
+    found = translated(met.description, selection)
+    model = found.model
+    if stated is not None:
+        model = eqx.tree_at(lambda m: m.precision, model, stated, is_leaf=lambda x: x is None)
+    elif not exact:
+        model = with_digits(model, digits)
+    told = _precision(model, digits, met.moved)
+    omissions = (*told, *met.omissions, *found.omissions)
+    return Imported(model, omissions, found.bodies, found.masses, met.moved), found.impossible
+
+
+def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:
+    """What was moved so that joints are closed."""
+    if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
+        why = (
+            f"joints were closed within the precision of the file's numbers "
+            f"({digits.length:.2g} m, {digits.angle:.2g} rad), by moving points by at most "
+            f"{moved:.3g} m"
+        )
+        yield Omission("precision", model.name, why)

@@ -3,6 +3,7 @@ shapes and all the rest, and its arrays are what its simulations run with."""
 
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from ..._extras import optional
 from ._description import Description
 from ._mujoco_actuators import actuation
 from ._mujoco_constraints import constraints
-from ._mujoco_files import check_meshes, check_parts, remarks
-from ._mujoco_masses import compiled, refused, with_own_inertia
+from ._mujoco_files import check_meshes, check_parts, remarks, with_includes
+from ._mujoco_masses import compiled, refused, shapes_weigh, with_masses
 from ._mujoco_omissions import left_out_of_model, left_out_of_spec
 from ._mujoco_tree import tree
 from ._state import State
-from ._xml import read_xml
+from ._xml import read_xml, written
 
 
 # What MuJoCo calls a model without a name.
@@ -31,27 +32,32 @@ def read_mujoco(path: Path, state: State) -> Description:
     actuator that is not there.
     """
     mujoco = optional("mujoco", "import")
-    root = read_xml(path)
+    document = read_xml(path)
+    root = document.root
     if root.tag not in ("mujoco", "robot"):
         raise ModelError(
             f"{shown(str(path), PATH)} is neither MJCF nor URDF: its root element is "
             f"<{shown(root.tag)[1:-1]}>, not <mujoco> or <robot>."
         )
-    files = check_parts(root, path, state.outside)
+    files = check_parts(document, path, state.outside)
+    loose = [own for file in files for own in file.loose]
+    whole = _with_inertias(root) if root.tag == "robot" else None
+    if loose and whole is None:
+        whole = with_includes(root, path.parent)
     with remarks(mujoco) as told:
-        spec = _parsed(mujoco, path)
+        spec = _parsed(mujoco, path, whole)
         omissions = left_out_of_spec(mujoco, spec, root)
-        _without_shapes(mujoco, spec)
+        _without_shapes(mujoco, spec, urdf=root.tag == "robot")
         # The links stay what they are called; `_fusion.py` makes one body of those that are welded.
         spec.compiler.fusestatic = False
         check_meshes(spec, files, state.outside)
         if state.floating:
             _free_roots(spec, path)
-        found = compiled(mujoco, spec, path)
+        found = compiled(mujoco, spec, path, urdf=root.tag == "robot")
     model = found.model
     data = _state(mujoco, model, state)
     links, joints, drives = tree(mujoco, model, data)
-    links = with_own_inertia(links, found)
+    links = with_masses(mujoco, spec, links, found)
     acting, wrenches, not_acting = actuation(mujoco, model, data, drives, links, state.controls)
     loops, couplings, not_held = constraints(mujoco, model, data, drives)
     held = tuple(
@@ -67,31 +73,64 @@ def read_mujoco(path: Path, state: State) -> Description:
         couplings=couplings,
         wrenches=wrenches,
         gravity=gravity,
-        omissions=(*omissions, *told, *not_carried),
+        omissions=(*loose, *omissions, *told, *not_carried),
     )
 
 
-def _parsed(mujoco: Any, path: Path) -> Any:
+def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:
+    """Of a file, or of the elements that stand in its place."""
     try:
-        return mujoco.MjSpec.from_file(str(path))
+        if whole is None:
+            return mujoco.MjSpec.from_file(str(path))
+        spec = mujoco.MjSpec.from_string(written(whole))
+        spec.modelfiledir = str(path.parent)
+        return spec
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise refused(path, error) from None
 
 
-def _without_shapes(mujoco: Any, spec: Any) -> None:
-    """Delete what has no mass to give, so that no mesh of it must be there."""
-    always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+def _with_inertias(root: Element) -> Element:
+    """A URDF in which each <inertial> says all that MuJoCo asks for: what is left out is zero."""
+    for link in root.iter("link"):
+        inertial = link.find("inertial")
+        if inertial is None:
+            continue
+        if inertial.find("mass") is None and inertial.find("inertia") is None:
+            link.remove(inertial)
+            continue
+        if inertial.find("mass") is None:
+            SubElement(inertial, "mass", value="0")
+        given = inertial.find("inertia")
+        given = SubElement(inertial, "inertia") if given is None else given
+        for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
+            if given.get(key) is None:
+                given.set(key, "0")
+    return root
+
+
+def _without_shapes(mujoco: Any, spec: Any, *, urdf: bool) -> None:
+    """Delete what has no mass to give, so that no mesh of it must be there. Tendons that wrap a
+    shape need it."""
+    round_shapes = (mujoco.mjtWrap.mjWRAP_SPHERE, mujoco.mjtWrap.mjWRAP_CYLINDER)
+    wrapped = {
+        part.target.name
+        for tendon in spec.tendons
+        for part in tendon.path
+        if part.type in round_shapes
+    }
     meshes = set()
     for body in spec.bodies:
-        from_shapes = int(body.compiler.inertiafromgeom) == always or not body.explicitinertial
-        if from_shapes and body is not spec.worldbody and body.name != "world":
+        if shapes_weigh(mujoco, body, urdf=urdf) and body.name != "world":
             for geom in body.geoms:
                 geom.material = ""
                 meshes.add(geom.meshname)
             continue
         for geom in list(body.geoms):
-            spec.delete(geom)
-    for kind in ("sensors", "skins", "pairs", "excludes", "cameras", "lights", "hfields"):
+            if geom.name and geom.name in wrapped:
+                geom.material = ""
+            else:
+                spec.delete(geom)
+    for kind in ("sensors", "skins", "pairs", "excludes", "cameras", "lights", "hfields", "tuples"):
         for part in list(getattr(spec, kind)):
             spec.delete(part)
     for site in spec.sites:

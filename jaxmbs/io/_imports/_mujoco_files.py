@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from ..._checks import PATH, shortened, shown
 from ..._errors import ModelError
 from ._description import Omission
-from ._xml import checked_path, read_xml
+from ._xml import checked_path, Document, read_xml
 
 
 # Elements that name other files of elements.
@@ -23,23 +23,39 @@ _COMPILED = ("mesh", "texture", "hfield", "skin", "layer")
 
 class ModelFile(NamedTuple):
     """A model with all that it includes: the folder from which its files are named, the folders of
-    meshes that its compiler sections name, the files of its meshes, and those that are opened while
-    it is parsed."""
+    meshes that its compiler sections name, the files of its meshes, those that are opened while it
+    is parsed, and of those that are no well-formed XML why."""
 
     path: Path
     folders: list[str]
     meshes: list[str]
     opened: list[tuple[str, str]]
+    loose: list[Omission]
 
 
-def check_parts(root: Element, path: Path, outside: bool) -> Sequence[ModelFile]:
+def check_parts(document: Document, path: Path, outside: bool) -> Sequence[ModelFile]:
     """Look at every file that MuJoCo's parser would open.
 
     **Raises:** `ModelError` for one that may not be opened or is not there.
     """
     found: list[ModelFile] = []
-    _check_model(root, path, _Look(path.parent, outside, found), frozenset())
+    _check_model(document, path, _Look(path.parent, outside, found), frozenset())
     return found
+
+
+def with_includes(root: Element, folder: Path, base: Path | None = None) -> Element:
+    """The elements of a file with those of all that it includes in their places, as MuJoCo reads
+    them; of files that were checked."""
+    whole = Element(root.tag, root.attrib)
+    whole.text = root.text
+    for child in root:
+        named = child.get("file")
+        if str(child.tag).lower() != "include" or named is None:
+            whole.append(with_includes(child, folder, base))
+            continue
+        part = next(own / named for own in (folder, base or folder) if _is_file(own / named))
+        whole.extend(with_includes(read_xml(part).root, folder, part.parent))
+    return whole
 
 
 class _Look(NamedTuple):
@@ -66,25 +82,33 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _check_model(root: Element, path: Path, look: _Look, above: frozenset[Path]) -> None:
-    own = ModelFile(path, [], [], [])
+def _check_model(document: Document, path: Path, look: _Look, above: frozenset[Path]) -> None:
+    own = ModelFile(path, [], [], [], [])
     look.found.append(own)
-    if root.tag == "robot":
+    if document.root.tag == "robot":
+        _note_loose(document, path, own)
         return
-    _check_elements(root, path, own, look, above)
+    _check_elements(document, path, own, look, above)
     for tag, named in own.opened:
         bases = [path.parent / folder for folder in own.folders or [""]]
         look.checked(named, bases, f"<{tag}> in {shown(str(path), PATH)}")
 
 
+def _note_loose(document: Document, path: Path, own: ModelFile) -> None:
+    if document.loose:
+        why = f"is no well-formed XML ({document.loose}); it was read as MuJoCo's parser reads it"
+        own.loose.append(Omission("file", path.name, why))
+
+
 def _check_elements(
-    root: Element, path: Path, own: ModelFile, look: _Look, above: frozenset[Path]
+    document: Document, path: Path, own: ModelFile, look: _Look, above: frozenset[Path]
 ) -> None:
+    _note_loose(document, path, own)
     here = path.resolve()
     if here in above:
         raise ModelError(f"{shown(str(path), PATH)} includes itself.")
     above = above | {here}
-    for element in root.iter():
+    for element in document.root.iter():
         tag, named = str(element.tag).lower(), element.get("file")
         if tag == "compiler":
             own.folders.extend(

@@ -29,25 +29,41 @@ class Own(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """A model, the bodies whose inertias are not its own, and the mass to which all are to be
-    scaled, if it is positive."""
+    """A model, the bodies whose inertias are not its own, the mass to which all are to be scaled,
+    if it is positive, and of each body what the file states of its mass."""
 
     model: Any
     own: tuple[Own, ...]
     total: float
+    stated: Sequence[tuple[Any, float]]
 
 
-def compiled(mujoco: Any, spec: Any, path: Path) -> Compiled:
+def shapes_weigh(mujoco: Any, body: Any, *, urdf: bool) -> bool:
+    """Do the shapes of a body give it its mass? In MJCF where it has no <inertial>; in a URDF a
+    link without one has no mass, unless the file tells MuJoCo to take all from shapes. MuJoCo does
+    that where there are any."""
+    always = int(body.compiler.inertiafromgeom) == int(
+        mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
+    )
+    return (always and len(body.geoms) > 0) or not (urdf or body.explicitinertial)
+
+
+def compiled(mujoco: Any, spec: Any, path: Path, *, urdf: bool) -> Compiled:
     """The model as the file has it; where MuJoCo refuses that, with another inertia for the time
     being of each body of which the own one is none.
 
     **Raises:** `ModelError` for what MuJoCo refuses then.
     """
+    stated = [
+        (body, float(body.mass))
+        for body in spec.bodies
+        if body.explicitinertial and not shapes_weigh(mujoco, body, urdf=urdf)
+    ]
     try:
-        return Compiled(spec.compile(), (), 0.0)
+        return Compiled(spec.compile(), (), 0.0, stated)
     except (ValueError, RuntimeError) as error:
         first = error
-    own = _set_aside(mujoco, spec)
+    own = _set_aside(mujoco, spec, urdf=urdf)
     if not own:
         raise refused(path, first) from None
     if any(np.any(joint.springdamper) for joint in spec.joints) or any(
@@ -61,7 +77,7 @@ def compiled(mujoco: Any, spec: Any, path: Path) -> Compiled:
     total = float(spec.compiler.settotalmass)
     spec.compiler.settotalmass = -1.0
     try:
-        return Compiled(spec.compile(), tuple(own), total)
+        return Compiled(spec.compile(), tuple(own), total, stated)
     except (ValueError, RuntimeError) as error:
         raise refused(path, error) from None
 
@@ -72,12 +88,16 @@ def refused(path: Path, error: Exception) -> ModelError:
     return ModelError(f"MuJoCo refuses {shown(str(path), PATH)}: {text}.")
 
 
-def _set_aside(mujoco: Any, spec: Any) -> list[Own]:
+def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
     found = []
     for body in spec.bodies:
-        if not body.explicitinertial or _is_mended(mujoco, body.compiler):
+        bare = urdf and not body.explicitinertial and body.name != "world"
+        if _is_mended(mujoco, body) or not (bare or body.explicitinertial):
             continue
-        own = _own_inertia(mujoco, body)
+        none = Own(body, 0.0, np.zeros(3), np.zeros((3, 3)))
+        own = none if bare else _own_inertia(mujoco, body)
+        if bare:
+            body.ipos, body.explicitinertial = np.zeros(3), True
         smallest = min(own.mass, float(np.linalg.eigvalsh(own.inertia)[0]))
         if smallest < _SMALLEST or not is_physical(own.mass, own.inertia):
             found.append(own)
@@ -85,14 +105,14 @@ def _set_aside(mujoco: Any, spec: Any) -> list[Own]:
     return found
 
 
-def _is_mended(mujoco: Any, compiler: Any) -> bool:
+def _is_mended(mujoco: Any, body: Any) -> bool:
     """Does MuJoCo put something else in the place of what a body says?"""
-    always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    always, compiler = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE), body.compiler
     return bool(
         compiler.balanceinertia
         or compiler.boundmass > 0
         or compiler.boundinertia > 0
-        or int(compiler.inertiafromgeom) == always
+        or (int(compiler.inertiafromgeom) == always and len(body.geoms) > 0)
     )
 
 
@@ -114,7 +134,46 @@ def _own_inertia(mujoco: Any, body: Any) -> Own:
     return Own(body, float(body.mass), np.array(body.ipos), (inertia + inertia.T) / 2)
 
 
-def with_own_inertia(links: Sequence[Link], found: Compiled) -> tuple[Link, ...]:
+def with_masses(mujoco: Any, spec: Any, links: Sequence[Link], found: Compiled) -> tuple[Link, ...]:
+    """The links with the masses that the file gives them, and with where others are from."""
+    origins = _origins(mujoco, spec, found)
+    return tuple(
+        link if link.name not in origins else _with_origin(link, *origins[link.name])
+        for link in _with_own_inertia(links, found)
+    )
+
+
+def _origins(mujoco: Any, spec: Any, found: Compiled) -> dict[str, tuple[float | None, str]]:
+    """Of each link the mass that the file states, and where another one would be from."""
+    always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    origins, known = {}, {int(body.id): mass for body, mass in found.stated}
+    for body in spec.bodies:
+        number = int(body.id)
+        stated = known.get(number)
+        why = "changed by the file's own compiler options (boundmass, settotalmass)"
+        if stated is None:
+            told = "inertiafromgeom" if int(body.compiler.inertiafromgeom) == always else "inertial"
+            why = _FROM_SHAPES[told]
+        if number > 0:
+            origins[body_name(found.model, number)] = (stated, why)
+    return origins
+
+
+_FROM_SHAPES = {
+    "inertial": "from shapes, as the file gives no <inertial> (1000 kg/m3 unless a shape says)",
+    "inertiafromgeom": "from shapes, as the file says so (inertiafromgeom='true')",
+}
+
+
+def _with_origin(link: Link, stated: float | None, why: str) -> Link:
+    """A link without mass has none at all."""
+    if not link.mass and not np.any(link.inertia):
+        return link._replace(mass=None, stated=stated)
+    same = stated is not None and abs((link.mass or 0.0) - stated) <= 1e-9 * stated
+    return link._replace(stated=stated, derived="" if same else why)
+
+
+def _with_own_inertia(links: Sequence[Link], found: Compiled) -> tuple[Link, ...]:
     """The links as the file has them."""
     aside = {body_name(found.model, int(own.body.id)): own for own in found.own}
     links = [

@@ -208,4 +208,5 @@ def _massless(name: str, motion: _Motion) -> Link:
         inertia=np.zeros((3, 3)),
         velocity=motion.velocity,
         angular_velocity=motion.spin,
+        between=True,
     )

@@ -24,8 +24,9 @@ from ._description import (
     Omission,
     Wrench,
 )
-from ._sdf_frames import Frames, IDENTITY, numbers, PLACED, Pose, pose_of
+from ._sdf_frames import Frames, IDENTITY, numbers, PLACED, Pose
 from ._sdf_includes import root_of, VERSION, version_of, with_includes
+from ._sdf_inertias import Inertial, inertial_of
 from ._sdf_joints import joint_parts, mimics
 from ._state import State
 
@@ -63,23 +64,27 @@ def read_sdf(path: Path, state: State) -> Description:
 
     **Raises:** `ModelError` for a file that is not safe, or that says what it may not.
     """
-    root, version = root_of(path)
+    root, version, told = root_of(path)
     world = root.find("world")
     holder = root if world is None else world
-    with_includes(holder, path, state.outside)
+    told = [*told, *with_includes(holder, path, state.outside)]
     models = holder.findall("model")
     if not models:
         raise ModelError(f"{shown(str(path), PATH)} holds no <model>.")
     gravity = np.array(_GRAVITY)
     if world is not None and world.find("gravity") is not None:
         gravity = numbers(world.findtext("gravity"), 3, "<gravity> of the world")
-    parts = _Parts([], [], [], [], [])
+    parts = _Parts([], [], [], [], told)
     scope = _Scope("", version, Frames(_flat(holder), "the world", IDENTITY))
-    alone = len(models) == 1 and models[0].get(VERSION) is None
+    between = [] if world is None else world.findall("joint")
+    alone = len(models) == 1 and models[0].get(VERSION) is None and not between
     for model in models:
         _read_model(model, scope, parts, gravity, scoped=not alone)
+    for joint in between:
+        _add_joint(joint, scope, parts, "the world")
     if world is not None:
-        parts.omissions.extend(_others(world, {"model", "frame", "gravity"}, "the world"))
+        parts.couplings.extend(mimics(world, parts.joints, "", "the world"))
+        parts.omissions.extend(_others(world, {"model", "frame", "gravity", "joint"}, "the world"))
     name = models[0].get("name") if alone else (holder.get("name") or path.stem)
     return Description(
         name or path.stem,
@@ -102,7 +107,7 @@ def _read_model(
     version = version_of(model.get(VERSION), scope.version)
     still = scope.still or (model.findtext("static") or "").strip() in ("true", "1")
     for link in model.findall("link"):
-        own, omissions = _link(link, frames, said)
+        own, omissions = _link(link, frames, said, still=still)
         if still:
             parts.joints.append(_weld(own, prefix))
         if _false(link.findtext("gravity")):
@@ -110,16 +115,20 @@ def _read_model(
         parts.links.append(own._replace(name=prefix + own.name))
         parts.omissions.extend(own._replace(name=prefix + own.name) for own in omissions)
     for joint in model.findall("joint"):
-        found = joint_parts(joint, frames, prefix, said, version)
-        parts.links.extend(found.links)
-        parts.joints.extend(found.joints)
-        parts.couplings.extend(found.couplings)
-        parts.omissions.extend(found.omissions)
+        _add_joint(joint, _Scope(prefix, version, frames), parts, said)
     parts.couplings.extend(mimics(model, parts.joints, prefix, said))
     parts.omissions.extend(_others(model, _CARRIED, prefix + name))
     inner = _Scope(prefix, version, frames, still)
     for nested in model.findall("model"):
         _read_model(nested, inner, parts, gravity, scoped=True)
+
+
+def _add_joint(joint: Element, scope: _Scope, parts: _Parts, said: str) -> None:
+    found = joint_parts(joint, scope.frames, scope.prefix, said, scope.version)
+    parts.links.extend(found.links)
+    parts.joints.extend(found.joints)
+    parts.couplings.extend(found.couplings)
+    parts.omissions.extend(found.omissions)
 
 
 def _flat(model: Element) -> Element:
@@ -163,21 +172,28 @@ def _quaternion(axes: np.ndarray) -> list[float]:
     return [*map(float, vectors[:, np.argmax(values)]), 0.0]
 
 
-def _link(link: Element, frames: Frames, said: str) -> tuple[Link, list[Omission]]:
+def _link(link: Element, frames: Frames, said: str, *, still: bool) -> tuple[Link, list[Omission]]:
     name = link.get("name", "")
     said = f"{said}, link {shown(name)}"
     pose = frames.pose(name)
-    mass, center, inertia = _inertial(link.find("inertial"), said)
+    # A model that stands still has no use for them, says the format.
+    none = Inertial(0.0, np.zeros(3), np.zeros((3, 3)), None)
+    given = none if still else inertial_of(link, frames, pose, said)
+    mass, center, inertia = given.mass, given.center, given.inertia
     omissions = []
+    if given.derived_inertia:
+        omissions.append(Omission("inertia", name, given.derived_inertia))
     for child in link:
         if child.tag not in _CARRIED_OF_LINK:
             own = child.get("name") or f"{child.tag} of {name}"
             omissions.append(Omission(child.tag, own, _WHY.get(child.tag, _OTHERS)))
     if link.find("inertial/fluid_added_mass") is not None:
         omissions.append(Omission("fluid_added_mass", name, _OTHERS))
-    still = np.zeros(3)
+    rest = np.zeros(3)
     place = pose.origin + pose.axes @ center
-    return Link(name, pose.origin, pose.axes, mass, place, inertia, still, still), omissions
+    mass = mass, place, inertia
+    found = Link(name, pose.origin, pose.axes, *mass, rest, rest, given.stated, given.derived)
+    return found, omissions
 
 
 _OTHERS = "is not carried"
@@ -187,30 +203,6 @@ _WHY = {
     "sensor": "nothing is measured",
     "plugin": "no code of a plugin is run",
 }
-
-
-def _inertial(inertial: Element | None, said: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and the inertia about it, in the axes of the link."""
-    if inertial is None:
-        # What the format says of a link that says nothing.
-        return 1.0, np.zeros(3), np.eye(3)
-    if inertial.get("auto", "").lower() in ("true", "1"):
-        raise ModelError(
-            f"{said} asks for its inertia from its shapes (auto); write it out, as shapes are not "
-            "read."
-        )
-    pose = pose_of(inertial.find("pose"), f"{said}, inertial")
-    mass, matrix = 1.0, np.eye(3)
-    if inertial.find("mass") is not None:
-        mass = float(numbers(inertial.findtext("mass"), 1, f"{said}, <mass>,")[0])
-    given = inertial.find("inertia")
-    if given is not None:
-        for tag in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
-            i, j = "xyz".index(tag[1]), "xyz".index(tag[2])
-            if given.find(tag) is not None:
-                value = float(numbers(given.findtext(tag), 1, f"{said}, <{tag}>,")[0])
-                matrix[i, j] = matrix[j, i] = value
-    return mass, pose.origin, pose.axes @ matrix @ pose.axes.T
 
 
 def _weld(link: Link, prefix: str) -> Joint:

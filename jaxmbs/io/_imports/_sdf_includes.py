@@ -1,10 +1,12 @@
 """Files that an SDF file includes: their models stand where they are named."""
 
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from ..._checks import PATH, shown
 from ..._errors import ModelError
+from ._description import Omission
 from ._xml import checked_path, read_xml
 
 
@@ -15,17 +17,19 @@ VERSION = "version of its file"
 _SAID = ("static", "pose")
 
 
-def root_of(path: Path) -> tuple[Element, tuple[int, ...]]:
-    """The root of an SDF file, and the version of the format.
+def root_of(path: Path) -> tuple[Element, tuple[int, ...], list[Omission]]:
+    """The root of an SDF file, the version of the format, and what is to be told of the file.
 
     **Raises:** `ModelError` for another file.
     """
-    root = read_xml(path)
+    root, loose = read_xml(path)
     if root.tag != "sdf":
         raise ModelError(f"{shown(str(path), PATH)} is no SDF file: its root element is not <sdf>.")
     given = root.get("version", "1.0")
+    why = f"is no well-formed XML ({loose}); it was read as Gazebo's parser reads it"
+    told = [Omission("file", path.name, why)] if loose else []
     try:
-        return root, version_of(given, ())
+        return root, version_of(given, ()), told
     except ValueError:
         raise ModelError(f"{shown(str(path), PATH)}: version {shown(given)} is none.") from None
 
@@ -35,26 +39,39 @@ def version_of(text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
     return default if text is None else tuple(int(word) for word in text.split("."))
 
 
-def with_includes(holder: Element, path: Path, outside: bool) -> None:
-    """Put models of other files in the place of each `<include>` below a world or a model.
+def with_includes(holder: Element, path: Path, outside: bool) -> list[Omission]:
+    """Put models of other files in the place of each `<include>` below a world or a model; what is
+    to be told of them.
 
     **Raises:** `ModelError` for a file that may not be read or is none.
     """
-    _include(holder, path, path.parent, outside, (path.resolve(),))
+    told: list[Omission] = []
+    _include(holder, path, _Reading(path.parent, outside, told), (path.resolve(),))
+    return told
 
 
-def _include(
-    holder: Element, path: Path, folder: Path, outside: bool, above: tuple[Path, ...]
-) -> None:
+class _Reading(NamedTuple):
+    """The folder of the first file, whether files outside of it may be read, and what is told."""
+
+    folder: Path
+    outside: bool
+    told: list[Omission]
+
+
+# Models of Gazebo's library that worlds include by address, and that hold nothing that moves.
+_STILL = ("sun", "ground_plane", "ground plane")
+
+
+def _include(holder: Element, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     for model in holder.findall("model"):
-        _include(model, path, folder, outside, above)
+        _include(model, path, reading, above)
     for include in holder.findall("include"):
         holder.remove(include)
-        holder.extend(_models(include, path, folder, outside, above))
+        holder.extend(_models(include, path, reading, above))
 
 
 def _models(
-    include: Element, path: Path, folder: Path, outside: bool, above: tuple[Path, ...]
+    include: Element, path: Path, reading: _Reading, above: tuple[Path, ...]
 ) -> list[Element]:
     """Of another file, in the pose and by the name that are given here."""
     named = (include.findtext("uri") or "").strip()
@@ -64,18 +81,28 @@ def _models(
             f"{said} merges {shown(named, PATH)} (merge='true'), which is not read; write its "
             "links and joints into the model, or leave the attribute out."
         )
-    beside = path.parent / named
-    is_folder = "://" not in named and beside.is_dir()
-    file = f"{named}/model.sdf" if is_folder else named
-    part = checked_path(file, path.parent, folder, outside, said)
+    file = named.removeprefix("model://")
+    beside = path.parent / file
+    is_folder = "://" not in file and beside.is_dir()
+    if (named != file and not is_folder) or "://" in file:
+        if file.rstrip("/").rpartition("/")[2].lower() in _STILL:
+            why = "is not fetched; it holds nothing that moves"
+            reading.told.append(Omission("include", named, why))
+            return []
+        file = named
+    file = f"{file}/model.sdf" if is_folder else file
+    part = checked_path(file, path.parent, reading.folder, reading.outside, said)
     if part in above:
         raise ModelError(f"{shown(str(part), PATH)} includes itself.")
-    root, _ = root_of(part)
+    root, _, told = root_of(part)
+    reading.told.extend(told)
     models = root.findall("model")
     if not models:
-        raise ModelError(f"{shown(str(part), PATH)} holds no <model>.")
+        kinds = ", ".join(f"<{child.tag}>" for child in root) or "nothing"
+        why = f"holds no <model> but {kinds}, and nothing that moves"
+        reading.told.append(Omission("include", named, why))
     for model in models:
-        _include(model, part, folder, outside, (*above, part))
+        _include(model, part, reading, (*above, part))
         model.set(VERSION, root.get("version", "1.0"))
         if include.find("name") is not None:
             model.set("name", (include.findtext("name") or "").strip())

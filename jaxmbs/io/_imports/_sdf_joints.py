@@ -136,7 +136,9 @@ def _two_hinges(given: _Given) -> JointParts:
     """About two axes, with a link without mass between them, so that each keeps its dynamics."""
     cross = f"{given.name} cross"
     none = np.zeros(3)
-    link = Link(cross, given.point, np.eye(3), None, given.point, np.zeros((3, 3)), none, none)
+    link = Link(
+        cross, given.point, np.eye(3), None, given.point, np.zeros((3, 3)), none, none, between=True
+    )
     axes = [_axis(given, "axis"), _axis(given, "axis2")]
     chain = (given.parent, cross, given.child)
     joints = []

@@ -23,8 +23,18 @@ from ._description import (
     Omission,
     Wrench,
 )
-from ._fusion import Fused, fused
+from ._fusion import fused
 from ._geometry import is_physical
+from ._inertias import (
+    balanced,
+    first_six,
+    is_massless,
+    is_slender,
+    refuse_loose,
+    without_loose_ends,
+    without_rounding,
+)
+from ._masses import Masses, masses_of
 from ._names import matches, Names, selected
 
 
@@ -34,21 +44,24 @@ _NAMES = "names there hold no comma, full stop or quote, and are all different"
 
 class Selection(NamedTuple):
     """Which links are made bodies, and which are made part of the ground; `balance`: replace
-    moments of inertia that no body can have."""
+    moments of inertia that no body can have; `mend`: put others in their place, to look at all."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     balance: bool = False
+    mend: bool = False
 
 
 class Translated(NamedTuple):
     """`bodies`: of each link of the file the name of its body. `omissions`: what the model does not
-    have."""
+    have. `impossible`: what is wrong with bodies in whose place others were put, by name."""
 
     model: Model
     bodies: Mapping[str, str]
     omissions: tuple[Omission, ...]
+    masses: Masses
+    impossible: Mapping[str, str]
 
 
 def translated(description: Description, selection: Selection) -> Translated:
@@ -58,23 +71,38 @@ def translated(description: Description, selection: Selection) -> Translated:
     """
     kept, omissions = _selected(description, selection)
     one = fused(kept.links, kept.joints, selection.ground)
+    sides = [side for own in kept.couplings for side in (own.first, own.second) if side is not None]
+    joints, free, told = without_loose_ends(
+        one, kept.joints, sides, [w.link for w in kept.wrenches]
+    )
+    kept = kept._replace(
+        links=tuple(link for link in kept.links if link.name not in free), joints=tuple(joints)
+    )
+    one = fused(kept.links, kept.joints, [x for x in selection.ground if x not in free])
+    one = one._replace(links=tuple(map(without_rounding, one.links)))
+    omissions = (*omissions, *told)
     if selection.balance:
-        one, changed = _balanced(one)
+        one, changed = balanced(one)
         omissions = (*omissions, *changed)
     if len(one.links) == 0:
         raise ModelError(
             f"{shown(description.name)} has no body that moves: every link is part of the ground."
         )
-    free = Names([GROUND])
+    refuse_loose(one, kept.joints, sides)
+    new = Names([GROUND])
     called = [link.name for link in one.links]
-    names = {GROUND: GROUND} | dict(zip(called, free.all(called, "body"), strict=True))
+    names = {GROUND: GROUND} | dict(zip(called, new.all(called, "body"), strict=True))
     bodies = {link: names[body] for link, body in one.body_of.items()}
     maker = _Maker(bodies)
+    impossible: dict[str, str] = {}
     try:
         model = Model(
             description.name,
             3,
-            bodies=[_body(link, names[link.name]) for link in one.links],
+            bodies=[
+                _body(link, names[link.name], impossible if selection.mend else None)
+                for link in one.links
+            ],
             gravity=description.gravity,
             **maker.parts(kept)._asdict(),
         )
@@ -87,7 +115,9 @@ def translated(description: Description, selection: Selection) -> Translated:
         for link, body in one.body_of.items()
         if link != body
     ]
-    return Translated(model, bodies, (*omissions, *maker.omissions, *welded, *renamed))
+    omissions = (*omissions, *maker.omissions, *welded, *renamed)
+    masses = masses_of(kept.links, one.links, one.body_of)
+    return Translated(model, bodies, omissions, masses, impossible)
 
 
 def _selected(
@@ -136,8 +166,8 @@ def _selected(
 
 
 def _owners(description: Description) -> dict[str, str]:
-    """Of each link without mass, which stands between the joints of a body, that body."""
-    massless = {link.name for link in description.links if link.mass is None}
+    """Of each link that stands between the joints of a body, that body."""
+    massless = {link.name for link in description.links if link.between}
     after = {j.parent: j.child for j in description.joints if j.parent in massless}
     found = {}
     for name in after:
@@ -148,26 +178,14 @@ def _owners(description: Description) -> dict[str, str]:
     return found
 
 
-def _balanced(one: Fused) -> tuple[Fused, list[Omission]]:
-    """With the mean of its moments for each moment of a body that could not have them."""
-    links, changed = [], []
-    for link in one.links:
-        if link.mass is not None and not is_physical(link.mass, link.inertia):
-            mean = float(np.trace(link.inertia)) / 3
-            why = f"has moments that no body can have; all are their mean, {mean:.6g} kg m2"
-            changed.append(Omission("inertia", link.name, why))
-            link = link._replace(inertia=mean * np.eye(3))  # noqa: PLW2901
-        links.append(link)
-    return one._replace(links=tuple(links)), changed
-
-
 def _links_of_coupling(coupling: CoordinateCoupling) -> tuple[str, ...]:
     sides = [side for side in (coupling.first, coupling.second) if side is not None]
     return tuple(name for side in sides for name in (side.parent, side.child))
 
 
-def _body(link: Link, name: str) -> AbstractBody:
-    if link.mass is None:
+def _body(link: Link, name: str, impossible: dict[str, str] | None) -> AbstractBody:
+    """Where `impossible` is given, a body that cannot be goes there, and another one is made."""
+    if is_massless(link):
         return spatial.MasslessBody(
             name,
             position=link.position,
@@ -175,26 +193,33 @@ def _body(link: Link, name: str) -> AbstractBody:
             velocity=link.velocity,
             angular_velocity=link.angular_velocity,
         )
+    cls = spatial.SlenderBody if is_slender(link) else spatial.Body
     lever = np.cross(link.angular_velocity, link.center - link.position)
-    try:
-        return spatial.Body(
+
+    def made(mass: Any, inertia: np.ndarray) -> AbstractBody:
+        return cls(
             name,
-            mass=link.mass,
-            inertia=link.inertia,
+            mass=mass,
+            inertia=inertia,
             position=link.center,
             rotation=link.rotation,
             velocity=link.velocity + lever,
             angular_velocity=link.angular_velocity,
         )
+
+    try:
+        return made(link.mass, link.inertia)
     except ValueError as error:
-        hint = (
-            ""
-            if is_physical(link.mass, link.inertia)
-            or link.mass <= 0
-            or not np.trace(link.inertia) > 0
-            else _BALANCE
-        )
-        raise ModelError(f"body {shown(name)}: {str(error).rstrip('.')}{hint}.") from None
+        why = first_six(link.inertia)
+        if not why:
+            mendable = (link.mass or 0.0) > 0 and np.trace(link.inertia) > 0
+            hint = _BALANCE if mendable and not is_physical(link.mass or 0.0, link.inertia) else ""
+            why = f"{str(error).rstrip('.')}{hint}"
+        if impossible is None:
+            raise ModelError(f"body {shown(name)}: {why}.") from None
+        impossible[name] = why
+        size = max(float(np.max(np.abs(link.inertia))), 1e-30)
+        return made(link.mass if (link.mass or 0.0) > 0 else 1.0, size * np.eye(3))
 
 
 class _Parts(NamedTuple):

@@ -88,14 +88,16 @@ def read_usd(path: Path, state: State) -> Description:
         float(pxr.UsdPhysics.GetStageKilogramsPerUnit(stage)),
         _names(bodies),
     )
-    links = tuple(_link(read, prim) for prim in bodies)
-    found = joints_of(read, prims)
+    links, told = zip(*(_link(read, prim) for prim in bodies), strict=True)
+    inertias = [own for each in told for own in each]
+    found = joints_of(read, prims, state.controls)
     return Description(
         name=path.stem,
         links=links,
         joints=found.joints,
+        couplings=found.couplings,
         gravity=_gravity(read, prims),
-        omissions=(*_omissions(pxr, prims), *found.omissions),
+        omissions=(*inertias, *_omissions(pxr, prims), *found.omissions),
     )
 
 
@@ -137,17 +139,20 @@ def _names(prims: list[Any]) -> dict[str, str]:
     }
 
 
-def _link(read: Stage, prim: Any) -> Link:
+def _link(read: Stage, prim: Any) -> tuple[Link, list[Omission]]:
     origin, axes = read.frame(prim)
-    mass, center, inertia = mass_of(read, prim)
+    own = mass_of(read, prim)
     body = read.usd.UsdPhysics.RigidBodyAPI(prim)
     velocity = np.array(body.GetVelocityAttr().Get() or (0.0, 0.0, 0.0)) * read.length
     turning = np.radians(np.array(body.GetAngularVelocityAttr().Get() or (0.0, 0.0, 0.0)))
     # Both are in the space of the body's own prim, and the first is that of the centre of mass.
     velocity, turning = axes @ velocity, axes @ turning
-    at_origin = velocity + np.cross(turning, origin - center)
+    at_origin = velocity + np.cross(turning, origin - own.center)
     name = read.bodies[str(prim.GetPath())]
-    return Link(name, origin, axes, mass, center, inertia, at_origin, turning)
+    mass = own.mass, own.center, own.inertia
+    link = Link(name, origin, axes, *mass, at_origin, turning, own.stated, own.derived)
+    told = [Omission("inertia", name, own.derived_inertia)] if own.derived_inertia else []
+    return link, told
 
 
 def _gravity(read: Stage, prims: list[Any]) -> Vector:

@@ -1,18 +1,20 @@
 """Joints of USD physics, and the drives in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._description import Dynamics, GROUND, Joint, Omission, Vector
-from ._geometry import matrix_of_quaternion
+from ._description import CoordinateCoupling, Dynamics, GROUND, Joint, Omission, Vector
+from ._geometry import matrix_of_quaternion, rotation_vector
+from ._usd_schemas import applied_schemas, Coordinate, extensions_of, limits_of_motions, TYPES
 
 
 class UsdJoints(NamedTuple):
     """Joints, and what of them is not carried."""
 
     joints: tuple[Joint, ...]
+    couplings: tuple[CoordinateCoupling, ...]
     omissions: tuple[Omission, ...]
 
 
@@ -24,13 +26,18 @@ class _Side(NamedTuple):
     axes: np.ndarray
 
 
-def joints_of(read: Any, prims: Sequence[Any]) -> UsdJoints:
-    """Of all joints of a stage."""
+def joints_of(read: Any, prims: Sequence[Any], controls: Mapping[str, float]) -> UsdJoints:
+    """Of all joints of a stage, with what acts in them and couples them.
+
+    **Raises:** `ModelError`, as `extensions_of`.
+    """
+    known: dict[str, Coordinate] = {}
     joints: list[Joint] = []
     omissions: list[Omission] = []
     names = [prim.GetName() for prim in prims if prim.IsA(read.usd.UsdPhysics.Joint)]
     for prim in prims:
-        if not prim.IsA(read.usd.UsdPhysics.Joint):
+        # Couplings are joints to those who wrote them.
+        if not prim.IsA(read.usd.UsdPhysics.Joint) or str(prim.GetTypeName()) in TYPES:
             continue
         last = prim.GetName()
         name = last if names.count(last) == 1 else str(prim.GetPath()).strip("/")
@@ -49,10 +56,29 @@ def joints_of(read: Any, prims: Sequence[Any]) -> UsdJoints:
         axes = () if axis is None else (first.axes[:, axis],)
         ends = first.link, second.link
         welds = kind == "fixed"
-        own = Joint(name, kind, *ends, points, axes, welds=welds, dynamics=drives)
+        own = Joint(
+            name,
+            kind,
+            *ends,
+            points,
+            axes,
+            welds=welds,
+            dynamics=drives,
+            child_axes=() if axis is None else (second.axes[:, axis],),
+            turned=_turned(first, second) if welds else 0.0,
+        )
         joints.append(own)
         omissions.extend(_limits(read, prim, name))
-    return UsdJoints(tuple(joints), tuple(omissions))
+        word = _WORDS.get(kind, ("", ""))[1]
+        if word and axis is not None:
+            unit = np.radians(1.0) if word == "rotation" else read.length
+            here, path = _coordinate((first, second), axis, word), str(prim.GetPath())
+            known[path] = Coordinate(path, own, word, here, unit)
+    found = extensions_of(read, prims, known, controls)
+    acting = tuple(
+        own._replace(dynamics=(*own.dynamics, *found.in_joints.get(own.name, ()))) for own in joints
+    )
+    return UsdJoints(acting, found.couplings, (*omissions, *found.omissions))
 
 
 def _side(read: Any, joint: Any, k: int) -> _Side:
@@ -69,6 +95,10 @@ def _side(read: Any, joint: Any, k: int) -> _Side:
         return _Side(GROUND, np.array(place, float) * read.length, axes)
     outer = read.frame(prim)[1]
     return _Side(read.link(prim), read.point(prim, place), outer @ axes)
+
+
+def _turned(first: _Side, second: _Side) -> float:
+    return float(np.linalg.norm(rotation_vector(first.axes.T @ second.axes)))
 
 
 def _kind(read: Any, prim: Any) -> tuple[str | None, int | None]:
@@ -121,7 +151,7 @@ def _drives(
 ) -> Iterator[Dynamics]:
     """Springs and dampers towards a target; angles of USD are in degrees."""
     known, word = _WORDS.get(kind, ("", ""))
-    for schema in prim.GetAppliedSchemas():
+    for schema in applied_schemas(prim):
         if not schema.startswith("PhysicsDriveAPI:"):
             continue
         called = schema.partition(":")[2]
@@ -164,6 +194,7 @@ def _limits(read: Any, prim: Any, name: str) -> Iterator[Omission]:
         given = prim.GetAttribute(f"physics:{attribute}")
         if given and given.Get() is not None and np.isfinite(given.Get()):
             yield Omission("limit", name, f"its {attribute} {given.Get():g} is not kept")
+    yield from limits_of_motions(read, prim, name)
     broken = read.usd.UsdPhysics.Joint(prim).GetBreakForceAttr().Get()
     if broken is not None and np.isfinite(broken):
         yield Omission("limit", name, f"it does not break at {broken:g}")

@@ -1,17 +1,30 @@
 """Masses of bodies in USD physics."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._checks import shown
 from ..._errors import ModelError
 from ._description import Matrix, Vector
-from ._geometry import matrix_of_quaternion
+from ._geometry import matrix_of_quaternion, round_moments
 
 
-def mass_of(read: Any, prim: Any) -> tuple[float, Vector, Matrix]:
-    """Mass (kg), its centre in the world (m) and the inertia about that along the prim's axes.
+class BodyMass(NamedTuple):
+    """Mass (kg), its centre in the world (m) and the inertia about that along the prim's axes; the
+    mass that the body gives in numbers, and where its mass and its inertia are from if not from
+    there."""
+
+    mass: float
+    center: Vector
+    inertia: Matrix
+    stated: float | None = None
+    derived: str = ""
+    derived_inertia: str = ""
+
+
+def mass_of(read: Any, prim: Any) -> BodyMass:
+    """Of a body.
 
     What the body says itself counts. What it leaves out follows, by the rules of USD physics, from
     densities and shapes below it: boxes, spheres, cylinders and capsules.
@@ -19,11 +32,12 @@ def mass_of(read: Any, prim: Any) -> tuple[float, Vector, Matrix]:
     **Raises:** `ModelError` where neither tells it.
     """
     own = read.usd.UsdPhysics.MassAPI(prim)
-    mass = float(own.GetMassAttr().Get() or 0.0)
+    mass = given = float(own.GetMassAttr().Get() or 0.0)
     moments = np.array(own.GetDiagonalInertiaAttr().Get() or (0.0, 0.0, 0.0), float)
     center = np.array(own.GetCenterOfMassAttr().Get() or (0.0, 0.0, 0.0), float)
     turn = own.GetPrincipalAxesAttr().Get()
-    if not (mass > 0 and np.all(moments > 0) and np.all(np.isfinite(center))):
+    whole = mass > 0 and np.all(moments > 0) and np.all(np.isfinite(center))
+    if not whole:
         mass, moments, center, turn = _of_shapes(read, prim)
     if not (mass > 0 and np.all(moments > 0)):
         raise ModelError(
@@ -35,7 +49,20 @@ def mass_of(read: Any, prim: Any) -> tuple[float, Vector, Matrix]:
         quaternion = np.array([turn.GetReal(), *turn.GetImaginary()], float)
     axes = matrix_of_quaternion(quaternion)
     inertia = axes @ np.diag(moments) @ axes.T * read.mass * read.length**2
-    return mass * read.mass, read.point(prim, center), inertia
+    return BodyMass(
+        mass * read.mass,
+        read.point(prim, center),
+        inertia,
+        stated=given * read.mass if given > 0 else None,
+        derived="" if given > 0 else _FROM_SHAPES,
+        derived_inertia="follows from its shapes and its mass" if given > 0 and not whole else "",
+    )
+
+
+_FROM_SHAPES = (
+    "from shapes, as the body gives no physics:mass (1000 kg/m3 unless a density or a mass of "
+    "theirs says)"
+)
 
 
 def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any]:
@@ -94,22 +121,5 @@ def _volume(read: Any, shape: Any) -> tuple[float, np.ndarray]:
             axis = "XYZ".index(str(own.GetAxisAttr().Get()))
             radius = float(own.GetRadiusAttr().Get()) * scale[(axis + 1) % 3]
             height = float(own.GetHeightAttr().Get()) * scale[axis]
-            return _round(radius, height, axis, ends=ends)
+            return round_moments(radius, height, axis, ends=ends)
     return 0.0, np.zeros(3)
-
-
-def _round(radius: float, height: float, axis: int, *, ends: bool) -> tuple[float, np.ndarray]:
-    """Of a cylinder, with half a ball on each end or not."""
-    tube = np.pi * radius**2 * height
-    along = tube * radius**2 / 2
-    across = tube * (radius**2 / 4 + height**2 / 12)
-    volume = tube
-    if ends:
-        ball = 4 / 3 * np.pi * radius**3
-        along += ball * 0.4 * radius**2
-        # Half balls, 3/8 of the radius from their flat sides to their centres.
-        across += ball * (0.4 * radius**2 + height**2 / 4 + 3 / 8 * height * radius)
-        volume += ball
-    moments = np.full(3, across)
-    moments[axis] = along
-    return volume, moments / volume

@@ -1,0 +1,244 @@
+"""Does a motion stay within the theory of its elastic bodies?
+
+They deform little beside their size. Where displacements of second order are not known, forces
+along a body do not act on its bending; what they would do is measured against the stiffness that
+the body has: a force N along a rod changes the square of its lowest frequency by N / P, with the
+buckling load P = omega^2 m l / pi^2 of a rod with hinged ends, which is of the right size for
+others too (a spin Omega across it by Omega^2 / omega^2). omega is the lowest frequency of the body
+as its joints hold it, with what they hold it to at rest.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._bodies import ModalElasticity
+from .._geometry import rotation_from_quaternion
+from .._stop_gradient import stop_gradient
+from .._system import AbstractSystem
+from ._trajectory import Trajectory
+
+
+# Deflections beside the length that are told. A cantilever that a force bends by a fifth of its
+# length is 4 % stiffer than the linear theory says.
+_BENT = 0.2
+
+# Changes of the square of the lowest frequency that are left out, and told.
+_STIFFENED = 0.1
+
+# Directions along which a body is shorter than this part of its length do not bend it.
+_SLENDER = 0.3
+
+# Frequencies whose squares are below this part of those with the frame held are rigid motions.
+_RIGID = 1e-8
+
+
+def largest_deflection(system: AbstractSystem, q: Float[Array, "n nq"]) -> Float[Array, ""] | None:
+    """The largest deflection of any elastic body in these states, beside its length; None if no
+    body is elastic. Without derivative."""
+    found = [jnp.max(bent) for bent, _ in _deflections(*stop_gradient((system, q)))]
+    return jnp.max(jnp.stack(found)) if found else None
+
+
+def _deflections(
+    system: AbstractSystem, q: Float[Array, "n nq"]
+) -> list[tuple[Float[Array, "n k"], tuple[int, ...]]]:
+    found = []
+    for elasticity, bodies in system.elasticities():
+        places = np.array([system.structure.bodies[k].coordinates[7:] for k in bodies])
+        eta = q[:, places]
+        squares = jnp.einsum("nki,kij,nkj->nk", eta, elasticity.deflections, eta)
+        found.append((jnp.sqrt(jnp.maximum(squares, 0.0)), bodies))
+    return found
+
+
+class _Body(NamedTuple):
+    """What a run says of one elastic body at its saved states (n,), along its own axes."""
+
+    name: str
+    times: Float[np.ndarray, " n"]
+    bent: Float[np.ndarray, " n"]
+    elasticity: ModalElasticity
+    spins: Float[np.ndarray, "n 3"]
+    force: Float[np.ndarray, "n 3"]
+    moment: Float[np.ndarray, "n 3 3"]
+    held: Float[np.ndarray, "rows nv"]
+
+
+def limits_left(trajectory: Trajectory) -> list[str]:
+    """A sentence for each elastic body of which a run leaves the theory, with the time at which
+    that begins, and what to do. Concrete numbers of one run."""
+    system = trajectory.system
+    if not system.elasticities() or trajectory.times.ndim != 1:
+        return []
+    found = [_sentence(body) for body in _bodies(trajectory)]
+    return [sentence for sentence in found if sentence]
+
+
+def _bodies(trajectory: Trajectory) -> list[_Body]:
+    system, structure = trajectory.system, trajectory.system.structure
+    t, q, v = (np.asarray(x) for x in (trajectory.times, trajectory.q, trajectory.v))
+    kinds = _kinds(system, trajectory.q)
+    soft = tuple(k for (e, bent), bodies in kinds if not e.stiffened for k in bodies)
+    loads, matrix = None, np.zeros((0, structure.nv))
+    if soft:
+        states = (trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers)
+        loads = [np.asarray(x) for x in _loads(system, soft, states)]
+        if structure.rows:
+            matrix = np.asarray(system.constraint_matrix(q[0], v[0], t[0]))
+    found = []
+    for (elasticity, bent), bodies in kinds:
+        for j, k in enumerate(bodies):
+            info = structure.bodies[k]
+            own = jax.tree.map(
+                lambda x, j=j: np.asarray(x)[j] if eqx.is_array(x) else x, elasticity
+            )
+            axes = np.asarray(jax.vmap(rotation_from_quaternion)(q[:, info.coordinates[3:7]]))
+            columns = np.array(info.columns)
+            held = matrix[:, columns]
+            held = np.concatenate([held[:, :3] @ axes[0], held[:, 3:]], axis=1)
+            force, moment = np.zeros((len(t), 3)), np.zeros((len(t), 3, 3))
+            if loads is not None and k in soft:
+                force, moment = (x[:, soft.index(k)] for x in loads)
+            force = np.einsum("nab,na->nb", axes, force)
+            moment = np.einsum("nab,nac,ncd->nbd", axes, moment, axes)
+            spins = v[:, columns[3:6]]
+            name, size = info.name, np.asarray(bent)[:, j]
+            found.append(_Body(name, t, size, own, spins, force, moment, held))
+    return found
+
+
+@eqx.filter_jit
+def _kinds(system: AbstractSystem, q: Float[Array, "n nq"]) -> Any:
+    """Of each kind of elastic bodies their elasticities, deflections, and which they are."""
+    pairs = zip(system.elasticities(), _deflections(system, q), strict=True)
+    return [((elasticity, bent), bodies) for (elasticity, bodies), (bent, _) in pairs]
+
+
+@eqx.filter_jit
+def _loads(system: AbstractSystem, bodies: tuple[int, ...], states: Any) -> Any:
+    return jax.lax.map(lambda state: system.body_loads(bodies, *state), states)
+
+
+class _Finding(NamedTuple):
+    """What leaves the theory from `time` (s) on, and what to do."""
+
+    time: float
+    what: str
+    advice: str
+
+
+_STIFFENING = (
+    "Give it displacements of second order, by which forces along a body act on its bending "
+    "(finite_elements.reduce computes them for solid meshes and for beams; then leave out "
+    "stiffening=False), make it stiffer, or make several bodies of it."
+)
+_LESS_BENDING = "Reduce the load, make it stiffer, or make several bodies of it."
+
+
+def _sentence(body: _Body) -> str:
+    """What leaves the theory, the first of it first."""
+    findings = [] if body.elasticity.stiffened else [*_spin(body), *_forces_along(body)]
+    large = ~(body.bent <= _BENT)
+    if large.any():
+        what = (
+            f"it bends by {100 * body.bent[np.argmax(large)]:.3g} % of its length (later by up to "
+            f"{100 * np.max(body.bent):.3g} %)"
+        )
+        findings.append(_Finding(_first(body, large), what, _LESS_BENDING))
+    if not findings:
+        return ""
+    findings.sort(key=lambda one: one.time)
+    text = "; ".join(f"from {one.time:.6g} s on {one.what}" for one in findings)
+    advice = " ".join(dict.fromkeys(one.advice for one in findings[:1]))
+    return f"Elastic body {body.name!r} leaves the theory of small deformations: {text}. {advice}"
+
+
+def _first(body: _Body, where: Bool[np.ndarray, " n"]) -> float:
+    return float(body.times[np.argmax(where)])
+
+
+def _spin(body: _Body) -> Iterator[_Finding]:
+    """What centrifugal force would change."""
+    lowest = held_frequency(body.elasticity, body.held)
+    across = np.array([_spin_across(w, body.elasticity) for w in body.spins])
+    fast = across**2 > _STIFFENED * lowest**2
+    if lowest > 0 and fast.any():
+        what = (
+            f"it spins across its length at {across[np.argmax(fast)]:.3g} rad/s (later at up to "
+            f"{np.max(across):.3g} rad/s), where its lowest frequency, as its joints hold it, is "
+            f"{lowest:.3g} rad/s, and centrifugal force does not stiffen its bending here"
+        )
+        yield _Finding(_first(body, fast), what, _STIFFENING)
+
+
+def _forces_along(body: _Body) -> Iterator[_Finding]:
+    """What forces along the body would change."""
+    lowest, own = held_frequency(body.elasticity, body.held), body.elasticity
+    if lowest == 0:
+        return
+    w, second, mass = body.spins, own.second_moment, own.mass_matrix[0, 0]
+    # Of the stress the integral over the body: what acts at its points, and minus what accelerates
+    # it, both about its centre of mass.
+    inner = body.moment - np.einsum("na,b->nab", body.force, own.centre)
+    squares = np.einsum("nc,nc,ab->nab", w, w, np.eye(3)) - np.einsum("na,nb->nab", w, w)
+    inner = inner + squares @ second
+    sizes, directions = np.linalg.eigh(second)
+    lengths = np.sqrt(12 * np.maximum(sizes, 0.0) / mass)
+    for length, e in zip(lengths, directions.T, strict=True):
+        if length <= _SLENDER * lengths[-1]:
+            continue
+        along = np.einsum("a,nab,b->n", e, inner, e) / length
+        limit = lowest**2 * mass * length / np.pi**2
+        large = np.abs(along) > _STIFFENED * limit
+        if large.any():
+            value = along[np.argmax(large)]
+            kind = "compression" if value < 0 else "tension"
+            what = (
+                f"a {kind} of {abs(value):.3g} N acts along it (the mean over its length; later "
+                f"up to {np.max(np.abs(along)):.3g} N), where its buckling load is about "
+                f"{limit:.3g} N (from its lowest frequency, {lowest:.3g} rad/s), and does not act "
+                "on its bending here"
+            )
+            yield _Finding(_first(body, large), what, _STIFFENING)
+
+
+def _spin_across(w: Float[np.ndarray, "3"], elasticity: ModalElasticity) -> float:
+    """The spin (rad/s) that would pull as much at a rod across its axis: a shaft that turns about
+    its own axis is not pulled."""
+    sizes, directions = np.linalg.eigh(elasticity.second_moment)
+    if sizes[-1] <= 0:
+        return 0.0
+    root = directions * np.sqrt(np.maximum(sizes, 0.0) / sizes[-1])
+    pulled = root.T @ (w @ w * np.eye(3) - np.outer(w, w)) @ root
+    return float(np.sqrt(max(np.linalg.eigvalsh(pulled)[-1], 0.0)))
+
+
+def held_frequency(elasticity: ModalElasticity, held: Float[np.ndarray, "rows nv"]) -> float:
+    """The lowest frequency (rad/s) of the undeformed body whose velocities along its own axes
+    satisfy `held` v = 0; zero if it cannot deform."""
+    mass = np.asarray(elasticity.mass_matrix, float)
+    stiffness = np.zeros_like(mass)
+    stiffness[6:, 6:] = elasticity.stiffness
+    lower = np.linalg.cholesky(mass)
+    inverse = np.linalg.inv(lower)
+    whole = inverse @ stiffness @ inverse.T
+    modal = np.linalg.inv(np.linalg.cholesky(mass[6:, 6:]))
+    fixed = np.linalg.eigvalsh(modal @ stiffness[6:, 6:] @ modal.T)
+    rows = held @ inverse.T
+    size = np.linalg.norm(rows, axis=1)
+    rows = rows[size > 1e-12 * np.max(size, initial=0.0)]
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    _, values, right = np.linalg.svd(rows, full_matrices=True)
+    rank = int(np.sum(values > 1e-9 * max(np.max(values, initial=0.0), 1.0)))
+    free = right[rank:]
+    if not free.size:
+        return 0.0
+    squares = np.linalg.eigvalsh(free @ whole @ free.T)
+    elastic = squares[squares > _RIGID * fixed[0]]
+    return float(np.sqrt(elastic[0])) if elastic.size else 0.0

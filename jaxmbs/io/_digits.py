@@ -1,0 +1,255 @@
+"""How exact the numbers of a file are, by the digits that stand there.
+
+1.5708 for pi / 2 is off by 4e-6, and its text says that it may be off by half of its last digit,
+5e-5. A short number need not be rounded: 0.5 is one half. So what is taken as rounded is
+
+- a length, or a component of a vector that is not of unit length, of five digits or more, and one
+  of three or four where the file holds three such numbers or more that do not end in 5 or 0 (who
+  chooses numbers likes 0.125 and 0.35; what was computed ends in any digit). Fractions of a power
+  of two, such as 0.15625, are exact;
+- the components of a vector whose length is 1 to within their last digits, but not to rounding:
+  (0.707, 0.707, 0), and not (0.6, 0.8, 0);
+- an angle of five digits or more, or one that is a multiple of pi / 12 to within its last digit.
+
+Fifteen digits are all that double precision holds. The coarsest of these numbers counts: a rank is
+as exact as the worst number on which it rests. Only numbers that tell where joints lie count:
+masses, and the places of centres of mass, change no rank.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._fields import LARGEST_PRECISION
+from .._system import Model
+
+
+# From so many digits on a number is exact, and counts by itself.
+_EXACT, _LONG, _SHORT = 15, 5, 3
+
+# So many short numbers of arbitrary last digits make a file of rounded ones.
+_SEVERAL = 3
+
+# Lengths relative to the characteristic length, or rad: numbers of three digits. What is coarser is
+# a number that was chosen.
+_COARSEST = 1e-3
+
+# A precision below this changes no verdict: the rank tolerance is larger.
+_FINEST = 2.5e-11
+
+# Fractions of this power of two are exact, whatever number of digits they have.
+_DYADIC = 1024.0
+
+# Angles of which numbers with few digits are recognised.
+_ANGLE = np.pi / 12
+
+_NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class Written(NamedTuple):
+    """A number as it stands in a file: how many digits it has, half of the last one, and does it
+    end in 5?"""
+
+    value: float
+    digits: int
+    half: float
+    even: bool
+
+    def is_exact(self) -> bool:
+        """Is it more than double precision holds, or a fraction of a power of two?"""
+        return self.digits >= _EXACT or float(self.value * _DYADIC).is_integer()
+
+
+class Digits(NamedTuple):
+    """How far numbers may be off by their digits: lengths (m), and directions or angles (rad)."""
+
+    length: float = 0.0
+    angle: float = 0.0
+
+    def relative(self, size: float) -> float | None:
+        """With lengths relative to `size`; None of numbers that are exact."""
+        worst = max(self.length / size, self.angle)
+        return None if worst < _FINEST else min(worst, _COARSEST, LARGEST_PRECISION)
+
+
+def written(text: str) -> Written:
+    """Of the text of one number. A whole number is exact."""
+    value = float(text)
+    mantissa, _, exponent = text.lower().replace("_", "").partition("e")
+    whole, point, decimals = mantissa.lstrip("+-").partition(".")
+    if not point:
+        return Written(value, 0, 0.0, even=True)
+    digits = (whole + decimals).lstrip("0")
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals))
+    return Written(value, len(digits), half, digits[-1:] in ("0", "5"))
+
+
+def of_lengths(numbers: Iterable[Written]) -> float:
+    """The coarsest of the rounded ones (m)."""
+    given = [own for own in numbers if not own.is_exact()]
+    short = [own for own in given if _SHORT <= own.digits < _LONG]
+    arbitrary = {abs(own.value) for own in short if not own.even}
+    rounded = [own for own in given if own.digits >= _LONG]
+    if len(arbitrary) >= _SEVERAL:
+        # Who writes more decimals elsewhere has written all that there are.
+        rounded += [min(short, key=lambda own: own.half)]
+    return max((own.half for own in rounded), default=0.0)
+
+
+def of_direction(numbers: Sequence[Written]) -> float:
+    """Of the components of one vector (rad)."""
+    values = np.array([own.value for own in numbers])
+    size = float(np.linalg.norm(values))
+    if not numbers or not np.isfinite(size) or size == 0:
+        return 0.0
+    halves = [own.half for own in numbers if 0 < own.digits < _EXACT]
+    if not halves or np.count_nonzero(values) == 1:
+        # A vector along an axis is that, however long.
+        return 0.0
+    off, coarsest = abs(size - 1), max(halves)
+    if off < 1e-15 * len(numbers):
+        return 0.0
+    if off <= np.sqrt(len(numbers)) * coarsest and any(own.digits >= 2 for own in numbers):
+        return coarsest
+    return of_lengths(numbers) / size
+
+
+def of_angle(number: Written, unit: float = 1.0) -> float:
+    """Of one angle (rad); `unit`: what one of its own is."""
+    if number.is_exact() or number.digits < _SHORT:
+        return 0.0
+    half, value = number.half * unit, number.value * unit
+    turns = round(value / _ANGLE)
+    known = unit == 1.0 and turns != 0 and abs(value - turns * _ANGLE) <= half
+    return half if known or number.digits >= _LONG else 0.0
+
+
+def numbers_in(text: str) -> list[Written]:
+    """All numbers of a text."""
+    return [written(found) for found in _NUMBER.findall(text)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Model files
+# ---------------------------------------------------------------------------------------------
+
+
+# Keys of tables that say where joints lie.
+_LENGTHS = ("at", "points", "position", "radius", "pitch")
+_DIRECTIONS = ("axis", "axes", "direction", "orientation", "rotation")
+_ANGLES = ("angle", "ratio")
+_TABLES = ("joint", "use", "cylinder")
+
+
+class _Found(NamedTuple):
+    lengths: list[Written]
+    directions: list[list[Written]]
+    angles: list[Written]
+
+
+def digits_of_tables(content: Mapping[str, Any]) -> Digits:
+    """Of the tables of a model file that was parsed with `written` for its numbers."""
+    found = _Found([], [], [])
+    _collect(content, content.get("parameters"), found)
+    return Digits(
+        of_lengths(found.lengths),
+        max(
+            [*map(of_direction, found.directions), *map(of_angle, found.angles)],
+            default=0.0,
+        ),
+    )
+
+
+def with_digits(model: Model, digits: Digits) -> Model:
+    """The model, of which nothing is said of its precision, with that of its digits."""
+    if model.precision is not None or not (digits.length or digits.angle):
+        return model
+    relative = digits.relative(float(model.system().characteristic_length()))
+    if relative is None:
+        return model
+    return eqx.tree_at(
+        lambda own: own.precision, model, jnp.asarray(relative), is_leaf=lambda x: x is None
+    )
+
+
+def _collect(content: Mapping[str, Any], parameters: Any, found: _Found) -> None:
+    for kind in _TABLES:
+        for entry in _tables(content.get(kind)):
+            for key in _LENGTHS:
+                found.lengths.extend(_flat(entry.get(key), parameters))
+            for key in _DIRECTIONS:
+                found.directions.extend(_vectors(entry.get(key), parameters))
+            for key in _ANGLES:
+                found.angles.extend(_flat(entry.get(key), parameters))
+    for assembly in _tables(content.get("assembly")):
+        own = assembly.get("parameters")
+        both = {**_table(parameters), **_table(own)}
+        _collect(assembly, both, found)
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [own for own in value if isinstance(own, dict)] if isinstance(value, list) else []
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _vectors(value: Any, parameters: Any) -> Iterator[list[Written]]:
+    """Of one vector, or of a list of them."""
+    nested = isinstance(value, list) and value and isinstance(value[0], list)
+    for own in value if nested else [value]:
+        yield list(_flat(own, parameters))
+
+
+@functools.singledispatch
+def _flat(value: Any, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    """The numbers of a value, and those of parameters that an expression names."""
+    del value, parameters, depth
+    return iter(())
+
+
+@_flat.register
+def _(value: Written, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    del parameters, depth
+    yield value
+
+
+@_flat.register(int)
+@_flat.register(float)
+def _(value: float, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    del parameters, depth
+    yield Written(float(value), 0, 0.0, even=True)
+
+
+@_flat.register
+def _(value: list, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    for own in value:
+        yield from _flat(own, parameters, depth)
+
+
+@_flat.register
+def _(value: dict, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    """In the axes of a body, whose name is no number."""
+    for key, own in value.items():
+        if key != "body":
+            yield from _flat(own, parameters, depth)
+
+
+@_flat.register
+def _(value: str, parameters: Any, depth: int = 0) -> Iterator[Written]:
+    if depth > _DEEPEST:
+        return
+    yield from numbers_in(value)
+    for word in _WORD.findall(value):
+        yield from _flat(_table(parameters).get(word), parameters, depth + 1)
+
+
+# Parameters that name each other without end are refused by the reader.
+_DEEPEST = 8

@@ -1,0 +1,243 @@
+"""Numbers that are not exact: files with few digits, whose true redundancy looks like full rank."""
+
+import ast
+import contextlib
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from representatives import representatives
+from typer.testing import CliRunner
+
+import jaxmbs as jm
+from jaxmbs import mechanisms, spatial
+from jaxmbs.cli._app import app
+from jaxmbs.io import ModelError, read_model, write_model
+from jaxmbs.io._digits import Digits, numbers_in, of_angle, of_direction, of_lengths, written
+
+
+# Rank of the mechanism that is meant, by what papers say of it (see test_solvability).
+REDUNDANT = {"bennett": 17, "sarrus": 29, "three-crank-parallelogram": 23, "door": 5}
+DIGITS = (3, 4, 5, 6, 7, 8, 9, 10, 12, 16)
+
+
+def turned(text: str, digits: int, angle: float = 0.7) -> str:
+    """A model file with its joints turned about an oblique axis (so that no number is short) and
+    written with so many digits."""
+    lines = []
+    for line in text.splitlines():
+        key = line.partition("=")[0].strip()
+        if key in ("at", "axis", "position", "axes", "points"):
+            values = ast.literal_eval(line.partition("=")[2].strip())
+            lines.append(f"{key} = {_rounded(_turned(values, angle), digits)}")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _turned(values: Any, angle: float) -> Any:
+    if isinstance(values[0], list):
+        return [_turned(own, angle) for own in values]
+    c, s = np.cos(angle), np.sin(angle)
+    if len(values) == 2:
+        return (np.array([[c, -s], [s, c]]) @ values).tolist()
+    axis = np.array([1.0, 2.0, 2.0]) / 3
+    cross = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    turn = np.eye(3) + s * cross + (1 - c) * cross @ cross
+    return (turn @ np.array(values, float)).tolist()
+
+
+def _rounded(values: Any, digits: int) -> Any:
+    if isinstance(values, list):
+        return [_rounded(own, digits) for own in values]
+    return float(f"{values:.{digits - 1}e}")
+
+
+def analyzed(text: str, folder: Path) -> tuple[Any, Any]:
+    path = folder / "m.toml"
+    path.write_text(text)
+    model = read_model(path)
+    system = model.system()
+    return model, jm.analyze(system, system.reference_q)
+
+
+@pytest.fixture(scope="module")
+def door() -> str:
+    """A door on three hinges, which no built-in mechanism is."""
+    body = spatial.Body("door", mass=2.0, inertia=[1.0, 1.0, 1.0], position=[0.5, 0.0, 0.5])
+    hinges = [
+        spatial.Revolute(f"hinge {k}", ("ground", "door"), at=[0.0, 0.0, z], axis=[0.0, 0.0, 1.0])
+        for k, z in enumerate((0.1, np.sqrt(0.3), 0.9))
+    ]
+    return write_model(jm.Model("door", 3, bodies=[body], joints=hinges))
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    representatives(
+        [(name, digits) for name in REDUNDANT for digits in DIGITS],
+        ("door", 3),
+        ("door", 5),
+        ("bennett", 5),
+        ("three-crank-parallelogram", 8),
+        ("bennett", 16),
+    ),
+)
+def test_redundancy_is_found_or_told(name: str, digits: int, door: str, tmp_path: Path):
+    text = door if name == "door" else write_model(mechanisms.get(name))
+    model, report = analyzed(turned(text, digits), tmp_path)
+    meant = REDUNDANT[name]
+    if int(report.rank) != meant:
+        assert bool(report.doubtful), report.doubt()
+    if 5 <= digits <= 9:
+        assert model.precision is not None
+        assert int(report.rank) == meant
+    if model.precision is not None and int(report.rank_as_written) > meant:
+        assert bool(report.redundant_at_precision)
+        assert "Redundant at the precision" in str(report)
+
+
+@pytest.mark.parametrize("digits", [3, 5, 16])
+def test_a_regular_mechanism_stays_so(digits: int, tmp_path: Path):
+    _, report = analyzed(turned(write_model(mechanisms.get("slider-crank")), digits), tmp_path)
+    assert int(report.redundancy) == 0
+    assert not bool(report.doubtful)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("0.70711", 5e-6),
+        ("0.5 0.25 0.125 0.35 12.0 3", 0.0),
+        ("0.354 0.612 0.258", 5e-4),
+        ("0.354 0.612", 0.0),
+        ("0.15625 0.0625", 0.0),
+        ("0.354 0.612 0.2588", 5e-5),
+        ("0.353553390593273 0.70711", 5e-6),
+        ("1.5708e-3", 5e-8),
+        ("0.35355339059327373 -0.1234567890123456", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_lengths_by_their_digits(text: str, length: float):
+    assert of_lengths(numbers_in(text)) == pytest.approx(length, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "angle"),
+    [
+        ("0.707 0.707 0.0", 5e-4),
+        ("0.70711 0.70711 0", 5e-6),
+        ("0.6 0.8 0.0", 0.0),
+        ("1.0 1.0 0.0", 0.0),
+        ("0.0 0.0 0.999", 0.0),
+        ("0.923 0.382 0 0.04", 5e-3),
+        ("0.5773502691896258 0.5773502691896258 0.5773502691896258", 0.0),
+    ],
+)
+def test_directions_by_their_digits(text: str, angle: float):
+    assert of_direction(numbers_in(text)) == pytest.approx(angle, rel=1e-9)
+
+
+def test_angles_by_their_digits():
+    found = [of_angle(written(text)) for text in ("1.57", "1.5708", "0.785", "0.5", "1.23", "3.0")]
+    np.testing.assert_allclose(found, [5e-3, 5e-5, 5e-4, 0, 0, 0])
+    degrees = np.pi / 180
+    assert of_angle(written("57.296"), degrees) == pytest.approx(5e-4 * degrees)
+    assert of_angle(written("22.5"), degrees) == 0.0
+    assert Digits(1e-13, 0.0).relative(1.0) is None
+    assert Digits(1.0, 0.0).relative(1.0) == 1e-3
+
+
+def test_what_is_stated_counts(door: str, tmp_path: Path):
+    text = turned(door, 5)
+    model, report = analyzed(text, tmp_path)
+    assert bool(report.redundant_at_precision) == (int(report.rank_as_written) > 5)
+    exact, as_written = analyzed(f"precision = 0\n{text}", tmp_path)
+    assert exact.precision is None
+    assert int(as_written.rank) == int(report.rank_as_written)
+    stated, _ = analyzed(f"precision = 1e-4\n{text}", tmp_path)
+    assert float(stated.precision) == 1e-4
+    for own in (model, exact, stated):
+        again, _ = analyzed(write_model(own), tmp_path)
+        assert (again.precision is None) == (own.precision is None)
+        if own.precision is not None:
+            assert float(again.precision) == float(own.precision)
+    for wrong in ("-1.0", "0.2", "'few'", "inf"):
+        path = tmp_path / "w.toml"
+        path.write_text(f"precision = {wrong}\n{text}")
+        with pytest.raises(ModelError, match="precision"):
+            read_model(path)
+
+
+def misaligned(precision: float | None) -> jm.MultibodySystem:
+    """Two hinges, of which one leans by 1.5708 - pi / 2."""
+    body = spatial.Body("door", mass=2.0, inertia=[1.0, 1.0, 1.0], position=[0.5, 0.0, 0.5])
+    leaning = [0.0, np.cos(1.5708), np.sin(1.5708)]
+    hinges = [
+        spatial.Revolute("lower", ("ground", "door"), at=[0.0, 0.0, 0.0], axis=[0.0, 0.0, 1.0]),
+        spatial.Revolute("upper", ("ground", "door"), at=[0.0, 0.0, 1.0], axis=leaning),
+    ]
+    return jm.MultibodySystem([body], hinges, gravity=[0.0, -9.81, 0.0], precision=precision)
+
+
+def refused_or_not_unique(system: jm.MultibodySystem) -> None:
+    """No force that rests on rounding is called unique."""
+    with contextlib.suppress(RuntimeError):
+        reactions = jm.reactions(system, system.reference_q)
+        assert not bool(reactions.unique("upper"))
+        assert bool(reactions.doubtful)
+
+
+def test_runs_and_reactions_tell(tmp_path: Path):
+    told, silent = misaligned(5e-5), misaligned(None)
+    report = jm.analyze(told, told.reference_q)
+    assert int(report.rank) == 5
+    assert int(report.mobility) == 1
+    assert int(report.rank_as_written) == 6
+    for criterion in (jm.SVD(), jm.RankComparison()):
+        assert int(jm.analyze(told, told.reference_q, criterion=criterion).rank) == 5
+    with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
+        refused_or_not_unique(told)
+    with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
+        jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.analyze(silent, silent.reference_q)
+    assert not jm.screen(told, told.reference_q).certain.any()
+    assert bool(jm.screen(told, told.reference_q).doubtful)
+    path = tmp_path / "door.toml"
+    text = re.sub(r"(precision.*\n)", "", write_model(_model()))
+    path.write_text(text)
+    done = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
+    assert '"redundant_at_precision": true' in done.stdout
+
+
+def _model() -> jm.Model:
+    body = spatial.Body("door", mass=2.0, inertia=[1.0, 1.0, 1.0], position=[0.5, 0.0, 0.5])
+    axes = ([0.0, 0.0, 1.0], [0.0, -3.7e-6, 1.0], [0.0, 0.70711, 0.70710])
+    hinges = [
+        spatial.Revolute(f"h{k}", ("ground", "door"), at=[0.0, 0.0, float(k)], axis=axis)
+        for k, axis in enumerate(axes[:2])
+    ]
+    free = spatial.Body("arm", mass=1.0, inertia=[1.0, 1.0, 1.0], position=[2.0, 0.0, 0.0])
+    arm = spatial.Revolute("elbow", ("door", "arm"), at=[1.0, 0.0, 0.0], axis=axes[2])
+    return jm.Model("door", 3, bodies=[body, free], joints=[*hinges, arm])
+
+
+def test_trees_have_full_rank_whatever_their_numbers():
+    """A straight chain, whose smallest pivots are those of its length."""
+    bodies, joints = [], []
+    for k in range(40):
+        bodies.append(
+            spatial.Body(f"b{k}", mass=1.0, inertia=[0.1] * 3, position=[0.0, 0.0, -k - 0.5])
+        )
+        pair = ("ground" if k == 0 else f"b{k - 1}", f"b{k}")
+        joints.append(spatial.Revolute(f"j{k}", pair, at=[0.0, 0.0, -k], axis=[0.0, 1.0, 0.0]))
+    system = jm.MultibodySystem(bodies, joints, precision=1e-2)
+    report = jm.analyze(system, system.reference_q)
+    assert int(report.redundancy) == 0
+    assert report.precision is None
