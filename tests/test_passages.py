@@ -4,6 +4,7 @@ are itself is not called permanent."""
 
 import dataclasses
 import io
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +95,7 @@ def four_bar(rise, angle, rate, *, driven, ratio=None):
     ]
     names = ("ground", "crank", "coupler", "rocker", "ground")
     points = (np.zeros(2), crank, end, ground)
-    joints = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(4)]
+    joints: list[Any] = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(4)]
     drivers = [jm.Driver("motor", "J0", "rotation", jm.motions.Linear(rate=rate))] * driven
     if ratio is not None:
         joints.append(planar.Gear("gear", ("rocker", "crank"), ratio=ratio))
@@ -350,7 +351,7 @@ class TestWhoIsNotLookedAfter:
         """Of a run that an event ended within a step."""
         system = crank_at((0.1, 0.1), 0.3, 1.0)
         end = np.pi / 2 - 0.3 - 1e-3
-        event = jm.StopWhen(lambda system, q, v, t: t - end)
+        event = jm.StopWhen(lambda system, q, v, t: jnp.asarray(t - end))
         run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=(event,))
         assert float(run.times[-1]) == pytest.approx(end)
         assert int(run.passage_count) == 0
