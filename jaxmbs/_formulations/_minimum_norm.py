@@ -42,7 +42,8 @@ class MinimumNorm(AbstractFormulation):
     formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
     which carries a motion through a singular configuration; a state that is this close to one is
     better solved by `UdwadiaKalaba`. Where parts are so light beside what they carry that S loses
-    them (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes C M^-1/2.
+    them (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes
+    C M^-1/2.
 
     **Arguments:**
 

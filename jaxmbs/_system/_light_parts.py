@@ -22,8 +22,8 @@ from .._bodies.base import AbstractRigidInertia
 from ._blocks import BodyGroup
 
 
-# Eigenvalues of S, in rows of unit length, below this are too near to mu: what cleans the null space
-# takes the cube of mu over the eigenvalue of a force along.
+# Eigenvalues of S, in rows of unit length, below this are too near to mu: what cleans the null
+# space takes the cube of mu over the eigenvalue of a force along.
 _SMALL = 1e-5
 
 # Beyond so many velocities a dense decomposition takes longer than users wait.
