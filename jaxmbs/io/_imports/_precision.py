@@ -37,7 +37,7 @@ def _of_usd(path: Path, description: Description) -> Digits:
 
 
 def _of_xml(path: Path, description: Description) -> Digits:
-    """A file that is no strict XML, which MuJoCo may read, tells no digits."""
+    """A file that cannot be read any more tells no digits."""
     del description
     try:
         root = read_xml(path).root
