@@ -176,7 +176,9 @@ def told_of(links: Sequence[Link], bodies: Sequence[Link], body_of: Mapping[str,
         alone = sum(held == body for held in body_of.values()) == 1
         why = link.slip.said
         if not link.slip.repaired:
-            moments = ", ".join(f"{x:.6g}" for x in np.linalg.eigvalsh(link.slip.inertia))
+            values = np.linalg.eigvalsh(link.slip.inertia)
+            values[np.abs(values) <= 1e-12 * np.max(np.abs(values))] = 0.0
+            moments = ", ".join(f"{x:.6g}" for x in values)
             which = f"has principal moments {moments} kg m2, which no body has"
             why = "; ".join(x for x in ("" if alone else which, why) if x)
             if whole[body]:
