@@ -41,9 +41,9 @@ ROD = (
     "<link name='a'><inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>0</izz></inertia>"
     "</inertial></link><joint name='j' type='{}'><parent>world</parent><child>a</child></joint>"
 )
-ROWS = (
-    '<link name="base"/><link name="arm"><inertial><mass value="1"/><inertia ixx="1" ixy="0.1" '
-    'ixz="0.2" iyy="0.1" iyz="2" izz="0.3"/></inertial></link><joint name="j" type="continuous">'
+CAMERA = (
+    '<link name="base"/><link name="arm"><inertial><mass value="1"/><inertia ixx="6" ixy="5" '
+    'ixz="4" iyy="9" iyz="0.1" izz="5"/></inertial></link><joint name="j" type="continuous">'
     '<parent link="base"/><child link="arm"/></joint>'
 )
 LINK = "<link name='{}'><inertial><mass>1</mass></inertial></link>"
@@ -238,8 +238,8 @@ CASES: dict[str, Bad] = {
     "a thin rod that may turn about itself": Bad(
         {"a.sdf": sdf(ROD.format("ball"))}, ("body 'a'", "moment of inertia of zero", "turning")
     ),
-    "rows of a matrix in the places of a triangle": Bad(
-        {"a.urdf": urdf(ROWS)}, ("body 'arm'", "row by row", "yy 2", "zz, which is missing")
+    "product that holds a moment": Bad(
+        {"a.urdf": urdf(CAMERA)}, ("body 'arm'", "xy (5, which is zz too)", "--balance")
     ),
     "loop of no link": Bad(
         {"a.xml": mjcf("")}, ("loop", "'leg'", "arm"), ("--close", "arm=leg:spherical")

@@ -11,9 +11,12 @@ import jaxmbs as jm
 from jaxmbs.io import import_model, ModelError
 
 
-pxr = pytest.importorskip("pxr")
-from pxr import Sdf, Usd, UsdGeom, UsdPhysics  # noqa: E402
-
+# Without types: those of the package know none of its classes.
+Gf: Any = pytest.importorskip("pxr.Gf")
+Sdf: Any = pytest.importorskip("pxr.Sdf")
+Usd: Any = pytest.importorskip("pxr.Usd")
+UsdGeom: Any = pytest.importorskip("pxr.UsdGeom")
+UsdPhysics: Any = pytest.importorskip("pxr.UsdPhysics")
 
 FLOAT = Sdf.ValueTypeNames.Float
 DOUBLE = Sdf.ValueTypeNames.Double
@@ -139,7 +142,7 @@ def test_offsets_count_from_the_pose_of_the_file(tmp_path: Path):
     stage = two_joints()
     half = np.sqrt(0.5)
     hinge = UsdPhysics.Joint(stage.GetPrimAtPath("/hinge"))
-    hinge.CreateLocalRot0Attr(pxr.Gf.Quatf(half, 0, 0, -half))
+    hinge.CreateLocalRot0Attr(Gf.Quatf(half, 0, 0, -half))
     apply(stage, "wheel", "NewtonMimicAPI", newton__mimicJoint="/hinge", newton__mimicCoef0=-180.0)
     stage.GetPrimAtPath("/wheel").CreateAttribute("newton:mimicCoef1", FLOAT).Set(2.0)
     apply(
@@ -247,7 +250,7 @@ def test_anchors_in_single_precision_are_closed(size: float, tmp_path: Path):
 def test_frames_that_disagree_are_told(tmp_path: Path):
     stage = two_joints()
     hinge = UsdPhysics.Joint(stage.GetPrimAtPath("/hinge"))
-    hinge.CreateLocalRot1Attr(pxr.Gf.Quatf(np.cos(0.05), np.sin(0.05), 0, 0))
+    hinge.CreateLocalRot1Attr(Gf.Quatf(np.cos(0.05), np.sin(0.05), 0, 0))
     UsdPhysics.Joint(stage.GetPrimAtPath("/wheel")).CreateLocalPos0Attr((4.0, 0.25, 0.125))
     UsdPhysics.Joint(stage.GetPrimAtPath("/slide")).CreateLocalPos0Attr((2.0, 0.25, 0.5))
     body(stage, "lid", (0.5, 0.0, 1.0))
@@ -259,7 +262,7 @@ def test_frames_that_disagree_are_told(tmp_path: Path):
         ((0.0, 0.0, 0.75), (0.0, 0.0, 0.0)),
         "",
     )
-    UsdPhysics.Joint(fixed).CreateLocalRot0Attr(pxr.Gf.Quatf(np.cos(0.1), 0, 0, np.sin(0.1)))
+    UsdPhysics.Joint(fixed).CreateLocalRot0Attr(Gf.Quatf(np.cos(0.1), 0, 0, np.sin(0.1)))
     found = imported(stage, tmp_path)
     why = {own.name: own.why for own in found.omissions if own.kind == "joint"}
     assert "0.1 rad apart" in why["hinge"]

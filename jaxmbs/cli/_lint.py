@@ -22,7 +22,7 @@ from .._lint import (
 from .._system import Model
 from ._analyze import check_time, make_console
 from ._lines import lines_of
-from ._load import load
+from ._load import load, tell
 
 
 class Format(enum.StrEnum):
@@ -88,12 +88,13 @@ def _read(file: str) -> tuple[Model, dict[str, str]]:
     from ..io._imports import import_possible
     from ..io._toml import read_toml
 
+    if Path(file).suffix.lower() in MODEL_FORMATS:
+        imported, wrong = import_possible(Path(file))
+        tell(imported)
+        return imported.model, dict(wrong)
     try:
         return load(file), {}
     except ModelError:
-        if Path(file).suffix.lower() in MODEL_FORMATS:
-            imported, wrong = import_possible(Path(file))
-            return imported.model, dict(wrong)
         if Path(file).suffix != ".toml":
             raise
         content, wrong = with_possible_bodies(_evaluated(read_toml(file)))

@@ -3,6 +3,7 @@
 import difflib
 import sys
 from pathlib import Path
+from typing import Any
 
 from .. import mechanisms
 from .._checks import PATH, shown
@@ -17,17 +18,24 @@ def load(argument: str) -> Model:
     **Raises:** `ModelError`.
     """
     # Only the command line reads files, so that Python users need no extra for mechanisms.
-    from ..io import import_model, MODEL_FORMATS, omission_lines, read_model
+    from ..io import import_model, MODEL_FORMATS, read_model
 
     path = Path(argument)
     if path.suffix.lower() in MODEL_FORMATS:
         imported = import_model(path)
-        for line in (*imported.masses.lines(), *omission_lines(imported.omissions)):
-            print(f"jaxmbs: {line}", file=sys.stderr)
+        tell(imported)
         return imported.model
     if path.suffix == ".toml" or _is_file(path):
         return read_model(path)
     return built_in(argument)
+
+
+def tell(imported: Any) -> None:
+    """What a file of another program weighs, and what of it is not carried, on standard error."""
+    from ..io import omission_lines
+
+    for line in (*imported.masses.lines(), *omission_lines(imported.omissions)):
+        print(f"jaxmbs: {line}", file=sys.stderr)
 
 
 def source(argument: str) -> Path | None:

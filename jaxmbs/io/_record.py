@@ -107,8 +107,9 @@ def trajectory_of(
         if names[name] != expected:
             word = name.replace("_", " ")
             raise ModelError(f"{path!r} belongs to another system: its {word} differ.")
+    own: dict[str, Any] = {name: jnp.asarray(arrays[name]) for name in _ARRAYS}
     return Trajectory(
-        **{name: jnp.asarray(arrays[name]) for name in _ARRAYS},
+        **own,
         statistics=Statistics(*(jnp.asarray(arrays[name]) for name in _COUNTS)),
         result=_result(texts["result"]),
         system=system,

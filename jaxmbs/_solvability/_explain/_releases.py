@@ -15,6 +15,10 @@ from ..._system import AbstractSystem, ReleaseOption, takes_state
 from .._report import Solvability
 
 
+# What is zero of directions of unit length.
+_DEPENDENT = 1e-10
+
+
 class Releases(NamedTuple):
     """`sets`: each a set of replacements that together make every reaction unique and keep the
     mobility, all of the smallest size there is. `searched`: the size up to which every set was
@@ -114,11 +118,9 @@ class _Trial:
         for option in system.release_options(q, v, t):
             if option.constraint in involved:
                 self.options.setdefault(option.constraint, []).append(option)
-        self._saved = {
-            id(option): self._saved_by(option)
-            for offered in self.options.values()
-            for option in offered
-        }
+        offered = [option for own in self.options.values() for option in own]
+        self._saved = {id(option): self._saved_by(option) for option in offered}
+        self._closed = self._closed_by(offered)
 
     def sets(self, size: int) -> Iterator[tuple[ReleaseOption, ...]]:
         """Sets of replacements that take away exactly what is too much."""
@@ -132,6 +134,13 @@ class _Trial:
 
     def succeeds(self, chosen: Sequence[ReleaseOption]) -> bool:
         """Is the rank as before? Then every reaction is unique, as nothing is in excess."""
+        closed = [self._closed.get(id(o)) for o in chosen]
+        known = [own for own in closed if own is not None]
+        if len(known) == len(closed):
+            # Forces that balance among themselves, and need no force that is gone, stay.
+            least = np.linalg.svd(np.concatenate(known), compute_uv=False)[-1]
+            if least < _DEPENDENT:
+                return False
         replaced = {o.constraint: _unit(o.rows * self._columns) for o in chosen}
         rows = [replaced.get(name, own) for name, own in self._rows.items()]
         return values_and_rank(np.concatenate(rows), self._threshold)[1] == self._rank
@@ -139,6 +148,28 @@ class _Trial:
     def _saved_by(self, option: ReleaseOption) -> int:
         rows = _unit(option.rows * self._columns)
         return self._own_rank(self._rows[option.constraint]) - self._own_rank(rows)
+
+    def _closed_by(self, offered: Sequence[ReleaseOption]) -> dict[int, np.ndarray]:
+        """Of each replacement, on the forces that balance among themselves (a basis of them), those
+        that the joint has no more; of one that holds what the joint did not, nothing."""
+        bases = {name: self._basis(rows) for name, rows in self._rows.items()}
+        whole = np.concatenate(list(bases.values()))
+        left, values, _ = np.linalg.svd(whole)
+        forces = left[:, int(np.sum(values > self._threshold * values[0])) :]
+        ends = np.cumsum([len(rows) for rows in bases.values()])[:-1]
+        parts = dict(zip(bases, np.split(forces, ends), strict=True))
+        found = {}
+        for option in offered:
+            basis, rows = bases[option.constraint], self._basis(_unit(option.rows * self._columns))
+            within = rows @ basis.T
+            if np.allclose(within @ basis, rows, atol=_DEPENDENT):
+                gone = np.linalg.svd(within)[2][len(rows) :]
+                found[id(option)] = gone @ parts[option.constraint]
+        return found
+
+    def _basis(self, rows: np.ndarray) -> np.ndarray:
+        """An orthonormal one of what rows span."""
+        return np.linalg.svd(rows, full_matrices=False)[2][: self._own_rank(rows)]
 
     def _own_rank(self, rows: np.ndarray) -> int:
         values = np.linalg.svd(rows, compute_uv=False)

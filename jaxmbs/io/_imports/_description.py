@@ -14,13 +14,23 @@ Matrix = Float[np.ndarray, "3 3"]
 GROUND = "ground"
 
 
+class Slip(NamedTuple):
+    """What is wrong with an inertia as a file writes it, empty where that cannot be told, and the
+    inertia that is taken for it: what was meant, if it is `repaired`, else the same."""
+
+    said: str
+    inertia: Matrix
+    repaired: bool = False
+
+
 class Link(NamedTuple):
     """A rigid body: its frame in the world, its mass (kg) with the centre in the world and the
     inertia about that along the frame's axes, and the velocity of its frame's origin (m/s) and its
     angular velocity (rad/s), both in world axes. `mass` None: it has none.
 
     `stated`: the mass that the file gives it in numbers; `derived`: where its mass is from if not
-    from there. `between`: no link of the file, it stands between the joints of one."""
+    from there. `slip`: what is wrong with its inertia, which no body has. `between`: no link of the
+    file, it stands between the joints of one."""
 
     name: str
     position: Vector
@@ -32,6 +42,7 @@ class Link(NamedTuple):
     angular_velocity: Vector
     stated: float | None = None
     derived: str = ""
+    slip: Slip | None = None
     between: bool = False
 
 

@@ -6,6 +6,10 @@ from jaxtyping import Float
 from ._description import Matrix, Vector
 
 
+# Radii of gyration (m) below which a moment is the rounding of zero.
+POINT = 1e-7
+
+
 def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
     """Of `[w, x, y, z]` of any length but zero."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
@@ -59,6 +63,14 @@ def is_physical(mass: float, inertia: Matrix) -> bool:
     thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
     # An eigenvalue that is rounding stands for zero.
     return bool(mass > 0 and moments[0] > 1e-12 * moments[2] and thin)
+
+
+def thin_or_point(inertia: Matrix) -> bool:
+    """Is it that of a rod without thickness, or zero?"""
+    moments = np.linalg.eigvalsh(inertia)
+    zero = abs(moments[0]) <= 1e-12 * moments[2]
+    # Moments that are equal but for what a file rounds.
+    return bool(zero and moments[2] - moments[1] <= 1e-9 * moments[2])
 
 
 def round_moments(

@@ -6,23 +6,29 @@ import numpy as np
 
 from ..._checks import shown
 from ..._errors import ModelError
-from ._description import Dynamics, Joint, JointCoordinate, Link, Matrix, Omission, Vector
+from ._description import Dynamics, Joint, JointCoordinate, Link, Omission, Vector
 from ._fusion import Fused
-from ._geometry import is_physical
+from ._geometry import is_physical, POINT, thin_or_point
 
 
-# Radii of gyration (m) below which a moment is the rounding of zero.
-_POINT = 1e-7
-
-# Moments that are equal but for what a file rounds; directions, and points on a line (m).
-_EQUAL, _PARALLEL, _ON_LINE = 1e-9, 1e-6, 1e-9
+# Directions that are equal, and points on a line (m).
+_PARALLEL, _ON_LINE = 1e-6, 1e-9
 
 
-def without_rounding(link: Link) -> Link:
-    """A link whose moments are rounding of zero is a point of mass."""
-    if link.mass is None or np.max(np.abs(link.inertia)) > _POINT**2 * link.mass:
-        return link
-    return link._replace(inertia=np.zeros((3, 3)))
+def without_rounding(one: Fused) -> tuple[Fused, list[Omission]]:
+    """With bodies of which the moments are rounding of zero as points of mass."""
+    links, told = list(one.links), []
+    for k, link in enumerate(links):
+        largest = float(np.max(np.abs(link.inertia)))
+        if link.mass is None or not 0 < largest <= POINT**2 * link.mass:
+            continue
+        why = (
+            f"is taken as zero, that of a point: {largest:.3g} kg m2 at most, a radius of gyration "
+            f"of less than {POINT:g} m, is the rounding of zero"
+        )
+        told.append(Omission("inertia", link.name, why))
+        links[k] = link._replace(inertia=np.zeros((3, 3)))
+    return one._replace(links=tuple(links)), told
 
 
 def is_massless(link: Link) -> bool:
@@ -34,42 +40,20 @@ def is_slender(link: Link) -> bool:
     """Is it a body of which moments are exactly zero: a rod without thickness, a point?"""
     if not link.mass or link.mass < 0 or is_physical(link.mass, link.inertia):
         return False
-    moments = np.linalg.eigvalsh(link.inertia)
-    zero = abs(moments[0]) <= 1e-12 * moments[2]
-    return bool(zero and moments[2] - moments[1] <= _EQUAL * moments[2])
+    return thin_or_point(link.inertia)
 
 
-def first_six(inertia: Matrix) -> str:
-    """What is wrong with a matrix whose rows were written into the six places of its triangle;
-    empty for any other one."""
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
-    # In the order xx xy xz yy yz zz of URDF and SDF, and in xx yy zz xy xz yz of MJCF.
-    if xy and yy == xy:
-        right = (xx, xy, xz, yz, zz) if yz > 0 else (xx, yy, zz, xz, yz)
-        names = ("xx", "xy", "xz", "yy", "yz")
-        said = ", ".join(f"{name} {value:.6g}" for name, value in zip(names, right, strict=True))
-        return (
-            "its six numbers are the first six of nine, of a matrix written row by row "
-            f"({said}); put each into its own place and give zz, which is missing"
-        )
-    return ""
-
-
-def balanced(one: Fused) -> tuple[Fused, list[Omission]]:
-    """With the mean of its moments for each moment of a body that could not have them."""
-    links, changed = [], []
-    for link in one.links:
-        if not is_massless(link) and not is_slender(link) and not _is_one(link):
-            mean = float(np.trace(link.inertia)) / 3
-            why = f"has moments that no body can have; all are their mean, {mean:.6g} kg m2"
-            changed.append(Omission("inertia", link.name, why))
-            link = link._replace(inertia=mean * np.eye(3))  # noqa: PLW2901
-        links.append(link)
-    return one._replace(links=tuple(links)), changed
-
-
-def _is_one(link: Link) -> bool:
-    return is_physical(link.mass or 0.0, link.inertia)
+def balanced(links: Sequence[Link]) -> tuple[list[Link], list[Omission]]:
+    """With the mean of its moments for each moment of a link that no body could have."""
+    found, changed = list(links), []
+    for k, link in enumerate(links):
+        if link.slip is None or link.slip.repaired:
+            continue
+        mean = float(np.trace(link.inertia)) / 3
+        why = f"has moments that no body can have; all are their mean, {mean:.6g} kg m2"
+        changed.append(Omission("inertia", link.name, why))
+        found[k] = link._replace(inertia=mean * np.eye(3), slip=None)
+    return found, changed
 
 
 def without_loose_ends(

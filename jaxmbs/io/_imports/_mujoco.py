@@ -10,7 +10,7 @@ import numpy as np
 from ..._checks import listed, PATH, shown
 from ..._errors import ModelError
 from ..._extras import optional
-from ._description import Description
+from ._description import Description, Omission
 from ._mujoco_actuators import actuation
 from ._mujoco_constraints import constraints
 from ._mujoco_files import check_meshes, check_parts, remarks, with_includes
@@ -23,6 +23,9 @@ from ._xml import read_xml, written
 
 # What MuJoCo calls a model without a name.
 _UNNAMED = "MuJoCo Model"
+
+# What a URDF says of an inertia.
+_SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def read_mujoco(path: Path, state: State) -> Description:
@@ -40,9 +43,12 @@ def read_mujoco(path: Path, state: State) -> Description:
             f"<{shown(root.tag)[1:-1]}>, not <mujoco> or <robot>."
         )
     files = check_parts(document, path, state.outside)
-    loose = [own for file in files for own in file.loose]
-    whole = _with_inertias(root) if root.tag == "robot" else None
-    if loose and whole is None:
+    read = [own for file in files for own in file.loose]
+    whole = None
+    if root.tag == "robot":
+        read.extend(_with_inertias(root))
+        whole = root
+    elif read:
         whole = with_includes(root, path.parent)
     with remarks(mujoco) as told:
         spec = _parsed(mujoco, path, whole)
@@ -73,7 +79,7 @@ def read_mujoco(path: Path, state: State) -> Description:
         couplings=couplings,
         wrenches=wrenches,
         gravity=gravity,
-        omissions=(*loose, *omissions, *told, *not_carried),
+        omissions=(*read, *omissions, *told, *not_carried),
     )
 
 
@@ -89,23 +95,33 @@ def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:
         raise refused(path, error) from None
 
 
-def _with_inertias(root: Element) -> Element:
-    """A URDF in which each <inertial> says all that MuJoCo asks for: what is left out is zero."""
+def _with_inertias(root: Element) -> list[Omission]:
+    """Let each <inertial> of a URDF say all that MuJoCo asks for: what is left out is zero, which
+    is told."""
+    told = []
     for link in root.iter("link"):
         inertial = link.find("inertial")
         if inertial is None:
             continue
-        if inertial.find("mass") is None and inertial.find("inertia") is None:
+        name, mass, given = link.get("name", ""), inertial.find("mass"), inertial.find("inertia")
+        if mass is None and given is None:
             link.remove(inertial)
+            told.append(Omission("inertial", name, "says neither mass nor inertia: it has none"))
             continue
-        if inertial.find("mass") is None:
+        if mass is None:
             SubElement(inertial, "mass", value="0")
-        given = inertial.find("inertia")
-        given = SubElement(inertial, "inertia") if given is None else given
-        for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
-            if given.get(key) is None:
-                given.set(key, "0")
-    return root
+            told.append(Omission("inertial", name, "says no <mass>, which is read as zero"))
+        if given is None:
+            given = SubElement(inertial, "inertia", dict.fromkeys(_SIX, "0"))
+            why = "says no <inertia>, which is read as zero, that of a point"
+            told.append(Omission("inertial", name, why))
+        left = [key for key in _SIX if given.get(key) is None]
+        for key in left:
+            given.set(key, "0")
+        if left:
+            why = f"says no {', '.join(left)} of its inertia, read as zero"
+            told.append(Omission("inertial", name, why))
+    return told
 
 
 def _without_shapes(mujoco: Any, spec: Any, *, urdf: bool) -> None:

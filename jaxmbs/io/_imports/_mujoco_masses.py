@@ -9,9 +9,10 @@ import numpy as np
 
 from ..._checks import PATH, shortened, shown
 from ..._errors import ModelError
-from ._description import Link, Matrix, Vector
+from ._description import Link, Matrix, Slip, Vector
 from ._geometry import is_physical, matrix_of_quaternion
 from ._mujoco_tree import body_name
+from ._slips import MJCF_ORDER, slip_of, URDF_ORDER
 
 
 # What MuJoCo takes for zero (kg, kg m2), with a margin.
@@ -20,12 +21,13 @@ _SMALLEST = 1e-14
 
 class Own(NamedTuple):
     """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
-    body's axes."""
+    body's axes, and what is wrong with that."""
 
     body: Any
     mass: float
     center: Vector
     inertia: Matrix
+    slip: Slip | None = None
 
 
 class Compiled(NamedTuple):
@@ -95,11 +97,11 @@ def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
         if _is_mended(mujoco, body) or not (bare or body.explicitinertial):
             continue
         none = Own(body, 0.0, np.zeros(3), np.zeros((3, 3)))
-        own = none if bare else _own_inertia(mujoco, body)
+        own = none if bare else _own_inertia(mujoco, body, urdf=urdf)
         if bare:
             body.ipos, body.explicitinertial = np.zeros(3), True
         smallest = min(own.mass, float(np.linalg.eigvalsh(own.inertia)[0]))
-        if smallest < _SMALLEST or not is_physical(own.mass, own.inertia):
+        if own.slip or smallest < _SMALLEST or not is_physical(own.mass, own.inertia):
             found.append(own)
             body.mass, body.inertia, body.fullinertia = 1.0, np.ones(3), np.full(6, np.nan)
     return found
@@ -116,7 +118,7 @@ def _is_mended(mujoco: Any, body: Any) -> bool:
     )
 
 
-def _own_inertia(mujoco: Any, body: Any) -> Own:
+def _own_inertia(mujoco: Any, body: Any, *, urdf: bool) -> Own:
     full = np.array(body.fullinertia)
     matrix = np.diag(np.array(body.inertia))
     if np.all(np.isfinite(full)):
@@ -129,9 +131,10 @@ def _own_inertia(mujoco: Any, body: Any) -> Own:
             degree=bool(compiler.degree), sequence=compiler.eulerseq, orientation=body.ialt
         )
         quaternion = np.array(found)
-    turn = matrix_of_quaternion(quaternion)
-    inertia = turn @ matrix @ turn.T
-    return Own(body, float(body.mass), np.array(body.ipos), (inertia + inertia.T) / 2)
+    turn, mass = matrix_of_quaternion(quaternion), float(body.mass)
+    slip = slip_of(mass, matrix, URDF_ORDER if urdf else MJCF_ORDER)
+    inertia = turn @ (matrix if slip is None else slip.inertia) @ turn.T
+    return Own(body, mass, np.array(body.ipos), (inertia + inertia.T) / 2, slip)
 
 
 def with_masses(mujoco: Any, spec: Any, links: Sequence[Link], found: Compiled) -> tuple[Link, ...]:
@@ -180,7 +183,10 @@ def _with_own_inertia(links: Sequence[Link], found: Compiled) -> tuple[Link, ...
         link
         if (own := aside.get(link.name)) is None
         else link._replace(
-            mass=own.mass, inertia=own.inertia, center=link.position + link.rotation @ own.center
+            mass=own.mass,
+            inertia=own.inertia,
+            center=link.position + link.rotation @ own.center,
+            slip=own.slip,
         )
         for link in links
     ]

@@ -131,4 +131,8 @@ def _of_bodies(model: Any) -> Iterator[Omission]:
 def _of_options(model: Any) -> Iterator[Omission]:
     options = model.opt
     if options.density or options.viscosity or np.any(options.wind):
-        yield Omission("option", "fluid", "forces of a surrounding medium are not carried")
+        why = (
+            f"forces of a surrounding medium are not carried (density {options.density:g} kg/m3, "
+            f"viscosity {options.viscosity:g} Pa s, wind {np.linalg.norm(options.wind):g} m/s)"
+        )
+        yield Omission("option", "fluid", why)

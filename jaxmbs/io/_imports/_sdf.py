@@ -192,7 +192,8 @@ def _link(link: Element, frames: Frames, said: str, *, still: bool) -> tuple[Lin
     rest = np.zeros(3)
     place = pose.origin + pose.axes @ center
     mass = mass, place, inertia
-    found = Link(name, pose.origin, pose.axes, *mass, rest, rest, given.stated, given.derived)
+    origins = given.stated, given.derived, given.slip
+    found = Link(name, pose.origin, pose.axes, *mass, rest, rest, *origins)
     return found, omissions
 
 

@@ -86,7 +86,9 @@ def _models(
     is_folder = "://" not in file and beside.is_dir()
     if (named != file and not is_folder) or "://" in file:
         if file.rstrip("/").rpartition("/")[2].lower() in _STILL:
-            why = "is not fetched; it holds nothing that moves"
+            why = (
+                "is not fetched; by its name it is a part of a scene, and holds nothing that moves"
+            )
             reading.told.append(Omission("include", named, why))
             return []
         file = named

@@ -6,9 +6,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ..._errors import ModelError
-from ._description import Matrix, Vector
+from ._description import Matrix, Slip, Vector
 from ._geometry import moved_inertia, round_moments
 from ._sdf_frames import Frames, number, numbers, Pose, pose_of
+from ._slips import slip_of, URDF_ORDER
 
 
 class Inertial(NamedTuple):
@@ -21,6 +22,7 @@ class Inertial(NamedTuple):
     stated: float | None
     derived: str = ""
     derived_inertia: str = ""
+    slip: Slip | None = None
 
 
 _DEFAULT = "the format's default of 1 kg, as the file gives none"
@@ -47,22 +49,28 @@ def inertial_of(link: Element, frames: Frames, pose: Pose, said: str) -> Inertia
     if own.get("auto", "").strip().lower() in ("true", "1"):
         return _of_shapes(link, own, frames, pose, mass, said)
     place = pose_of(own.find("pose"), f"{said}, inertial")
-    matrix, given = np.eye(3), own.find("inertia")
-    if given is not None:
-        for tag in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
-            i, j = "xyz".index(tag[1]), "xyz".index(tag[2])
-            if given.find(tag) is not None:
-                value = float(numbers(given.findtext(tag), 1, f"{said}, <{tag}>,")[0])
-                matrix[i, j] = matrix[j, i] = value
-    turned = place.axes @ matrix @ place.axes.T
-    return Inertial(
-        1.0 if mass is None else mass,
-        place.origin,
-        turned,
-        mass,
-        _DEFAULT if mass is None else "",
-        _IDENTITY if given is None else "",
-    )
+    matrix, assumed = _matrix(own.find("inertia"), said)
+    kilograms = 1.0 if mass is None else mass
+    slip = slip_of(kilograms, matrix, URDF_ORDER)
+    turned = place.axes @ (matrix if slip is None else slip.inertia) @ place.axes.T
+    derived = _DEFAULT if mass is None else ""
+    return Inertial(kilograms, place.origin, turned, mass, derived, assumed, slip)
+
+
+def _matrix(given: Element | None, said: str) -> tuple[Matrix, str]:
+    """The inertia that is written, and which moments are not but are the format's."""
+    if given is None:
+        return np.eye(3), _IDENTITY
+    matrix, left = np.eye(3), []
+    for tag in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):
+        i, j = "xyz".index(tag[1]), "xyz".index(tag[2])
+        if given.find(tag) is not None:
+            value = float(numbers(given.findtext(tag), 1, f"{said}, <{tag}>,")[0])
+            matrix[i, j] = matrix[j, i] = value
+        elif i == j:
+            left.append(tag)
+    default = f"has, for want of {' and '.join(left)}, the format's default of 1 kg m2 there"
+    return matrix, default if left else ""
 
 
 class _Part(NamedTuple):

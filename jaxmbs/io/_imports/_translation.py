@@ -27,7 +27,6 @@ from ._fusion import fused
 from ._geometry import is_physical
 from ._inertias import (
     balanced,
-    first_six,
     is_massless,
     is_slender,
     refuse_loose,
@@ -36,6 +35,7 @@ from ._inertias import (
 )
 from ._masses import Masses, masses_of
 from ._names import matches, Names, selected
+from ._slips import told_of, with_slip
 
 
 _BALANCE = "; balance=True (--balance) takes the mean of the moments"
@@ -70,6 +70,10 @@ def translated(description: Description, selection: Selection) -> Translated:
     **Raises:** `ModelError` that names the part and what is wrong about it.
     """
     kept, omissions = _selected(description, selection)
+    kept = kept._replace(links=tuple(map(with_slip, kept.links)))
+    if selection.balance:
+        links, changed = balanced(kept.links)
+        kept, omissions = kept._replace(links=tuple(links)), (*omissions, *changed)
     one = fused(kept.links, kept.joints, selection.ground)
     sides = [side for own in kept.couplings for side in (own.first, own.second) if side is not None]
     joints, free, told = without_loose_ends(
@@ -79,11 +83,8 @@ def translated(description: Description, selection: Selection) -> Translated:
         links=tuple(link for link in kept.links if link.name not in free), joints=tuple(joints)
     )
     one = fused(kept.links, kept.joints, [x for x in selection.ground if x not in free])
-    one = one._replace(links=tuple(map(without_rounding, one.links)))
-    omissions = (*omissions, *told)
-    if selection.balance:
-        one, changed = balanced(one)
-        omissions = (*omissions, *changed)
+    one, rounded = without_rounding(one)
+    omissions = (*omissions, *told, *rounded)
     if len(one.links) == 0:
         raise ModelError(
             f"{shown(description.name)} has no body that moves: every link is part of the ground."
@@ -94,14 +95,14 @@ def translated(description: Description, selection: Selection) -> Translated:
     names = {GROUND: GROUND} | dict(zip(called, new.all(called, "body"), strict=True))
     bodies = {link: names[body] for link, body in one.body_of.items()}
     maker = _Maker(bodies)
-    impossible: dict[str, str] = {}
+    slips = told_of(kept.links, one.links, one.body_of)
+    impossible = {names[body]: why for body, why in slips.of_bodies.items()}
     try:
         model = Model(
             description.name,
             3,
             bodies=[
-                _body(link, names[link.name], impossible if selection.mend else None)
-                for link in one.links
+                _body(link, names[link.name], impossible, mend=selection.mend) for link in one.links
             ],
             gravity=description.gravity,
             **maker.parts(kept)._asdict(),
@@ -115,7 +116,7 @@ def translated(description: Description, selection: Selection) -> Translated:
         for link, body in one.body_of.items()
         if link != body
     ]
-    omissions = (*omissions, *maker.omissions, *welded, *renamed)
+    omissions = (*omissions, *slips.omissions, *maker.omissions, *welded, *renamed)
     masses = masses_of(kept.links, one.links, one.body_of)
     return Translated(model, bodies, omissions, masses, impossible)
 
@@ -183,8 +184,9 @@ def _links_of_coupling(coupling: CoordinateCoupling) -> tuple[str, ...]:
     return tuple(name for side in sides for name in (side.parent, side.child))
 
 
-def _body(link: Link, name: str, impossible: dict[str, str] | None) -> AbstractBody:
-    """Where `impossible` is given, a body that cannot be goes there, and another one is made."""
+def _body(link: Link, name: str, impossible: dict[str, str], *, mend: bool) -> AbstractBody:
+    """`impossible`: what is wrong with inertias, by the body's name; with `mend` goes there what
+    one cannot be, and another one is made."""
     if is_massless(link):
         return spatial.MasslessBody(
             name,
@@ -210,12 +212,11 @@ def _body(link: Link, name: str, impossible: dict[str, str] | None) -> AbstractB
     try:
         return made(link.mass, link.inertia)
     except ValueError as error:
-        why = first_six(link.inertia)
-        if not why:
-            mendable = (link.mass or 0.0) > 0 and np.trace(link.inertia) > 0
-            hint = _BALANCE if mendable and not is_physical(link.mass or 0.0, link.inertia) else ""
-            why = f"{str(error).rstrip('.')}{hint}"
-        if impossible is None:
+        mendable = (link.mass or 0.0) > 0 and np.trace(link.inertia) > 0
+        hint = _BALANCE if mendable and not is_physical(link.mass or 0.0, link.inertia) else ""
+        also = f"; {impossible[name]}" if impossible.get(name) else ""
+        why = f"{str(error).rstrip('.')}{also}{hint}"
+        if not mend:
             raise ModelError(f"body {shown(name)}: {why}.") from None
         impossible[name] = why
         size = max(float(np.max(np.abs(link.inertia))), 1e-30)
