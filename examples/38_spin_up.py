@@ -37,7 +37,7 @@ def beam() -> fem.FiniteElements:
     # Across y, where the slope is the rotation about z, and across z, where it is minus that
     # about y.
     flip = np.diag([1.0, -1.0, 1.0, -1.0])
-    blocks = [
+    blocks: list[tuple[list[int], Any, Any]] = [
         ([0, 6], MASS * line_mass, AXIAL * line),
         ([3, 9], 2 * ROTARY * line_mass, BENDING * line),
         (
@@ -46,8 +46,8 @@ def beam() -> fem.FiniteElements:
             BENDING / h**3 * unit @ bend @ unit,
         ),
     ]
-    across = blocks[2]
-    blocks.append(([2, 4, 8, 10], *(flip @ x @ flip for x in across[1:])))
+    _, across_mass, across = blocks[2]
+    blocks.append(([2, 4, 8, 10], flip @ across_mass @ flip, flip @ across @ flip))
     size = 6 * (ELEMENTS + 1)
     mass, stiffness = np.zeros((size, size)), np.zeros((size, size))
     for k in range(ELEMENTS):

@@ -102,9 +102,8 @@ class TestRotatingCantilever:
             def acceleration(eta):
                 q = jnp.concatenate([jnp.array([0.0, 0, 0, 1, 0, 0, 0]), eta])
                 v = jnp.concatenate([jnp.zeros(5), spin[None], jnp.zeros(12)])
-                force = sum(
-                    f(q, v, jnp.zeros(())) for f in (inertia.inertia_force, inertia.internal_force)
-                )
+                t = jnp.zeros(())
+                force = inertia.inertia_force(q, v, t) + inertia.internal_force(q, v, t)
                 return inertia.modal_inverse @ force[6:]
 
             return -jax.jacfwd(acceleration)(jnp.zeros(12))
@@ -283,7 +282,7 @@ class SpinUp(AbstractMotion):
     def __call__(self, t):
         a = 15 / (2 * jnp.pi)
         up = self.rate / 15 * (t**2 / 2 + a**2 * (jnp.cos(t / a) - 1))
-        return jnp.where(t < 15, up, self.rate * (t - 7.5))
+        return jnp.where(jnp.less(t, 15), up, self.rate * (t - 7.5))
 
     def knots(self):
         return jnp.array([15.0])
