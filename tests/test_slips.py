@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs import forces, generalized, planar, shapes, spatial
+from jaxmbs import forces, generalized, planar, spatial
 from jaxmbs._errors import ModelError
 from jaxmbs.io._toml import read_toml
 
