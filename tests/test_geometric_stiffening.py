@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from derivative_checks import check
 from frame_elements import beam as frame_beam
 from modal_bodies import (
     bent_cloud,
@@ -82,6 +83,57 @@ class TestTerms:
         one, other = (body_of(bent_cloud(), scale=s).inertia_properties() for s in (1.0, 1000.0))
         for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-14)
+
+
+class TestDerivatives:
+    def test_accelerations_of_a_loaded_body(self, rng):
+        """Along numbers of the body (density, stiffness, displacements of second order), the force
+        at its end, and the configuration and velocity, spin too; forward and reverse."""
+        base, nodes = cantilever(2, shortening=True).reduced(), ("link.A", "link.B")
+        dense = (
+            *("mass", "first_moment", "inertia"),
+            *("mode_first_moment", "mode_second_moment", "mode_products"),
+        )
+        turn = rng.normal(size=4)
+        eta = 0.05 * rng.normal(size=4)
+        state = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn), eta])
+        speed, load = rng.normal(size=10), rng.normal(size=3)
+        speed[3:6] *= 5.0
+
+        def function(x):
+            factors = {word: 1 + x[0] for word in dense} | {"stiffness": 1 + x[1]}
+            reduced = eqx.tree_at(
+                lambda r: [getattr(r, word) for word in factors],
+                base,
+                [factor * getattr(base, word) for word, factor in factors.items()],
+            )
+            # Their integrals are of mass, too; turns have none here.
+            shorter = jax.tree.map(lambda y: (1 + x[2]) * y, reduced.second_order)
+            shorter = eqx.tree_at(
+                lambda s: (s.first_moment, s.second_moment), shorter, replace_fn=dense_too(x[0])
+            )
+            reduced = eqx.tree_at(lambda r: r.second_order, reduced, shorter)
+            body = spatial.ModalBody("link", reduced, position=ORIGIN)
+            inertia, t = body.inertia_properties(), jnp.zeros(())
+            q = inertia.coordinates.retract(jnp.asarray(state), x[6:16])
+            v = jnp.asarray(speed) + x[16:]
+            force = inertia.inertia_force(q, v, t) + inertia.internal_force(q, v, t)
+            markers = [s.marker(s.reference) for s in (body.sites()[n] for n in nodes)]
+            _, pull = jax.vjp(lambda v: markers[1].kinematics(q, v).rate.origin, v)
+            force = force + pull(jnp.asarray(load) + x[3:6])[0]
+            acceleration = inertia.inverse_mass_matrix(q, t) @ force
+            places = [marker.frame(q).origin for marker in markers]
+            return jnp.concatenate([acceleration, inertia.mass_matrix(q, t).ravel(), *places])
+
+        def dense_too(share):
+            return lambda y: (1 + share) * y
+
+        size = 6 + 2 * 10
+        directions = np.concatenate([np.eye(3, size), 0.1 * rng.normal(size=(2, size))])
+        pushed = check(function, np.zeros(size), directions, tolerance=1e-6, transposed=1e-9)
+        # The displacements of second order move the end, and what accelerates the modes.
+        assert np.max(np.abs(pushed[2, -3:])) > 1e-4
+        assert np.max(np.abs(pushed[2, 6:10])) > 1e-2
 
 
 # Wright, Smith, Thresher & Wang (1982), "Vibration modes of centrifugally stiffened beams", table
@@ -371,7 +423,7 @@ class TestLimits:
     def test_a_run_names_the_bodies(self):
         """One spun, one pressed, one pulled, one bent, and one that is not near any limit; all of
         one kind, in one program."""
-        plain, bending = cantilever(), 20.0
+        plain, bending = cantilever(2), 20.0
         euler = np.pi**2 * bending / (4 * LENGTH**2)
         names = ("spun", "pressed", "pulled", "bent", "quiet", "axle")
         bodies, joints, loads = [], [], []
@@ -380,13 +432,7 @@ class TestLimits:
             axis = (0.0, 0.0, 1.0) if name == "spun" else (1.0, 0.0, 0.0)
             spin = {"spun": (0.0, 0.0, 5.0), "axle": (6.0, 0.0, 0.0)}.get(name, (0.0, 0.0, 0.0))
             bodies.append(body_of(plain, name, position=at, angular_velocity=spin))
-            held = ("ground", f"{name}.A")
-            turning = name in ("spun", "axle")
-            joints.append(
-                spatial.Revolute(f"J {name}", held, at, axis=axis)
-                if turning
-                else spatial.Fixed(f"J {name}", held, at)
-            )
+            joints.append(spatial.Revolute(f"J {name}", ("ground", f"{name}.A"), at, axis=axis))
             push = {"pressed": (-0.3 * euler, 0, 0), "pulled": (0.6 * euler, 0, 0)}
             push |= {"bent": (0.0, 0.0, -40.0)}
             if name in push:
