@@ -119,7 +119,8 @@ class TestDerivatives:
             q = inertia.coordinates.retract(jnp.asarray(state), x[6:16])
             v = jnp.asarray(speed) + x[16:]
             force = inertia.inertia_force(q, v, t) + inertia.internal_force(q, v, t)
-            markers = [s.marker(s.reference) for s in (body.sites()[n] for n in nodes)]
+            sites = [body.sites()[name] for name in nodes]
+            markers: list[Any] = [site.marker(site.reference) for site in sites]
             _, pull = jax.vjp(lambda v: markers[1].kinematics(q, v).rate.origin, v)
             force = force + pull(jnp.asarray(load) + x[3:6])[0]
             acceleration = inertia.inverse_mass_matrix(q, t) @ force
