@@ -1,5 +1,7 @@
 """Reduced bodies made of point masses, whose integrals are sums, and beams by quadrature."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -255,5 +257,6 @@ def free_beam():
 ORIGIN = (0.0, 0.0, 0.0)
 
 
-def body_of(cloud, name="link", scale=1.0, **keys):
-    return spatial.ModalBody(name, cloud.reduced(scale), **({"position": ORIGIN} | keys))
+def body_of(cloud, name="link", scale=1.0, **keys: Any):
+    keys = {"position": ORIGIN} | keys
+    return spatial.ModalBody(name, cloud.reduced(scale), **keys)

@@ -81,8 +81,9 @@ def arm():
     )
 
 
-def bar(cloud: Cloud = CLOUD, **keys):
-    return spatial.ModalBody("bar", cloud.reduced(), **({"position": (0.0, 0.0, 0.0)} | keys))
+def bar(cloud: Cloud = CLOUD, **keys: Any):
+    keys = {"position": (0.0, 0.0, 0.0)} | keys
+    return spatial.ModalBody("bar", cloud.reduced(), **keys)
 
 
 def rod():
@@ -232,7 +233,8 @@ def both() -> tuple[jm.Trajectory, jm.Trajectory]:
 
     models = hung("bar.A", "bar.B"), hung("bar", "bar")
     made = [model.system() for model in models]
-    return tuple(still(s, s.reference_q, s.initial_v, assemble=True) for s in made)
+    one, two = (still(s, s.reference_q, s.initial_v, assemble=True) for s in made)
+    return one, two
 
 
 def same(one, two):
@@ -276,10 +278,10 @@ class TestReaders:
         np.testing.assert_allclose(moment, expected, rtol=0, atol=1e-6)
 
     def test_ranges(self):
-        asked = {"bounds": [bounds.FrictionCone("pin", 5.0, (0.0, 0.0, 1.0), body="bar")]}
+        asked = [bounds.FrictionCone("pin", 5.0, (0.0, 0.0, 1.0), body="bar")]
         found = [jm.ranges_along(x) for x in both()]
         same((found[0].low, found[0].high), (found[1].low, found[1].high))
-        cones = [jm.ranges_along(x, **asked) for x in both()]
+        cones = [jm.ranges_along(x, bounds=asked) for x in both()]
         same(cones[0].feasible, cones[1].feasible)
         with pytest.raises(ValueError, match=r"it may be that on bar\.B, rod"):
             jm.ranges_along(both()[0], bounds=[bounds.FrictionCone("pin", 1, (0, 0, 1), body="x")])

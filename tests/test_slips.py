@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs import forces, generalized, planar, shapes, spatial
+from jaxmbs import forces, generalized, planar, spatial
 from jaxmbs._errors import ModelError
 from jaxmbs.io._toml import read_toml
 
@@ -34,15 +34,23 @@ def test_names_of_axes(what):
         make()
 
 
+# Type checkers know what is refused here.
+ANY: Any = jm
 POINTS = ((0.0, 0.0), (1.0, 0.0))
 ARGUMENTS = {
-    "points of a joint": (lambda: planar.Revolute("A", GROUND, points=POINTS), "argument 'at'"),
-    "a typing error": (lambda: planar.Body("b", mass=1, inertia=1, postion=(0, 0)), "'position'"),
-    "of a force": (lambda: forces.SpringDamper("s", GROUND, at=POINTS, stiffness=1.0), "points"),
-    "of a driver": (lambda: jm.Driver("d", joint="A", axis="z"), "it takes name"),
-    "of a motion": (lambda: jm.motions.Sine(amplitud=1.0), "'amplitude' is meant"),
-    "of a shape": (lambda: shapes.Box(size=(1, 1, 1), densty=1.0), "'density' is meant"),
-    "of a condition": (lambda: generalized.Condition("c", "b", function=abs, row=1), "'rows'"),
+    "points of a joint": (lambda: ANY.planar.Revolute("A", GROUND, points=POINTS), "argument 'at'"),
+    "a typing error": (
+        lambda: ANY.planar.Body("b", mass=1, inertia=1, postion=(0, 0)),
+        "'position'",
+    ),
+    "of a force": (
+        lambda: ANY.forces.SpringDamper("s", GROUND, at=POINTS, stiffness=1.0),
+        "points",
+    ),
+    "of a driver": (lambda: ANY.Driver("d", joint="A", axis="z"), "it takes name"),
+    "of a motion": (lambda: ANY.motions.Sine(amplitud=1.0), "'amplitude' is meant"),
+    "of a shape": (lambda: ANY.shapes.Box(size=(1, 1, 1), densty=1.0), "'density' is meant"),
+    "of a condition": (lambda: ANY.generalized.Condition("c", "b", function=abs, row=1), "'rows'"),
 }
 
 
@@ -57,7 +65,7 @@ def test_arguments_that_a_part_has_not(what):
 
 FUNCTIONS = {
     "an event": jm.StopWhen,
-    "a question": lambda f: jm.sweep(f, None, None),
+    "a question": lambda f: ANY.sweep(f, None, None),
     "a force": lambda f: forces.UserForce("f", f, [("b", (0.0, 0.0))]),
     "a condition": lambda f: generalized.Condition("c", "b", f),
     "a velocity condition": lambda f: generalized.RateCondition("c", "b", f),

@@ -1,4 +1,5 @@
 import numpy as np
+import scipy.linalg
 from jaxtyping import Float
 
 from ._elements import FiniteElements
@@ -43,7 +44,9 @@ def inertia_integrals(
     flat = field.reshape(len(moved), -1)
     products = (flat.T @ weighted.reshape(len(moved), -1)).reshape(3, count, 3, count)
     products = products.transpose(0, 2, 1, 3)
-    rest = shapes.T @ (elements.mass @ shapes) - np.einsum("aaij->ij", products)
+    modal = shapes.T @ (elements.mass @ shapes)
+    products = _no_more_than(modal, products)
+    rest = modal - np.einsum("aaij->ij", products)
     products = products + np.einsum("ab,ij->abij", np.eye(3), rest) / 3
     return {
         "mass": np.array(elements.total_mass),
@@ -53,6 +56,18 @@ def inertia_integrals(
         "mode_second_moment": second,
         "mode_products": products,
     }
+
+
+def _no_more_than(
+    modal: Float[np.ndarray, "modes modes"], products: Float[np.ndarray, "3 3 modes modes"]
+) -> Float[np.ndarray, "3 3 modes modes"]:
+    """Fields that move more mass than M says they do, made smaller by as much: with less than
+    nothing left to put back, the mass matrix of a bent body would not be positive definite."""
+    if not len(modal):
+        return products
+    shares, basis = scipy.linalg.eigh(np.einsum("aaij->ij", products), modal)
+    smaller = (basis / np.sqrt(np.maximum(shares, 1.0))) @ basis.T @ modal
+    return np.einsum("ki,abkl,lj->abij", smaller, products, smaller)
 
 
 def _momentum_of_turns(

@@ -68,7 +68,7 @@ def second_order(
             held[:, i, j] = at_attachments
             # The odd part is angular momentum, which is zero.
             second[:, :, i, j] = (moment + moment.transpose(1, 0, 2)) / 2
-    nodes = held.reshape(-1, 2, 3, count, count)
+    nodes = held.reshape(tied.held // 6, 2, 3, count, count)
     return {
         "first_moment": np.zeros((3, count, count)),
         "second_moment": second,

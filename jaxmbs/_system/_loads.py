@@ -94,8 +94,8 @@ def friction_maps(
     """The maps of all friction laws, from the ground-extended state."""
     if not groups:
         none = jnp.zeros((0,), q.dtype)
-        columns = (jnp.zeros((0, 3, x.shape[0]), q.dtype) for x in (v, multipliers))
-        return FrictionMaps(*columns, none, (), ())
+        slip, pressing = (jnp.zeros((0, 3, x.shape[0]), q.dtype) for x in (v, multipliers))
+        return FrictionMaps(slip, pressing, none, (), ())
 
     def slips(v: Float[Array, " extended_v"]) -> list[Float[Array, "n slip"]]:
         motions = zip(groups, rates_of(groups, q, v), strict=True)

@@ -48,6 +48,7 @@ class AbstractSystem(eqx.Module):
     """
 
     structure: eqx.AbstractVar[Structure]
+    reference_q: eqx.AbstractVar[Float[Array, " nq"]]
     # How exact the numbers of positions and directions are, lengths relative to the characteristic
     # length and angles in rad; None: exact to rounding.
     precision: eqx.AbstractVar[Scalar | None]
