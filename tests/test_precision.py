@@ -63,6 +63,11 @@ def analyzed(text: str, folder: Path) -> tuple[Any, Any]:
     return model, jm.analyze(system, system.reference_q)
 
 
+def as_written(report: Any) -> int:
+    assert report.rank_as_written is not None
+    return int(report.rank_as_written)
+
+
 @pytest.fixture(scope="module")
 def door() -> str:
     """A door on three hinges, which no built-in mechanism is."""
@@ -94,7 +99,7 @@ def test_redundancy_is_found_or_told(name: str, digits: int, door: str, tmp_path
     if 5 <= digits <= 9:
         assert model.precision is not None
         assert int(report.rank) == meant
-    if model.precision is not None and int(report.rank_as_written) > meant:
+    if model.precision is not None and as_written(report) > meant:
         assert bool(report.redundant_at_precision)
         assert "Redundant at the precision" in str(report)
 
@@ -154,10 +159,10 @@ def test_angles_by_their_digits():
 def test_what_is_stated_counts(door: str, tmp_path: Path):
     text = turned(door, 5)
     model, report = analyzed(text, tmp_path)
-    assert bool(report.redundant_at_precision) == (int(report.rank_as_written) > 5)
-    exact, as_written = analyzed(f"precision = 0\n{text}", tmp_path)
+    assert bool(report.redundant_at_precision) == (as_written(report) > 5)
+    exact, literal = analyzed(f"precision = 0\n{text}", tmp_path)
     assert exact.precision is None
-    assert int(as_written.rank) == int(report.rank_as_written)
+    assert int(literal.rank) == as_written(report)
     stated, _ = analyzed(f"precision = 1e-4\n{text}", tmp_path)
     assert float(stated.precision) == 1e-4
     for own in (model, exact, stated):
@@ -220,7 +225,7 @@ def test_analyses_tell(tmp_path: Path):
     report = jm.analyze(told, told.reference_q)
     assert int(report.rank) == 5
     assert int(report.mobility) == 1
-    assert int(report.rank_as_written) == 6
+    assert as_written(report) == 6
     for criterion in (jm.SVD(), jm.RankComparison()):
         assert int(jm.analyze(told, told.reference_q, criterion=criterion).rank) == 5
     with warnings.catch_warnings():
@@ -260,3 +265,55 @@ def test_trees_have_full_rank_whatever_their_numbers():
     report = jm.analyze(system, system.reference_q)
     assert int(report.redundancy) == 0
     assert report.precision is None
+
+
+STEPS = """
+schema = 1
+name = "door"
+dimension = 3
+[[body]]
+name = "door"
+mass = 1.0
+inertia = [1.0, 1.0, 1.0]
+position = [0.5, 0.0, 0.5]
+[[joint]]
+type = "revolute"
+name = "lower"
+bodies = ["ground", "door"]
+at = [0.0, {0}, 0.0]
+axis = [0.0, 0.0, 1.0]
+[[joint]]
+type = "revolute"
+name = "upper"
+bodies = ["ground", "door"]
+at = [0.0, {1}, 1.0]
+axis = [0.0, 0.0, 1.0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "rank", "doubtful"),
+    [
+        ("0.0", "0.0", 5, False),
+        ("0.354", "0.354", 5, False),
+        # 0.5 / sqrt(2), to three and four digits.
+        ("0.354", "0.3536", 6, True),
+        ("0.71", "0.707", 6, True),
+        ("0.0", "0.001", 6, True),
+        # What no digit explains is meant.
+        ("0.0", "0.125", 6, False),
+        ("0.354", "0.612", 6, False),
+    ],
+)
+def test_a_rank_of_few_short_numbers_is_doubtful(
+    lower: str, upper: str, rank: int, doubtful: bool, tmp_path: Path
+):
+    """Two hinges of one line, whose offset is that of the digits or is meant."""
+    model, report = analyzed(STEPS.format(lower, upper), tmp_path)
+    assert model.precision is None
+    assert int(report.rank) == rank
+    assert bool(report.doubtful) == doubtful
+    assert ("numbers are not exact" in report.doubt()) == doubtful
+    exact, report = analyzed(f"precision = 0\n{STEPS.format(lower, upper)}", tmp_path)
+    assert exact.possible_precision is None
+    assert not bool(report.doubtful)

@@ -117,6 +117,8 @@ class Structure:
         self.semidefinite = semidefinite
         # Each name by which joints and forces call a moving body, and that body's own.
         self.sites = sites
+        # Of numbers that may be rounded, or be exact: no part of any program.
+        self.possible_precision: float | None = None
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
             *(compliances, semidefinite, sites),
