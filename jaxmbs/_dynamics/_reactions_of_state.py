@@ -25,8 +25,8 @@ from .._solvability import (
     AbstractCriterion,
     chosen_criterion,
     redundancy_at_precision,
-    refuse_at_precision,
     RedundancyAtPrecision,
+    refuse_at_precision,
     warn_at_precision,
 )
 from .._solvability._analyze import check_elastic

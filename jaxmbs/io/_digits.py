@@ -12,8 +12,8 @@
 - an angle of five digits or more, or one that is a multiple of pi / 12 to within its last digit.
 
 What is not taken as rounded may be so all the same: a single short number of which the last digit
-is neither 5 nor 0. No verdict follows that, but a rank that would be another within its last digit is
-doubtful (`Digits.possible`).
+is neither 5 nor 0. No verdict follows that, but a rank that would be another within its last digit
+is doubtful (`Digits.possible`).
 
 Fifteen digits are all that double precision holds. The coarsest of these numbers counts: a rank is
 as exact as the worst number on which it rests. Only numbers that tell where joints lie count:

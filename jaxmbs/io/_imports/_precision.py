@@ -40,7 +40,7 @@ def _of_xml(path: Path, description: Description) -> Digits:
     """A file that is no strict XML, which MuJoCo may read, tells no digits."""
     del description
     try:
-        root = read_xml(path)
+        root = read_xml(path).root
     except ModelError:
         return Digits()
     return {"robot": _of_urdf, "mujoco": _of_mjcf, "sdf": _of_sdf}.get(root.tag, _of_none)(root)
