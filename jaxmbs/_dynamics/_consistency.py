@@ -71,7 +71,7 @@ def contradicting_rows(
     acceleration: Float[Array, " nv"],
     met: float = MET,
 ) -> Bool[Array, " rows"]:
-    """Which rows, of all levels, accelerations do not satisfy, by more than a part `met` of the largest.
+    """Which rows, of all levels, accelerations miss by more than a part `met` of the largest.
 
     Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
     accelerations. What is not a number has a result of its own, and is no contradiction.
