@@ -1,6 +1,7 @@
 """Numbers that are not exact: files with few digits, whose true redundancy looks like full rank."""
 
 import ast
+import functools
 import re
 import warnings
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from representatives import representatives
+from ring_mechanisms import model, RINGS
 from typer.testing import CliRunner
 
 import jaxmbs as jm
@@ -19,7 +21,10 @@ from jaxmbs.io._digits import Digits, numbers_in, of_angle, of_direction, of_len
 
 
 # Rank of the mechanism that is meant, by what papers say of it (see test_solvability).
-REDUNDANT = {"bennett": 17, "sarrus": 29, "three-crank-parallelogram": 23, "door": 5}
+REDUNDANT = {
+    **{"bennett": 17, "sarrus": 29, "three-crank-parallelogram": 23, "door": 5},
+    **{name: RINGS[name].rank["revolute"] for name in ("four-bar", "star")},
+}
 DIGITS = (3, 4, 5, 6, 7, 8, 9, 10, 12, 16)
 
 
@@ -63,6 +68,10 @@ def analyzed(text: str, folder: Path) -> tuple[Any, Any]:
     return model, jm.analyze(system, system.reference_q)
 
 
+def of_ring(name: str) -> str:
+    return write_model(model(RINGS[name]))
+
+
 def as_written(report: Any) -> int:
     assert report.rank_as_written is not None
     return int(report.rank_as_written)
@@ -88,10 +97,13 @@ def door() -> str:
         ("bennett", 5),
         ("three-crank-parallelogram", 8),
         ("bennett", 16),
+        ("four-bar", 4),
+        ("star", 6),
     ),
 )
 def test_redundancy_is_found_or_told(name: str, digits: int, door: str, tmp_path: Path):
-    text = door if name == "door" else write_model(mechanisms.get(name))
+    own = {"door": lambda: door, **{k: functools.partial(of_ring, k) for k in ("four-bar", "star")}}
+    text = own.get(name, lambda: write_model(mechanisms.get(name)))()
     model, report = analyzed(turned(text, digits), tmp_path)
     meant = REDUNDANT[name]
     if int(report.rank) != meant:

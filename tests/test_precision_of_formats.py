@@ -1,57 +1,20 @@
-"""Redundant mechanisms in the formats of other programs, with few digits: the rank that is meant, or
-a doubt."""
+"""Redundant mechanisms in the formats of other programs, with few digits: the rank that is meant,
+or a doubt."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from representatives import representatives
+from ring_mechanisms import Ring, RINGS
 
 import jaxmbs as jm
 from jaxmbs.io import import_model
 
 
-class Ring(NamedTuple):
-    """Bodies in a ring from the ground to the ground: each joint's point and axis; which joint
-    closes it; and the rank that is meant."""
-
-    points: np.ndarray
-    axes: np.ndarray
-    rank: Mapping[str, int]
-
-
-def oblique(vectors: Any) -> np.ndarray:
-    """Turned about an oblique axis, so that no number is short."""
-    axis, angle = np.array([1.0, 2.0, 2.0]) / 3, 0.7
-    cross = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
-    turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-    return np.array(vectors, float) @ turn.T
-
-
-def four_bar() -> Ring:
-    """Hinges that are parallel: closed by one, three rows are redundant, by a ball one."""
-    corners = [[0, 0, 0], [0.2, 0.5, 0], [0.9, 0.6, 0], [1.1, 0, 0]]
-    return Ring(oblique(corners), oblique([[0, 0, 1]] * 4), {"revolute": 17, "spherical": 17})
-
-
-def star() -> Ring:
-    """Hinges whose axes meet in one point, of a spherical linkage."""
-    axes = np.array([[0, 0, 1], [0.5, 0, 1], [0.7, 0.6, 1], [0.1, 0.9, 1]])
-    axes /= np.linalg.norm(axes, axis=1)[:, None]
-    places = axes * np.array([[1.0], [1.2], [0.9], [1.1]])
-    return Ring(oblique(places), oblique(axes), {"revolute": 17})
-
-
-def door() -> Ring:
-    """One body on two hinges."""
-    points, axes = oblique([[0, 0, 0], [0, 0, 0.7]]), oblique([[0, 0, 1]] * 2)
-    return Ring(points, axes, {"revolute": 5, "spherical": 5})
-
-
-RINGS = MappingProxyType({"four-bar": four_bar(), "star": star(), "door": door()})
 INERTIA = "ixx='0.1' iyy='0.1' izz='0.1' ixy='0' ixz='0' iyz='0'"
 
 
@@ -110,7 +73,8 @@ def sdf(ring: Ring, digits: int, folder: Path) -> Any:
         parent = "world" if k in (0, count) else f"b{k - 1}"
         text += (
             f"<joint name='j{k}' type='revolute'><parent>{parent}</parent><child>{child}</child>"
-            f"<pose>{place} 0 0 0</pose><axis><xyz>{said(ring.axes[k], digits)}</xyz></axis></joint>"
+            f"<pose>{place} 0 0 0</pose><axis><xyz>{said(ring.axes[k], digits)}</xyz></axis>"
+            "</joint>"
         )
     path = folder / "m.sdf"
     path.write_text(f"<sdf version='1.9'><model name='m'>{text}</model></sdf>")
