@@ -191,7 +191,7 @@ def import_model(
     if precision is not None:
         advice = "1e-5 is that of numbers of five digits, and 0 says that they are exact"
         limits = {"least": 0.0, "most": LARGEST_PRECISION}
-        stated = _settings.between(precision, "precision", **limits, advice=advice)
+        stated = float(_settings.between(precision, "precision", **limits, advice=advice))
     return _imported(path, state, loops, selection, stated)[0]
 
 
