@@ -2,17 +2,25 @@
 what is not determined there; motions that come near are not; and a configuration whose neighbours
 are itself is not called permanent."""
 
+import dataclasses
+import io
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from representatives import representatives
+from rich.console import Console
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
+from jaxmbs._dynamics import _passages
+from jaxmbs.cli import _kinematics
+from jaxmbs.io import load_trajectory, save_trajectory
 
 
-def crank_at(lengths, angle, rate, *, driven=True, units=1, motion=None):
+def crank_at(lengths, angle, rate, *, driven=True, units=1, motion=None, ratio=None):
     """Slider-cranks (as many `units` as wanted, one crank pushing each) of a crank and a rod of
     these lengths. Equal ones have a second way at a right angle, where the slider is at the
     crank's pin: x = 2 l cos(angle), or 0."""
@@ -50,8 +58,10 @@ def crank_at(lengths, angle, rate, *, driven=True, units=1, motion=None):
         ]
     drivers = [
         jm.Driver(f"motor{k}", f"A{k}", "rotation", motion or jm.motions.Linear(rate=rate))
-        for k in range(units if driven else 0)
+        for k in range((units if ratio is None else 1) if driven else 0)
     ]
+    if ratio is not None:
+        joints.append(planar.Gear("gear", ("crank1", "crank"), ratio=ratio))
     model = jm.Model(
         "slider-crank", 2, bodies=bodies, joints=joints, drivers=drivers, gravity=(0.0, -9.81)
     )
@@ -65,7 +75,7 @@ def right_angles(angle, rate, end):
     return times[(times > 0) & (times < end)]
 
 
-def four_bar(rise, angle, rate, *, driven):
+def four_bar(rise, angle, rate, *, driven, ratio=None):
     """A crank of 1 m and a rocker longer by `rise`, on a frame of 2 m: with none a parallelogram,
     which is flat where the crank lies along the frame."""
     crank = np.array([np.cos(angle), np.sin(angle)])
@@ -85,8 +95,10 @@ def four_bar(rise, angle, rate, *, driven):
     ]
     names = ("ground", "crank", "coupler", "rocker", "ground")
     points = (np.zeros(2), crank, end, ground)
-    joints = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(4)]
+    joints: list[Any] = [planar.Revolute(f"J{k}", names[k : k + 2], points[k]) for k in range(4)]
     drivers = [jm.Driver("motor", "J0", "rotation", jm.motions.Linear(rate=rate))] * driven
+    if ratio is not None:
+        joints.append(planar.Gear("gear", ("rocker", "crank"), ratio=ratio))
     return jm.Model("four-bar", 2, bodies=bodies, joints=joints, drivers=drivers).system()
 
 
@@ -113,12 +125,27 @@ class TestDrivenMotions:
         assert forces.passed == found.passed
         assert "next to it" in str(forces)
 
-    @pytest.mark.parametrize("part", [1 + 1e-7, 1 + 1e-5, 1 + 1e-3, 1.3])
-    def test_a_longer_rod_only_comes_near(self, part):
+    @pytest.mark.parametrize(
+        ("part", "count"),
+        [
+            (1 + 1e-7, 12),
+            (1 + 1e-5, 12),
+            (1 + 1e-5, 2001),
+            (1 + 1e-3, 12),
+            (1 + 1e-3, 301),
+            (1.3, 12),
+        ],
+    )
+    def test_a_longer_rod_only_comes_near(self, part, count):
+        """Between few times a motion may change its branch there, which is said."""
         system = crank_at((0.1, 0.1 * part), 0.3, 7.0)
-        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 12))
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, count))
         assert not found.passed
-        assert "singular" not in str(found)
+        assert "passed" not in str(found)
+        # The slider never reaches the crank's pin.
+        changed = bool(np.min(np.asarray(found.q)[:, 6]) < 0)
+        assert ("different branches" in str(found)) == bool(found.passages_remark) == changed
+        assert not changed or (count == 12 and part < 1.3)
 
     def test_two_that_pass_at_once_lose_two_ranks(self):
         """The sign of the determinant is what it was."""
@@ -172,7 +199,17 @@ class TestSimulatedMotions:
         assert run.passed[0].nearby - run.passed[0].rank == 1
         assert "D0" in run.passed[0].joints
 
-    @pytest.mark.parametrize("part", [1 + 1e-6, 1 + 1e-4, 1.003, 1.3])
+    def test_what_comes_so_near_that_the_branch_may_change(self):
+        """Which the steps do here: the slider cannot be behind the crank's pin."""
+        system = crank_at((0.1, 0.1 * (1 + 1e-6)), 0.3, 50.0)
+        times = np.linspace(0.0, 0.4, 2001)
+        run = jm.simulate(system, system.reference_q, system.initial_v, 0.4, times=times)
+        changes = np.sum(np.diff(np.sign(np.asarray(run.q)[:, 6])) != 0)
+        assert int(run.passage_count) == changes
+        assert not run.passed
+        assert bool(changes) == ("could not be confirmed" in str(run))
+
+    @pytest.mark.parametrize("part", [1 + 1e-4, 1.003, 1.3])
     def test_what_only_comes_near(self, part):
         system = crank_at((0.1, 0.1 * part), 0.3, 50.0)
         run = jm.simulate(system, system.reference_q, system.initial_v, 0.4)
@@ -204,6 +241,135 @@ class TestSimulatedMotions:
         assert run.passage_count.tolist() == expected
 
 
+def five_bar(angles, rates):
+    """Two cranks whose ends meet where they stand at 45 and 135 degrees, and two equal bars
+    between these ends: where they meet the bars turn together as they like."""
+    pins = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    ends = pins + np.sqrt(2) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    way = ends[1] - ends[0]
+    normal = np.array([-way[1], way[0]]) / np.linalg.norm(way)
+    tip = ends.mean(axis=0) + np.sqrt(1.5**2 - way @ way / 4) * normal
+    points = [pins[0], ends[0], tip, ends[1], pins[1]]
+    names = ["crank", "bar", "other bar", "other crank"]
+    bodies = [
+        planar.Body(name, mass=1.0, inertia=0.1, position=(points[k] + points[k + 1]) / 2)
+        for k, name in enumerate(names)
+    ]
+    chain = ["ground", *names]
+    joints = [planar.Revolute(f"J{k}", chain[k : k + 2], points[k]) for k in range(4)]
+    joints.append(planar.Revolute("J4", ("ground", names[-1]), points[4]))
+    drivers = [
+        jm.Driver(f"motor{k}", joint, "rotation", jm.motions.Linear(rate=rate))
+        for k, (joint, rate) in enumerate(zip(("J0", "J4"), rates, strict=True))
+    ]
+    return jm.Model("five-bar", 2, bodies=bodies, joints=joints, drivers=drivers).system()
+
+
+class TestOtherMechanisms:
+    @pytest.mark.parametrize("rates", [(1.0, -1.0), (1.0, -1.7)])
+    def test_five_bar(self, rates):
+        """Whose ends of the cranks pass through one another."""
+        there, rates = np.pi / 4 * np.array([1, 3]), np.array(rates)
+        system = five_bar(there - 0.4 * rates, rates)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 0.9, 4))
+        (own,) = found.passed
+        assert own.time == pytest.approx(0.4, abs=1e-5)
+        assert (own.rank, own.nearby) == (11, 12)
+        assert not found.passages_remark
+
+    def test_platform_whose_legs_take_it_through_a_quarter_turn(self):
+        """At yaw 90 deg they do not hold its turning with its rise."""
+        system = legs(np.radians(80), rate=0.5)
+        times = np.linspace(0.0, 0.6, 4)
+        found = jm.kinematics(system, system.reference_q, times)
+        (own,) = found.passed
+        assert own.time == pytest.approx(np.radians(10) / 0.5, abs=1e-4)
+        assert own.nearby - own.rank == 1
+        assert not found.passages_remark
+
+    @pytest.mark.parametrize("ratio", [1.0, -2.0])
+    def test_connected_train(self, ratio):
+        """Two slider-cranks whose cranks are geared: each passes when its own crank is across."""
+        system = crank_at((0.1, 0.1), 1.0, 1.0, units=2, ratio=ratio)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 5))
+        first = np.pi / 2 - 1
+        second = first if ratio == 1 else (1 + np.pi / 2) / 2
+        expected = np.unique([first, second])
+        np.testing.assert_allclose(found.passages, expected, rtol=0, atol=1e-3)
+        assert [own.nearby - own.rank for own in found.passed] == [2] * (ratio == 1) or [1, 1]
+        assert not found.passages_remark
+
+
+class TestWhoIsNotLookedAfter:
+    def test_systems_that_are_too_large(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(_passages, "_LARGEST", 8)
+        system = crank_at((0.1, 0.1), 1.0, 1.0)
+        times = np.linspace(0.0, 1.3, 2)
+        found = jm.kinematics(system, system.reference_q, times)
+        forces = jm.inverse_dynamics(system, system.reference_q, times)
+        said = (
+            "passages were not looked for: 9 rows, and at most 8 are looked at; ask `singularity`"
+        )
+        for own in (found, forces):
+            assert not own.passed
+            assert said in own.passages_remark
+            assert own.passages_remark in str(own)
+        assert said in forces._repr_html_()
+        run = jm.simulate(system, system.reference_q, system.initial_v, 1.0)
+        assert int(run.passage_count) == 1
+        assert "1 of these could not be confirmed (9 rows, and at most 8 are" in str(run)
+        save_trajectory(run, tmp_path / "run.npz")
+        assert str(load_trajectory(tmp_path / "run.npz", system)) == str(run)
+
+    def test_search_that_ends(self, monkeypatch):
+        monkeypatch.setattr(_passages, "_MOST", 70)
+        system = crank_at((0.1, 0.1), 0.3, 7.0)
+        found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 12))
+        assert "ended after 70 states" in str(found)
+
+    def test_transformations(self):
+        system = crank_at((0.1, 0.1), 1.0, 1.0)
+        found = jax.eval_shape(
+            lambda q: jm.kinematics(system, q, np.linspace(0.0, 1.3, 2)), system.reference_q
+        )
+        assert "were not looked for: a transformation" in found.passages_remark
+
+    def test_runs_that_an_event_ends(self, tmp_path):
+        """Are looked at closely too."""
+        system, event = crank_at((0.1, 0.1), 0.3, 50.0), jm.StopAtSingular()
+        run = jm.simulate(system, system.reference_q, system.initial_v, 0.04, events=(event,))
+        assert int(run.passage_count) == len(run.passed) == 1
+        assert "motion passed a singular configuration at" in run.message
+        save_trajectory(run, tmp_path / "run.npz")
+        assert load_trajectory(tmp_path / "run.npz", system).passed == run.passed
+        unconfirmed = dataclasses.replace(run, passed=())
+        assert "or came near one" in event.reason(unconfirmed)
+        refuted = dataclasses.replace(unconfirmed, passage_count=jnp.asarray(0))
+        assert "does not pass it" in event.reason(refuted)
+
+    def test_what_lies_behind_the_end_of_a_run(self):
+        """Of a run that an event ended within a step."""
+        system = crank_at((0.1, 0.1), 0.3, 1.0)
+        end = np.pi / 2 - 0.3 - 1e-3
+        event = jm.StopWhen(lambda system, q, v, t: jnp.asarray(t - end))
+        run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=(event,))
+        assert float(run.times[-1]) == pytest.approx(end)
+        assert int(run.passage_count) == 0
+        assert not np.isfinite(np.asarray(run.passages)).any()
+
+    def test_commands(self, monkeypatch, tmp_path):
+        model = jm.mechanisms.bennett()
+        motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
+        model = jm.Model("b", 3, bodies=model.bodies, joints=model.joints, drivers=[motor])
+        monkeypatch.setattr(_passages, "_LARGEST", 8)
+        found = _kinematics.answer(model, 0.5, 0.5, None, assemble=False)
+        remark = _kinematics.document(found)["passages_remark"]
+        assert "and at most 8 are looked at; ask `singularity`" in remark
+        console = Console(width=400, record=True, file=io.StringIO())
+        _kinematics.show(found, console)
+        assert remark in console.export_text()
+
+
 def arch(rise):
     """Two bars between fixed pins: straight, and not."""
     points = [(0.0, 0.0), (1.0, rise), (2.0, 0.0)]
@@ -216,8 +382,20 @@ def arch(rise):
     return jm.Model("arch", 2, bodies=bodies, joints=joints).system()
 
 
-def legs(yaw):
-    """A platform on six legs of fixed length."""
+def leg_of(angle, rate):
+    """A leg between circles of radius 1 and 0.7 that lie 1 apart, as if its angle about their axis
+    were this one and grew."""
+
+    def residual(frames, t):
+        a, b = (frame.origin for frame in frames)
+        squared = 1 + 0.7**2 - 2 * 0.7 * jnp.cos(angle + rate * t) + 1
+        return (jnp.sum((a - b) ** 2) - squared)[None] / 2
+
+    return residual
+
+
+def legs(yaw, rate=0.0):
+    """A platform on six legs of fixed length, or of such that it turns at this rate."""
     spots = np.radians([0, 0, 120, 120, 240, 240])
     low, high = (spots + np.radians(w) * np.array([-1, 1] * 3) for w in (20, 40))
     below = np.stack([np.cos(low), np.sin(low), 0 * low], axis=1)
@@ -227,7 +405,23 @@ def legs(yaw):
         spatial.Distance(f"leg {k}", ("ground", "top"), points=(below[k], above[k]))
         for k in range(6)
     ]
+    if rate:
+        joints = [
+            spatial.Geometric(
+                f"leg {k}",
+                leg_of(float(high[k] - low[k]) + yaw, rate),
+                [("ground", below[k]), ("top", above[k])],
+            )
+            for k in range(6)
+        ]
     return jm.Model("platform", 3, bodies=[top], joints=joints).system()
+
+
+def geared(angle):
+    """A four-bar whose rocker is geared to its crank as its speeds are right here."""
+    system = four_bar(0.5, angle, 1.0, driven=True)
+    speeds = np.asarray(jm.kinematics(system, system.reference_q, [0.0]).v)[0]
+    return four_bar(0.5, angle, 0.0, driven=False, ratio=speeds[8] / speeds[2])
 
 
 # Rank here and nearby, singular, isolated, and a word of what is said.
@@ -244,13 +438,21 @@ NEIGHBOURS = {
         False,
         "0 rows are redundant everywhere, 1 more here",
     ),
+    "four-bar geared by its ratio": (lambda: geared(np.pi / 2), 8, 8, True, True, "isolated"),
     "driven": (lambda: crank_at((0.1, 0.1), 1.0, 1.0), 9, 9, False, False, "no row is redundant"),
     "door": (lambda: jm.mechanisms.door().system(), 5, 5, False, False, "permanent"),
 }
 
 
 @pytest.mark.parametrize(
-    "name", representatives(NEIGHBOURS, "legs at 90 deg", "driven across", "door")
+    "name",
+    representatives(
+        NEIGHBOURS,
+        "legs at 90 deg",
+        "driven across",
+        "four-bar geared by its ratio",
+        "door",
+    ),
 )
 def test_neighbours(name):
     build, rank, nearby, singular, isolated, word = NEIGHBOURS[name]

@@ -83,16 +83,25 @@ class StopAtSingular(AbstractEvent):
 
     The run ends with the step that led across it, not in it: there constraints do not determine
     the motion, and states next to it are the less exact the closer they are. `passages[0]` is the
-    time of the configuration itself, interpolated within that step.
+    time of the configuration itself, interpolated within that step. A motion that comes very near
+    one may be stopped too; then it has no `passages`, and `message` says so.
     """
 
     needs_monitor: ClassVar[bool] = True
     within: ClassVar[bool] = False
 
     def reason(self, trajectory: Trajectory) -> str:
+        if not int(trajectory.passage_count):
+            return (
+                "the motion came near a singular configuration within the last step. A closer "
+                "look tells that it does not pass it; for the motion behind it leave "
+                "StopAtSingular out, or start another run from the last state."
+            )
+        near = "" if trajectory.passed else " (or came near one, which could not be told)"
+        when = f"{float(trajectory.passages[0]):.6g} s"
         return (
-            f"the motion passed a singular configuration at {float(trajectory.passages[0]):.6g} s, "
-            "within the last step. There the mobility changes (`singularity` tells how); for the "
+            f"the motion passed a singular configuration{near} at {when}, within the last step. "
+            "There the mobility changes (`singularity` tells how); for the "
             "motion behind it leave StopAtSingular out."
         )
 

@@ -49,7 +49,11 @@ def inverse_dynamics(
     # Of a motion that ended early as well: what is known of it is on the way.
     passed = jnp.asarray(found.passages, q.dtype)
     trajectory = dataclasses.replace(
-        trajectory, passages=passed, passage_count=jnp.asarray(len(passed)), passed=found.passed
+        trajectory,
+        passages=passed,
+        passage_count=jnp.asarray(len(passed)),
+        passed=found.passed,
+        passages_remark=found.passages_remark,
     )
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):

@@ -44,7 +44,7 @@ from .._system import (
     takes_state,
 )
 from ._mobility import look_at_drivers, movers, null_space
-from ._passages import Passage, passages_between, passed_lines
+from ._passages import Passage, passages_between, passed_lines, unsearched_remark
 from ._projection import MET, position_error, velocity_error
 
 
@@ -78,8 +78,9 @@ class Kinematics(eqx.Module):
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
     - `result`: a `RESULTS` member, `message`: what it means here. `system`: whose motion it is.
     - `passed`: singular configurations on the way, between the times as well, with what is not
-      determined there (`Passage`); `passages` (k,): their times (s). Not looked for inside a
-      transformation, nor in systems of more than 400 rows or velocities.
+      determined there (`Passage`); `passages` (k,): their times (s). `passages_remark`: where they
+      were not looked for, and what to try: inside a transformation, and in systems of more than
+      400 rows or velocities.
     """
 
     times: Float[Array, " n"]
@@ -93,6 +94,7 @@ class Kinematics(eqx.Module):
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
     passed: tuple[Passage, ...] = eqx.field(static=True, default=())
+    passages_remark: str = eqx.field(static=True, default="")
 
     @property
     def passages(self) -> Float[np.ndarray, " k"]:
@@ -109,7 +111,7 @@ class Kinematics(eqx.Module):
             f"{_printing.largest(self.velocity_error)}",
         ]
         lines += [
-            *passed_lines(len(self.passed), self.passages, self.passed),
+            *passed_lines(len(self.passed), self.passages, self.passed, self.passages_remark),
             *([self.message] if self.message else []),
         ]
         return "\n".join(lines)
@@ -163,7 +165,8 @@ def kinematics(
     found, free = _follow(system, q, grid)
     failed = found.result != RESULTS.successful
     if isinstance(failed, Tracer):
-        return found
+        remark = unsearched_remark("a transformation knows no numbers")
+        return dataclasses.replace(found, passages_remark=remark)
     if bool(free[0] > _SUSPECT):
         _refuse_undriven(system, found.q[0], grid[0])
     if not bool(failed):
@@ -369,7 +372,8 @@ def _until_failure(found: Kinematics, free: np.ndarray) -> Kinematics:
 def _with_passages(found: Kinematics) -> Kinematics:
     """With the singular configurations on the way."""
     arrays = (np.asarray(x) for x in (found.times, found.q, found.v))
-    return dataclasses.replace(found, passed=passages_between(found.system, *arrays))
+    passed, remark = passages_between(found.system, *arrays)
+    return dataclasses.replace(found, passed=passed, passages_remark=remark)
 
 
 def _explanation(found: Kinematics, index: int) -> str:

@@ -24,6 +24,7 @@ as the time is wanted. A state in which the vectors are lost, which is one next 
 configuration, is left out.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import diffrax as dfx
@@ -102,30 +103,6 @@ class SingularCrossings(eqx.Module):
     count: IntScalar
     states: Float[Array, "states numbers"]
 
-    @property
-    def rate(self) -> Scalar:
-        """Of the smallest value (1/s)."""
-        past = self.time - self.earlier_time
-        change = self.values[0] - self.earlier_values[0]
-        return jnp.where(past > 0, change / jnp.where(past > 0, past, 1.0), 0.0)
-
-    def near(self, t1: RealScalarLike) -> BoolScalar:
-        """Does a step from here to t1 lead across a singular configuration, or close to one?"""
-        value = self.values[0]
-        step = jnp.asarray(t1, value.dtype) - self.time
-        ahead, behind = value + 1.5 * step * self.rate, value - 0.5 * step * self.rate
-        return (value > 0) & ((ahead <= 0) | (behind <= 0))
-
-    @property
-    def fresh(self) -> BoolScalar:
-        """Is nothing known yet?"""
-        return ~jnp.any(self.left)
-
-    def ends_next_to_one(self, step: Scalar) -> BoolScalar:
-        """Did the last step, of this length (s), end next to a singular configuration, rather than
-        across it?"""
-        return jnp.abs(self.values[0]) < _BESIDE * jnp.abs(self.rate * step)
-
 
 class PackedCrossings(eqx.Module):
     """`SingularCrossings` as one array: in a small system each array that is carried costs as much
@@ -144,6 +121,43 @@ class PackedCrossings(eqx.Module):
         ends = np.cumsum([x.size for x in self.shapes])
         parts = zip(jnp.split(self.numbers, ends[:-1]), self.shapes, strict=True)
         return SingularCrossings(*(x.reshape(s.shape).astype(s.dtype) for x, s in parts))
+
+    def place(self, name: str) -> slice:
+        """Where a leaf stands among the numbers."""
+        k = [field.name for field in dataclasses.fields(SingularCrossings)].index(name)
+        start = sum(x.size for x in self.shapes[:k])
+        return slice(start, start + self.shapes[k].size)
+
+    def leaf(self, name: str) -> Float[Array, " numbers"]:
+        """The numbers of one leaf: opening all of them is as much as a solve, too."""
+        return self.numbers[self.place(name)]
+
+    def first(self, name: str) -> Scalar:
+        """The first number of a leaf."""
+        return self.numbers[self.place(name).start]
+
+    @property
+    def rate(self) -> Scalar:
+        """Of the smallest value (1/s)."""
+        past = self.first("time") - self.first("earlier_time")
+        change = self.first("values") - self.first("earlier_values")
+        return jnp.where(past > 0, change / jnp.where(past > 0, past, 1.0), 0.0)
+
+    def near(self, t1: RealScalarLike) -> BoolScalar:
+        """Does a step from here to t1 lead across a singular configuration, or close to one?"""
+        value = self.first("values")
+        change = (jnp.asarray(t1, value.dtype) - self.first("time")) * self.rate
+        return (value > 0) & ((value + 1.5 * change <= 0) | (value - 0.5 * change <= 0))
+
+    @property
+    def fresh(self) -> BoolScalar:
+        """Is nothing known yet?"""
+        return ~jnp.any(self.leaf("left") != 0)
+
+    def ends_next_to_one(self, step: Scalar) -> BoolScalar:
+        """Did the last step, of this length (s), end next to a singular configuration, rather than
+        across it?"""
+        return jnp.abs(self.first("values")) < _BESIDE * jnp.abs(self.rate * step)
 
 
 class SingularValueMonitor(eqx.Module):
@@ -176,8 +190,7 @@ class SingularValueMonitor(eqx.Module):
         """What it carries after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
-        before = carried.opened()
-        first, beginning, nq = before.fresh, before.time, system.structure.nq
+        first, beginning, nq = carried.fresh, carried.first("time"), system.structure.nq
         h = now - beginning
         rates = (system.rate(*_split(system, y)) for y in (y0, y1))
         k0, k1 = (jnp.zeros_like(y0).at[:nq].set(h * rate) for rate in rates)
@@ -188,7 +201,7 @@ class SingularValueMonitor(eqx.Module):
         def look(state: tuple[Any, ...]) -> tuple[Any, ...]:
             last, any_passed, _, looks = state
             start = first & (looks == 0)
-            again = last.opened().target
+            again = last.first("target")
             t = jnp.where(start, beginning, jnp.where(looks <= first, now, again))
             q, v = _split(system, jnp.where(start, y0, curve.evaluate(t)))
             factored = KKTSystem(
@@ -272,9 +285,11 @@ def update(
         last.count + passed,
         states,
     )
-    same_with_target = eqx.tree_at(lambda s: s.target, last, target)
-    numbers = (PackedCrossings(x).numbers for x in (after, same_with_target))
-    carried = eqx.tree_at(lambda c: c.numbers, carried, jnp.where(kept, *numbers))
+    # The target in any case.
+    numbers = PackedCrossings(after).numbers
+    taken = kept | np.isin(np.arange(len(numbers)), carried.place("target").start)
+    numbers = jnp.where(taken, numbers, carried.numbers)
+    carried = eqx.tree_at(lambda c: c.numbers, carried, numbers)
     return carried, kept & passed, ~start & ~(kept & (now >= end))
 
 

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from .._checks import listed
 from .._kinematics import position_residual
-from .._system import AbstractSystem
+from .._system import AbstractSystem, Structure
 from ._mobility import movers
 
 
@@ -48,6 +48,9 @@ _FAR = 1.0
 
 # Newton's steps back onto the constraints, and where they end.
 _NEWTON, _CLOSED, _CUTOFF = 12, 1e-13, 1e-10
+
+# An interval whose middle is on another branch is entered by this part from both ends.
+_ENTERING = 0.12
 
 # Where a passage is suspected, this far around it is looked (characteristic lengths, radians).
 _REACH = 0.05
@@ -87,16 +90,47 @@ class Passage(NamedTuple):
         return text
 
 
+# What to do where a motion is not looked after.
+_ADVICE = "ask `singularity` at single configurations"
+
+
+def size_remark(structure: Structure) -> str:
+    """Why a system is not looked at, where it is too large for that: what is done is dense."""
+    sizes = {"rows": len(structure.rows), "velocities": structure.nv}
+    word, most = max(sizes.items(), key=lambda x: x[1])
+    return f"{most} {word}, and at most {_LARGEST} are looked at" if most > _LARGEST else ""
+
+
+def unsearched_remark(reason: str) -> str:
+    """Said of a motion on which nobody looked for passages."""
+    return f"passages were not looked for: {reason}; {_ADVICE}"
+
+
+def unconfirmed_remark(count: int, reason: str = "") -> str:
+    """Said of passages that a run saw by what lies on either side, alone."""
+    why = f" ({reason})" if reason else ""
+    return (
+        f"{count} of these could not be confirmed{why}, so that the motion may only come near "
+        f"there; ask `singularity` at states next to {'it' if count == 1 else 'them'}"
+    )
+
+
 def passed_lines(
-    count: int, times: Sequence[float] | np.ndarray, passed: tuple[Passage, ...]
+    count: int,
+    times: Sequence[float] | np.ndarray,
+    passed: tuple[Passage, ...],
+    remark: str = "",
 ) -> list[str]:
-    """What is said of passages: their times, as far as these are known, and what is not determined
-    in the first ones."""
+    """What is said of passages: their times, as far as these are known, what is not determined
+    in the first ones, and who was not looked after."""
+    if not remark and count > len(passed):
+        remark = unconfirmed_remark(count - len(passed))
+    remarks = [remark] if remark else []
     if not count:
-        return []
+        return remarks
     shown = ", ".join(f"{t:.4f}" for t in times[:8]) + (" ..." if count > 8 else "")
     configurations = "singular configuration" + "s" * (count > 1)
-    return [f"passed {count} {configurations}, at {shown} s", *map(str, passed[:2])]
+    return [f"passed {count} {configurations}, at {shown} s", *map(str, passed[:2]), *remarks]
 
 
 class _Points(NamedTuple):
@@ -149,43 +183,49 @@ def _difference(
 
 def passages_between(
     system: AbstractSystem, times: np.ndarray, q: np.ndarray, v: np.ndarray
-) -> tuple[Passage, ...]:
-    """On a motion that drivers determine, known at some times."""
+) -> tuple[tuple[Passage, ...], str]:
+    """On a motion that drivers determine, known at some times; and where it was not looked."""
     structure = system.structure
-    too_large = max(len(structure.rows), structure.nv) > _LARGEST
-    if len(times) < 2 or not len(structure.rows) or too_large:
-        return ()
-    motion = _Motion(system)
+    if len(times) < 2 or not len(structure.rows):
+        return (), ""
+    too_large = size_remark(structure)
+    if too_large:
+        return (), unsearched_remark(too_large)
+    motion = _Motion(system, driven=True)
     known = motion.points(*(np.asarray(x) for x in (times, q, v / motion.unit)))
     return motion.passages(motion.filled(known))
 
 
 def confirmed(
     system: AbstractSystem, t: float, q: np.ndarray, v: np.ndarray
-) -> tuple[Passage | None, bool]:
-    """The passage next to a state of any motion, as that moves on evenly on the constraints; and
-    whether this could be found out: without, there may be one."""
-    structure, motion = system.structure, _Motion(system)
-    if max(len(structure.rows), structure.nv) > _LARGEST:
-        return None, False
+) -> tuple[Passage | None, str]:
+    """The passage next to a state of any motion, as that moves on evenly on the constraints; or
+    none, and why this could not be found out, if it could not: then there may be one."""
+    too_large = size_remark(system.structure)
+    if too_large:
+        return None, too_large
+    motion = _Motion(system, driven=False)
     v = v / motion.unit
     speed = float(np.max(np.abs(v)))
     if not (np.isfinite(speed) and speed > 0):
-        return None, False
+        return None, "nothing moves there"
     ahead = np.linspace(-_REACH, _REACH, 9) / speed
     rates = np.tile(v, (len(ahead), 1))
     closed, _, ok = motion.closed(np.tile(q, (len(ahead), 1)), ahead[:, None] * rates, t + ahead)
     if not ok.all():
-        return None, False
-    found = motion.passages(motion.points(t + ahead, closed, rates))
-    return min(found, key=lambda own: abs(own.time - t), default=None), True
+        return None, "the mechanism could not be closed around them"
+    found, remark = motion.passages(motion.points(t + ahead, closed, rates))
+    closest = min(found, key=lambda own: abs(own.time - t), default=None)
+    unknown = remark and closest is None
+    return closest, "the motion may change its branch there" if unknown else ""
 
 
 class _Motion:
-    """A motion between its known states."""
+    """A motion between its known states. `driven`: do drivers determine it?"""
 
-    def __init__(self, system: AbstractSystem):
+    def __init__(self, system: AbstractSystem, driven: bool):
         self.system = system
+        self.driven = driven
         self.unit = np.asarray(system.column_scale())
         self.geometric = np.asarray(system.structure.geometric)
         self.evaluated = 0
@@ -247,6 +287,30 @@ class _Motion:
         v = slopes + (1 - part) * (1 - 3 * part) * a.v + part * (3 * part - 2) * b.v
         return self.decomposed(t, q, v, matrix)
 
+    def onward(self, a: _Points, h: np.ndarray) -> _Points:
+        """States a little later or earlier, as drivers make them."""
+        t = a.t + h
+        # The middle first, whose velocity is that of the second order.
+        half = self.closed(a.q, h[:, None] / 2 * a.v, a.t + h / 2)[0]
+        v = self.driven_rates(half, a.t + h / 2)
+        q, matrix, _ = self.closed(a.q, h[:, None] * v, t)
+        return self.decomposed(t, q, self.driven_rates(q, t), matrix)
+
+    def halves(
+        self, a: _Points, b: _Points, turned: np.ndarray, rank: int
+    ) -> tuple[_Points, _Points]:
+        """Two parts of each interval. One whose middle has another sign than both ends may have
+        closed on another branch there, next to this one: it is entered from both ends, by steps
+        that are too short for that."""
+        middle = self.between(a, b)
+        lost = ~turned & _turned(a, middle, rank) & _turned(b, middle, rank) & self.driven
+        if not lost.any():
+            return joined(a, middle), joined(middle, b)
+        begin, end, way = a.at(lost), b.at(lost), _ENTERING * (b.t - a.t)[lost]
+        after, before = self.onward(begin, way), self.onward(end, -way)
+        a, b, middle = a.at(~lost), b.at(~lost), middle.at(~lost)
+        return joined(a, middle, begin, after, before), joined(middle, b, after, before, end)
+
     def differences(self, q: np.ndarray, end: np.ndarray) -> np.ndarray:
         found = []
         for k in range(0, len(q), _LANES):
@@ -270,28 +334,24 @@ class _Motion:
             last, where, steps, parts = last.at(on), where[on], steps[on], parts[on]
             if not len(where) or self.evaluated > _MOST:
                 break
-            t = known.t[where] + k * steps
-            # The middle first, whose velocity is that of the second order.
-            half = self.closed(last.q, steps[:, None] / 2 * last.v, (t + last.t) / 2)[0]
-            v = self.driven_rates(half, (t + last.t) / 2)
-            q, matrix, _ = self.closed(last.q, steps[:, None] * v, t)
-            last = self.decomposed(t, q, self.driven_rates(q, t), matrix)
+            last = self.onward(last, steps)
             more.append(last)
         whole = joined(known, *more)
         return whole.at(np.argsort(whole.t, kind="stable"))
 
     # -- What they pass
 
-    def passages(self, points: _Points) -> tuple[Passage, ...]:
-        """Between the first and the last of these states."""
+    def passages(self, points: _Points) -> tuple[tuple[Passage, ...], str]:
+        """Between the first and the last of these states, and where that could not be told."""
         if len(points.t) < 2:
-            return ()
+            return (), ""
         largest = points.values[:, :1]
         rank = int(np.max(np.sum(points.values > max(_NO_RANK, 1e-9) * largest, axis=1)))
         rank = int(np.max(np.sum(points.values > _ZERO * largest, axis=1), initial=0)) or rank
         if rank == 0:
-            return ()
+            return (), ""
         found: list[_Zero] = []
+        unknown: list[_Points] = []
         a, b = points.at(slice(None, -1)), points.at(slice(1, None))
         for _ in range(_HALVINGS):
             change = _change(a, b, rank)
@@ -300,13 +360,20 @@ class _Motion:
             there = np.where(change.turned, both, ends) < _ZERO
             for k in np.flatnonzero(there & ~change.regular):
                 found.append(_zero(a.at(k), b.at(k), rank, bool(change.turned[k])))
-            going = ~there & ~change.regular & (b.t - a.t > 1e-13 * np.abs(b.t))
-            if not going.any() or self.evaluated > _MOST:
+            going = ~there & ~change.regular
+            long = b.t - a.t > 1e-13 * np.abs(b.t)
+            full = self.evaluated > _MOST
+            unknown.append(a.at(going & (~long | full)))
+            going = going & long
+            if full or not going.any():
                 break
-            a, b = a.at(going), b.at(going)
-            middle = self.between(a, b)
-            a, b = joined(a, middle), joined(middle, b)
-        return tuple(self.passage(own, rank) for own in _apart(found))
+            a, b = self.halves(a.at(going), b.at(going), change.turned[going], rank)
+        else:
+            unknown.append(a)
+        kept = _apart(found)
+        return tuple(self.passage(own, rank) for own in kept), _left(
+            joined(*unknown), kept, self.evaluated > _MOST
+        )
 
     def passage(self, own: "_Zero", nearby: int) -> Passage:
         structure, point = self.system.structure, own.point
@@ -326,6 +393,15 @@ class _Motion:
         return Passage(own.time, rank, nearby, tuple(joints), motions)
 
 
+def _inner(a: _Points, b: _Points, rank: int) -> np.ndarray:
+    """D of the module's description, of b next to a."""
+    return np.swapaxes(a.left[:, :, :rank], 1, 2) @ b.matrix @ a.right[:, :, :rank]
+
+
+def _turned(a: _Points, b: _Points, rank: int) -> np.ndarray:
+    return np.linalg.slogdet(_inner(a, b, rank))[0] < 0
+
+
 class _Change(NamedTuple):
     """`turned` (n,): did the sign change between two states? `regular` (n,): is it certain that no
     singular value vanished between them?"""
@@ -335,9 +411,7 @@ class _Change(NamedTuple):
 
 
 def _change(a: _Points, b: _Points, rank: int) -> _Change:
-    left, right = a.left[:, :, :rank], a.right[:, :, :rank]
-    inner = np.swapaxes(left, 1, 2) @ b.matrix @ right
-    turned = np.linalg.slogdet(inner)[0] < 0
+    inner, turned = _inner(a, b, rank), _turned(a, b, rank)
     low = min(_LOW, rank)
     moved = inner - a.values[:, :rank, None] * np.eye(rank)
     near = np.linalg.norm(moved[:, rank - low :, rank - low :], ord=2, axis=(1, 2))
@@ -382,3 +456,28 @@ def _apart(found: list[_Zero]) -> list[_Zero]:
         if all(way > least for way, least in zip(ways, near, strict=True)):
             kept.append(own)
     return sorted(kept, key=lambda own: own.time)
+
+
+def _left(unknown: _Points, found: list[_Zero], full: bool) -> str:
+    """What is said of intervals of which nothing is known, by their beginnings; `full`: as no more
+    states were looked at. Next to a passage there are such."""
+    speeds = np.max(np.abs(unknown.v), axis=1, initial=0.0)
+    left = np.full(len(speeds), True)
+    for own in found:
+        left &= np.abs(unknown.t - own.time) * np.maximum(speeds, own.speed) > _SMALL
+    times = np.sort(unknown.t[left])
+    if not len(times):
+        return ""
+    if full:
+        return (
+            f"the search for singular configurations ended after {_MOST} states, so that there "
+            f"may be more from {times[0]:.4g} s on; ask for less of the motion at once, and "
+            f"{_ADVICE}"
+        )
+    places = list(dict.fromkeys(f"{t:.4g} s" for t in times))
+    near = ", ".join(places[:4]) + (" ..." if len(places) > 4 else "")
+    return (
+        f"near {near} the motion passes a singular configuration, or comes so close to one that "
+        f"states before and after it may be of different branches, which could not be told; ask "
+        f"for more times there, and {_ADVICE}"
+    )

@@ -176,7 +176,7 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
     scale, unit = given.system.residual_scale(), given.system.column_scale()
     onto = given.moves(start.near)
-    fresh = jnp.asarray(False) if start.watched is None else start.watched.opened().fresh
+    fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
     return _Constants(
         given, start, tableau, weights, nodes, of_error, h, scale, unit, onto, fresh, measures
@@ -290,7 +290,7 @@ def _look(step: _Constants, now: _Turn) -> Look:
     t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
     state = now.state
     if now.watched is not None:
-        target = now.watched.opened().target
+        target = now.watched.first("target")
         t = jnp.where(locating, target, t)
         state = jnp.where(locating, _within(step, now.rows, target), state)
     finite = jnp.all(jnp.isfinite(state))

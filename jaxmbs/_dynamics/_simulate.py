@@ -43,8 +43,8 @@ from ._initial import check_state, projected_state
 from ._integrate import in_order, integrate, starting
 from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
-from ._monitor import SingularValueMonitor
-from ._passages import confirmed, Passage
+from ._monitor import SingularValueMonitor, STATES
+from ._passages import confirmed, Passage, unconfirmed_remark
 from ._projection import project_unchecked
 from ._runge_kutta import slope_at
 from ._saved_states import nearly_projected, saved_state, SavedState
@@ -333,7 +333,7 @@ def _run(
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
     _, watched = solution.solver_state
-    states = jnp.zeros((0, 0)) if watched is None else watched.opened().states
+    states = jnp.zeros((0, 0)) if watched is None else watched.leaf("states").reshape(STATES, -1)
     return dataclasses.replace(trajectory, result=result), which, states
 
 
@@ -341,24 +341,33 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
     """With its passages looked at closely. A run sees them by what lies on either side, and
     cannot tell those from configurations that come very near."""
     count = int(trajectory.passage_count)
-    if not count or bool(trajectory.stopped):
+    if not count:
         return trajectory
     nq, times = trajectory.q.shape[1], np.array(trajectory.passages)
+    # An event may end a run within a step.
+    times[times > float(trajectory.times[-1])] = np.nan
     passed: list[Passage] = []
+    reasons: list[str] = []
     for k, (t, *y) in enumerate(states[: min(count, len(states))].tolist()):
-        found, known = confirmed(trajectory.system, t, np.array(y[:nq]), np.array(y[nq:]))
-        if known and found is None:
-            times[k] = np.nan
+        if np.isnan(times[k]):
+            continue
+        found, unknown = confirmed(trajectory.system, t, np.array(y[:nq]), np.array(y[nq:]))
+        reasons += [unknown] if unknown else []
         if found is not None:
             # When it is there the run knows better: around that state it was taken to move evenly.
             passed.append(found._replace(time=float(times[k])))
+        elif not unknown:
+            times[k] = np.nan
     kept = times[np.isfinite(times)]
     count -= min(count, len(times)) - len(kept)
+    reasons = reasons or [f"the first {len(states)} are looked at"]
+    unknown = count - len(passed)
     return dataclasses.replace(
         trajectory,
         passages=jnp.full(times.shape, jnp.nan).at[: len(kept)].set(kept),
         passage_count=jnp.asarray(count),
         passed=tuple(passed),
+        passages_remark=unconfirmed_remark(unknown, reasons[0]) if unknown else "",
     )
 
 
@@ -462,7 +471,7 @@ def _assembled(
     )
     passages, passed = jnp.zeros((0,), times.dtype), jnp.asarray(0)
     if watched is not None:
-        passages, passed = watched.opened().times, watched.opened().count
+        passages, passed = watched.leaf("times"), watched.first("count").astype(int)
     return Trajectory(
         times,
         saved.q,

@@ -137,7 +137,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             # Steps lead across a singular configuration, not to it, unless they must end there.
             given = args.opened()
             forced = (t1 >= given.end) | jnp.any(t1 == given.knots)
-            usable = usable & (forced | ~watched.opened().ends_next_to_one(t1 - t0))
+            usable = usable & (forced | ~watched.ends_next_to_one(t1 - t0))
             speed = jnp.abs(split(given.system, y1)[1]) / given.system.column_scale()
             long = (t1 - t0) * jnp.max(speed, initial=0.0) > _LONG
             usable = usable & ~(long & (taken.passed | taken.near))
@@ -189,7 +189,7 @@ class ProjectedSolver(AbstractProjectedSolver):
     ) -> StepOutcome:
         given, passed = args.opened(), jnp.asarray(False)
         jump = jnp.asarray(True) if self.projecting else made_jump
-        near = None if watched is None else watched.opened().near(t1)
+        near = None if watched is None else watched.near(t1)
         if near is not None and given.onto is not None:
             given = eqx.tree_at(lambda a: a.onto, given, given.onto | near)
             args = Packed(given)
@@ -247,7 +247,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     ) -> StepOutcome:
         del terms
         slope, known = inner
-        near = jnp.asarray(False) if watched is None else watched.opened().near(t1)
+        near = jnp.asarray(False) if watched is None else watched.near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
         known = known & ~jnp.asarray(made_jump)
         more = inside_stages(self.solver)

@@ -36,6 +36,7 @@ class Trajectory(eqx.Module):
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
       rank of C drops (NaN where there was none); `passage_count` of them. `passed`: what is not
       determined there, of the first 16 (`Passage`; known outside a transformation alone).
+      `passages_remark`: which were not looked at closely, or not looked for, and what to try.
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
@@ -58,6 +59,7 @@ class Trajectory(eqx.Module):
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
     passed: tuple[Passage, ...] = eqx.field(static=True, default=())
+    passages_remark: str = eqx.field(static=True, default="")
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated when
@@ -103,8 +105,7 @@ class Trajectory(eqx.Module):
         if self.times.ndim > 1:
             return _html.preformatted(str(self))
         steps, count = self.statistics, int(self.passage_count)
-        known = np.asarray(self.passages)
-        passed = ", ".join(f"{t:.4f}" for t in known[np.isfinite(known)][:8])
+        passed = ", ".join(f"{t:.4f}" for t in self._passage_times()[:8])
         lines = [
             ("saved states", f"{self.times.shape[0]}"),
             ("from, to (s)", f"{float(self.times[0]):g}, {float(self.times[-1]):g}"),
@@ -113,7 +114,11 @@ class Trajectory(eqx.Module):
             ("velocities (m/s, rad/s)", f"{float(jnp.max(self.velocity_error)):.1e}"),
             ("singular configurations passed", f"{count}" + (f", at {passed} s" if count else "")),
         ]
-        notes = [*exceeded_limits(self.system, self.times, self.multipliers), self.message]
+        notes = [
+            *self._passage_lines()[bool(count) :],
+            *exceeded_limits(self.system, self.times, self.multipliers),
+            self.message,
+        ]
         table = _html.table("A motion at its saved times", ("", ""), lines)
         return table + _html.paragraphs(notes)
 
@@ -128,16 +133,21 @@ class Trajectory(eqx.Module):
             f"closure within {float(jnp.max(self.position_error)):.1e}, velocities within "
             f"{float(jnp.max(self.velocity_error)):.1e}",
         ]
-        count = int(self.passage_count)
-        if count:
-            known = np.asarray(self.passages)
-            lines += passed_lines(count, known[np.isfinite(known)], self.passed)
+        lines += self._passage_lines()
         lines += exceeded_limits(self.system, self.times, self.multipliers)
         if self.system.frictional_joints:
             lines.append(f"friction at the start: {self.certificate()}")
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)
+
+    def _passage_times(self) -> np.ndarray:
+        known = np.asarray(self.passages)
+        return known[np.isfinite(known)]
+
+    def _passage_lines(self) -> list[str]:
+        count, times = int(self.passage_count), self._passage_times()
+        return passed_lines(count, times, self.passed, self.passages_remark)
 
 
 @eqx.filter_jit

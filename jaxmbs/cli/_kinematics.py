@@ -26,6 +26,7 @@ class Answer(NamedTuple):
     times: np.ndarray
     bodies: dict[str, BodyMotion]
     passed: tuple[Passage, ...]
+    passages_remark: str
     out: Path | None
 
 
@@ -51,7 +52,8 @@ def answer(model: Model, end: float, every: float, out: Path | None, assemble: b
     save(found, out)
     arrays = (np.asarray(x) for x in (found.q, found.v, found.acceleration))
     bodies = body_motions(found.system.structure, *arrays)
-    return Answer(model, np.asarray(found.times), bodies, found.passed, out)
+    times = np.asarray(found.times)
+    return Answer(model, times, bodies, found.passed, found.passages_remark, out)
 
 
 def document(answer: Answer) -> dict[str, Any]:
@@ -66,6 +68,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "bodies": bodies,
         "passages": [own.time for own in answer.passed],
         "singular": singular(answer.passed),
+        "passages_remark": answer.passages_remark,
     }
     return result | ({"remark": answer.model.remark} if answer.model.remark else {})
 
@@ -83,7 +86,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
     if others:
         console.print(_coordinate_table(others, times))
     passages = [own.time for own in answer.passed]
-    for line in passed_lines(len(passages), passages, answer.passed):
+    for line in passed_lines(len(passages), passages, answer.passed, answer.passages_remark):
         console.print(Text(line))
     if answer.out is not None:
         console.print(Text(f"wrote {answer.out}"))

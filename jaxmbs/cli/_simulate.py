@@ -320,6 +320,7 @@ def document(answer: Answer) -> dict[str, Any]:
         },
         "passages": passages(trajectory),
         "singular": singular(trajectory.passed),
+        "passages_remark": trajectory.passages_remark,
     }
     servo = _servo_error(answer)
     if servo is not None:
@@ -504,7 +505,9 @@ def _notes(answer: Answer) -> list[str]:
     if servo is not None:
         notes.append(f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end")
     count = int(trajectory.passage_count)
-    notes += passed_lines(count, passages(trajectory), trajectory.passed)
+    notes += passed_lines(
+        count, passages(trajectory), trajectory.passed, trajectory.passages_remark
+    )
     if bool(answer.reactions.doubtful):
         notes.append("doubtful: a rank was decided by a hair; analyze says how")
     if trajectory.message:

@@ -1,6 +1,7 @@
 """What of a motion goes into a file, before any format is chosen, and back."""
 
 import functools
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._dynamics import Kinematics, Statistics, Trajectory
+from .._dynamics._passages import Passage
 from .._errors import ModelError
 from .._reactions import Reactions
 from .._solution import RESULTS
@@ -18,7 +20,7 @@ from .._system import AbstractSystem, Structure
 _STATES = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
 _ARRAYS = (*_STATES, "multipliers", "passages", "passage_count", "stopped")
 _COUNTS = ("steps", "accepted", "rejected")
-TEXTS = ("result", "message", "elastic")
+TEXTS = ("result", "message", "elastic", "passed", "passages_remark")
 
 
 class Record(NamedTuple):
@@ -58,7 +60,17 @@ def _(motion: Kinematics) -> Record:
 
 def _texts_of(motion: Trajectory | Kinematics) -> dict[str, str]:
     # Texts outlive the numbers of an enumeration that grows.
-    return {"result": RESULTS[motion.result], "message": motion.message}
+    return {
+        "result": RESULTS[motion.result],
+        "message": motion.message,
+        "passed": json.dumps([own._asdict() for own in motion.passed]),
+        "passages_remark": motion.passages_remark,
+    }
+
+
+def _passed(text: str) -> tuple[Passage, ...]:
+    found = (Passage(**own) for own in json.loads(text))
+    return tuple(x._replace(joints=tuple(x.joints), motions=tuple(x.motions)) for x in found)
 
 
 def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
@@ -102,6 +114,9 @@ def trajectory_of(
         system=system,
         message=texts["message"],
         elastic=texts.get("elastic") == "yes",
+        # Files of earlier versions have times alone.
+        passed=_passed(texts.get("passed", "[]")),
+        passages_remark=texts.get("passages_remark", ""),
     )
 
 

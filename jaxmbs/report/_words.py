@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from .._checks import listed
+from .._dynamics._passages import passed_lines
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
@@ -175,13 +176,16 @@ def intervals_of(contents: Contents) -> list[Interval]:
 
 def passage_words(contents: Contents) -> str:
     """Which singular configurations were passed."""
-    count, known = int(contents.trajectory.passage_count), passages_of(contents)
+    trajectory = contents.trajectory
+    count, known = int(trajectory.passage_count), passages_of(contents)
+    details = passed_lines(count, known, trajectory.passed, trajectory.passages_remark)
+    details = "".join(f" {text[0].upper()}{text[1:]}." for text in details[bool(count) :])
     if not count:
-        return "No singular configuration was passed."
+        return details.strip() or "No singular configuration was passed."
     times = ", ".join(f"{t:.4f}" for t in known[:_MOST_LINES])
     more = f" and {count - len(known[:_MOST_LINES])} more" if count > _MOST_LINES else ""
     plural = "s were" if count > 1 else " was"
-    return f"{count} singular configuration{plural} passed, at {times} s{more}."
+    return f"{count} singular configuration{plural} passed, at {times} s{more}.{details}"
 
 
 def sharing_words(contents: Contents) -> list[str]:
