@@ -86,6 +86,7 @@ def usd(ring: Ring, digits: int, folder: Path) -> Any:
     del digits
     from test_import_usd import body, joint, new, pxr, UsdPhysics
 
+    physics: Any = UsdPhysics
     stage, count = new(), len(ring.points) - 1
     centers = [(ring.points[k] + ring.points[k + 1]) / 2 for k in range(count)]
     for k, center in enumerate(centers):
@@ -93,11 +94,11 @@ def usd(ring: Ring, digits: int, folder: Path) -> Any:
     for k, (point, axis) in enumerate(zip(ring.points, ring.axes, strict=True)):
         ends = (f"b{k - 1}" if k else None, f"b{k}" if k < count else None)
         points = [point - (0 if not end else centers[int(end[1:])]) for end in ends]
-        made = joint(stage, f"j{k}", UsdPhysics.RevoluteJoint, ends, points)
+        made = joint(stage, f"j{k}", physics.RevoluteJoint, ends, points)
         quaternion = np.array([1 + axis[2], -axis[1], axis[0], 0.0])
         turn = pxr.Gf.Quatf(*map(float, quaternion / np.linalg.norm(quaternion)))
-        UsdPhysics.Joint(made).CreateLocalRot0Attr(turn)
-        UsdPhysics.Joint(made).CreateLocalRot1Attr(turn)
+        physics.Joint(made).CreateLocalRot0Attr(turn)
+        physics.Joint(made).CreateLocalRot1Attr(turn)
     path = folder / "m.usda"
     stage.GetRootLayer().Export(str(path))
     return import_model(path)
