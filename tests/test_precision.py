@@ -250,6 +250,10 @@ def test_analyses_tell(tmp_path: Path):
     path.write_text(text)
     done = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
     assert '"redundant_at_precision": true' in done.stdout
+    done = CliRunner().invoke(app, ["simulate", str(path), "--end", "0.1"])
+    assert done.exit_code == 2
+    assert "a simulation takes the numbers as they stand" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def _model() -> jm.Model:
