@@ -497,6 +497,10 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "close": NO_NAMES,
         },
     ),
+    "io.omission_lines": (
+        with_defaults(jaxmbs.io.omission_lines, omissions=()),
+        {"names": NO_FLAG},
+    ),
     "io.read_model": (jaxmbs.io.read_model, {"path": (*NO_PATH, None)}),
     "io.model_from_tables": (
         with_defaults(jaxmbs.io.model_from_tables, content={}),

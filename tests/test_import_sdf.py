@@ -101,3 +101,45 @@ def test_what_a_link_and_a_joint_start_from_is_told(tmp_path: Path):
     found = imported(f"<model name='m'>{link}{joint}</model>", tmp_path)
     kinds = {own.kind for own in found.omissions}
     assert kinds >= {"fluid_added_mass", "velocity_decay", "initial_position"}
+
+
+AXIS = "<axis><xyz>0 0 1</xyz></axis>"
+
+
+@pytest.mark.parametrize("kind", ["revolute", "fixed", "prismatic", "ball"])
+@pytest.mark.parametrize(
+    ("pose", "told"),
+    [
+        ("0 0 1 0 0 0", ""),
+        ("0 0.25 1 0 0 0", "lies 0.25 m away from the parent's frame 'flange' (0, -0.25, 0)"),
+        ("0 0 1 0 0.125 0", "turned against it by 0.125 rad"),
+    ],
+)
+def test_a_parent_frame_that_lies_elsewhere_is_told(
+    kind: str, pose: str, told: str, tmp_path: Path
+):
+    arm = LINK.format("arm", "0 0 0 0 0 0") + LINK.format("hand", "0 0 1 0 0 0")
+    frame = f"<frame name='flange' attached_to='arm'><pose>{pose}</pose></frame>"
+    ends = "<parent>flange</parent><child>hand</child>"
+    axis = "" if kind in ("fixed", "ball") else AXIS
+    base = f"<joint name='b' type='revolute'><parent>world</parent><child>arm</child>{AXIS}</joint>"
+    joint = f"<joint name='wrist' type='{kind}'>{ends}{axis}</joint>"
+    found = imported(f"<model name='m'>{arm}{frame}{base}{joint}</model>", tmp_path)
+    why = [own.why for own in found.omissions if own.kind == "joint"]
+    assert len(why) == bool(told)
+    assert told in "".join(why)
+
+
+@pytest.mark.parametrize(
+    ("second", "told"), [("0 1 0", ""), ("0 1 0.125", "rad off a right angle")]
+)
+def test_axes_of_a_universal_joint_off_a_right_angle_are_told(
+    second: str, told: str, tmp_path: Path
+):
+    arm = LINK.format("arm", "0 0 0 0 0 0")
+    axes = AXIS + f"<axis2><xyz>{second}</xyz></axis2>"
+    ends = "<parent>world</parent><child>arm</child>"
+    joint = f"<joint name='u' type='universal'>{ends}{axes}</joint>"
+    found = imported(f"<model name='m'>{arm}{joint}</model>", tmp_path)
+    why = "".join(own.why for own in found.omissions if own.kind == "joint")
+    assert (told in why) if told else not why

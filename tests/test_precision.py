@@ -1,7 +1,7 @@
 """Numbers that are not exact: files with few digits, whose true redundancy looks like full rank."""
 
 import ast
-import contextlib
+import functools
 import re
 import warnings
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from representatives import representatives
+from ring_mechanisms import model, RINGS
 from typer.testing import CliRunner
 
 import jaxmbs as jm
@@ -20,7 +21,10 @@ from jaxmbs.io._digits import Digits, numbers_in, of_angle, of_direction, of_len
 
 
 # Rank of the mechanism that is meant, by what papers say of it (see test_solvability).
-REDUNDANT = {"bennett": 17, "sarrus": 29, "three-crank-parallelogram": 23, "door": 5}
+REDUNDANT = {
+    **{"bennett": 17, "sarrus": 29, "three-crank-parallelogram": 23, "door": 5},
+    **{name: RINGS[name].rank["revolute"] for name in ("four-bar", "star")},
+}
 DIGITS = (3, 4, 5, 6, 7, 8, 9, 10, 12, 16)
 
 
@@ -64,6 +68,15 @@ def analyzed(text: str, folder: Path) -> tuple[Any, Any]:
     return model, jm.analyze(system, system.reference_q)
 
 
+def of_ring(name: str) -> str:
+    return write_model(model(RINGS[name]))
+
+
+def as_written(report: Any) -> int:
+    assert report.rank_as_written is not None
+    return int(report.rank_as_written)
+
+
 @pytest.fixture(scope="module")
 def door() -> str:
     """A door on three hinges, which no built-in mechanism is."""
@@ -84,10 +97,13 @@ def door() -> str:
         ("bennett", 5),
         ("three-crank-parallelogram", 8),
         ("bennett", 16),
+        ("four-bar", 4),
+        ("star", 6),
     ),
 )
 def test_redundancy_is_found_or_told(name: str, digits: int, door: str, tmp_path: Path):
-    text = door if name == "door" else write_model(mechanisms.get(name))
+    own = {"door": lambda: door, **{k: functools.partial(of_ring, k) for k in ("four-bar", "star")}}
+    text = own.get(name, lambda: write_model(mechanisms.get(name)))()
     model, report = analyzed(turned(text, digits), tmp_path)
     meant = REDUNDANT[name]
     if int(report.rank) != meant:
@@ -95,7 +111,7 @@ def test_redundancy_is_found_or_told(name: str, digits: int, door: str, tmp_path
     if 5 <= digits <= 9:
         assert model.precision is not None
         assert int(report.rank) == meant
-    if model.precision is not None and int(report.rank_as_written) > meant:
+    if model.precision is not None and as_written(report) > meant:
         assert bool(report.redundant_at_precision)
         assert "Redundant at the precision" in str(report)
 
@@ -155,10 +171,10 @@ def test_angles_by_their_digits():
 def test_what_is_stated_counts(door: str, tmp_path: Path):
     text = turned(door, 5)
     model, report = analyzed(text, tmp_path)
-    assert bool(report.redundant_at_precision) == (int(report.rank_as_written) > 5)
-    exact, as_written = analyzed(f"precision = 0\n{text}", tmp_path)
+    assert bool(report.redundant_at_precision) == (as_written(report) > 5)
+    exact, literal = analyzed(f"precision = 0\n{text}", tmp_path)
     assert exact.precision is None
-    assert int(as_written.rank) == int(report.rank_as_written)
+    assert int(literal.rank) == as_written(report)
     stated, _ = analyzed(f"precision = 1e-4\n{text}", tmp_path)
     assert float(stated.precision) == 1e-4
     for own in (model, exact, stated):
@@ -173,10 +189,12 @@ def test_what_is_stated_counts(door: str, tmp_path: Path):
             read_model(path)
 
 
-def misaligned(precision: float | None) -> jm.MultibodySystem:
+LEANING = (0.0, np.cos(1.5708), np.sin(1.5708))
+
+
+def misaligned(precision: float | None, leaning: Any = LEANING) -> jm.MultibodySystem:
     """Two hinges, of which one leans by 1.5708 - pi / 2."""
     body = spatial.Body("door", mass=2.0, inertia=[1.0, 1.0, 1.0], position=[0.5, 0.0, 0.5])
-    leaning = [0.0, np.cos(1.5708), np.sin(1.5708)]
     hinges = [
         spatial.Revolute("lower", ("ground", "door"), at=[0.0, 0.0, 0.0], axis=[0.0, 0.0, 1.0]),
         spatial.Revolute("upper", ("ground", "door"), at=[0.0, 0.0, 1.0], axis=leaning),
@@ -184,26 +202,44 @@ def misaligned(precision: float | None) -> jm.MultibodySystem:
     return jm.MultibodySystem([body], hinges, gravity=[0.0, -9.81, 0.0], precision=precision)
 
 
-def refused_or_not_unique(system: jm.MultibodySystem) -> None:
-    """No force that rests on rounding is called unique."""
-    with contextlib.suppress(RuntimeError):
-        reactions = jm.reactions(system, system.reference_q)
-        assert not bool(reactions.unique("upper"))
-        assert bool(reactions.doubtful)
+AT_PRECISION = "redundant at the precision of its numbers .* where 1 is meant, as lower, upper are"
 
 
-def test_runs_and_reactions_tell(tmp_path: Path):
+def test_reactions_are_those_of_the_mechanism_that_is_meant():
+    told, meant = misaligned(5e-5), misaligned(None, leaning=[0.0, 0.0, 1.0])
+    with pytest.warns(UserWarning, match=AT_PRECISION):
+        found = jm.reactions(told, told.reference_q)
+    assert bool(found.doubtful)
+    assert bool(found.redundant_at_precision)
+    assert "Redundant at the precision of the model's numbers: what is not unique" in str(found)
+    exact = jm.reactions(meant, meant.reference_q)
+    assert exact.redundant_at_precision is None
+    # No force is that of the error, which would be millions of newtons.
+    np.testing.assert_allclose(found.multipliers, exact.multipliers, atol=1e-3)
+    for name in ("lower", "upper"):
+        assert not bool(found.unique(name))
+        own, other = found.wrench(name), exact.wrench(name)
+        np.testing.assert_array_equal(own.force_unique.tolist(), other.force_unique.tolist())
+        np.testing.assert_array_equal(own.torque_unique.tolist(), other.torque_unique.tolist())
+        np.testing.assert_allclose(own.force, other.force, atol=1e-3)
+
+
+def test_what_takes_every_row_as_it_stands_is_refused():
+    told = misaligned(5e-5)
+    with pytest.raises(ValueError, match=f"{AT_PRECISION}.*NullSpace.. takes the numbers as they"):
+        jm.reactions(told, told.reference_q, formulation=jm.NullSpace())
+    with pytest.raises(ValueError, match=f"{AT_PRECISION}.*a simulation takes the numbers"):
+        jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
+
+
+def test_analyses_tell(tmp_path: Path):
     told, silent = misaligned(5e-5), misaligned(None)
     report = jm.analyze(told, told.reference_q)
     assert int(report.rank) == 5
     assert int(report.mobility) == 1
-    assert int(report.rank_as_written) == 6
+    assert as_written(report) == 6
     for criterion in (jm.SVD(), jm.RankComparison()):
         assert int(jm.analyze(told, told.reference_q, criterion=criterion).rank) == 5
-    with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
-        refused_or_not_unique(told)
-    with pytest.warns(UserWarning, match="redundant at the precision of its numbers"):
-        jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jm.analyze(silent, silent.reference_q)
@@ -214,6 +250,10 @@ def test_runs_and_reactions_tell(tmp_path: Path):
     path.write_text(text)
     done = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
     assert '"redundant_at_precision": true' in done.stdout
+    done = CliRunner().invoke(app, ["simulate", str(path), "--end", "0.1"])
+    assert done.exit_code == 2
+    assert "a simulation takes the numbers as they stand" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def _model() -> jm.Model:
@@ -241,3 +281,55 @@ def test_trees_have_full_rank_whatever_their_numbers():
     report = jm.analyze(system, system.reference_q)
     assert int(report.redundancy) == 0
     assert report.precision is None
+
+
+STEPS = """
+schema = 1
+name = "door"
+dimension = 3
+[[body]]
+name = "door"
+mass = 1.0
+inertia = [1.0, 1.0, 1.0]
+position = [0.5, 0.0, 0.5]
+[[joint]]
+type = "revolute"
+name = "lower"
+bodies = ["ground", "door"]
+at = [0.0, {0}, 0.0]
+axis = [0.0, 0.0, 1.0]
+[[joint]]
+type = "revolute"
+name = "upper"
+bodies = ["ground", "door"]
+at = [0.0, {1}, 1.0]
+axis = [0.0, 0.0, 1.0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "rank", "doubtful"),
+    [
+        ("0.0", "0.0", 5, False),
+        ("0.354", "0.354", 5, False),
+        # 0.5 / sqrt(2), to three and four digits.
+        ("0.354", "0.3536", 6, True),
+        ("0.71", "0.707", 6, True),
+        ("0.0", "0.001", 6, True),
+        # What no digit explains is meant.
+        ("0.0", "0.125", 6, False),
+        ("0.354", "0.612", 6, False),
+    ],
+)
+def test_a_rank_of_few_short_numbers_is_doubtful(
+    lower: str, upper: str, rank: int, doubtful: bool, tmp_path: Path
+):
+    """Two hinges of one line, whose offset is that of the digits or is meant."""
+    model, report = analyzed(STEPS.format(lower, upper), tmp_path)
+    assert model.precision is None
+    assert int(report.rank) == rank
+    assert bool(report.doubtful) == doubtful
+    assert ("numbers are not exact" in report.doubt()) == doubtful
+    exact, report = analyzed(f"precision = 0\n{STEPS.format(lower, upper)}", tmp_path)
+    assert exact.possible_precision is None
+    assert not bool(report.doubtful)

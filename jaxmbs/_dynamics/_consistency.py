@@ -66,13 +66,16 @@ def _largest(system: AbstractSystem, equations: Equations) -> Scalar:
 
 
 def contradicting_rows(
-    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+    system: AbstractSystem,
+    equations: Equations,
+    acceleration: Float[Array, " nv"],
+    met: float = MET,
 ) -> Bool[Array, " rows"]:
-    """Which rows, of all levels, accelerations do not satisfy.
+    """Which rows, of all levels, accelerations miss by more than a part `met` of the largest.
 
     Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
     accelerations. What is not a number has a result of its own, and is no contradiction.
     """
     left = equations.descriptor.apply_C(acceleration) - equations.offset
-    limit = MET * _largest(system, equations) + ROUNDING
+    limit = met * _largest(system, equations) + ROUNDING
     return jnp.abs(left / system.residual_scale()) > limit

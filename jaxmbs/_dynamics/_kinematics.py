@@ -33,7 +33,7 @@ from .._kinematics import (
 )
 from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
-from .._solvability import warn_at_precision
+from .._solvability import redundancy_at_precision, warn_at_precision
 from .._stop_gradient import stop_gradient
 from .._system import (
     AbstractSystem,
@@ -158,7 +158,8 @@ def kinematics(
     advice = "simulate the motion, or leave the time_constant of drivers out"
     refuse_acceleration_level(system.structure, "kinematic analysis", advice)
     grid = _settings.increasing(times, "times", q.dtype, least=1)
-    warn_at_precision(system, q, jnp.zeros((system.structure.nv,), q.dtype), grid[0])
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    warn_at_precision(redundancy_at_precision(system, q, rest, grid[0]))
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])
     found, free = _follow(system, q, grid)

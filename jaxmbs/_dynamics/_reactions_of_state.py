@@ -18,14 +18,28 @@ from .._formulations import (
     ElasticResolution,
 )
 from .._formulations._elastic_resolution import check_compliances
+from .._formulations._truncated import Truncated
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
-from .._solvability import AbstractCriterion, chosen_criterion, warn_at_precision
+from .._solvability import (
+    AbstractCriterion,
+    chosen_criterion,
+    redundancy_at_precision,
+    RedundancyAtPrecision,
+    refuse_at_precision,
+    warn_at_precision,
+)
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
-from ._consistency import contradicting_rows
+from ._consistency import contradicting_rows, MET
 from ._friction import solve_with_friction
 from ._initial import check_state
+from ._watched import kept_rows
+
+
+# What is left of rows that are redundant within a precision, relative to accelerations and to
+# that: rows, and the error of one row over another's.
+_CONSISTENT = 100.0
 
 
 @takes_state(decides_rank=True, multipliers="rows")
@@ -91,9 +105,12 @@ def reactions(
             system, q, v, t, multipliers, criterion=criterion, elastic=given
         )
     chosen = _formulation(system, formulation, elastic)
-    warn_at_precision(system, q, v, t)
+    inexact = redundancy_at_precision(system, q, v, t, kept_rows(chosen, structure))
+    chosen = _within_precision(system, inexact, chosen, formulation)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
-    found, missed = _solved(system, chosen, q, v, t)
+    # Rows that are redundant within the precision are satisfied within that.
+    met = MET if inexact is None else MET + _CONSISTENT * inexact.precision
+    found, missed = _solved(system, chosen, q, v, t, met)
     failed = found.result != RESULTS.successful
     if not isinstance(failed, Tracer) and bool(failed):
         raise RuntimeError(RESULTS[found.result])
@@ -129,6 +146,24 @@ def _formulation(
     return chosen
 
 
+def _within_precision(
+    system: AbstractSystem,
+    inexact: RedundancyAtPrecision | None,
+    chosen: AbstractFormulation,
+    formulation: AbstractFormulation | None,
+) -> AbstractFormulation:
+    """The multipliers of least norm of the nearest mechanism that is redundant.
+
+    **Raises:** `ValueError` where that is none of `formulation`, or there is none.
+    """
+    if inexact is None:
+        return chosen
+    if formulation is not None or chosen.elastic or system.structure.semidefinite:
+        refuse_at_precision(inexact, f"{type(chosen).__name__}()")
+    warn_at_precision(inexact, 4)
+    return Truncated(inexact.within)
+
+
 @eqx.filter_jit
 def _solved(
     system: AbstractSystem,
@@ -136,24 +171,18 @@ def _solved(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Float[Array, ""],
+    met: float,
 ) -> tuple[Accelerations, Bool[Array, " rows"]]:
     """With the rows that the accelerations do not satisfy."""
     found = solve_with_friction(system, formulation, q, v, t)
     equations = system.equations(q, v, t)
-    return found, contradicting_rows(system, equations, found.acceleration)
+    return found, contradicting_rows(system, equations, found.acceleration, met)
 
 
 def _contradiction(system: AbstractSystem, missed: np.ndarray) -> str:
     structure = system.structure
     owners = dict.fromkeys(int(k) for k in np.asarray(structure.row_owner)[missed])
     names = listed([structure.constraint_names[k] for k in owners])
-    if system.precision is not None:
-        return (
-            f"no accelerations satisfy what {names} ask for together at this state, as numbers "
-            f"that are exact to {float(system.precision):.2g} let rows contradict that are "
-            "redundant within that; give more digits, or replace redundant joints (see "
-            "jaxmbs.analyze, which gives the verdicts, and jaxmbs.releases)."
-        )
     return (
         f"no accelerations satisfy what {names} ask for together at this state, so that there are "
         "no reactions; make the motions of drivers agree, leave one of them out, or give a state "

@@ -20,7 +20,7 @@ from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scal
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
-from .._solvability import warn_at_precision
+from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state, refuse_vanishing_rows, takes_state
 from ._adjoints import prepared, started
@@ -184,7 +184,9 @@ def simulate(
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
-    warn_at_precision(system, q, v, grid[0])
+    relied_on = kept_rows(formulation, system.structure)
+    inexact = redundancy_at_precision(system, q, v, grid[0], relied_on)
+    refuse_at_precision(inexact, "a simulation")
     if consistent:
         moved = projected_state(system, q, v, grid[0])
         q, v = moved.q, moved.v

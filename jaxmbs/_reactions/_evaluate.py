@@ -109,6 +109,9 @@ def explained_reactions(
         doubtful=report.doubtful,
         layout=places.layout,
         structure=structure,
+        redundant_at_precision=(
+            None if report.precision is None else report.redundant_at_precision
+        ),
     )
     return ExplainedReactions(found, report, maps)
 

@@ -48,7 +48,7 @@ class Reactions(eqx.Module):
     - `arm` (places,): distance (m) of `point` from the centre of mass of the body (on the ground
       from the world's origin).
     - `reaction_measure`, `reaction_unique` (constraints,): of each whole reaction, as `analyze`
-      gives them; `doubtful`: see there.
+      gives them; `doubtful`: see there. `redundant_at_precision`: likewise, None of exact numbers.
     - `layout`: whose they are.
     """
 
@@ -67,6 +67,7 @@ class Reactions(eqx.Module):
     structure: Structure = eqx.field(static=True)
     axes: Axes = eqx.field(static=True, default=Axes.WORLD)
     body: str | None = eqx.field(static=True, default=None)
+    redundant_at_precision: Bool[Array, "*batch"] | None = None
 
     def on(self, body: str) -> "Reactions":
         """The reactions on that body, at whichever of its frames; "ground" is the fixed frame. Of
@@ -225,6 +226,12 @@ def _doubt(report: Reactions) -> str:
         return ""
     if not np.any(report.reaction_unique.decided):
         return "Nothing was decided: the state is none."
+    inexact = report.redundant_at_precision
+    if inexact is not None and bool(jnp.any(inexact)):
+        return (
+            "Redundant at the precision of the model's numbers: what is not unique may be so at "
+            "that precision alone; `analyze` says how."
+        )
     return "Doubtful: a rank was decided by a hair; `analyze` says how."
 
 

@@ -22,6 +22,11 @@ from ._explain import (
     singularity as singularity,
 )
 from ._expression import parse_combination as parse_combination, parse_linear as parse_linear
-from ._precision import warn_at_precision as warn_at_precision
+from ._precision import (
+    redundancy_at_precision as redundancy_at_precision,
+    RedundancyAtPrecision as RedundancyAtPrecision,
+    refuse_at_precision as refuse_at_precision,
+    warn_at_precision as warn_at_precision,
+)
 from ._report import Solvability as Solvability
 from ._screening import screen as screen, Screening as Screening, verdicts as verdicts

@@ -1,5 +1,6 @@
 """Solvability of reactions: one decomposition answers every question about multipliers."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from .._linalg import normalise_rows, RankDecomposition
 from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _questions
-from ._criteria import AbstractCriterion, chosen_criterion
+from ._criteria import AbstractCriterion, chosen_criterion, PRECISION_FACTOR
 from ._expression import parse_combination
 from ._report import Layout, NO_RANK, Solvability
 from ._state import check_numbers, StateCheck
@@ -79,7 +80,7 @@ def analyze(
     check_elastic(structure, elastic)
     velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
     refuse_vanishing_rows(system, q, velocity, jnp.asarray(t, q.dtype))
-    return _analyze(
+    report = _analyze(
         system,
         q,
         velocity,
@@ -89,6 +90,10 @@ def analyze(
         combinations,
         elastic,
     )
+    if structure.possible_precision is None or not structure.has_loops:
+        return report
+    possible = jnp.asarray(PRECISION_FACTOR * structure.possible_precision)
+    return dataclasses.replace(report, possible_precision=possible)
 
 
 def check_elastic(structure: Structure, elastic: Any) -> None:

@@ -75,6 +75,8 @@ class Solvability(eqx.Module):
     - `precision`: of numbers that are not exact, the part of the first pivot below which one is
       zero within them; None of exact ones. Ranks and verdicts are those within the precision, and
       `rank_as_written`, `reaction_as_written` those of the numbers as they stand.
+    - `possible_precision`: the same of a file's numbers of few digits, which may be rounded or
+      exact: a pivot below it is doubtful.
 
     Everything is invariant under a change of units, frames and order. A measure is the largest
     singular value of the functional times the null space (`qr`, `svd`) or a difference of
@@ -114,6 +116,7 @@ class Solvability(eqx.Module):
     precision: Scalar | None = None
     rank_as_written: IntScalar | None = None
     reaction_as_written: Annotated[Verdict, "constraints"] | None = None
+    possible_precision: Scalar | None = None
 
     @property
     def structure(self) -> Structure:
@@ -164,6 +167,8 @@ class Solvability(eqx.Module):
             # What is dropped may be as large as the precision.
             least = jnp.maximum(least, _NEAR_PRECISION * self.precision)
             gap = gap & ~self.redundant_at_precision
+        if self.possible_precision is not None:
+            least = jnp.maximum(least, self.possible_precision)
         return (self.margin < least) | gap
 
     @property

@@ -36,6 +36,8 @@ class Model(eqx.Module):
     compliances: tuple[AbstractCompliance, ...]
     gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     precision: Scalar | None = eqx.field(converter=optional(PRECISION, "from the digits"))
+    # Of numbers of a file that may be rounded, or be exact.
+    possible_precision: Scalar | None
     remark: str = eqx.field(static=True)
     # Of files with expressions, shapes or sub-assemblies; of all others, and of models that are
     # made in Python, there are none.
@@ -70,7 +72,8 @@ class Model(eqx.Module):
         self.elements = _checks.parts(elements, AbstractElement, "elements")
         self.compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
-        self.precision = precision
+        self.precision = PRECISION(precision)
+        self.possible_precision = None
         self.remark = remark
         self.parameters = parameters
 
@@ -79,7 +82,7 @@ class Model(eqx.Module):
 
         **Raises:** `ValueError` that names the part, if the parts do not belong together.
         """
-        return MultibodySystem(
+        system = MultibodySystem(
             self.bodies,
             self.joints,
             self.drivers,
@@ -89,3 +92,7 @@ class Model(eqx.Module):
             gravity=self.gravity,
             precision=self.precision,
         )
+        if self.possible_precision is not None:
+            known = _checks.concrete(self.possible_precision)
+            system.structure.possible_precision = None if known is None else float(known)
+        return system

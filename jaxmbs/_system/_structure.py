@@ -120,6 +120,8 @@ class Structure:
         self.sites = sites
         # Are parts so light that C M^-1 C^T loses what C has (`_light_parts.py`)?
         self.light = light
+        # Of numbers that may be rounded, or be exact: no part of any program.
+        self.possible_precision: float | None = None
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
             *(compliances, semidefinite, sites, light),

@@ -136,7 +136,11 @@ def answer(model: Model, request: Request) -> Answer:
 
     # The same shapes and next to no motion: what this takes is compilation.
     say("simulate: preparing")
-    _, compiling = run(short, False)
+    try:
+        _, compiling = run(short, False)
+    except ValueError as error:
+        # A start from which no run goes on.
+        raise ModelError(str(error)) from None
     say(f"simulate: integrating to {request.end:g} s")
     try:
         trajectory, running = run(grid, True)

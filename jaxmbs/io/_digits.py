@@ -11,6 +11,10 @@
   (0.707, 0.707, 0), and not (0.6, 0.8, 0);
 - an angle of five digits or more, or one that is a multiple of pi / 12 to within its last digit.
 
+What is not taken as rounded may be so all the same: a single short number of which the last digit
+is neither 5 nor 0. No verdict follows that, but a rank that would be another within its last digit
+is doubtful (`Digits.possible`).
+
 Fifteen digits are all that double precision holds. The coarsest of these numbers counts: a rank is
 as exact as the worst number on which it rests. Only numbers that tell where joints lie count:
 masses, and the places of centres of mass, change no rank.
@@ -32,12 +36,18 @@ from .._system import Model
 # From so many digits on a number is exact, and counts by itself.
 _EXACT, _LONG, _SHORT = 15, 5, 3
 
+# From so many on one may be rounded, and one of a single digit that tells less than so much.
+_POSSIBLE, _SMALL = 2, 1e-3
+
 # So many short numbers of arbitrary last digits make a file of rounded ones.
 _SEVERAL = 3
 
 # Lengths relative to the characteristic length, or rad: numbers of three digits. What is coarser is
 # a number that was chosen.
 _COARSEST = 1e-3
+
+# Nor is a pivot doubtful for numbers that are coarser than this.
+_COARSEST_POSSIBLE = 2.5e-3
 
 # A precision below this changes no verdict: the rank tolerance is larger.
 _FINEST = 2.5e-11
@@ -67,15 +77,23 @@ class Written(NamedTuple):
 
 
 class Digits(NamedTuple):
-    """How far numbers may be off by their digits: lengths (m), and directions or angles (rad)."""
+    """How far numbers may be off by their digits: lengths (m), and directions or angles (rad); and
+    how far those may be of which this is not known."""
 
     length: float = 0.0
     angle: float = 0.0
+    possible_length: float = 0.0
+    possible_angle: float = 0.0
 
     def relative(self, size: float) -> float | None:
         """With lengths relative to `size`; None of numbers that are exact."""
         worst = max(self.length / size, self.angle)
         return None if worst < _FINEST else min(worst, _COARSEST, LARGEST_PRECISION)
+
+    def possible(self, size: float) -> float | None:
+        """The same of numbers that may be rounded; None where there are none."""
+        worst = max(self.possible_length / size, self.possible_angle)
+        return None if worst < _FINEST else min(worst, _COARSEST_POSSIBLE)
 
 
 def written(text: str) -> Written:
@@ -100,6 +118,13 @@ def of_lengths(numbers: Iterable[Written]) -> float:
         # Who writes more decimals elsewhere has written all that there are.
         rounded += [min(short, key=lambda own: own.half)]
     return max((own.half for own in rounded), default=0.0)
+
+
+def possible(numbers: Iterable[Written], unit: float = 1.0) -> float:
+    """The coarsest of those that may be rounded, in what is `unit` of one of theirs."""
+    given = [own for own in numbers if not own.is_exact() and not own.even]
+    halves = [own.half for own in given if own.digits >= _POSSIBLE or own.half < _SMALL]
+    return max(halves, default=0.0) * unit
 
 
 def of_direction(numbers: Sequence[Written]) -> float:
@@ -163,19 +188,26 @@ def digits_of_tables(content: Mapping[str, Any]) -> Digits:
             [*map(of_direction, found.directions), *map(of_angle, found.angles)],
             default=0.0,
         ),
+        possible(found.lengths),
+        possible(found.angles),
     )
 
 
 def with_digits(model: Model, digits: Digits) -> Model:
     """The model, of which nothing is said of its precision, with that of its digits."""
-    if model.precision is not None or not (digits.length or digits.angle):
+    if model.precision is not None or not any(digits):
         return model
-    relative = digits.relative(float(model.system().characteristic_length()))
-    if relative is None:
-        return model
+    size = float(model.system().characteristic_length())
     return eqx.tree_at(
-        lambda own: own.precision, model, jnp.asarray(relative), is_leaf=lambda x: x is None
+        lambda own: (own.precision, own.possible_precision),
+        model,
+        (_number(digits.relative(size)), _number(digits.possible(size))),
+        is_leaf=lambda x: x is None,
     )
+
+
+def _number(value: float | None) -> Any:
+    return None if value is None else jnp.asarray(value)
 
 
 def _collect(content: Mapping[str, Any], parameters: Any, found: _Found) -> None:

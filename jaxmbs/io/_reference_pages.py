@@ -113,7 +113,9 @@ have is told as `not unique at the precision of the numbers`, with both ranks. `
 - a vector whose length is 1 to within its last digit, and not exactly, is a rounded unit vector;
 - an angle of five digits or more is rounded, and 1.57, 0.785 and other multiples of pi / 12 are;
 - the coarsest of these counts, at most 0.001. Expressions such as `pi / 2` are exact, the numbers of
-  parameters in them are looked at likewise.
+  parameters in them are looked at likewise;
+- one number of two to four digits that does not end in 5 or 0 may be rounded. Ranks are then those of
+  the numbers as they stand, and one that would be another within its last digit is doubtful.
 
 Only joints, uses and cylinders are looked at: no rank depends on masses and their centres. A
 mechanism without loops has its full rank whatever its numbers. What is exact and has few digits, such

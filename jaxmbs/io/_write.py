@@ -53,7 +53,8 @@ def write_model(model: Model) -> str:
     known = None if model.precision is None else float(model.precision)
     text = _text(model, known)
     # What is exact in the model is so in the file, however few digits its numbers have.
-    exact = known is None and with_digits(model, digits_of_tables(_digits(text))) is not model
+    told = with_digits(model, digits_of_tables(_digits(text)))
+    exact = known is None and told.precision is not None
     return _text(model, 0.0) if exact else text
 
 

@@ -76,9 +76,10 @@ class Imported(NamedTuple):
         return "\n".join([head, *self.masses.lines(), *omission_lines(self.omissions)])
 
 
-def omission_lines(omissions: Sequence[Omission], *, names: bool = False) -> list[str]:
+def omission_lines(omissions: Sequence[Omission], *, names: Setting[bool] = False) -> list[str]:
     """Omissions of one kind on one line with their number; with `names`, those of one kind and for
     one reason on one, every one by name."""
+    names = _settings.flag(names, "names")
     if not omissions:
         return ["everything in the file is carried"]
     grouped: dict[tuple[str, ...], list[Omission]] = {}

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ..._errors import ModelError
-from .._digits import Digits, numbers_in, of_angle, of_direction, of_lengths, Written
+from .._digits import Digits, numbers_in, of_angle, of_direction, of_lengths, possible, Written
 from ._agreement import size_of
 from ._description import Description
 from ._xml import read_xml
@@ -91,7 +91,13 @@ def _of_sdf(root: Element) -> Digits:
         for text, own in zip(words, degrees, strict=True)
         for number in numbers_in(" ".join(text[3:6]))
     ]
-    return found._replace(angle=max([found.angle, *angles]))
+    possibly = [
+        possible(numbers_in(" ".join(text[3:6])), _DEGREE if own else 1.0)
+        for text, own in zip(words, degrees, strict=True)
+    ]
+    return found._replace(
+        angle=max([found.angle, *angles]), possible_angle=max(possibly, default=0.0)
+    )
 
 
 def _digits(
@@ -99,8 +105,10 @@ def _digits(
 ) -> Digits:
     lengths = [number for text in places for number in numbers_in(text)]
     turned = [of_direction(part) for text in directions for part in _vectors(text)]
-    angular = [of_angle(number, unit) for text in angles for number in numbers_in(text)]
-    return Digits(of_lengths(lengths), max([*turned, *angular], default=0.0))
+    turns = [number for text in angles for number in numbers_in(text)]
+    angular = [of_angle(number, unit) for number in turns]
+    known = Digits(of_lengths(lengths), max([*turned, *angular], default=0.0))
+    return known._replace(possible_length=possible(lengths), possible_angle=possible(turns, unit))
 
 
 def _vectors(text: str) -> Iterator[list[Written]]:

@@ -129,6 +129,10 @@ class Frames:
         self._poses[name] = own.after(self.pose(outer, (*above, name)))
         return self._poses[name]
 
+    def is_link(self, name: str) -> bool:
+        """Or the world: what is no frame beside one."""
+        return name == WORLD or name in self._links
+
     def link(self, name: str) -> str:
         """The link, or the ground, to which a frame is attached.
 

@@ -19,7 +19,12 @@ from ._description import (
     Omission,
     Vector,
 )
+from ._geometry import rotation_vector
 from ._sdf_frames import Frames, MODEL, number, numbers
+
+
+# Frames, and axes at a right angle, that are as a file says differ by no more (m or rad).
+_ELSEWHERE = 1e-6
 
 
 class JointParts(NamedTuple):
@@ -71,7 +76,30 @@ def joint_parts(
     point = frames.pose(name).origin
     given = _Given(joint, prefix + name, ends[0], ends[1], point, frames, prefix, said, version)
     found = _KINDS[kind](given)
-    return found._replace(omissions=(*found.omissions, *_omissions(given)))
+    omissions = (*found.omissions, *_elsewhere(given), *_omissions(given))
+    return found._replace(omissions=omissions)
+
+
+def _elsewhere(given: _Given) -> Iterator[Omission]:
+    """A joint has one frame, by which the child is held. One of the parent that it names lies there
+    too, if it is meant as the other half of the joint."""
+    parent = (given.element.findtext("parent") or "").strip()
+    if given.frames.is_link(parent):
+        return
+    own, other = given.frames.pose(given.element.get("name", "")), given.frames.pose(parent)
+    away = own.origin - other.origin
+    distance, turn = float(np.linalg.norm(away)), _angle(other.axes.T @ own.axes)
+    if max(distance, turn) > _ELSEWHERE:
+        why = (
+            f"its frame, which the child has, lies {distance:.6g} m away from the parent's frame "
+            f"{parent!r} ({', '.join(f'{x:.6g}' for x in away)}) and is turned against it by "
+            f"{turn:.6g} rad; the joint is where its own frame is"
+        )
+        yield Omission("joint", given.name, why)
+
+
+def _angle(turn: np.ndarray) -> float:
+    return float(np.linalg.norm(rotation_vector(turn)))
 
 
 def _axis(given: _Given, tag: str) -> Vector:
@@ -148,7 +176,16 @@ def _two_hinges(given: _Given) -> JointParts:
         ends = chain[k], chain[k + 1]
         joint = Joint(name, "revolute", *ends, given.points, (axes[k],), dynamics=(own,))
         joints.append(joint)
-    return JointParts(links=(link,), joints=tuple(joints))
+    off = np.pi / 2 - _between(*axes)
+    omissions = ()
+    if given.element.get("type") == "universal" and abs(off) > _ELSEWHERE:
+        why = f"its two axes are {abs(off):.6g} rad off a right angle, and are kept so"
+        omissions = (Omission("joint", given.name, why),)
+    return JointParts(links=(link,), joints=tuple(joints), omissions=omissions)
+
+
+def _between(first: Vector, second: Vector) -> float:
+    return float(np.arctan2(np.linalg.norm(np.cross(first, second)), first @ second))
 
 
 def _screw(given: _Given) -> JointParts:
