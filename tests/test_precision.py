@@ -17,7 +17,15 @@ import jaxmbs as jm
 from jaxmbs import mechanisms, spatial
 from jaxmbs.cli._app import app
 from jaxmbs.io import ModelError, read_model, write_model
-from jaxmbs.io._digits import Digits, numbers_in, of_angle, of_direction, of_lengths, written
+from jaxmbs.io._digits import (
+    Digits,
+    numbers_in,
+    of_angle,
+    of_direction,
+    of_lengths,
+    of_numbers,
+    written,
+)
 
 
 # Rank of the mechanism that is meant, by what papers say of it (see test_solvability).
@@ -128,10 +136,10 @@ def test_a_regular_mechanism_stays_so(digits: int, tmp_path: Path):
     [
         ("0.70711", 5e-6),
         ("0.5 0.25 0.125 0.35 12.0 3", 0.0),
-        ("0.354 0.612 0.258", 5e-4),
+        ("0.354 0.612 0.258", 0.0),
         ("0.354 0.612", 0.0),
         ("0.15625 0.0625", 0.0),
-        ("0.354 0.612 0.2588", 5e-5),
+        ("0.354 0.612 0.25881", 5e-6),
         ("0.353553390593273 0.70711", 5e-6),
         ("1.5708e-3", 5e-8),
         ("0.35355339059327373 -0.1234567890123456", 0.0),
@@ -145,12 +153,13 @@ def test_lengths_by_their_digits(text: str, length: float):
 @pytest.mark.parametrize(
     ("text", "angle"),
     [
-        ("0.707 0.707 0.0", 5e-4),
+        ("0.707 0.707 0.0", 0.0),
         ("0.70711 0.70711 0", 5e-6),
         ("0.6 0.8 0.0", 0.0),
         ("1.0 1.0 0.0", 0.0),
         ("0.0 0.0 0.999", 0.0),
-        ("0.923 0.382 0 0.04", 5e-3),
+        ("0.923 0.382 0 0.04", 0.0),
+        ("1.0 0.00123456 0", 5e-9),
         ("0.5773502691896258 0.5773502691896258 0.5773502691896258", 0.0),
     ],
 )
@@ -160,7 +169,14 @@ def test_directions_by_their_digits(text: str, angle: float):
 
 def test_angles_by_their_digits():
     found = [of_angle(written(text)) for text in ("1.57", "1.5708", "0.785", "0.5", "1.23", "3.0")]
-    np.testing.assert_allclose(found, [5e-3, 5e-5, 5e-4, 0, 0, 0])
+    np.testing.assert_allclose(found, [0, 5e-5, 0, 0, 0, 0])
+    # Shorter ones may be rounded.
+    found = [of_angle(written(text), least=2) for text in ("1.57", "0.785", "0.5", "1.23", "3.0")]
+    np.testing.assert_allclose(found, [5e-3, 5e-4, 0, 5e-3, 0])
+    vector = numbers_in("0.707 0.707 0.0")
+    assert of_direction(vector, least=2) == pytest.approx(5e-4)
+    known = of_numbers(numbers_in("0.354"), [vector], numbers_in("1.5708"))
+    np.testing.assert_allclose(known, [0, 5e-5, 5e-4, 5e-4])
     degrees = np.pi / 180
     assert of_angle(written("57.296"), degrees) == pytest.approx(5e-4 * degrees)
     assert of_angle(written("22.5"), degrees) == 0.0

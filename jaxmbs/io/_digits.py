@@ -3,17 +3,15 @@
 1.5708 for pi / 2 is off by 4e-6, and its text says that it may be off by half of its last digit,
 5e-5. A short number need not be rounded: 0.5 is one half. So what is taken as rounded is
 
-- a length, or a component of a vector that is not of unit length, of five digits or more, and one
-  of three or four where the file holds three such numbers or more that do not end in 5 or 0 (who
-  chooses numbers likes 0.125 and 0.35; what was computed ends in any digit). Fractions of a power
-  of two, such as 0.15625, are exact;
-- the components of a vector whose length is 1 to within their last digits, but not to rounding:
-  (0.707, 0.707, 0), and not (0.6, 0.8, 0);
-- an angle of five digits or more, or one that is a multiple of pi / 12 to within its last digit.
+- a length, a component of a vector, or an angle of five digits or more. Fractions of a power of
+  two, such as 0.15625, are exact.
 
-What is not taken as rounded may be so all the same: a single short number of which the last digit
-is neither 5 nor 0. No verdict follows that, but a rank that would be another within its last digit
-is doubtful (`Digits.possible`).
+What is shorter may be rounded all the same: a number of which the last digit is neither 5 nor 0;
+the components of a vector whose length is 1 to within their last digits, but not to rounding,
+(0.707, 0.707, 0) and not (0.6, 0.8, 0); an angle that is a multiple of pi / 12 to within its last
+digit. No verdict follows that, as three digits are coarser than what keeps the loops of many
+mechanisms apart, but a rank that would be another within their last digits is doubtful
+(`Digits.possible`).
 
 Fifteen digits are all that double precision holds. The coarsest of these numbers counts: a rank is
 as exact as the worst number on which it rests. Only numbers that tell where joints lie count:
@@ -33,14 +31,11 @@ from .._fields import LARGEST_PRECISION
 from .._system import Model
 
 
-# From so many digits on a number is exact, and counts by itself.
-_EXACT, _LONG, _SHORT = 15, 5, 3
+# From so many digits on a number is exact, and counts as rounded.
+_EXACT, _LONG = 15, 5
 
 # From so many on one may be rounded, and one of a single digit that tells less than so much.
 _POSSIBLE, _SMALL = 2, 1e-3
-
-# So many short numbers of arbitrary last digits make a file of rounded ones.
-_SEVERAL = 3
 
 # Lengths relative to the characteristic length, or rad: numbers of three digits. What is coarser is
 # a number that was chosen.
@@ -111,48 +106,59 @@ def written(text: str) -> Written:
 def of_lengths(numbers: Iterable[Written]) -> float:
     """The coarsest of the rounded ones (m)."""
     given = [own for own in numbers if not own.is_exact()]
-    short = [own for own in given if _SHORT <= own.digits < _LONG]
-    arbitrary = {abs(own.value) for own in short if not own.even}
-    rounded = [own for own in given if own.digits >= _LONG]
-    if len(arbitrary) >= _SEVERAL:
-        # Who writes more decimals elsewhere has written all that there are.
-        rounded += [min(short, key=lambda own: own.half)]
-    return max((own.half for own in rounded), default=0.0)
+    return max((own.half for own in given if own.digits >= _LONG), default=0.0)
 
 
-def possible(numbers: Iterable[Written], unit: float = 1.0) -> float:
-    """The coarsest of those that may be rounded, in what is `unit` of one of theirs."""
+def possible(numbers: Iterable[Written]) -> float:
+    """The coarsest of those that may be rounded."""
     given = [own for own in numbers if not own.is_exact() and not own.even]
     halves = [own.half for own in given if own.digits >= _POSSIBLE or own.half < _SMALL]
-    return max(halves, default=0.0) * unit
+    return max(halves, default=0.0)
 
 
-def of_direction(numbers: Sequence[Written]) -> float:
-    """Of the components of one vector (rad)."""
+def of_direction(numbers: Sequence[Written], least: int = _LONG) -> float:
+    """Of the components of one vector (rad), where one has so many digits at `least`."""
     values = np.array([own.value for own in numbers])
     size = float(np.linalg.norm(values))
     if not numbers or not np.isfinite(size) or size == 0:
         return 0.0
-    halves = [own.half for own in numbers if 0 < own.digits < _EXACT]
-    if not halves or np.count_nonzero(values) == 1:
+    known = [own for own in numbers if 0 < own.digits < _EXACT]
+    if not known or np.count_nonzero(values) == 1:
         # A vector along an axis is that, however long.
         return 0.0
-    off, coarsest = abs(size - 1), max(halves)
+    # Who writes more decimals in one component has written all that there are in the others.
+    half = min(own.half for own in known if own.value)
+    off = abs(size - 1)
     if off < 1e-15 * len(numbers):
         return 0.0
-    if off <= np.sqrt(len(numbers)) * coarsest and any(own.digits >= 2 for own in numbers):
-        return coarsest
-    return of_lengths(numbers) / size
+    if off <= np.sqrt(len(numbers)) * half:
+        return half if any(own.digits >= least for own in known) else 0.0
+    return (of_lengths(numbers) if least == _LONG else possible(numbers)) / size
 
 
-def of_angle(number: Written, unit: float = 1.0) -> float:
-    """Of one angle (rad); `unit`: what one of its own is."""
-    if number.is_exact() or number.digits < _SHORT:
+def of_angle(number: Written, unit: float = 1.0, least: int = _LONG) -> float:
+    """Of one angle (rad) of so many digits at `least`; `unit`: what one of its own is."""
+    if number.is_exact() or number.digits < least:
         return 0.0
     half, value = number.half * unit, number.value * unit
     turns = round(value / _ANGLE)
     known = unit == 1.0 and turns != 0 and abs(value - turns * _ANGLE) <= half
-    return half if known or number.digits >= _LONG else 0.0
+    return half if known or number.digits >= _LONG or not number.even else 0.0
+
+
+def of_numbers(
+    lengths: Sequence[Written],
+    directions: Sequence[Sequence[Written]],
+    angles: Sequence[Written],
+    unit: float = 1.0,
+) -> Digits:
+    """Of all numbers of a file; `unit` (rad): what one of an angle is."""
+
+    def worst(least: int) -> float:
+        own = [of_direction(x, least) for x in directions]
+        return max([*own, *(of_angle(x, unit, least) for x in angles)], default=0.0)
+
+    return Digits(of_lengths(lengths), worst(_LONG), possible(lengths), worst(_POSSIBLE))
 
 
 def numbers_in(text: str) -> list[Written]:
@@ -182,15 +188,7 @@ def digits_of_tables(content: Mapping[str, Any]) -> Digits:
     """Of the tables of a model file that was parsed with `written` for its numbers."""
     found = _Found([], [], [])
     _collect(content, content.get("parameters"), found)
-    return Digits(
-        of_lengths(found.lengths),
-        max(
-            [*map(of_direction, found.directions), *map(of_angle, found.angles)],
-            default=0.0,
-        ),
-        possible(found.lengths),
-        possible(found.angles),
-    )
+    return of_numbers(found.lengths, found.directions, found.angles)
 
 
 def with_digits(model: Model, digits: Digits) -> Model:

@@ -107,19 +107,17 @@ that, ranks and verdicts are those within it, and a redundancy that the numbers 
 have is told as `not unique at the precision of the numbers`, with both ranks. `precision` states it;
 0 says that all numbers are exact. Without that key the digits of the file tell it:
 
-- a length of five digits or more is rounded at its last one; one of three or four is so where the
-  file holds three of such that do not end in 5 or 0. Whole numbers, fractions of a power of two and
-  numbers of fifteen digits are exact;
-- a vector whose length is 1 to within its last digit, and not exactly, is a rounded unit vector;
-- an angle of five digits or more is rounded, and 1.57, 0.785 and other multiples of pi / 12 are;
-- the coarsest of these counts, at most 0.001. Expressions such as `pi / 2` are exact, the numbers of
-  parameters in them are looked at likewise;
-- one number of two to four digits that does not end in 5 or 0 may be rounded. Ranks are then those of
-  the numbers as they stand, and one that would be another within its last digit is doubtful.
+- lengths, components of vectors and angles of five digits or more are rounded at their last one. Whole
+  numbers, fractions of a power of two and numbers of fifteen digits are exact;
+- the coarsest of these counts. Expressions such as `pi / 2` are exact, the numbers of parameters in
+  them are looked at likewise;
+- shorter numbers may be rounded: those that do not end in 5 or 0, vectors whose length is 1 to within
+  their last digit and not exactly (0.707, 0.707, 0), 1.57 and other multiples of pi / 12. Ranks are then
+  those of the numbers as they stand, and one that would be another within such a digit is doubtful.
 
 Only joints, uses and cylinders are looked at: no rank depends on masses and their centres. A
-mechanism without loops has its full rank whatever its numbers. What is exact and has few digits, such
-as [0.707, 0.707, 0] that is meant so, says `precision = 0`.
+mechanism without loops has its full rank whatever its numbers. What is exact and has five digits or
+more, says `precision = 0`.
 """
 
 SHAPES = """A body has `mass` and `inertia`, or a `shape` in place of the inertia; then its mass is given,

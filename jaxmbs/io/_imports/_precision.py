@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ..._errors import ModelError
-from .._digits import Digits, numbers_in, of_angle, of_direction, of_lengths, possible, Written
+from .._digits import Digits, numbers_in, of_numbers, Written
 from ._agreement import size_of
 from ._description import Description
 from ._xml import read_xml
@@ -86,29 +86,22 @@ def _of_sdf(root: Element) -> Digits:
     axes = (own.text or "" for own in root.iter("xyz"))
     degrees = [pose.get("degrees", "").strip().lower() in ("true", "1") for pose in poses]
     found = _digits((" ".join(own[:3]) for own in words), axes, ())
-    angles = [
-        of_angle(number, _DEGREE if own else 1.0)
-        for text, own in zip(words, degrees, strict=True)
-        for number in numbers_in(" ".join(text[3:6]))
-    ]
-    possibly = [
-        possible(numbers_in(" ".join(text[3:6])), _DEGREE if own else 1.0)
+    turned = [
+        of_numbers((), (), numbers_in(" ".join(text[3:6])), _DEGREE if own else 1.0)
         for text, own in zip(words, degrees, strict=True)
     ]
-    return found._replace(
-        angle=max([found.angle, *angles]), possible_angle=max(possibly, default=0.0)
-    )
+    return Digits(*(max(own) for own in zip(found, *turned, strict=True)))
 
 
 def _digits(
     places: Iterable[str], directions: Iterable[str], angles: Iterable[str], unit: float = 1.0
 ) -> Digits:
-    lengths = [number for text in places for number in numbers_in(text)]
-    turned = [of_direction(part) for text in directions for part in _vectors(text)]
-    turns = [number for text in angles for number in numbers_in(text)]
-    angular = [of_angle(number, unit) for number in turns]
-    known = Digits(of_lengths(lengths), max([*turned, *angular], default=0.0))
-    return known._replace(possible_length=possible(lengths), possible_angle=possible(turns, unit))
+    return of_numbers(
+        [number for text in places for number in numbers_in(text)],
+        [part for text in directions for part in _vectors(text)],
+        [number for text in angles for number in numbers_in(text)],
+        unit,
+    )
 
 
 def _vectors(text: str) -> Iterator[list[Written]]:
