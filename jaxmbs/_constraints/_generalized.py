@@ -71,7 +71,7 @@ class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
     """Rows `function(q, v, t) = 0` (rows,), linear or not in v. `rows`, `quantity`: as for
     `PositionConstraint`."""
 
-    linear: ClassVar[bool] = False
+    linear_in_rates: ClassVar[bool] = False
     function: VelocityConditionFunction
     labels: tuple[Row, ...] = eqx.field(static=True)
 

@@ -55,7 +55,7 @@ class AbstractPrimitive(eqx.Module):
 
     row_kind: ClassVar[RowKind]
     # Is C the same for all velocities? Of a user's function nobody knows.
-    linear: ClassVar[bool] = True
+    linear_in_rates: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

@@ -26,6 +26,10 @@ from ._blocks import BodyGroup
 # space takes the cube of mu over the eigenvalue of a force along.
 _SMALL = 1e-5
 
+# Singular values that are this part of those of another metric are lost for the masses; those below
+# the other are zero, of redundant rows.
+_LOST, _ZERO = 0.1, 1e-13
+
 # Beyond so many velocities a dense decomposition takes longer than users wait.
 _MOST = 1000
 
@@ -54,7 +58,9 @@ def loses_light_parts(system: Any) -> bool:
     lengths = np.linalg.norm(rows * unit, axis=1)
     if not np.all(np.isfinite(rows)) or not lengths.any():
         return False
-    return _small(rows, mass) > _small(rows * unit, np.eye(len(mass)))
+    own, others = _values(rows, mass), _values(rows * unit, np.eye(len(mass)))
+    # Next to a singular configuration both are small.
+    return bool(np.any((own < np.sqrt(_SMALL)) & (own < _LOST * others)))
 
 
 def _diagonal(group: BodyGroup) -> np.ndarray:
@@ -78,11 +84,11 @@ def _matrices(
     return descriptor.constraint_matrix(), descriptor.mass_matrix(), system.column_scale()
 
 
-def _small(rows: np.ndarray, mass: np.ndarray) -> int:
-    """How many singular values of C M^-1/2 are small, in rows of unit length."""
+def _values(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """The singular values of C M^-1/2, in rows of unit length, but for those that are zero."""
     # M is in blocks of sizes far apart: its Cholesky factor is exact in each.
     half = np.linalg.solve(np.linalg.cholesky(mass), rows.T).T
     lengths = np.linalg.norm(half, axis=1)
     half = half / np.where(lengths > 0, lengths, 1.0)[:, None]
     values = np.linalg.svd(half, compute_uv=False)
-    return int(np.sum(values < np.sqrt(_SMALL))) + max(0, len(rows) - len(values))
+    return np.where(values > _ZERO, values, 1.0)

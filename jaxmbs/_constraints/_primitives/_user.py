@@ -35,7 +35,7 @@ class PositionCondition(AbstractGeometricPrimitive):
 class VelocityCondition(AbstractVelocityPrimitive):
     """A user's function of marker frames, twists and time."""
 
-    linear: ClassVar[bool] = False
+    linear_in_rates: ClassVar[bool] = False
     function: VelocityFunction
     labels: tuple[Row, ...] = eqx.field(static=True)
 
