@@ -361,7 +361,7 @@ class TestRefusals:
             design.rank_changes(straight, straight.design, straight.design, count=2)
 
     def test_a_body_on_which_a_joint_does_not_act(self, straight):
-        with pytest.raises(ValueError, match="B act on platform, front knuckle, not on 'rack'"):
+        with pytest.raises(ValueError, match="B acts on platform and front knuckle, not on 'rack'"):
             design.require_gradient(straight, Final(Force("B", "rack")))
 
     def test_the_design_is_that_of_the_model(self, straight):
