@@ -2,6 +2,7 @@
 precision, in the descriptor form, which has no limit of this kind; runs, batches, derivatives."""
 
 import itertools
+from typing import Any
 
 import diffrax as dfx
 import equinox as eqx
@@ -55,15 +56,14 @@ def chain(links, ratio, angle=0.3, branch=False):
 def platform(ratio):
     """The published parallelogram, with links as light: redundant, in space."""
     model = jm.mechanisms.parallelogram()
-    bodies = [
-        body
-        if body.mass > 1
-        else eqx.tree_at(
-            lambda b: (b.mass, b.inertia), body, (body.mass / ratio, body.inertia / ratio)
-        )
-        for body in model.bodies
-    ]
+    given: list[Any] = list(model.bodies)
+    bodies = [body if body.mass > 1 else lighter(body, ratio) for body in given]
     return jm.MultibodySystem(bodies, model.joints, forces=model.forces, gravity=(0.0, 0.0, -G))
+
+
+def lighter(body, ratio):
+    numbers = body.mass / ratio, body.inertia / ratio
+    return eqx.tree_at(lambda b: (b.mass, b.inertia), body, numbers)
 
 
 def hinged(ratio):
@@ -122,6 +122,10 @@ def eliminated(matrix, right):
     found = np.zeros(size)
     found[columns[:rank]] = a[:rank, -1].astype(float)
     return found
+
+
+def masses_of(system: Any) -> Any:
+    return system.body_groups[0].inertia.mass
 
 
 @eqx.filter_jit
@@ -213,9 +217,9 @@ def test_batches_and_derivatives():
 
     def answer(gravity, mass):
         changed = eqx.tree_at(
-            lambda s: (s.gravity, s.body_groups[0].inertia.mass),
+            lambda s: (s.gravity, masses_of(s)),
             system,
-            (system.gravity * gravity, system.body_groups[0].inertia.mass.at[1].multiply(mass)),
+            (system.gravity * gravity, masses_of(system).at[1].multiply(mass)),
         )
         return solve_with_friction(changed, None, q, v, 0.0).multipliers
 

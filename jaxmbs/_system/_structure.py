@@ -132,7 +132,8 @@ class Structure:
         """The same, of light parts."""
         words = "constraints rows bodies coordinates velocities quaternions internal compliances"
         names = (*words.split(), "semidefinite", "sites")
-        return Structure(**dict(zip(names, self._key[:-1], strict=True)), light=True)
+        given: dict[str, Any] = dict(zip(names, self._key[:-1], strict=True))
+        return Structure(**given, light=True)
 
     def __hash__(self) -> int:
         return self._hash
