@@ -75,7 +75,10 @@ def contradiction(
         "Start at rest, or from another configuration."
     )
     names = _owners(structure, left)
-    return f"No accelerations satisfy what {names} ask for together at {float(t):.6g} s; {advice}"
+    return (
+        f"No accelerations satisfy what {names} ask for together at {float(t):.6g} s, as that "
+        f"contradicts itself; {advice}"
+    )
 
 
 def refuse_contradiction(
