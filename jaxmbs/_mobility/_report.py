@@ -45,6 +45,11 @@ class Branch(eqx.Module):
     one_way: bool
     is_cone: bool
 
+    def __str__(self) -> str:
+        number = f"{self.freedoms} degree{'s' * (self.freedoms != 1)} of freedom"
+        shape = ", one way only (a cusp)" * self.one_way + ", a cone" * self.is_cone
+        return f"branch of motion: {number}, {self.first_order} to first order{shape}"
+
 
 class Mobility(eqx.Module):
     """What `mobility` returns.
