@@ -415,7 +415,8 @@ def _projection_loop(
 
     def evaluate_here() -> Evaluation:
         evaluation = system.evaluation(q, v, t)
-        factor = evaluation.equations.descriptor.factor(REGULARISATION) if shared else None
+        metric = evaluation.equations.descriptor.metric()
+        factor = metric.factor(REGULARISATION) if shared else None
         return eqx.tree_at(
             lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None
         )
