@@ -53,9 +53,26 @@ from ._projection import MET, position_error, velocity_error
 _PREDICTED = 0.05
 _LEAST_PART = 1e-7
 
-# From this scaled residual one more step ends at rounding; steps at most.
+# From this scaled residual one more step ends at rounding; steps at most, to the first time and to
+# others, where more are those of a wrong branch or of a singular configuration.
 _CLOSE = 1e-9
-_MAX_STEPS = 20
+_MAX_STEPS, _SLOW = 20, 7
+
+# Where C is compared at both ends of a step: it ends where this part of a random motion is left, or
+# after so many turns; who needs fewer than the third takes longer steps.
+_LEFT, _TURNS, _FEW = 0.05, 8, 4
+
+# Where it still changes its rank in a step that moves the bodies by no more than the first
+# (characteristic lengths or radians), the next one is as long as the second, and leads across.
+_SHORT, _ACROSS = 3e-3, 1.5e-2
+
+# Newton's steps together may be this part of the step; of one from rest (where speeds were the
+# second part of what they are) they may be as long as the third. A last but one step is no longer
+# than the fourth.
+_CORRECTED, _RESTING, _ALLOWED, _SETTLED = 0.2, 0.01, 0.05, 1e-6
+
+# A prediction has to hold at this part of its step as well.
+_ON_THE_WAY = 0.4
 
 # A random motion of which this much is left after the constraints took their part is not
 # determined by them; at the start less is enough to look closely.
@@ -76,6 +93,9 @@ class Kinematics(eqx.Module):
     - `position_error`, `velocity_error` (n,): largest residual of the geometric rows and of
       C v + b, lengths relative to the characteristic length.
     - `reached` (n,): False for times after an early end (only seen inside a transformation).
+    - `regular` (n,): False where, on the way from the time before, the motion passed a singular
+      configuration, or came so close to one (about 3e-3 of the characteristic length or rad) that
+      the two cannot be told apart. Elsewhere each step has kept the rank of C, and so its branch.
     - `result`: a `RESULTS` member, `message`: what it means here. `system`: whose motion it is.
     - `passed`: singular configurations on the way, between the times as well, with what is not
       determined there (`Passage`); `passages` (k,): their times (s). `passages_remark`: where they
@@ -90,6 +110,7 @@ class Kinematics(eqx.Module):
     position_error: Float[Array, " n"]
     velocity_error: Float[Array, " n"]
     reached: Bool[Array, " n"]
+    regular: Bool[Array, " n"]
     result: RESULTS
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
@@ -165,7 +186,7 @@ def kinematics(
     found, free = _follow(system, q, grid)
     failed = found.result != RESULTS.successful
     if isinstance(failed, Tracer):
-        remark = unsearched_remark("a transformation knows no numbers")
+        remark = unsearched_remark("a transformation knows no numbers (see `regular`)")
         return dataclasses.replace(found, passages_remark=remark)
     if bool(free[0] > _SUSPECT):
         _refuse_undriven(system, found.q[0], grid[0])
@@ -226,7 +247,10 @@ def _drift(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[A
 class _Point(NamedTuple):
     """Where the chain is. `t`, `q`, `v`: the last point on it, `slope`: dv/dt there, by
     differences; `trial`: a configuration on the way to the next one, at `next`, after `tried` of
-    Newton's steps; `part`: of the interval, of this step."""
+    Newton's steps, `corrected` their length;
+    `probe`: a motion by which C is compared at both, `size` its length; `part`: of
+    the interval, of this step; `across`: does it lead across a singular configuration, `barred`:
+    none does from this point. `answer`: at the end of the interval, `regular`: of this interval."""
 
     t: Scalar
     q: Float[Array, " nq"]
@@ -235,62 +259,136 @@ class _Point(NamedTuple):
     next: Scalar
     trial: Float[Array, " nq"]
     tried: IntScalar
+    corrected: Scalar
+    probe: Float[Array, " nv"]
+    size: Scalar
     part: Scalar
-    ok: BoolScalar
+    across: BoolScalar
+    barred: BoolScalar
+    answer: Float[Array, " nq"]
+    regular: BoolScalar
     there: BoolScalar
+    ok: BoolScalar
 
 
 def _chain(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
-) -> tuple[Float[Array, "n nq"], Bool[Array, " n"]]:
-    """Configurations without derivative, and how far they go. One loop of Newton's steps, each
-    with one factor, which gives the velocity where they have converged."""
-    rest = jnp.zeros((system.structure.nv,), q.dtype)
+) -> tuple[Float[Array, "n nq"], Bool[Array, " n"], Bool[Array, " n"]]:
+    """Configurations without derivative, how far they go, and whether each step to them has kept
+    the rank. One loop of Newton's steps, each with one factor, which gives the velocity where they
+    have converged, and compares C there with C at the point before."""
+    structure, unit = system.structure, system.column_scale()
+    rest = jnp.zeros((structure.nv,), q.dtype)
     yes, no, one = jnp.asarray(True), jnp.asarray(False), jnp.ones((), q.dtype)
     none = jnp.asarray(0)
-    start = _Point(times[0], q, rest, rest, times[0], q, none, one, yes, no)
+    random = jnp.asarray(np.random.default_rng(0).normal(size=structure.nv), q.dtype)
+    begin = times[0], q, rest, rest, times[0], q, none, 0 * one, rest, one, one
+    start = _Point(*begin, no, no, q, yes, no, yes)
+
+    def predicted(point: _Point, h: Scalar) -> Float[Array, " nq"]:
+        return system.retract(point.q, h * point.v + h**2 / 2 * point.slope)
+
+    def length(motion: Float[Array, " nv"]) -> Scalar:
+        return jnp.sqrt(jnp.mean((motion / unit) ** 2))
 
     def aimed(point: _Point, target: Scalar, interval: Scalar) -> _Point:
-        """With a prediction of the next point."""
-        left = target - point.t
-        h = jnp.minimum(point.part * interval, left)
+        """With a prediction of the next point. What C changed most by is changed most again."""
+        left, speed = target - point.t, length(point.v)
+        h = jnp.where(
+            point.across,
+            _ACROSS / jnp.where(speed > 0, speed, _ACROSS / left),
+            point.part * interval,
+        )
+        h = jnp.minimum(h, left)
         t = jnp.where(h >= left, target, point.t + h)
-        trial = system.retract(point.q, h * point.v + h**2 / 2 * point.slope)
-        return point._replace(next=t, trial=trial, tried=none)
+        old = length(point.probe)
+        probe = point.probe / jnp.where(old > 0, old, 1.0) + unit * random
+        probe = probe / length(probe)
+        trial = predicted(point, h)
+        point = point._replace(next=t, trial=trial, tried=none, corrected=0 * one)
+        return point._replace(probe=probe, size=one)
+
+    def errors_of(point: _Point) -> Float[Array, " 2"]:
+        """At the trial, and on the way to the prediction: drivers may go there and back."""
+        h = _ON_THE_WAY * (point.next - point.t)
+        trials = jnp.stack([point.trial, predicted(point, h)])
+        at = jnp.stack([point.next, point.t + h])
+        return jax.vmap(lambda q, t: position_error(system, q, t))(trials, at)
+
+    def rates(point: _Point) -> Float[Array, "2 rows"]:
+        """dPhi/dt at the trial, and how far C there differs from C before, times the probe."""
+        lanes = (
+            jnp.stack([point.trial, point.trial, point.q, point.q]),
+            jnp.stack([rest, point.probe, rest, point.probe]),
+            jnp.stack([point.next, point.next, point.t, point.t]),
+        )
+        drift, there, before, here = jax.vmap(system.velocity_residual)(*lanes)
+        change = (there - drift) - (here - before)
+        return jnp.where(structure.geometric, jnp.stack([drift, change]), 0.0)
 
     def move(point: _Point, target: Scalar, interval: Scalar) -> _Point:
-        trial, t = point.trial, point.next
-        error = position_error(system, trial, t)
-        rows = jnp.stack([position_residual(system, trial, t), _drift(system, trial, t)])
-        back, v = jax.vmap(_rows_at(system, trial, t).correction)(rows)
-        stepped = point._replace(trial=system.retract(trial, -back), tried=point.tried + 1)
+        trial, t, first = point.trial, point.next, interval <= 0
+        error, on_the_way = errors_of(point)
+        rows = jnp.concatenate([position_residual(system, trial, t)[None], rates(point)])
+        back, v, probe = jax.vmap(_rows_at(system, trial, t).correction)(rows)
+        size, correction = length(probe), length(back)
+        closer = point._replace(
+            trial=system.retract(trial, -back),
+            tried=point.tried + 1,
+            corrected=point.corrected + correction,
+            probe=probe,
+            size=size,
+        )
 
         # The step that is left ends at rounding.
-        done = error <= _CLOSE
-        first = interval <= 0
-        h = t - point.t
+        closed = (error <= _CLOSE) & (first | (correction <= _SETTLED))
+        same_rank = first | (size <= _LEFT)
+        h, speed, before = t - point.t, length(v), length(point.v)
+        # A motion that begins at rest has no prediction.
+        resting = ~point.across & (before <= _RESTING * speed)
+        limit = jnp.where(resting, _ALLOWED, _CORRECTED * h * before)
+        away = ~first & (closer.corrected > limit + _SETTLED)
+        done = closed & (same_rank | point.across) & ~away
         known = (h > 0) & jnp.any(point.v != 0)
         slope = jnp.where(known, (-v - point.v) / jnp.where(known, h, 1.0), 0.0)
-        arrived = stepped._replace(t=t, q=stepped.trial, v=-v, slope=slope)
-        part = jnp.minimum(2 * point.part, 1.0)
-        arrived = arrived._replace(part=part, there=t >= target)
+        part = jnp.where(point.tried < _FEW, jnp.minimum(2 * point.part, 1.0), point.part)
+        answered = closer._replace(
+            answer=closer.trial, there=t >= target, regular=point.regular & same_rank
+        )
+        arrived = answered._replace(
+            t=t, q=closer.trial, v=-v, slope=slope, part=part, across=no, barred=no
+        )
+        # What is next to a singular configuration is not a point to go on from.
+        arrived = _choose(point.across & (t >= target), answered._replace(across=no), arrived)
 
-        far = (point.tried == 0) & ~first & (error > _PREDICTED)
-        lost = ~done & (far | (point.tried >= _MAX_STEPS) | ~jnp.isfinite(error))
-        shorter = point._replace(part=point.part / 2)
-        shorter = shorter._replace(ok=(shorter.part > _LEAST_PART) & ~first)
-        chosen = _choose(done, arrived, _choose(lost, shorter, stepped))
+        off = jnp.maximum(error, on_the_way) > _PREDICTED
+        far = away | ((point.tried == 0) & ~first & off)
+        grows = (point.tried >= _FEW) & (size > point.size)
+        turned = closed & (grows | (point.tried >= _TURNS))
+        slow = ~closed & (point.tried >= jnp.where(first, _MAX_STEPS, _SLOW))
+        lost = ~done & (far | turned | slow | ~jnp.isfinite(error))
+        across = lost & (h * before <= _SHORT) & ~point.barred
+        part = jnp.where(across, point.part, point.part / 2)
+        shorter = point._replace(
+            part=part,
+            probe=probe,
+            across=across,
+            barred=point.barred | point.across,
+            ok=(part > _LEAST_PART) & ~first,
+        )
+        chosen = _choose(done, arrived, _choose(lost, shorter, closer))
         return _choose(done | lost, aimed(chosen, target, interval), chosen)
 
     def reach(
         point: _Point, given: tuple[Scalar, Scalar]
-    ) -> tuple[_Point, tuple[Float[Array, " nq"], BoolScalar]]:
+    ) -> tuple[_Point, tuple[Float[Array, " nq"], BoolScalar, BoolScalar]]:
         target, interval = given
-        point = aimed(point._replace(there=no, part=one), target, interval)
+        point = point._replace(there=no, part=one, regular=yes, barred=no)
+        point = aimed(point, target, interval)
         point = lax.while_loop(
             lambda p: p.ok & ~p.there, lambda p: move(p, target, interval), point
         )
-        return point, (point.q, point.there)
+        return point, (point.answer, point.there, point.regular & point.there)
 
     intervals = jnp.diff(times, prepend=times[:1])
     return lax.scan(reach, start, (times, intervals))[1]
@@ -321,10 +419,19 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     q = system.retract(near, -rows.correction(position_residual(system, near, t)))
     # The same factor, as nothing changed but the derivative.
     rows = KKTSystem(geometric_descriptor(system, q, t), motion_solver(), rows.factor)
+
+    def correction(right: Float[Array, " rows"]) -> Float[Array, " nv"]:
+        """Refined, as next to a singular configuration the factor has lost digits."""
+
+        def step(_: IntScalar, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
+            return x + rows.correction(right - rows.descriptor.apply_C(x))
+
+        return lax.fori_loop(0, 2, step, jnp.zeros_like(unit))
+
     right = jnp.stack([_drift(system, q, t), rows.descriptor.apply_C(probe)])
-    v, held = jax.vmap(rows.correction)(right)
+    v, held = jax.vmap(correction)(right)
     offset = jnp.where(structure.geometric, system.acceleration_offset(q, -v, t), 0.0)
-    acceleration = rows.correction(offset)
+    acceleration = correction(offset)
     free = jnp.max(jnp.abs((probe - held) / unit), initial=0.0)
     closure, speed = position_error(system, q, t), velocity_error(system, q, -v, t)
     return _State(q, -v, acceleration, closure, speed, free)
@@ -335,7 +442,7 @@ def _follow(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
 ) -> tuple[Kinematics, Float[Array, " n"]]:
     """The motion, and how free it is at each time: more than 1 where it fails."""
-    near, reached = _chain(*stop_gradient((system, q, times)))
+    near, reached, regular = _chain(*stop_gradient((system, q, times)))
     states = jax.vmap(lambda q, t: _state(system, q, t))(near, times)
     largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
     contradictory = states.velocity_error > MET * largest
@@ -350,7 +457,7 @@ def _follow(
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     valid = is_state(system.structure, q, rest, times[0])
     result = RESULTS.where(valid, result, RESULTS.state_not_valid)
-    found = Kinematics(times, *states[:5], reached, result, system)
+    found = Kinematics(times, *states[:5], reached, regular, result, system)
     return found, jnp.where(undetermined, 1.0, 0.0) + states.free
 
 
@@ -364,14 +471,23 @@ def _until_failure(found: Kinematics, free: np.ndarray) -> Kinematics:
     bad = (free >= 1) | ~np.asarray(found.reached)
     last = int(np.argmax(bad)) if bad.any() else len(bad)
     message = _explanation(found, last)
-    arrays = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
+    arrays = (
+        "times",
+        "q",
+        "v",
+        "acceleration",
+        "position_error",
+        "velocity_error",
+        "reached",
+        "regular",
+    )
     kept = {name: getattr(found, name)[:last] for name in arrays}
     return dataclasses.replace(found, **kept, message=message)
 
 
 def _with_passages(found: Kinematics) -> Kinematics:
     """With the singular configurations on the way."""
-    arrays = (np.asarray(x) for x in (found.times, found.q, found.v))
+    arrays = (np.asarray(x) for x in (found.times, found.q, found.v, found.regular))
     passed, remark = passages_between(found.system, *arrays)
     return dataclasses.replace(found, passed=passed, passages_remark=remark)
 

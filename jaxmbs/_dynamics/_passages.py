@@ -15,7 +15,7 @@ does not hold the interval is halved, on the constraints. What is left at last i
 rounding, with or without a change of sign, or a motion that comes close and does not pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -182,18 +182,29 @@ def _difference(
 
 
 def passages_between(
-    system: AbstractSystem, times: np.ndarray, q: np.ndarray, v: np.ndarray
+    system: AbstractSystem,
+    times: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    regular: np.ndarray,
 ) -> tuple[tuple[Passage, ...], str]:
-    """On a motion that drivers determine, known at some times; and where it was not looked."""
+    """On a motion that drivers determine, known at some times; and where it was not looked.
+    `regular`: are the steps from each time before known to have kept the rank?"""
     structure = system.structure
     if len(times) < 2 or not len(structure.rows):
         return (), ""
     too_large = size_remark(structure)
     if too_large:
-        return (), unsearched_remark(too_large)
+        before = [f"{t:.4g} s" for t in times[~regular]]
+        near = f". The motion passes one, or comes near one, just before {listed(before[:4])}"
+        return (), unsearched_remark(too_large) + (near if before else "")
     motion = _Motion(system, driven=True)
     known = motion.points(*(np.asarray(x) for x in (times, q, v / motion.unit)))
-    return motion.passages(motion.filled(known))
+
+    def open_at(t: np.ndarray) -> np.ndarray:
+        return ~regular[np.minimum(np.searchsorted(times, t, side="right"), len(times) - 1)]
+
+    return motion.passages(motion.filled(known), open_at)
 
 
 def confirmed(
@@ -218,6 +229,10 @@ def confirmed(
     closest = min(found, key=lambda own: abs(own.time - t), default=None)
     unknown = remark and closest is None
     return closest, "the motion may change its branch there" if unknown else ""
+
+
+def _anywhere(t: np.ndarray) -> np.ndarray:
+    return np.full(len(t), True)
 
 
 class _Motion:
@@ -341,8 +356,11 @@ class _Motion:
 
     # -- What they pass
 
-    def passages(self, points: _Points) -> tuple[tuple[Passage, ...], str]:
-        """Between the first and the last of these states, and where that could not be told."""
+    def passages(
+        self, points: _Points, open_at: Callable[[np.ndarray], np.ndarray] = _anywhere
+    ) -> tuple[tuple[Passage, ...], str]:
+        """Between the first and the last of these states, and where that could not be told;
+        `open_at`: at which times it is not told by other means either."""
         if len(points.t) < 2:
             return (), ""
         largest = points.values[:, :1]
@@ -370,9 +388,10 @@ class _Motion:
             a, b = self.halves(a.at(going), b.at(going), change.turned[going], rank)
         else:
             unknown.append(a)
-        kept = _apart(found)
+        kept, left = _apart(found), joined(*unknown)
+        left = left.at(open_at(left.t))
         return tuple(self.passage(own, rank) for own in kept), _left(
-            joined(*unknown), kept, self.evaluated > _MOST
+            left, kept, self.evaluated > _MOST
         )
 
     def passage(self, own: "_Zero", nearby: int) -> Passage:
