@@ -14,6 +14,9 @@ from ..base import AbstractRule
 # middle, and the smallest bob on a long string below.
 _FAR = 200.0
 
+# Radii of gyration, relative to the distance of the joints, that are the rounding of zero.
+_POINT = 1e-7
+
 
 def _held_bodies(subject: Subject) -> Iterator[tuple[str, list[str], np.ndarray, float]]:
     """Each body whose inertia is possible: its name, its joints, the vectors (joints, dim) from its
@@ -73,7 +76,8 @@ class DistantCentre(AbstractRule):
             apart = float(np.max(np.linalg.norm(arms[:, None] - arms[None], axis=-1)))
             size = max(apart, radius)
             nearest = float(np.min(np.linalg.norm(arms, axis=1)))
-            if size and nearest > _FAR * size:
+            # (A point of mass on joints through one point has no size to compare with.)
+            if size > _POINT * nearest and nearest > _FAR * size:
                 yield self.finding(
                     f"the centre of mass of body {body!r} is {nearest:.3g} m away from the nearest "
                     f"of its joints ({', '.join(joints[:3])}), and the body's size is about "
