@@ -54,7 +54,7 @@ class AbstractPrimitive(eqx.Module):
     """A condition on the marker frames of one joint, whose rows are all of one kind."""
 
     row_kind: ClassVar[RowKind]
-    # Is C the same for all velocities? Of a user's function nobody knows.
+    # Is C the same for all velocities? Of a user's function its program says (`_linearity.py`).
     linear_in_rates: ClassVar[bool] = True
 
     @property

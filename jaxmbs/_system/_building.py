@@ -59,6 +59,7 @@ from ._groups import (
     group_by,
     stack,
 )
+from ._linearity import is_linear_in_velocities
 from ._slots import (
     body_infos,
     coordinate_infos,
@@ -409,14 +410,16 @@ def _rows(
 ) -> tuple[tuple[ConstraintInfo, ...], tuple[RowInfo, ...]]:
     infos: list[ConstraintInfo] = []
     rows: list[RowInfo] = []
-    for constraint in constraints:
-        own = [(row, p) for p in constraint.primitives for row in p.rows]
+    linear = _linear_primitives(constraints, slots)
+    for constraint, flags in zip(constraints, linear, strict=True):
+        primitives = zip(constraint.primitives, flags, strict=True)
+        own = [(row, p.row_kind, is_linear) for p, is_linear in primitives for row in p.rows]
         start = len(rows)
-        for row, primitive in own:
+        for row, kind, is_linear in own:
             name = constraint.name
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
-            rows.append(RowInfo(name, primitive.row_kind, row.quantity, primitive.linear_in_rates))
+            rows.append(RowInfo(name, kind, row.quantity, is_linear))
         own_slots = [slots[name] for name in constraint.bodies if name != GROUND]
         moving = {int(slot.v[0]): slot for slot in own_slots}.values()
         infos.append(
@@ -430,6 +433,25 @@ def _rows(
             )
         )
     return tuple(infos), tuple(rows)
+
+
+def _linear_primitives(
+    constraints: Sequence[_Constraint], slots: dict[str, Slot]
+) -> list[list[bool]]:
+    """Are the rows of each primitive of each constraint linear in velocities?"""
+    linear = [[p.linear_in_rates for p in constraint.primitives] for constraint in constraints]
+    asked = [k for k, own in enumerate(linear) if not all(own)]
+    for members in group_by([(constraints[k].primitives, constraints[k].markers) for k in asked]):
+        first = constraints[asked[members[0]]]
+        sizes = [(slots[name].q.size, slots[name].v.size) for name in first.bodies]
+        try:
+            found = [is_linear_in_velocities(p, first.markers, sizes) for p in first.primitives]
+        except ValueError as error:
+            said = f"{_checks.shown(first.name)} ({first.kind})"
+            raise ValueError(f"joint {said}: {error}") from None
+        for member in members:
+            linear[asked[member]] = found
+    return linear
 
 
 def _body_groups(
