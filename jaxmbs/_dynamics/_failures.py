@@ -10,7 +10,7 @@ from .._formulations import AbstractFormulation, Accelerations
 from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
 from .._solution import RESULTS
-from .._system import AbstractSystem, named_vanishing_rows
+from .._system import AbstractSystem, smallest_rows, vanishing_sentence
 from ._consistency import acceleration_residual
 from ._contradictions import contradiction, nearly_singular
 from ._elastic_theory import limits_left
@@ -58,9 +58,8 @@ def explain(
     force, found = _state(system, formulation, q, v, t)
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"{text} The force is not finite on {_bodies(system, force)}."
-    vanishing = named_vanishing_rows(system, q, v, t, _HARDLY)
-    if vanishing:
-        return f"{text} There {vanishing}"
+    if bool(trajectory.result == RESULTS.velocity_row_vanishes):
+        return f"{text} There {vanishing_sentence(system, smallest_rows(system, q, v, t))}"
     open_ones = _undetermined(system, q, v, t)
     if open_ones:
         return f"{text} {open_ones}"

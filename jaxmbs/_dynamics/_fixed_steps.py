@@ -50,7 +50,7 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
         keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
         )
-        solved = jnp.all(jnp.isfinite(y1_candidate))
+        solved = jnp.all(jnp.isfinite(y1_candidate)) | jnp.logical_not(keep)
         failed: Any = dfx.RESULTS.nonlinear_divergence
         failure = dfx.RESULTS.where(solved, result, failed)
         return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
@@ -76,8 +76,13 @@ def chosen_steps(
 
     **Raises:** `ValueError` for what does not go with it.
     """
-    del solver, system, stabilisation, adjoint
-    return steps
+    del solver, stabilisation, adjoint
+    controller, first_step = steps
+    adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
+    if controller is None or adaptive or not system.structure.nonlinear.any():
+        return steps
+    # A step across a state at which a velocity row vanishes is none.
+    return Steps(FixedSteps(controller), first_step)
 
 
 @chosen_steps.register

@@ -53,6 +53,7 @@ from ._solver import projected_solver
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
 from ._undetermined import undetermined_accelerations
+from ._vanished_rows import with_vanishing_rows
 from ._watched import kept_rows, motion_only
 
 
@@ -463,6 +464,10 @@ def _assembled(
     if bent is not None:
         far = (bent > 1) & (result == RESULTS.successful)
         result = RESULTS.where(far, RESULTS.elastic_body_too_bent, result)
+    if system.structure.nonlinear.any():
+        end = (saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
+        steps = solution.stats["num_accepted_steps"]
+        result = with_vanishing_rows(result, system, end, grid, steps)
     stopped = solution.result == dfx.RESULTS.event_occurred
     statistics = Statistics(
         solution.stats["num_steps"],

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar, Scalar
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, vanishes_between
+from .._system import AbstractSystem
 from ._arguments import Packed, split
 from ._generalized_alpha import GeneralizedAlpha
 from ._interpolation import Inside, inside_stages, StepInterpolation
@@ -19,6 +19,7 @@ from ._monitor import PackedCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
 from ._runge_kutta import advance, ROUNDINGS, Start, Step
 from ._tableau import tableau_of
+from ._vanished_rows import vanishes_in_step
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method
@@ -124,14 +125,10 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         inner, watched = solver_state
         taken = self.take_step(terms, t0, t1, y0, args, inner, watched, made_jump)
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
-        result, system = taken.result, args.opened().system
-        if system.structure.nonlinear.any():
-            # Behind a state at which a row vanishes the motion is one of several.
-            held = ~_vanishes_on_the_way(system, t0, t1, y0, y1)
-            usable = usable & held
-            if error is None:
-                failed: Any = dfx.RESULTS.nonlinear_divergence
-                result = dfx.RESULTS.where(held, result, failed)
+        if args.opened().system.structure.nonlinear.any():
+            held = ~vanishes_in_step(terms, t0, t1, y0, y1, args)
+            # Where nothing chooses the lengths of steps the run ends with what is not finite.
+            usable, y1 = usable & held, jnp.where(held, y1, jnp.nan)
         if watched is not None:
             y1 = y1.at[-1].add(taken.passed)
             # Steps lead across a singular configuration, not to it, unless they must end there.
@@ -143,15 +140,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             usable = usable & ~(long & (taken.passed | taken.near))
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
-        return y1, error, taken.dense, (taken.inner, watched), result
-
-
-def _vanishes_on_the_way(
-    system: AbstractSystem, t0: Any, t1: Any, y0: PyTree, y1: PyTree
-) -> BoolScalar:
-    """Does a velocity row vanish in a step? Without derivatives."""
-    start, end = ((*split(system, y), jnp.asarray(t, y.dtype)) for t, y in ((t0, y0), (t1, y1)))
-    return vanishes_between(*stop_gradient((system, start, end)))
+        return y1, error, taken.dense, (taken.inner, watched), taken.result
 
 
 class ProjectedSolver(AbstractProjectedSolver):

@@ -19,7 +19,9 @@ from ._structure import (
 from ._vanishing import (
     named_vanishing_rows as named_vanishing_rows,
     refuse_vanishing_rows as refuse_vanishing_rows,
-    vanishes_between as vanishes_between,
+    smallest_rows as smallest_rows,
+    vanishing_on_the_way as vanishing_on_the_way,
     vanishing_rows as vanishing_rows,
+    vanishing_sentence as vanishing_sentence,
 )
 from .base import AbstractSystem as AbstractSystem, ReleaseOption as ReleaseOption
