@@ -33,7 +33,7 @@ from .._kinematics import (
 )
 from .._linalg import KKTSystem, motion_solver
 from .._solution import RESULTS
-from .._solvability import redundancy_at_precision, warn_at_precision
+from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._stop_gradient import stop_gradient
 from .._system import (
     AbstractSystem,
@@ -169,7 +169,8 @@ def kinematics(
 
     **Returns:** `Kinematics`.
 
-    **Raises:** `ValueError` if a mobility is not driven, with the number and a body that moves.
+    **Raises:** `ValueError` if a mobility is not driven, with the number and a body that moves, or
+    if nothing but the rounding of the system's numbers holds it, as for `simulate`.
     `KinematicsError`, which holds the motion until then, if a configuration cannot be reached
     (with the time and what stays open) or does not determine the velocities; with `throw=False`
     the `result` and the `message` say so instead.
@@ -180,7 +181,9 @@ def kinematics(
     refuse_acceleration_level(system.structure, "kinematic analysis", advice)
     grid = _settings.increasing(times, "times", q.dtype, least=1)
     rest = jnp.zeros((system.structure.nv,), q.dtype)
-    warn_at_precision(redundancy_at_precision(system, q, rest, grid[0]))
+    # Within their precision a mobility is not driven, and the rounding alone holds it.
+    inexact = redundancy_at_precision(system, q, rest, grid[0])
+    refuse_at_precision(inexact, "a kinematic analysis")
     if system.structure.nv <= _SMALL:
         _refuse_undriven(system, q, grid[0])
     found, free = _follow(system, q, grid)
