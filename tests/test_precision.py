@@ -7,6 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from representatives import representatives
@@ -246,6 +249,41 @@ def test_what_takes_every_row_as_it_stands_is_refused():
         jm.reactions(told, told.reference_q, formulation=jm.NullSpace())
     with pytest.raises(ValueError, match=f"{AT_PRECISION}.*a simulation takes the numbers"):
         jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
+    # Its one mobility is not driven; the error alone holds it.
+    with pytest.raises(ValueError, match=f"{AT_PRECISION}.*a kinematic analysis takes the numbers"):
+        jm.kinematics(told, told.reference_q, np.array([0.0, 0.1]))
+
+
+def test_traced_analyses_say_the_same():
+    """Under `jit` and `vmap`, over states and over precisions: verdicts, ranks and words."""
+    told = misaligned(5e-5)
+    q = told.reference_q
+
+    def stated(precision: Any) -> jm.MultibodySystem:
+        return eqx.tree_at(lambda s: s.precision, told, precision)
+
+    outside = jm.analyze(told, q)
+    assert "rank is 6, within their precision 5" in str(outside)
+    exact = jm.analyze(stated(jnp.asarray(1e-9)), q)
+    assert int(exact.rank) == 6
+    over_states = jax.vmap(lambda q: jm.analyze(told, q))(jnp.stack([q, q]))
+    over_precisions = jax.jit(jax.vmap(lambda p: jm.analyze(stated(p), q)))(jnp.array([5e-5, 1e-9]))
+    pairs = [
+        (jax.jit(lambda q: jm.analyze(told, q))(q), outside),
+        (eqx.filter_jit(jm.analyze)(told, q), outside),
+        (jax.tree.map(lambda x: x[1], over_states), outside),
+        (jax.tree.map(lambda x: x[0], over_precisions), outside),
+        (jax.tree.map(lambda x: x[1], over_precisions), exact),
+    ]
+    for traced, own in pairs:
+        assert int(traced.rank_as_written) == 6
+        assert bool(traced.redundant_at_precision) == (int(own.rank) == 5)
+        assert str(traced) == str(own)
+    # Forces of a traced call are those of the numbers as they stand, and the answer says so.
+    found = jax.jit(lambda q: jm.reactions(told, q))(q)
+    assert bool(found.redundant_at_precision)
+    assert bool(found.doubtful)
+    assert not bool(found.unique("lower"))
 
 
 def test_analyses_tell(tmp_path: Path):
