@@ -200,7 +200,7 @@ def _matrices(
     velocity."""
     v, t, unit = system.initial_v, jnp.zeros(()), system.column_scale()
     steps = np.random.default_rng(0).normal(size=(_OTHERS, system.structure.nv)) * _FAR
-    steps = jnp.concatenate([jnp.zeros((1, system.structure.nv)), steps]) * unit
+    steps = jnp.concatenate([jnp.zeros((1, system.structure.nv)), steps]) * unit[None]
 
     def at(step: Float[Array, " nv"]) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
         descriptor = system.descriptor(system.retract(system.reference_q, step), v, t)
@@ -217,7 +217,7 @@ def _loses(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
     mass = xp.where(finite[:, None, None], mass, np.eye(rows.shape[-1]))
     # M is in blocks of sizes far apart: its Cholesky factor is exact in each.
     half = xp.linalg.solve(xp.linalg.cholesky(mass), xp.swapaxes(rows, 1, 2))
-    own, others = _values(xp.swapaxes(half, 1, 2), xp), _values(rows * unit, xp)
+    own, others = _values(xp.swapaxes(half, 1, 2), xp), _values(rows * unit[None, None], xp)
     # Next to a singular configuration both are small.
     return xp.any((own < np.sqrt(_SMALL)) & (own < _LOST * others))
 
