@@ -30,11 +30,11 @@ def two_slides(ratio, angle):
         for n, k in (("first", 0), ("second", 1))
     ]
     joints = [
-        planar.Prismatic("left guide", ("ground", "left"), points[0], (1.0, 0.0)),
+        planar.Translational("left guide", ("ground", "left"), points[0], (1.0, 0.0)),
         planar.Revolute("A", ("left", "first"), points[0]),
         planar.Revolute("B", ("first", "second"), points[1]),
         planar.Revolute("C", ("second", "right"), points[2]),
-        planar.Prismatic("right guide", ("ground", "right"), points[2], (1.0, 0.0)),
+        planar.Translational("right guide", ("ground", "right"), points[2], (1.0, 0.0)),
     ]
     return jm.MultibodySystem(bodies, joints, gravity=(1.0, -G))
 
@@ -133,17 +133,17 @@ def test_derivatives_by_a_traced_mass(name):
     """In both modes, against differences of systems that are made outside."""
     make = MECHANISMS[name]
 
-    def tension(ratio):
-        return answer(make)(ratio)[1]
+    def tension(mass):
+        return answer(make)(1 / mass)[1]
 
-    for ratio in (2.0, 1e8):
-        forward = jax.jit(jax.jacfwd(lambda x: tension(ratio * x)))(1.0)
-        reverse = jax.jit(jax.jacrev(lambda x: tension(ratio * x)))(1.0)
-        h = 1e-3
-        known = (tension(ratio * (1 + h)) - tension(ratio * (1 - h))) / (2 * h)
-        size = np.max(np.abs(known)) + 1e-7 * np.max(np.abs(tension(ratio)))
-        np.testing.assert_allclose(forward, known, atol=1e-4 * size)
-        np.testing.assert_allclose(reverse, forward, atol=1e-9 * size)
+    forward, reverse = jax.jit(jax.jacfwd(tension)), jax.jit(jax.jacrev(tension))
+    for mass, h in ((0.5, 1e-4), (1e-8, 1e-5)):
+        # Forces are linear in a mass that is as small.
+        ahead, behind = mass + h, max(mass - h, mass / 2)
+        known = (tension(ahead) - tension(behind)) / (ahead - behind)
+        size = np.max(np.abs(known))
+        np.testing.assert_allclose(forward(mass), known, atol=1e-4 * size)
+        np.testing.assert_allclose(reverse(mass), forward(mass), atol=1e-6 * size)
 
 
 def model(names=("crank", "coupler", "rocker")):
@@ -201,9 +201,9 @@ def test_designs_by_a_mass():
     size = np.max(np.abs(known))
     np.testing.assert_allclose(value, known, atol=1e-9 * size)
     # Along the direction in which all of the crank grows forces are linear in it.
-    change = np.asarray(outside(1e-2)) - known
-    along = slope @ np.array([1.0, 0.1]) * 1e-2
-    np.testing.assert_allclose(along, change, atol=0.02 * np.max(np.abs(change)) + 1e-8 * size)
+    change = np.asarray(outside(1e-4)) - known
+    along = slope @ np.array([1.0, 0.1]) * 1e-4
+    np.testing.assert_allclose(along, change, atol=1e-3 * np.max(np.abs(change)))
 
 
 def start(system):
@@ -224,11 +224,8 @@ def test_a_singular_reference_hides_nothing():
 
 def generalized(ratio):
     """Three masses in a row on one line, held together by rods: coordinates of one body."""
-    along = [
-        jm.generalized.PfaffianConstraint(matrix=np.array([row]))
-        for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])
-    ]
-    return jm.generalized.GeneralizedSystem(
+    along = [jm.PfaffianConstraint(np.array([row])) for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])]
+    return jm.GeneralizedSystem(
         ["a", "b", "c"],
         mass_matrix=np.diag([1.0, 1 / ratio, 3.0]),
         force=np.array([8.0, 0.0, 0.0]),

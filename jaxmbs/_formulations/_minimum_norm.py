@@ -87,7 +87,7 @@ class MinimumNorm(AbstractFormulation):
             check_mass(self, equations.structure)
         if self.weights is None:
             if equations.structure.light:
-                return UdwadiaKalaba().solve(equations)
+                return UdwadiaKalaba().solve_refined(equations)
             sparse = _block_sparse if self.clean else _rounded
             return _unless_light(equations, lambda: sparse(equations))
         rows = equations.descriptor.shape[0]
@@ -112,7 +112,7 @@ def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> 
             lost = light & _is_lost(equations, found)
             result = RESULTS.where(lost, RESULTS.light_parts_lost, found.result)
             return Accelerations(found.acceleration, found.multipliers, result)
-        dense = UdwadiaKalaba().solve(equations)
+        dense = UdwadiaKalaba().solve_refined(equations)
         return Accelerations(
             jnp.where(light, dense.acceleration, found.acceleration),
             jnp.where(light, dense.multipliers, found.multipliers),
