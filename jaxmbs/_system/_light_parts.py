@@ -148,9 +148,11 @@ def _columns(system: Any) -> tuple[list[int], list[int], list[int]]:
     axes, and those of coordinates of another kind. Bodies whose masses elements couple are left
     out."""
     coupled = {c for e in system.element_groups for c in e.indices["v"].ravel().tolist()}
-    bodies = [body for body in system.structure.bodies if not coupled & {*body.columns}]
-    own = [body for body in bodies if body.posed]
-    others = [column for body in bodies if not body.posed for column in body.columns]
+    posed = [body for body in system.structure.bodies if body.posed]
+    own = [body for body in posed if not coupled & {*body.columns}]
+    left_out = coupled | {column for body in posed for column in body.columns}
+    everything = [c for group in system.body_groups for c in group.indices["v"].ravel().tolist()]
+    others = [column for column in everything if column not in left_out]
     return [c for b in own for c in b.force], [c for b in own for c in b.torque], others
 
 
