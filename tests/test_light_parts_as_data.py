@@ -254,6 +254,7 @@ def test_what_is_too_large_is_told():
         assert bool(found.result == word)
 
 
+@pytest.mark.thorough
 def test_runs_of_systems_made_inside():
     """A light crank, and an ordinary one beside it in the same batch, as those made outside."""
 

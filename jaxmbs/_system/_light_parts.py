@@ -74,7 +74,8 @@ def _looked_at(system: Any) -> bool | None:
     if system.structure.nv > MOST:
         return None
     try:
-        return bool(_loses(*map(np.asarray, _matrices(system)), np))
+        rows, mass, unit = map(np.asarray, _matrices(system))
+        return bool(_loses(rows, mass, unit, np))
     except np.linalg.LinAlgError:
         # Masses that are not positive definite are told by whoever divides by them.
         return False
