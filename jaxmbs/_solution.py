@@ -26,6 +26,11 @@ class RESULTS(Enumeration):
         "The accelerations are not finite. Look for a division by zero, or a number that is not "
         "finite, in the masses, forces and motions at this state."
     )
+    light_parts_lost = (
+        "The reactions of parts that are very light beside what they carry were not found: the "
+        "system is too large for the decomposition that finds them. Give these parts more mass, "
+        "leave them out (join what they connect), or use UdwadiaKalaba(), which takes long."
+    )
     mass_matrix_not_definite = (
         "The mass matrix is not positive definite. Give every coordinate inertia, or, where the "
         "constraints make up for what is missing, use UdwadiaKalaba(semidefinite=True)."

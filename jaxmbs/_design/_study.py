@@ -17,7 +17,7 @@ from .._kinematics import assemble
 from .._solution import RESULTS
 from .._sweep._entries import offer
 from .._sweep._planning import subject_of
-from .._sweep._subjects import AbstractSubject, doubled, Placed
+from .._sweep._subjects import AbstractSubject, doubled, may_change_masses, Placed
 from .._system import AbstractSystem, Model
 from ._refusal import DesignError
 from ._runs import AbstractRun, AtState, check_start
@@ -47,6 +47,8 @@ class Study(eqx.Module):
     run: AbstractRun
     names: tuple[str, ...] = eqx.field(static=True)
     given: tuple[float, ...] = eqx.field(static=True)
+    # Are parts so light that solves lose them? None where that depends on the design.
+    light: bool | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -72,6 +74,8 @@ class Study(eqx.Module):
         if _TIME not in self.names:
             check_start(self.run, t)
         self.given = tuple(_number(self.subject, name) for name in self.names)
+        light = self.subject.place({}).system.structure.light
+        self.light = None if may_change_masses(self.names) and not light else light
 
     @property
     def design(self) -> Float[Array, " p"]:
@@ -106,7 +110,8 @@ class Study(eqx.Module):
 
     def place_parts(self, design: Float[Array, " p"]) -> Placed:
         """The system and the start of a design, not assembled."""
-        return self.subject.place({name: design[k] for k, name in enumerate(self.names)})
+        placed = self.subject.place({name: design[k] for k, name in enumerate(self.names)})
+        return placed.with_light_parts(self.light)
 
     def respond(
         self, design: Setting[Float[Array, " p"]], *, forward: Setting[bool] = False

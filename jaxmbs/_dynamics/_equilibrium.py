@@ -183,7 +183,8 @@ def _equilibrium(
     # At rest M has no part in it but as a metric.
     descriptor, force = system.descriptor(settled, rest, t).metric(), system.force(settled, rest, t)
     still = jnp.zeros((len(system.structure.rows),), q.dtype)
-    loads = MinimumNorm().solve(Equations(descriptor, force, still, system.structure))
+    equations = Equations(descriptor, force, still, system.structure, light=system.light_parts)
+    loads = MinimumNorm().solve(equations)
     left = force - descriptor.apply_CT(loads.multipliers)
     result = RESULTS.where(last.settled, RESULTS.successful, RESULTS.too_many_steps)
     if last.undetermined is not None:
@@ -344,7 +345,8 @@ class _HeldMultipliers(eqx.Module):
 
     def __init__(self, system: AbstractSystem, q: Float[Array, " nq"], t: Scalar):
         rest = jnp.zeros((system.structure.nv,), q.dtype)
-        self.system = KKTSystem(system.descriptor(q, rest, t), motion_solver())
+        # At rest M has no part in it but as a metric.
+        self.system = KKTSystem(system.descriptor(q, rest, t).metric(), motion_solver())
         force = system.force(q, rest, t)
         none = jnp.zeros((len(system.structure.rows),), q.dtype)
         self.multipliers = self.system.multipliers(self.system.unconstrained_residual(force, none))

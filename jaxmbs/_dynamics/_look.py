@@ -12,7 +12,7 @@ from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import Accelerations
 from .._linalg import KKTSystem, motion_solver, REGULARISATION
 from .._solution import RESULTS
-from .._system import Evaluation
+from .._system import any_lane, Equations, Evaluation
 from ._arguments import Arguments
 from ._friction import accelerated
 
@@ -75,6 +75,26 @@ class Solved(NamedTuple):
     across: Float[Array, "2 nv"]
     factored: KKTSystem | None
     failed: BoolScalar
+
+
+def _unless_light(
+    given: Arguments,
+    look: Look,
+    equations: Equations,
+    moves: BoolScalar,
+    acceleration: Float[Array, " nv"],
+) -> tuple[Float[Array, " nv"], BoolScalar]:
+    """The acceleration, or that of the formulation where only the numbers tell whether parts are
+    light, and they are."""
+    light = jnp.asarray(equations.light) & ~moves
+
+    def solved() -> tuple[Float[Array, " nv"], BoolScalar]:
+        q, v, t = look.q, look.v, look.t
+        found = accelerated(given.system, given.formulation, equations, q, v, t)
+        failed = light & (found.result != RESULTS.successful)
+        return jnp.where(light, found.acceleration, acceleration), failed
+
+    return lax.cond(any_lane(light), solved, lambda: (acceleration, jnp.asarray(False)))
 
 
 def solve_look(
@@ -145,5 +165,7 @@ def solve_look(
     found = lax.fori_loop(first, end, answer, jnp.zeros_like(through))
     if shared:
         acceleration = acceleration - found[0]
+        if equations.light is not None:
+            acceleration, failed = _unless_light(given, look, equations, moves, acceleration)
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
     return Solved(found[1], found[2], acceleration, found[3:], factored, failed)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -7,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._custom_types import Numbers, Setting
+from .._custom_types import BoolScalar, Numbers, Setting
 from .._linalg import (
     cholesky,
     cholesky_solve,
@@ -20,11 +21,14 @@ from .._linalg import (
 )
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
-from .._system import Equations
+from .._system import any_lane, Equations, MOST
 from ._mass_weighted import mass_weighted
 from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
+
+# What may be left of C dv/dt = Gamma, relative to its terms.
+_LEFT = 1e-6
 
 # The changes of multipliers that need no further refinement, relative, and how often it is tried.
 _REFINED = 1e-12
@@ -83,8 +87,9 @@ class MinimumNorm(AbstractFormulation):
             check_mass(self, equations.structure)
         if self.weights is None:
             if equations.structure.light:
-                return UdwadiaKalaba().solve(equations)
-            return _block_sparse(equations) if self.clean else _rounded(equations)
+                return UdwadiaKalaba().solve_refined(equations)
+            sparse = _block_sparse if self.clean else _rounded
+            return _unless_light(equations, lambda: sparse(equations))
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):
             raise ValueError(
@@ -92,6 +97,41 @@ class MinimumNorm(AbstractFormulation):
                 f"for each of {', '.join(equations.structure.row_names)}."
             )
         return _weighted(equations, self.weights)
+
+
+def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> Accelerations:
+    """What `sparse` finds, or `UdwadiaKalaba` where only the numbers tell whether parts are light,
+    and they are; of systems that are too large for it, a failure where something was lost."""
+    light = equations.light
+    if light is None:
+        return sparse()
+
+    def either() -> Accelerations:
+        found = sparse()
+        if equations.structure.nv > MOST:
+            lost = light & _is_lost(equations, found)
+            result = RESULTS.where(lost, RESULTS.light_parts_lost, found.result)
+            return Accelerations(found.acceleration, found.multipliers, result)
+        dense = UdwadiaKalaba().solve_refined(equations)
+        return Accelerations(
+            jnp.where(light, dense.acceleration, found.acceleration),
+            jnp.where(light, dense.multipliers, found.multipliers),
+            RESULTS.where(light, dense.result, found.result),
+        )
+
+    return lax.cond(any_lane(light), either, sparse)
+
+
+def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:
+    """Is more left of C dv/dt = Gamma than rounding explains, in the units of its terms?"""
+    descriptor, offset = equations.descriptor, equations.offset
+    left = jnp.abs(descriptor.apply_C(found.acceleration) - offset)
+    rows = jnp.abs(descriptor.constraint_matrix())
+    # What rounds are forces, which accelerate light parts most.
+    forces = jnp.abs(equations.force) + rows.T @ jnp.abs(found.multipliers)
+    rounded = float(jnp.finfo(left.dtype).eps) * rows @ jnp.abs(descriptor.inverse_mass(forces))
+    terms = rows @ jnp.abs(found.acceleration) + jnp.abs(offset)
+    return ~jnp.all(left <= _LEFT * terms + 100 * rounded)
 
 
 def _block_sparse(equations: Equations) -> Accelerations:

@@ -1,4 +1,4 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -41,6 +41,15 @@ class UdwadiaKalaba(AbstractFormulation):
         self.semidefinite = _settings.flag(semidefinite, "semidefinite")
 
     def solve(self, equations: Equations) -> Accelerations:
+        return self._solved(equations, refined=False)
+
+    def solve_refined(self, equations: Equations) -> Accelerations:
+        """`solve`, and once more what it leaves of the equations. In derivatives by the mass of a
+        light part the factors of M change as 1 / m, which cancels: the second solve takes away
+        what is left of that too."""
+        return self._solved(equations, refined=True)
+
+    def _solved(self, equations: Equations, refined: bool) -> Accelerations:
         if self.semidefinite:
             scaled, failure = _augmented(equations), RESULTS.acceleration_not_determined
             failed = ~(scaled.definite & _all_held(equations))
@@ -48,12 +57,21 @@ class UdwadiaKalaba(AbstractFormulation):
             scaled, failure = mass_weighted(equations), RESULTS.mass_matrix_not_definite
             failed = ~scaled.definite
         inverse = Pseudoinverse(scaled.matrix)
-        w = scaled.force + inverse.apply(scaled.offset - scaled.matrix @ scaled.force)
-        return outcome(
-            scaled.acceleration(w),
-            scaled.multipliers(inverse.apply_transposed(scaled.force - w)),
-            (failed, failure),
-        )
+
+        def respond(force: Float[Array, " nv"], offset: Float[Array, " rows"]) -> tuple[Any, Any]:
+            w = force + inverse.apply(offset - scaled.matrix @ force)
+            multipliers = scaled.multipliers(inverse.apply_transposed(force - w))
+            return scaled.acceleration(w), multipliers
+
+        acceleration, multipliers = respond(scaled.force, scaled.offset)
+        if refined:
+            descriptor = equations.descriptor
+            balance = equations.force - descriptor.mass(acceleration)
+            balance = balance - descriptor.apply_CT(multipliers)
+            rate = equations.offset - descriptor.apply_C(acceleration)
+            more = respond(scaled.weigh(balance), rate / scaled.row_scale)
+            acceleration, multipliers = acceleration + more[0], multipliers + more[1]
+        return outcome(acceleration, multipliers, (failed, failure))
 
 
 def _augmented(equations: Equations) -> MassWeighted:

@@ -170,7 +170,8 @@ def layout_of(
         *(_case_variable(subject, n, x) for n, x in zip(cases.names, cases.values, strict=True)),
         *variables(shapes["answer"], taken, units),
     )
-    structure = subject_structure(subject, cases)
+    # Names of the rows and bodies of every case: they are the same in all.
+    structure = first_system(subject, cases).structure
     attributes = {
         "title": system.name if isinstance(system, Model) else type(system).__name__,
         "jaxmbs_version": __version__,
@@ -184,10 +185,10 @@ def layout_of(
     return Layout(len(cases), chunk, along, attributes, fingerprint)
 
 
-def subject_structure(subject: AbstractSubject, cases: Cases) -> Any:
-    """Names of the rows and bodies of every case: they are the same in all."""
+def first_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:
+    """The system of the first case."""
     first = {n: x[0] for n, x in zip(cases.names, cases.values, strict=True)}
-    return subject.place(first).system.structure
+    return subject.place(first).system
 
 
 def _case_variable(subject: AbstractSubject, name: str, values: np.ndarray) -> Variable:

@@ -10,6 +10,7 @@ passes through the compiler's partitioner when there are several and not when th
 moved configurations by 1e-16; and as no case knows of any other, it would gain nothing.
 """
 
+import dataclasses
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -17,8 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Float
 
 from .._solution import RESULTS
+from .._system import AbstractSystem, masses_alike
 from ._answers import code_of, first_failure, undecided_where
 from ._questions import AbstractQuestion, Case
 from ._subjects import AbstractSubject, Placed
@@ -29,30 +32,45 @@ Device: TypeAlias = Any
 
 
 class Campaign(eqx.Module):
-    """A question, what is varied, and how."""
+    """A question, what is varied, and how.
+
+    `light`: are parts of all cases so light that solves lose them, as those of the first one, or of
+    none; None: each case is looked at. `masses` (nv,): those of the first one, if the cases may
+    have others.
+    """
 
     question: AbstractQuestion
     subject: AbstractSubject
     names: tuple[str, ...] = eqx.field(static=True)
     assembled: bool = eqx.field(static=True)
     width: int = eqx.field(static=True)
+    light: bool | None = eqx.field(static=True)
+    masses: Float[Array, " nv"] | None
 
     def place_parts(self, values: tuple[Any, ...]) -> Placed:
         """One case before it is assembled."""
-        return self.subject.place(dict(zip(self.names, values, strict=True)))
+        placed = self.subject.place(dict(zip(self.names, values, strict=True)))
+        return placed.with_light_parts(self.light)
 
     def one(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """One case: its answer, what it ended with, the configuration, and whether a second
-        look is wanted."""
+        look is wanted; and whether it has other masses, and parts that may be too light."""
         system, held, q, v, t = self.place_parts(values)
+        strange = jnp.asarray(False)
+        if self.masses is not None:
+            strange = ~masses_alike(system, self.masses)
         result, again = RESULTS.successful, jnp.asarray(False)
         if self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
         answer = self.question(Case(system, q, v, t))
+        if self.light is None:
+            # Systems in the answer are those of other cases.
+            answer = _looked_at(answer)
         answer = undecided_where(result != RESULTS.successful, answer)
         if self.question.second is not None:
             again = (result == RESULTS.successful) & self.question.second.wanted(answer)
-        return {"answer": answer, "code": _code(result, answer, q), "q": q, "again": again}
+        code = _code(result, answer, q)
+        return {"answer": answer, "code": code, "q": q, "again": again, "strange": strange}
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
         """The second look at one case."""
@@ -60,6 +78,15 @@ class Campaign(eqx.Module):
         if self.question.second is not None:
             answer = self.question.second(Case(system, q, v, t), answer)
         return {"answer": answer, "code": _code(RESULTS.successful, answer, q)}
+
+
+def _looked_at(answer: Any) -> Any:
+    def is_system(x: Any) -> bool:
+        return isinstance(x, AbstractSystem)
+
+    return jax.tree.map(
+        lambda x: x.with_light_parts(False) if is_system(x) else x, answer, is_leaf=is_system
+    )
 
 
 def _code(result: RESULTS, answer: Any, q: Any) -> Any:
@@ -93,6 +120,23 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     size = values[0].shape[0]
     empty = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), shapes)
     return lax.fori_loop(0, count, turn, empty)
+
+
+@eqx.filter_jit
+def _one_batch(campaign: Campaign, values: tuple[Any, ...]) -> Any:
+    return jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))(values)
+
+
+def look_at_masses(
+    campaign: Campaign, device: Device, values: tuple[np.ndarray, ...], found: dict[str, Any]
+) -> None:
+    """Ask anew the cases whose parts may be too light, in a program that looks at each, and enter
+    what it gives into `found`. Arguments as of `second_pass`."""
+    looking = dataclasses.replace(campaign, light=None, masses=None)
+    for batch, real in _lanes(np.flatnonzero(found["strange"]), campaign.width):
+        picked = jax.tree.map(lambda x, b=batch: jax.device_put(x[b], device), values)
+        new = _one_batch(looking, picked)
+        jax.tree.map(lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found, new)
 
 
 @eqx.filter_jit

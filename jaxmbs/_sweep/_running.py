@@ -14,7 +14,7 @@ from .._extras import optional
 from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
-from ._program import Campaign, Device, run_batches, second_pass
+from ._program import Campaign, Device, look_at_masses, run_batches, second_pass
 from ._stores import AbstractStore, Layout, MemoryStore
 
 
@@ -116,7 +116,8 @@ def _chunk(
     on_device = jax.device_put((values, batches), device)
     # Copies, as the second look writes into them.
     found = jax.tree.map(np.array, run_batches(campaign, *on_device))
-    found["again"][count:] = False
+    found["again"][count:] = found["strange"][count:] = False
+    look_at_masses(campaign, device, values, found)
     second_pass(campaign, device, values, found, template)
     names = [v.name for v in variables(template, (RESULT, CONFIGURATION, *cases.names), {})]
     named = dict(zip(names, flatten(found["answer"]), strict=True))

@@ -21,6 +21,17 @@ STATE: Mapping[str, str] = MappingProxyType({"q": "", "v": "", "time": "s"})
 
 Values = Mapping[str, Any]
 
+# What the names of numbers begin with that may change masses: of models, and of systems.
+_MASSIVE = (
+    "bodies",
+    "elements",
+    "parameters",
+    "uses",
+    "cylinders",
+    "body_groups",
+    "element_groups",
+)
+
 
 class Placed(NamedTuple):
     """One case before it is assembled: the system, the same with what is held while it is
@@ -31,6 +42,19 @@ class Placed(NamedTuple):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     t: Scalar
+
+    def with_light_parts(self, light: bool | None) -> "Placed":
+        """The same where it is known whether parts are so light that solves lose them; None: it is
+        looked at."""
+
+        def known(own: AbstractSystem) -> AbstractSystem:
+            return (
+                own.with_light_parts_looked_at() if light is None else own.with_light_parts(light)
+            )
+
+        system = known(self.system)
+        held = system if self.held is self.system else known(self.held)
+        return self._replace(system=system, held=held)
 
 
 class State(eqx.Module):
@@ -165,6 +189,11 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
         else:
             tree = getattr(tree, word)
     return tree
+
+
+def may_change_masses(names: Sequence[str]) -> bool:
+    """Do masses depend on one of the numbers of these full names?"""
+    return any(name.split(".")[0] in _MASSIVE for name in names)
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:

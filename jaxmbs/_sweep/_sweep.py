@@ -15,16 +15,25 @@ from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
-from .._system import AbstractSystem, Model
+from .._system import AbstractSystem, diagonal_masses, Model
 from .._version import __version__
 from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
-from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
+from ._planning import (
+    bytes_of_case,
+    chunk_of,
+    devices_of,
+    first_system,
+    layout_of,
+    named,
+    subject_of,
+)
 from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
 from ._running import barrier, open_store, run
 from ._stores import AbstractStore, Layout
+from ._subjects import may_change_masses
 from ._zarr_store import existing_chunk
 
 
@@ -170,7 +179,12 @@ def sweep(
         raise ModelError("several processes need a store that all of them can reach.")
     platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
-    campaign = Campaign(question, subject, cases.names, assemble, batch)
+    first = first_system(subject, cases)
+    masses = None
+    if may_change_masses(cases.names) and not first.structure.light:
+        masses = diagonal_masses(first)
+    light = first.structure.light
+    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses)
     shapes = shapes_of(campaign, cases.values)
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._bodies import AbstractBodyInertia
-from .._custom_types import Scalar
+from .._custom_types import BoolScalar, Scalar
 from .._linalg import (
     BlockMass,
     BodyBlocks,
@@ -189,7 +189,7 @@ def block_mass(
     q: Float[Array, " nq"],
     t: Scalar,
     unit: Float[Array, " nv"] | None = None,
-    light: bool = False,
+    light: BoolScalar | bool = False,
 ) -> BlockMass:
     """M of all bodies, and its inverse: the identity for what is behind them in the pattern.
     `unit`: what counts as one of each velocity, where a mass need only be semidefinite, or parts
@@ -238,13 +238,20 @@ def block_mass(
     mass = BlockMass(masses, inverses, between, layout_of(pattern))
     if unit is None:
         return mass
-    loose = [group for group in body_groups if light or group.inertia.semidefinite]
+    every = light is not False
+    loose = [group for group in body_groups if every or group.inertia.semidefinite]
     loose = [own for group in loose for own in group.indices["v"][:, 0].tolist()]
     alone = [own for own in loose if number[own] not in coupled]
     found = _with_metric(mass, unit, np.array(loose), np.array(alone))
     if any(group.inertia.semidefinite for group in body_groups):
         return found
-    metric = BlockMass(found.blocks, found.inverse_blocks, found.between, found.layout)
+    blocks, inverse_blocks = found.blocks, found.inverse_blocks
+    if light is not True:
+        blocks, inverse_blocks = (
+            tuple(jnp.where(light, x, y) for x, y in zip(own, others, strict=True))
+            for own, others in ((blocks, masses), (inverse_blocks, inverses))
+        )
+    metric = BlockMass(blocks, inverse_blocks, found.between, found.layout)
     return BlockMass(masses, inverses, between, found.layout, metric=metric)
 
 

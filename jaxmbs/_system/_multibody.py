@@ -7,13 +7,14 @@ import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Servo
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import AbstractForce
 from .._indices import Indices
@@ -50,7 +51,7 @@ from ._groups import (
     map_parts,
 )
 from ._jitted import jitted
-from ._light_parts import loses_light_parts
+from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
     friction_maps,
     FrictionMaps,
@@ -105,6 +106,9 @@ class MultibodySystem(AbstractSystem):
     indices: Indices = eqx.field(static=True)
     pattern: Pattern = eqx.field(static=True)
     deformations: Deformations | None
+    # Of light parts: does the structure know, and what is known as data.
+    looked_at: bool = eqx.field(static=True)
+    light: BoolScalar | None
 
     def __init__(
         self,
@@ -141,8 +145,44 @@ class MultibodySystem(AbstractSystem):
         self.indices = built.indices
         self.pattern = built.pattern
         self.deformations = built.deformations
-        if loses_light_parts(self):
-            self.structure = self.structure.with_light_parts()
+        self.looked_at, self.light = True, None
+        loses = loses_light_parts(self)
+        self.looked_at = loses is not None
+        if loses:
+            self.structure = self.structure.with_light_parts(True)
+
+    def with_light_parts(self, light: bool) -> "MultibodySystem":
+        if light == self.structure.light and self.looked_at and self.light is None:
+            return self
+        return self._known(self.structure.with_light_parts(light), True, None)
+
+    def with_light_parts_looked_at(self) -> "MultibodySystem":
+        if self.light is not None:
+            return self
+        loses = loses_light_parts(self)
+        if loses is not None:
+            return self.with_light_parts(loses)
+        # Whatever is traced may be a system that was looked at before it was an argument.
+        replaced = not isinstance(self.reference_q, Tracer)
+        if self.structure.light or (self.looked_at and not replaced):
+            return self
+        return self._known(self.structure, False, light_parts_as_data(self))
+
+    def _known(
+        self, structure: Structure, looked_at: bool, light: BoolScalar | None
+    ) -> "MultibodySystem":
+        other = object.__new__(MultibodySystem)
+        changed = {"structure": structure, "looked_at": looked_at, "light": light}
+        for name, value in (vars(self) | changed).items():
+            object.__setattr__(other, name, value)
+        return other
+
+    @property
+    def light_parts(self) -> BoolScalar | None:
+        if self.looked_at:
+            return None
+        # Without a look the way that is always right.
+        return jnp.asarray(True) if self.light is None else self.light
 
     @property
     def _inertia_groups(self) -> tuple[BodyGroup | ElementGroup, ...]:
@@ -155,8 +195,10 @@ class MultibodySystem(AbstractSystem):
         return self._mass(q, self._mass_time(q, t)).dense()
 
     def _mass(self, q: Float[Array, " nq"], t: Scalar, pattern: Pattern | None = None) -> BlockMass:
-        light = self.structure.light
-        unit = self.column_scale() if self.structure.semidefinite or light else None
+        light = self.light_parts if self.light_parts is not None else self.structure.light
+        if self.structure.nv > MOST:
+            light = False
+        unit = self.column_scale() if self.structure.semidefinite or light is not False else None
         own = pattern or self.pattern
         return block_mass(self.body_groups, self.element_groups, own, q, t, unit, light)
 
@@ -338,6 +380,7 @@ class MultibodySystem(AbstractSystem):
             in_order([rows.offset for rows in found]),
             self.structure,
             elasticity=self._elasticity(own, q, v, t),
+            light=self.light_parts,
         )
         gap, rate = in_order([rows.gap for rows in found]), in_order([rows.rate for rows in found])
         return Evaluation(equations, gap, rate)

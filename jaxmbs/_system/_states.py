@@ -41,15 +41,16 @@ def state_method(**arguments: str) -> Callable[[Callable[P, T]], Callable[P, T]]
 
     **Raises:** `TypeError` or `ValueError`, one sentence of what was given and what is wanted.
     """
-    return functools.partial(with_checks, lambda system: system.structure, arguments)
+    return functools.partial(with_checks, lambda system: system, arguments)
 
 
 def with_checks(
-    structure_of: Callable[[Any], Structure],
+    admitted: Callable[[Any], Any],
     arguments: Mapping[str, str],
     function: Callable[P, T],
 ) -> Callable[P, T]:
-    """The function, whose first argument has the structure, behind the checks of the others."""
+    """The function behind the checks of its arguments. `admitted`: of the first, which has the
+    structure, what the function gets in its place."""
     parameters = inspect.signature(function).parameters
     kinds = {"q": "q", "v": "v", "t": "t", **arguments}
     checked = [
@@ -64,8 +65,13 @@ def with_checks(
     def door(*given: P.args, **named: P.kwargs) -> T:
         if not given and first not in named:
             return call(*given, **named)
-        structure = structure_of(given[0] if given else named[first])
         positional = list(given)
+        system = admitted(positional[0] if positional else named[first])
+        structure = system.structure
+        if positional:
+            positional[0] = system
+        else:
+            named[first] = system
         for place, name, check, optional in checked:
             if place < len(positional):
                 if not (positional[place] is None and optional):

@@ -128,12 +128,14 @@ class Structure:
         )
         self._hash = hash(self._key)
 
-    def with_light_parts(self) -> "Structure":
-        """The same, of light parts."""
+    def with_light_parts(self, light: bool) -> "Structure":
+        """The same, of light parts or of none."""
         words = "constraints rows bodies coordinates velocities quaternions internal compliances"
         names = (*words.split(), "semidefinite", "sites")
         given: dict[str, Any] = dict(zip(names, self._key[:-1], strict=True))
-        return Structure(**given, light=True)
+        other = Structure(**given, light=light)
+        other.possible_precision = self.possible_precision
+        return other
 
     def __hash__(self) -> int:
         return self._hash

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._bodies import ModalElasticity
-from .._custom_types import RealScalarLike, Scalar
+from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._equations import Equations, Evaluation, State
 from ._loads import FrictionMaps
@@ -52,6 +52,20 @@ class AbstractSystem(eqx.Module):
     # How exact the numbers of positions and directions are, lengths relative to the characteristic
     # length and angles in rad; None: exact to rounding.
     precision: eqx.AbstractVar[Scalar | None]
+
+    @abc.abstractmethod
+    def with_light_parts(self, light: bool) -> "AbstractSystem":
+        """The same where it is known whether parts are so light that C M^-1 C^T loses them."""
+
+    @abc.abstractmethod
+    def with_light_parts_looked_at(self) -> "AbstractSystem":
+        """The same after a look at masses that were traced when the system was made, or were
+        replaced since then (`_light_parts.py`)."""
+
+    @property
+    @abc.abstractmethod
+    def light_parts(self) -> BoolScalar | None:
+        """As data, whether parts are so light; None where `Structure.light` says it."""
 
     @abc.abstractmethod
     def mass_matrix(
@@ -266,6 +280,7 @@ class AbstractSystem(eqx.Module):
             self.acceleration_offset(q, v, t),
             self.structure,
             elasticity=self.elasticity(q, v, t),
+            light=self.light_parts,
             state=State(q, v, jnp.asarray(t, q.dtype)),
         )
 
