@@ -277,6 +277,23 @@ class TestTold:
         write(known.arch_on_link(), tmp_path / "page.html")
         assert "First-order mobility 2, real mobility 1." in (tmp_path / "page.html").read_text()
 
+    def test_what_is_left_out_in_large_mechanisms(self, monkeypatch, path: Path, tmp_path: Path):
+        """The count of coordinates from which it is left out, set low."""
+        monkeypatch.setattr("jaxmbs._mobility._mobility._MOST_COORDINATES", 10)
+        printed = CliRunner().invoke(app, ["analyze", str(path)], catch_exceptions=False).stdout
+        joined = " ".join(printed.split())
+        assert "mobility 2 to first order (the real mobility is not computed unasked" in joined
+        assert "ask with --mobility, or jm.mobility)" in joined
+        document = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
+        assert json.loads(document.stdout)["real_mobility"] is None
+        (finding,) = jm.lint(known.arch_on_link()).of("JM105")
+        assert finding.severity.word == "note"
+        assert "--mobility" in finding.message
+        write(known.arch_on_link(), tmp_path / "page.html")
+        assert "jm.mobility computes it" in (tmp_path / "page.html").read_text()
+        # Where nothing is redundant there is nothing to compute.
+        assert not jm.lint(mechanisms.slider_crank()).of("JM105")
+
     def test_texts(self):
         shaky = ask(known.arch())
         assert "Shaky: the constraints allow one motion to first order" in str(shaky)
