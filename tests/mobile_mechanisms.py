@@ -330,7 +330,10 @@ def hexagon_with_arches() -> Model:
     names = ["ground", *(f"bar {k}" for k in range(1, 6)), "ground"]
     bodies = {name: [corners[k], corners[k + 1]] for k, name in enumerate(names[1:-1])}
     pins = [(f"P{k}", (names[k], names[k + 1]), corner) for k, corner in enumerate(corners)]
-    for name, start, step in (("bar 2", (0.2, 1.6), (0.3, 0.1)), ("bar 4", (1.5, 1.4), (0.2, -0.3))):
+    for name, start, step in (
+        ("bar 2", (0.2, 1.6), (0.3, 0.1)),
+        ("bar 4", (1.5, 1.4), (0.2, -0.3)),
+    ):
         places = [tuple(np.add(start, k * np.array(step))) for k in (0.0, 1.0, 2.2)]
         own = [f"{name} left", f"{name} right"]
         bodies |= {own[0]: places[:2], own[1]: places[1:]}

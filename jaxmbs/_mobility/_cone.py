@@ -246,16 +246,17 @@ def _told_apart(
         for _ in range(_TRIES):
             found = surfaces(germ, rough, radius, rng)
             confirmed = surfaces(germ, again, radius / 2, rng)
-            if found.signature() == confirmed.signature():
+            agree = found.signature() == confirmed.signature()
+            if agree and not found.doubts and not confirmed.doubts:
                 break
-        else:
+        if not agree:
             counts = sorted({len(found.pieces), len(confirmed.pieces)})
             words = " or ".join(str(count) for count in counts)
             doubts.append(
                 f"the number of branches of dimension {rough.dimension} is not sure ({words})"
             )
         pieces += found.pieces
-        doubts += found.doubts
+        doubts += dict.fromkeys(found.doubts + confirmed.doubts)
         gaps = zip(found.gaps, confirmed.gaps, strict=False)
         powers += [float(np.log2(a / b)) for a, b in gaps if min(a, b) > NOT_ZERO * germ.noise]
     return tuple(pieces), doubts, powers

@@ -31,14 +31,20 @@ _STEP, _LEAST_STEP, _MOST_STEPS = 0.05, 0.003, 150
 
 # A walk has come to another branch if the tangent space turns in a step by so many times what it
 # turned in the steps before (in the first one: by that rate), and not by nearly nothing.
-_SUDDEN, _FIRST_RATE, _NO_TURN = 5.0, 1.0, 1e-3
+_SUDDEN, _FIRST_RATE, _NO_TURN = 3.0, 1.0, 1e-3
 
 # Derivatives are evaluated at places that are displaced by so much of the radius: on a multiple
 # zero itself they vanish.
 _DISPLACED = 1e-4
 
+# A walk ends where so much of what is left of its way is along the branch.
+_ASIDE = 0.02
+
+# One that ends so near its end, and not there, has found another branch next to it.
+_NEXT_TO = 0.2
+
 # Each zero is joined to so many others near it, then groups by so many walks between each two.
-_NEIGHBOURS, _BETWEEN = 2, 4
+_NEIGHBOURS, _BETWEEN = 2, 2
 
 # Branches are flat if zeros in all directions of a space lie in it to this, so many times nearer to
 # 0, and much more nearly still nearer.
@@ -60,9 +66,11 @@ class Surfaces(NamedTuple):
 def surfaces(germ: AbstractGerm, found: Piece, radius: float, rng: np.random.Generator) -> Surfaces:
     """The branches to which the zeros (all of one dimension) on a sphere belong."""
     nodes, weights = found.points / radius, weights_at(germ, radius, rng)
-    labels = _joined(germ, nodes, found.dimension, radius, weights, rng)
+    labels, contradicted = _joined(germ, nodes, found.dimension, radius, weights, rng)
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
     pieces, others, doubts = [], [], []
+    if contradicted:
+        doubts.append(f"branches of dimension {found.dimension} that touch may be counted as one")
     for own in groups:
         tangent = _flat_space(germ, nodes[own], found.dimension, radius, rng)
         if tangent is None:
@@ -112,16 +120,19 @@ def _joined(
     radius: float,
     weights: np.ndarray,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """A label for each node; those with the same belong together."""
+) -> tuple[np.ndarray, bool]:
+    """A label for each node; those with the same belong together. And whether that contradicts
+    another walk."""
     labels = np.arange(len(nodes))
+    strayed: list[tuple[int, int]] = []
     apart = np.linalg.norm(nodes[:, None] - nodes[None], axis=-1)
 
     def join(pairs: list[tuple[int, int]]) -> None:
         if not pairs:
             return
         a, b = np.array(pairs).T
-        arrived = _arrive(germ, nodes[a], nodes[b], dimension, radius, weights, rng)
+        arrived, aside = _arrive(germ, nodes[a], nodes[b], dimension, radius, weights, rng)
+        strayed.extend(zip(a[aside], b[aside], strict=True))
         for first, second in zip(a[arrived], b[arrived], strict=True):
             labels[labels == labels[second]] = labels[first]
 
@@ -129,7 +140,7 @@ def _joined(
     join(
         [(a, int(b)) for a in range(len(nodes)) for b in nearest[a] if a < b or a not in nearest[b]]
     )
-    for _ in range(3):
+    for _ in range(6):
         groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
         pairs: list[tuple[int, int]] = []
         for k, own in enumerate(groups):
@@ -143,7 +154,7 @@ def _joined(
         join(pairs)
         if len(np.unique(labels)) == len(groups):
             break
-    return labels
+    return labels, any(labels[a] == labels[b] for a, b in strayed)
 
 
 def _arrive(
@@ -154,13 +165,28 @@ def _arrive(
     radius: float,
     weights: np.ndarray,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """Do walks from the a (n, k) arrive at the b?"""
-    u = _walk(germ, a, b, dimension, radius, weights, rng)
-    arrived = np.linalg.norm(u - b, axis=1) < SAME
+) -> tuple[np.ndarray, np.ndarray]:
+    """Do walks from the a (n, k) arrive at the b, and those back at the a? Which of them do not,
+    and end next to b, on another branch?"""
+    there = _walk(germ, a, b, dimension, radius, weights, rng)
+    arrived = _is_same(germ, radius, there, b)
+    apart = np.linalg.norm(there - b, axis=1)
+    remaining = np.linalg.norm(
+        _toward(there, b, _tangents(germ, there, dimension, radius, weights, rng)), axis=1
+    )
+    aside = ~arrived & (apart < _NEXT_TO) & (remaining < 2 * _ASIDE * apart)
     if np.any(arrived):
-        arrived[arrived] = are_one_zero(germ, radius, u[arrived], b[arrived])
-    return arrived
+        # A walk that strayed onto another branch where both cross does not do so both ways.
+        back = _walk(germ, b[arrived], a[arrived], dimension, radius, weights, rng)
+        arrived[arrived] = _is_same(germ, radius, back, a[arrived])
+    return arrived, aside
+
+
+def _is_same(germ: AbstractGerm, radius: float, u: np.ndarray, b: np.ndarray) -> np.ndarray:
+    same = np.linalg.norm(u - b, axis=1) < SAME
+    if np.any(same):
+        same[same] = are_one_zero(germ, radius, u[same], b[same])
+    return same
 
 
 def _walk(
@@ -181,11 +207,13 @@ def _walk(
         along = np.zeros_like(u)
         along[going] = _toward(u[going], b[going], tangents[going])
         length = np.linalg.norm(along, axis=1)
-        going &= length > 1e-9
+        # It has arrived, or goes no nearer: b is on another branch.
+        going &= length > np.maximum(1e-9, _ASIDE * np.linalg.norm(b - u, axis=1))
         at = np.flatnonzero(going)
         if not at.size:
             break
-        step = np.minimum(most[at], length[at])
+        # (By chance, so that another attempt does not stray at the same place.)
+        step = np.minimum(most[at] * rng.uniform(0.6, 1.0, at.size), length[at])
         trial = u[at] + along[at] * (step / length[at])[:, None]
         trial /= np.linalg.norm(trial, axis=1, keepdims=True)
         ends = minimise(germ, np.zeros_like(trial), radius, trial, weights)
@@ -292,7 +320,7 @@ def _with_opposite(
             order = np.argsort(apart, axis=None)[:_BETWEEN]
             at, at_other = np.unravel_index(order, apart.shape)
             start = across.u[is_zero][at]
-            if np.any(_arrive(germ, start, to[at_other], dimension, radius, weights, rng)):
+            if np.any(_arrive(germ, start, to[at_other], dimension, radius, weights, rng)[0]):
                 own += other
                 left.remove(other)
         found.append(np.array(own))
