@@ -176,10 +176,15 @@ def _weights(values: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:
 
 
 def minimise(
-    germ: AbstractGerm, centres: np.ndarray, radius: float, u: np.ndarray, weights: np.ndarray
+    germ: AbstractGerm,
+    centres: np.ndarray,
+    radius: float,
+    u: np.ndarray,
+    weights: np.ndarray,
+    small: float = _SMALL,
 ) -> _Ends:
     """|W g| on spheres about the centres (n, k), from u (n, k): Levenberg and Marquardt's method,
-    each start by itself."""
+    each start by itself. It ends at values of `small` times what counts as zero."""
     u, zero = u.copy(), ZERO * germ.noise
     values = germ(centres + radius * u)
     cost = np.where(values.found, np.sum((values.value @ weights.T) ** 2, axis=1), np.inf)
@@ -207,7 +212,7 @@ def minimise(
             old[here] = fresh[better]
         damping[at] = np.clip(np.where(better, 0.1, 8.0) * damping[at], 1e-18, 1e12)
         size = np.max(np.abs(values.value[at]), axis=1)
-        ended = (size <= _SMALL * zero) | (np.minimum(length[:, 0], 1.0) < 1e-9)
+        ended = (size <= small * zero) | (np.minimum(length[:, 0], 1.0) < 1e-9)
         ended |= damping[at] > 1e6
         ended[better] |= ~gained
         going[at] = ~ended

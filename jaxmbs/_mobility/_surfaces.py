@@ -31,7 +31,7 @@ _STEP, _LEAST_STEP, _MOST_STEPS = 0.05, 0.003, 150
 
 # A walk has come to another branch if the tangent space turns in a step by so many times what it
 # turned in the steps before (in the first one: by that rate), and not by nearly nothing.
-_SUDDEN, _FIRST_RATE, _NO_TURN = 3.0, 1.0, 1e-3
+_SUDDEN, _FIRST_RATE, _NO_TURN = 5.0, 1.0, 1e-3
 
 # Derivatives are evaluated at places that are displaced by so much of the radius: on a multiple
 # zero itself they vanish.
@@ -44,7 +44,7 @@ _ASIDE = 0.02
 _NEXT_TO = 0.2
 
 # Each zero is joined to so many others near it, then groups by so many walks between each two.
-_NEIGHBOURS, _BETWEEN = 2, 2
+_NEIGHBOURS, _BETWEEN = 2, 4
 
 # Branches are flat if zeros in all directions of a space lie in it to this, so many times nearer to
 # 0, and much more nearly still nearer.
@@ -216,7 +216,7 @@ def _walk(
         step = np.minimum(most[at] * rng.uniform(0.6, 1.0, at.size), length[at])
         trial = u[at] + along[at] * (step / length[at])[:, None]
         trial /= np.linalg.norm(trial, axis=1, keepdims=True)
-        ends = minimise(germ, np.zeros_like(trial), radius, trial, weights)
+        ends = minimise(germ, np.zeros_like(trial), radius, trial, weights, small=0.5)
         new = _tangents(germ, ends.u, dimension, radius, weights, rng)
         overlap = np.einsum("nki,nkj->nij", tangents[at], new)
         cosine = np.linalg.svd(overlap, compute_uv=False)[:, -1]
