@@ -117,16 +117,16 @@ class TestClosure:
         step = jnp.zeros(system.structure.nv).at[36].set(0.1)
         moved = jm.assemble(system, system.retract(system.reference_q, step)).q
         names = ["joints.B.at.x", "joints.A.at.x", "joints.K.at.y", "bodies.platform.mass"]
-        self.closes_with_both(Study(model, names, q=moved))
+        self.assert_closes_with_both(Study(model, names, q=moved))
 
     def test_parallel_cranks_away_from_their_reference(self):
         """The same of one of three cranks that carry a beam, in the plane."""
         system = beam_on_cranks(0.4).system()
         names = ["joints.B1.at.x", "joints.G1.at.x", "joints.P.at.y", "bodies.beam.mass"]
-        self.closes_with_both(Study(beam_on_cranks(0.0), names, q=system.reference_q))
+        self.assert_closes_with_both(Study(beam_on_cranks(0.0), names, q=system.reference_q))
 
     @staticmethod
-    def closes_with_both(study):
+    def assert_closes_with_both(study):
         """The first parameter opens it but for the second; the others keep it closed."""
         found = design.guard(study)
         first, second, *others = study.names

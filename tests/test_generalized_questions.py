@@ -107,18 +107,18 @@ class TestFilesAndPictures:
     @pytest.mark.parametrize("ending", ["csv", "npz", "nc"])
     def test_a_driven_motion_comes_back(self, driven, ending, tmp_path):
         system, _, found = driven
-        self.comes_back(system, found, tmp_path / f"driven.{ending}")
+        self.assert_comes_back(system, found, tmp_path / f"driven.{ending}")
 
     @pytest.mark.thorough
     @pytest.mark.parametrize("ending", ["csv", "npz", "nc"])
     def test_a_motion_comes_back(self, motion, ending, tmp_path):
         system, found = motion
         path = tmp_path / f"motion.{ending}"
-        self.comes_back(system, found, path)
+        self.assert_comes_back(system, found, path)
         if ending == "csv":
             assert "rod.position.x" in path.read_text().splitlines()[0].split(",")
 
-    def comes_back(self, system, found, path):
+    def assert_comes_back(self, system, found, path):
         save_trajectory(found, path)
         back = load_trajectory(path, system)
         for name in ("q", "v", "acceleration", "multipliers"):

@@ -153,7 +153,7 @@ def pins():
 class TestMixed:
     """The same constraint or force, said of frames and said of coordinates."""
 
-    def same(self, one, other, seed=0):
+    def assert_same(self, one, other, seed=0):
         rng = np.random.default_rng(seed)
         q = one.retract(one.reference_q, jnp.asarray(rng.normal(size=one.structure.nv)))
         v, t = jnp.asarray(rng.normal(size=one.structure.nv)), 0.4
@@ -189,7 +189,7 @@ class TestMixed:
                 ),
             ],
         )
-        state = self.same(by_frames, by_coordinates)
+        state = self.assert_same(by_frames, by_coordinates)
         one, other = (jm.analyze(system, *state) for system in (by_frames, by_coordinates))
         np.testing.assert_allclose(one.reaction_measure, other.reaction_measure, atol=1e-12)
         np.testing.assert_array_equal(
@@ -247,7 +247,7 @@ class TestMixed:
         return by_frames, by_coordinates
 
     def test_in_space(self):
-        self.same(*self.in_space())
+        self.assert_same(*self.in_space())
 
     @pytest.mark.thorough
     def test_a_motion_in_space(self):

@@ -133,7 +133,7 @@ def poses(tree: Tree, arms: dict[str, Arm]) -> dict[str, np.ndarray]:
     return found
 
 
-def check(names: tuple[str, ...], folder: Path) -> None:
+def assert_accelerations_agree(names: tuple[str, ...], folder: Path) -> None:
     """Accelerations at every pose, at rest and moving, and that all are called determined."""
     found = bench(names, folder)
     tree, rng = found.tree, np.random.default_rng(8)
@@ -155,19 +155,19 @@ def check(names: tuple[str, ...], folder: Path) -> None:
 
 
 def test_accelerations_are_those_of_mujoco(tmp_path_factory: pytest.TempPathFactory):
-    check((*ARMS, "ball"), tmp_path_factory.mktemp("arms"))
+    assert_accelerations_agree((*ARMS, "ball"), tmp_path_factory.mktemp("arms"))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [*ARMS, "ball"])
 def test_each_alone(name: str, tmp_path: Path):
-    check((name,), tmp_path)
+    assert_accelerations_agree((name,), tmp_path)
 
 
 RUN = tuple(name for name in ARMS if name != "two with nearly nothing")
 
 
-def compared_run(names: tuple[str, ...], folder: Path) -> None:
+def assert_run_agrees(names: tuple[str, ...], folder: Path) -> None:
     """From zero at rest, and from the lock, by MuJoCo's equations and SciPy."""
     found = bench(names, folder)
     tree, peer, data = found.tree, found.tree.peer, found.tree.data
@@ -197,13 +197,13 @@ def compared_run(names: tuple[str, ...], folder: Path) -> None:
 
 def test_robots_run_from_zero(tmp_path: Path):
     """One of the kinds."""
-    compared_run(("three",), tmp_path)
+    assert_run_agrees(("three",), tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", RUN)
 def test_each_runs_from_zero(name: str, tmp_path: Path):
-    compared_run((name,), tmp_path)
+    assert_run_agrees((name,), tmp_path)
 
 
 def test_derivatives_at_zero(tmp_path: Path):

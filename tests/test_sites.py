@@ -237,7 +237,7 @@ def both() -> tuple[jm.Trajectory, jm.Trajectory]:
     return one, two
 
 
-def same(one, two):
+def assert_same(one, two):
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-9, atol=1e-9)
 
@@ -247,10 +247,10 @@ class TestReaders:
 
     def test_reactions_and_verdicts(self):
         one, two = (x.reactions() for x in both())
-        same(one.force, two.force)
-        same(one.torque, two.torque)
-        same(one.force_unique.numbers(), two.force_unique.numbers())
-        same(one.torque_unique.numbers(), two.torque_unique.numbers())
+        assert_same(one.force, two.force)
+        assert_same(one.torque, two.torque)
+        assert_same(one.force_unique.numbers(), two.force_unique.numbers())
+        assert_same(one.torque_unique.numbers(), two.torque_unique.numbers())
         assert np.linalg.norm(one.wrench("pin").force) > 1
         # The driver's torque, and what both hinges carry, stays one.
         assert bool(one.wrench("pin").determined[0])
@@ -280,9 +280,9 @@ class TestReaders:
     def test_ranges(self):
         asked = [bounds.FrictionCone("pin", 5.0, (0.0, 0.0, 1.0), body="bar")]
         found = [jm.ranges_along(x) for x in both()]
-        same((found[0].low, found[0].high), (found[1].low, found[1].high))
+        assert_same((found[0].low, found[0].high), (found[1].low, found[1].high))
         cones = [jm.ranges_along(x, bounds=asked) for x in both()]
-        same(cones[0].feasible, cones[1].feasible)
+        assert_same(cones[0].feasible, cones[1].feasible)
         with pytest.raises(ValueError, match=r"it may be that on bar\.B, rod"):
             jm.ranges_along(both()[0], bounds=[bounds.FrictionCone("pin", 1, (0, 0, 1), body="x")])
 
@@ -290,9 +290,9 @@ class TestReaders:
     def test_objectives(self, quantity):
         for joints in ("pin", ("left", "right"), "motor"):
             one, two = (np.asarray(quantity(joints, body="bar")(x)) for x in both())
-            same(one, two)
+            assert_same(one, two)
             named = quantity(joints, body="bar.B" if joints == "pin" else "bar.A")
-            same(named(both()[0]), one)
+            assert_same(named(both()[0]), one)
 
     def test_columns_of_files(self):
         tables = []
@@ -305,4 +305,4 @@ class TestReaders:
         assert one[0] == two[0]
         own = [k for k, name in enumerate(one[0]) if ".force." in name or ".torque" in name]
         numbers = [[float(x[1][k]) for k in own] for x in (one, two)]
-        same(*map(np.array, numbers))
+        assert_same(*map(np.array, numbers))

@@ -87,11 +87,14 @@ def test_functions_of_other_arguments(what):
 
 def test_functions_that_may_be_called_so():
     """More arguments with defaults, any number of them, and functions that are not Python's."""
-    jm.StopWhen(lambda system, q, v, t, level=0.0: q[0] - level)
-    jm.StopWhen(lambda *state: state[1][0])
-    jm.StopWhen(jax.jit(lambda system, q, v, t: q[0]))
-    generalized.Condition("c", "b", jnp.subtract)
-    generalized.Condition("c", "b", np.hypot)
+    for function in (
+        lambda system, q, v, t, level=0.0: q[0] - level,
+        lambda *state: state[1][0],
+        jax.jit(lambda system, q, v, t: q[0]),
+    ):
+        assert jm.StopWhen(function).function is function
+    for function in (jnp.subtract, np.hypot):
+        assert generalized.Condition("c", "b", function).function is function
 
 
 def test_parts_made_before_double_precision():
