@@ -243,10 +243,11 @@ def _told_apart(
     doubts: list[str] = []
     powers: list[float] = []
     for rough, again in zip(*(_surfaces_of(x) for x in (outer, inner)), strict=True):
-        for _ in range(_TRIES):
+        tries, found, confirmed, agree = 0, None, None, False
+        while found is None or confirmed is None or tries < _TRIES:
             found = surfaces(germ, rough, radius, rng)
             confirmed = surfaces(germ, again, radius / 2, rng)
-            agree = found.signature() == confirmed.signature()
+            agree, tries = found.signature() == confirmed.signature(), tries + 1
             if agree and not found.doubts and not confirmed.doubts:
                 break
         if not agree:
