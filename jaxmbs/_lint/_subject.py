@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import Driver
 from .._kinematics import assemble, close, is_closed, open_constraints
-from .._mobility import may_differ, Mobility, mobility
+from .._mobility import is_left_out, Mobility, without_asking
 from .._solution import RESULTS
 from .._solvability import (
     analyze,
@@ -198,9 +198,14 @@ class Subject:
     @cached_property
     def mobility(self) -> Mobility | None:
         """At the closed configuration, where it may be another than n - rank."""
-        if self.closed is None or not may_differ(self.closed.report):
+        if self.closed is None:
             return None
-        return mobility(self.system, self.closed_q, self.t)
+        return without_asking(self.closed.report, self.system, self.closed_q, self.t)
+
+    @property
+    def is_mobility_left_out(self) -> bool:
+        """May the real mobility be another than n - rank, and was it not computed?"""
+        return self.closed is not None and is_left_out(self.closed.report)
 
     @cached_property
     def dependent(self) -> DependentSets | None:

@@ -2,6 +2,7 @@
 
 import enum
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from rich.text import Text
 from .._checks import shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
-from .._mobility import may_differ, Mobility, mobility
+from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
 from .._solvability import (
     AbstractCriterion,
     analyze,
@@ -137,11 +138,10 @@ def _real_mobility(
     system: MultibodySystem, q: Any, report: Solvability, request: Request
 ) -> Mobility | None:
     """Where it is asked for, or may be another than n - rank."""
-    if not request.mobility and not may_differ(report):
-        return None
     tolerance = max(request.tolerance, float(np.finfo(float).eps))
+    ask = mobility if request.mobility else partial(without_asking, report)
     try:
-        return mobility(system, q, request.time, tolerance=tolerance)
+        return ask(system, q, request.time, tolerance=tolerance)
     except ValueError as error:
         raise ModelError(f"--mobility: {error}") from None
 
@@ -264,6 +264,8 @@ def document(answer: Answer) -> dict[str, Any]:
         }
     if answer.mobility is not None:
         result["real_mobility"] = _mobility_entry(answer.mobility)
+    elif is_left_out(report):
+        result["real_mobility"] = None
     if answer.releases is not None:
         result["releases"] = [[_release(o) for o in chosen] for chosen in answer.releases.sets]
         result["releases_complete"] = answer.releases.complete
@@ -419,6 +421,8 @@ def show(answer: Answer, console: Console | None = None) -> None:
 def _beyond_first_order(answer: Answer) -> str:
     """What first order does not say, where it is not the same."""
     found = answer.mobility
+    if found is None and is_left_out(answer.report):
+        return f" to first order ({LEFT_OUT}; ask with --mobility, or jm.mobility)"
     if found is None or found.is_finite:
         return ""
     if not found.decided:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
-from .._mobility import may_differ, Mobility, mobility
+from .._mobility import Mobility, without_asking
 from .._reactions import explained_reactions, Reactions
 from .._solvability import (
     chosen_criterion,
@@ -125,7 +125,7 @@ def contents_of(
         releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)
         if explained and decided and not trajectory.elastic
         else None,
-        mobility=mobility(system, q, t) if explained and may_differ(first) else None,
+        mobility=without_asking(first, system, q, t) if explained else None,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._checks import listed
 from .._dynamics._passages import passed_lines
+from .._mobility import is_left_out, LEFT_OUT
 from .._reactions._text import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
@@ -92,6 +93,8 @@ def head_of(contents: Contents) -> list[str]:
             f"{int(first.mobility)}."
         )
     found = contents.mobility
+    if is_left_out(first):
+        sentences.append(f"That mobility is of first order: {LEFT_OUT}; jm.mobility computes it.")
     if found is not None and not found.is_finite:
         sentences.append(" ".join([found.headline(), *found.sentences()]))
     many = [
