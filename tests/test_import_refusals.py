@@ -251,9 +251,7 @@ CASES: dict[str, Bad] = {
     # USD.
     "no usd": Bad({"a.usda": "def Xform"}, ("USD refuses",)),
     "no rigid body": Bad({"a.usda": usda("")}, ("holds no rigid body",)),
-    "body without mass": Bad(
-        {"a.usda": usda(RIGID)}, ("body '/World/a'", "mass", "PhysicsMassAPI")
-    ),
+    "body without mass": Bad({"a.usda": usda(RIGID)}, ("body 'a'", "mass", "PhysicsMassAPI")),
     "layer that is not there": Bad(
         {"a.usda": usda(RIGID, "subLayers = [@b.usda@]")}, ("'b.usda'", "not there")
     ),

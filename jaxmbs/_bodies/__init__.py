@@ -1,7 +1,6 @@
 from ._coordinate_marker import CoordinateMarker as CoordinateMarker, PoseMarker as PoseMarker
 from ._element import Element as Element
 from ._generalized_body import GeneralizedBody as GeneralizedBody
-from ._massless_body import MasslessBody as MasslessBody
 from ._modal_body import ModalBody as ModalBody
 from ._modal_marker import ModalMarker as ModalMarker
 from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
@@ -14,8 +13,12 @@ from ._shapes import (
     Sphere as Sphere,
     Tube as Tube,
 )
-from ._slender_body import SlenderBody as SlenderBody
-from ._spatial_body import SpatialBody as SpatialBody, SpatialMarker as SpatialMarker
+from ._spatial_body import (
+    MasslessBody as MasslessBody,
+    SlenderBody as SlenderBody,
+    SpatialBody as SpatialBody,
+    SpatialMarker as SpatialMarker,
+)
 from .base import (
     AbstractBody as AbstractBody,
     AbstractBodyInertia as AbstractBodyInertia,

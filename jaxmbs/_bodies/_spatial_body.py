@@ -1,3 +1,4 @@
+import functools
 from typing import ClassVar
 
 import equinox as eqx
@@ -21,13 +22,21 @@ from .._geometry import (
 )
 from ._fields import (
     ANGULAR_VELOCITY,
+    FRAME_POSITION,
+    FRAME_VELOCITY,
     MASS,
     ORIENTATION,
     orientation_of,
     SPATIAL_POSITION,
     SPATIAL_VELOCITY,
 )
-from .base import AbstractFramedBody, AbstractMarker, AbstractRigidInertia, MarkerKinematics
+from .base import (
+    AbstractBodyInertia,
+    AbstractFramedBody,
+    AbstractMarker,
+    AbstractRigidInertia,
+    MarkerKinematics,
+)
 
 
 class SpatialMarker(AbstractMarker):
@@ -71,11 +80,17 @@ class SpatialMarker(AbstractMarker):
 
 
 class SpatialInertia(AbstractRigidInertia):
-    """Mass (kg) and inertia matrix about the centre of mass in body axes (kg m^2)."""
+    """Mass (kg) and inertia matrix about the centre of mass in body axes (kg m^2). `definite`: no
+    principal moment can be zero."""
 
     coordinates: ClassVar[AbstractCoordinates] = SpatialPose()
     mass: Scalar
     inertia: Matrix3
+    definite: bool = eqx.field(static=True, default=True)
+
+    @property
+    def semidefinite(self) -> bool:
+        return not self.definite
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
         del q, t
@@ -101,7 +116,48 @@ class SpatialInertia(AbstractRigidInertia):
         return -self.mass * (gravity @ q[:3])
 
 
-def _inertia(value: Numbers, what: str) -> Matrix3:
+class NoInertia(AbstractBodyInertia):
+    """The inertia of a rigid body without mass."""
+
+    coordinates: ClassVar[AbstractCoordinates] = SpatialPose()
+    rheonomic: ClassVar[bool] = False
+    massless: ClassVar[bool] = True
+    semidefinite: ClassVar[bool] = True
+    weighed: ClassVar[bool] = True
+
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del t
+        return jnp.zeros((self.coordinates.nv,) * 2, q.dtype)
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        del t
+        return jnp.full((self.coordinates.nv,) * 2, jnp.inf, q.dtype)
+
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
+        return jnp.zeros_like(v)
+
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        del q, t
+        return jnp.zeros_like(v)
+
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        return jnp.zeros((), q.dtype)
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        del gravity
+        return jnp.zeros((self.coordinates.nv,), q.dtype)
+
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        del gravity
+        return jnp.zeros((), q.dtype)
+
+
+def _inertia(definite: bool, value: Numbers, what: str) -> Matrix3:
     shape = _checks.shape_of(value)
     if shape not in ((3,), (3, 3)):
         raise ValueError(
@@ -120,36 +176,67 @@ def _inertia(value: Numbers, what: str) -> Matrix3:
             "products of inertia."
         )
     moments = np.linalg.eigvalsh(known)
-    if moments[0] <= 0:
-        raise ValueError(
-            "inertia must be positive definite; its principal moments are "
-            f"{', '.join(f'{m:.6g}' for m in moments)}."
-        )
-    # The smallest one is what the inverse of the mass matrix is made of.
-    _checks.positive(moments[0], "the smallest principal moment of inertia")
+    listed = ", ".join(f"{moment:.6g}" for moment in moments)
+    # Rounding leaves the zero moment of a matrix askew to its axes slightly negative.
+    if moments[0] <= 0 if definite else moments[0] < -1e-12 * size:
+        wanted = "be positive definite" if definite else "have no negative moment"
+        raise ValueError(f"inertia must {wanted}; its principal moments are {listed}.")
+    if definite:
+        # The smallest one is what the inverse of the mass matrix is made of.
+        _checks.positive(moments[0], "the smallest principal moment of inertia")
     # A thin plate or rod has equality, which rounding must not turn into a refusal.
-    if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
+    if moments[2] - moments[1] - moments[0] > 1e-9 * size:
         raise ValueError(
             "inertia breaks the triangle inequality (the largest principal moment may not "
-            "exceed the sum of the two others); its principal moments are "
-            f"{', '.join(f'{m:.6g}' for m in moments)}."
+            f"exceed the sum of the two others); its principal moments are {listed}."
         )
     return matrix
 
 
-_INERTIA = Field(
-    "inertia",
-    "kg m2",
-    "about the centre of mass, body axes",
-    list[float] | list[list[float]],
-    "3 principal moments, or a symmetric positive definite 3 x 3 matrix, within the triangle "
-    "inequality",
-    _inertia,
-    naming=Naming(symmetric=True),
-)
+def _inertia_field(definite: bool) -> Field:
+    may, matrix = (
+        ("", "positive definite 3 x 3 matrix,")
+        if definite
+        else ("; moments may be zero", "3 x 3 matrix without negative moments,")
+    )
+    return Field(
+        "inertia",
+        "kg m2",
+        f"about the centre of mass, body axes{may}",
+        list[float] | list[list[float]],
+        f"3 principal moments, or a symmetric {matrix} within the triangle inequality",
+        functools.partial(_inertia, definite),
+        naming=Naming(symmetric=True),
+    )
 
 
-class SpatialBody(AbstractFramedBody):
+_INERTIA, _INERTIA_OR_ZERO = _inertia_field(True), _inertia_field(False)
+
+
+class AbstractSpatialBody(AbstractFramedBody):
+    """A rigid body in space, by the position and orientation of its own frame."""
+
+    position: eqx.AbstractVar[Vector3]
+    orientation: eqx.AbstractVar[Quaternion]
+    velocity: eqx.AbstractVar[Vector3]
+    angular_velocity: eqx.AbstractVar[Vector3]
+
+    def coordinates(self) -> Float[Array, " nq"]:
+        unit = self.orientation / jnp.linalg.norm(self.orientation)
+        return jnp.concatenate([self.position, unit])
+
+    def reference(self) -> SpatialFrame:
+        return SpatialFrame(self.position, rotation_from_quaternion(self.orientation))
+
+    def velocities(self) -> Float[Array, " nv"]:
+        rotation = rotation_from_quaternion(self.orientation)
+        return jnp.concatenate([self.velocity, rotation.T @ self.angular_velocity])
+
+    def marker(self, placement: SpatialFrame) -> SpatialMarker:
+        return SpatialMarker(placement.relative(self.reference()))
+
+
+class SpatialBody(AbstractSpatialBody):
     """A rigid body in space.
 
     **Arguments:**
@@ -197,19 +284,88 @@ class SpatialBody(AbstractFramedBody):
     def inertia_properties(self) -> SpatialInertia:
         return SpatialInertia(self.mass, self.inertia)
 
-    def coordinates(self) -> Float[Array, " nq"]:
-        unit = self.orientation / jnp.linalg.norm(self.orientation)
-        return jnp.concatenate([self.position, unit])
 
-    def reference(self) -> SpatialFrame:
-        return SpatialFrame(self.position, rotation_from_quaternion(self.orientation))
+class SlenderBody(AbstractSpatialBody):
+    """A rigid body in space of which principal moments of inertia may be zero: a rod without
+    thickness, a point of mass with an orientation.
 
-    def velocities(self) -> Float[Array, " nv"]:
-        rotation = rotation_from_quaternion(self.orientation)
-        return jnp.concatenate([self.velocity, rotation.T @ self.angular_velocity])
+    Joints must hold it where it has no inertia, or no acceleration follows from forces
+    (`undetermined_accelerations` names what is open). Formulations that invert the mass matrix
+    refuse a system that holds one.
 
-    def marker(self, placement: SpatialFrame) -> SpatialMarker:
-        return SpatialMarker(placement.relative(self.reference()))
+    **Arguments:** as of `Body`, but that `inertia` need only be positive semidefinite.
+
+    **Raises:** `ValueError` as `Body`, and for an inertia with a negative moment.
+    """
+
+    name: str = eqx.field(static=True, converter=part_name("a body"))
+    mass: Scalar = eqx.field(converter=MASS)
+    inertia: Matrix3 = eqx.field(converter=_INERTIA_OR_ZERO)
+    position: Vector3 = eqx.field(converter=SPATIAL_POSITION)
+    orientation: Quaternion = eqx.field(converter=ORIENTATION)
+    velocity: Vector3 = eqx.field(converter=SPATIAL_VELOCITY)
+    angular_velocity: Vector3 = eqx.field(converter=ANGULAR_VELOCITY)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mass: Numbers,
+        inertia: Numbers,
+        position: Numbers,
+        orientation: Numbers | None = None,
+        rotation: Numbers | None = None,
+        velocity: Numbers = (0.0, 0.0, 0.0),
+        angular_velocity: Numbers = (0.0, 0.0, 0.0),
+    ):
+        self.name = name
+        self.mass = MASS(mass)
+        self.inertia = _INERTIA_OR_ZERO(inertia)
+        self.position = SPATIAL_POSITION(position)
+        self.orientation = orientation_of(orientation, rotation)
+        self.velocity = SPATIAL_VELOCITY(velocity)
+        self.angular_velocity = ANGULAR_VELOCITY(angular_velocity)
+
+    def inertia_properties(self) -> SpatialInertia:
+        return SpatialInertia(self.mass, self.inertia, definite=False)
+
+
+class MasslessBody(AbstractSpatialBody):
+    """A rigid body in space without mass: the piece between two joints whose own inertia is left
+    out, such as the cross of a universal joint.
+
+    Joints must hold it so that it cannot move by itself, or no acceleration follows from forces.
+    Formulations that invert the mass matrix refuse a system that holds one.
+
+    **Arguments:** `name`; `position`: of its frame's origin in the world (m), reference
+    configuration; `orientation` or `rotation`, as of a `Body`; `velocity` (m/s) of the origin and
+    `angular_velocity` (rad/s), both initial and in world axes.
+    """
+
+    name: str = eqx.field(static=True, converter=part_name("a body"))
+    position: Vector3 = eqx.field(converter=FRAME_POSITION)
+    orientation: Quaternion = eqx.field(converter=ORIENTATION)
+    velocity: Vector3 = eqx.field(converter=FRAME_VELOCITY)
+    angular_velocity: Vector3 = eqx.field(converter=ANGULAR_VELOCITY)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        position: Numbers,
+        orientation: Numbers | None = None,
+        rotation: Numbers | None = None,
+        velocity: Numbers = (0.0, 0.0, 0.0),
+        angular_velocity: Numbers = (0.0, 0.0, 0.0),
+    ):
+        self.name = name
+        self.position = FRAME_POSITION(position)
+        self.orientation = orientation_of(orientation, rotation)
+        self.velocity = FRAME_VELOCITY(velocity)
+        self.angular_velocity = ANGULAR_VELOCITY(angular_velocity)
+
+    def inertia_properties(self) -> NoInertia:
+        return NoInertia()
 
 
 def _linear_and_angular(linear: Scalar, angular: Matrix3) -> Float[Array, "6 6"]:

@@ -54,7 +54,29 @@ class Combination(AbstractQuantity):
         return units.pop() if len(units) == 1 else ""
 
 
-class Force(AbstractQuantity):
+class AbstractResultant(AbstractQuantity):
+    """The magnitude of a resultant of joints on one body."""
+
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        given = (joints,) if isinstance(joints, str) else joints
+        self.joints = _settings.names(given, "joints", '("A", "B")')
+        if not self.joints:
+            raise ValueError("joints must name at least one joint or driver, got none.")
+        self.body = None if body is None else _settings.text(body, "body", '"crank"')
+
+    @abc.abstractmethod
+    def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
+        """The resultant's map from all multipliers, as a function of q, v and t."""
+
+    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
+        at = attachment(response, self.joints, self.body)
+        return magnitudes(response, self.resultant(at))
+
+
+class Force(AbstractResultant):
     """The magnitude of the resultant force (N) of joints on a body, |sum of H_i C_X^T lambda_X|.
 
     **Arguments:** `joints`: their names, or one; `body`: on which they act, default the first
@@ -64,39 +86,25 @@ class Force(AbstractQuantity):
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
 
-    joints: tuple[str, ...] = eqx.field(static=True)
-    body: str | None = eqx.field(static=True)
-
-    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
-        self.joints, self.body = _joints_and_body(joints, body)
-
-    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
-        at = attachment(response, self.joints, self.body)
-        return magnitudes(response, at.force)
+    def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
+        return at.force
 
     def unit(self, response: Trajectory) -> str:
         del response
         return "N"
 
 
-class Torque(AbstractQuantity):
+class Torque(AbstractResultant):
     """The magnitude of the resultant torque (N m) of joints on a body, about the joint's point on
     it (of several joints: about that of the first).
 
-    **Arguments:** as of `Force`.
+    **Arguments:** as for `Force`.
 
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
 
-    joints: tuple[str, ...] = eqx.field(static=True)
-    body: str | None = eqx.field(static=True)
-
-    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
-        self.joints, self.body = _joints_and_body(joints, body)
-
-    def __call__(self, response: Trajectory) -> Float[Array, " n"]:
-        at = attachment(response, self.joints, self.body)
-        return magnitudes(response, at.torque)
+    def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
+        return at.torque
 
     def unit(self, response: Trajectory) -> str:
         del response
@@ -181,14 +189,6 @@ def magnitudes(
         return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
 
     return lax.map(magnitude, (response.q, response.v, response.times, response.multipliers))
-
-
-def _joints_and_body(joints: Any, body: Any) -> tuple[tuple[str, ...], str | None]:
-    given = (joints,) if isinstance(joints, str) else joints
-    names = _settings.names(given, "joints", '("A", "B")')
-    if not names:
-        raise ValueError("joints must name at least one joint or driver, got none.")
-    return names, None if body is None else _settings.text(body, "body", '"crank"')
 
 
 def _places_on(

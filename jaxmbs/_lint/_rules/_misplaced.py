@@ -15,6 +15,14 @@ from ..base import AbstractRule
 _FAR = 200.0
 
 
+def _held_bodies(subject: Subject) -> Iterator[tuple[str, list[str], np.ndarray, float]]:
+    """Each body whose inertia is possible: its name, its joints, the vectors (joints, dim) from its
+    centre of mass to their points (m), and its radius of gyration (m)."""
+    for body, arms in subject.joint_points.items():
+        if body not in subject.impossible:
+            yield body, list(arms), np.array(list(arms.values())), subject.radius_of_gyration(body)
+
+
 class DistantJoint(AbstractRule):
     """A joint many body lengths away from its body."""
 
@@ -29,15 +37,12 @@ class DistantJoint(AbstractRule):
     )
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        for body, arms in subject.joint_points.items():
-            if body in subject.impossible:
-                continue
-            radius = subject.radius_of_gyration(body)
-            sizes = {joint: float(np.linalg.norm(arm)) for joint, arm in arms.items()}
-            for joint, size in sizes.items():
-                others = [own for name, own in sizes.items() if name != joint]
+        for body, joints, arms, radius in _held_bodies(subject):
+            sizes = np.linalg.norm(arms, axis=1).tolist()
+            for k, (joint, size) in enumerate(zip(joints, sizes, strict=True)):
+                others = sizes[:k] + sizes[k + 1 :]
                 if not others:
-                    # Of one joint nobody knows which of both is misplaced.
+                    # With a single joint, either of the two points may be the wrong one.
                     continue
                 near = max(radius, min(others))
                 if near and size > _FAR * near:
@@ -64,17 +69,14 @@ class DistantCentre(AbstractRule):
     )
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        for body, arms in subject.joint_points.items():
-            if body in subject.impossible:
-                continue
-            points = np.array(list(arms.values()))
-            apart = float(np.max(np.linalg.norm(points[:, None] - points[None], axis=-1)))
-            size = max(apart, subject.radius_of_gyration(body))
-            nearest = float(np.min(np.linalg.norm(points, axis=1)))
+        for body, joints, arms, radius in _held_bodies(subject):
+            apart = float(np.max(np.linalg.norm(arms[:, None] - arms[None], axis=-1)))
+            size = max(apart, radius)
+            nearest = float(np.min(np.linalg.norm(arms, axis=1)))
             if size and nearest > _FAR * size:
                 yield self.finding(
                     f"the centre of mass of body {body!r} is {nearest:.3g} m away from the nearest "
-                    f"of its joints ({', '.join(list(arms)[:3])}), and the body's size is about "
+                    f"of its joints ({', '.join(joints[:3])}), and the body's size is about "
                     f"{size:.3g} m",
                     [Part("body", body)],
                     distance=nearest,

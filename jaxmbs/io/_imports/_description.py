@@ -30,7 +30,8 @@ class Link(NamedTuple):
 
     `stated`: the mass that the file gives it in numbers; `derived`: where its mass is from if not
     from there. `slip`: what is wrong with its inertia, which no body has. `between`: no link of the
-    file, it stands between the joints of one."""
+    file, it stands between the joints of one. `unknown`: why the file does not tell its mass, which
+    matters where it moves."""
 
     name: str
     position: Vector
@@ -44,6 +45,7 @@ class Link(NamedTuple):
     derived: str = ""
     slip: Slip | None = None
     between: bool = False
+    unknown: str = ""
 
 
 class Dynamics(NamedTuple):

@@ -75,6 +75,21 @@ def translated(description: Description, selection: Selection) -> Translated:
         links, changed = balanced(kept.links)
         kept, omissions = kept._replace(links=tuple(links)), (*omissions, *changed)
     one = fused(kept.links, kept.joints, selection.ground)
+    unknown = {link.name: link.unknown for link in kept.links if link.unknown}
+    moving = [name for name in unknown if one.body_of[name] != GROUND]
+    if moving and not selection.mend:
+        raise ModelError(f"body {shown(moving[0])} {unknown[moving[0]]}.")
+    if moving:
+        # Any mass, to look at all the others.
+        one_kg = [
+            link._replace(mass=1.0, inertia=np.eye(3)) if link.name in moving else link
+            for link in kept.links
+        ]
+        kept = kept._replace(links=tuple(one_kg))
+        one = fused(kept.links, kept.joints, selection.ground)
+    why = "its mass is not known, and does not matter as it is part of the ground"
+    still = [Omission("link", name, why) for name in unknown if name not in moving]
+    omissions = (*omissions, *still)
     sides = [side for own in kept.couplings for side in (own.first, own.second) if side is not None]
     joints, free, told = without_loose_ends(
         one, kept.joints, sides, [w.link for w in kept.wrenches]
@@ -97,6 +112,7 @@ def translated(description: Description, selection: Selection) -> Translated:
     maker = _Maker(bodies)
     slips = told_of(kept.links, one.links, one.body_of)
     impossible = {names[body]: why for body, why in slips.of_bodies.items()}
+    impossible |= {bodies[name]: unknown[name] for name in moving}
     try:
         model = Model(
             description.name,

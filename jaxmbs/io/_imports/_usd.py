@@ -62,8 +62,7 @@ class Stage(NamedTuple):
 def read_usd(path: Path, state: State) -> Description:
     """The mechanism of a USD file.
 
-    **Raises:** `ModelError` for a file that is not safe or that USD refuses, and for a body whose
-    mass cannot be told.
+    **Raises:** `ModelError` for a file that is not safe or that USD refuses.
     """
     pxr = optional("pxr", "import")
     for module in ("Gf", "Sdf", "Tf", "Usd", "UsdGeom", "UsdPhysics"):
@@ -90,10 +89,10 @@ def read_usd(path: Path, state: State) -> Description:
     )
     links, told = zip(*(_link(read, prim) for prim in bodies), strict=True)
     inertias = [own for each in told for own in each]
-    found = joints_of(read, prims, state.controls)
+    found = joints_of(read, prims, links, state.controls)
     return Description(
         name=path.stem,
-        links=links,
+        links=(*links, *found.links),
         joints=found.joints,
         couplings=found.couplings,
         gravity=_gravity(read, prims),
@@ -111,7 +110,8 @@ def _check_layers(pxr: Any, path: Path, folder: Path, outside: bool, seen: set[P
     layer = pxr.Sdf.Layer.FindOrOpen(str(path))
     if layer is None:
         raise ModelError(f"{shown(str(path), PATH)} is no USD file.")
-    for named in layer.GetCompositionAssetDependencies():
+    # What a layer takes from itself has no path.
+    for named in filter(None, layer.GetCompositionAssetDependencies()):
         said = f"{shown(str(path), PATH)}"
         part = checked_path(named, path.parent, folder, outside, said)
         _check_layers(pxr, part, folder, outside, seen)
@@ -150,7 +150,17 @@ def _link(read: Stage, prim: Any) -> tuple[Link, list[Omission]]:
     at_origin = velocity + np.cross(turning, origin - own.center)
     name = read.bodies[str(prim.GetPath())]
     mass = own.mass, own.center, own.inertia
-    link = Link(name, origin, axes, *mass, at_origin, turning, own.stated, own.derived)
+    link = Link(
+        name,
+        origin,
+        axes,
+        *mass,
+        at_origin,
+        turning,
+        own.stated,
+        own.derived,
+        unknown=own.unknown,
+    )
     told = [Omission("inertia", name, own.derived_inertia)] if own.derived_inertia else []
     return link, told
 

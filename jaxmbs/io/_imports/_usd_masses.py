@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._checks import shown
-from ..._errors import ModelError
 from ._description import Matrix, Vector
 from ._geometry import matrix_of_quaternion, round_moments
 
@@ -13,7 +12,7 @@ from ._geometry import matrix_of_quaternion, round_moments
 class BodyMass(NamedTuple):
     """Mass (kg), its centre in the world (m) and the inertia about that along the prim's axes; the
     mass that the body gives in numbers, and where its mass and its inertia are from if not from
-    there."""
+    there. `unknown`: why neither its numbers nor its shapes tell its mass."""
 
     mass: float
     center: Vector
@@ -21,6 +20,7 @@ class BodyMass(NamedTuple):
     stated: float | None = None
     derived: str = ""
     derived_inertia: str = ""
+    unknown: str = ""
 
 
 def mass_of(read: Any, prim: Any) -> BodyMass:
@@ -28,8 +28,6 @@ def mass_of(read: Any, prim: Any) -> BodyMass:
 
     What the body says itself counts. What it leaves out follows, by the rules of USD physics, from
     densities and shapes below it: boxes, spheres, cylinders and capsules.
-
-    **Raises:** `ModelError` where neither tells it.
     """
     own = read.usd.UsdPhysics.MassAPI(prim)
     mass = given = float(own.GetMassAttr().Get() or 0.0)
@@ -37,13 +35,15 @@ def mass_of(read: Any, prim: Any) -> BodyMass:
     center = np.array(own.GetCenterOfMassAttr().Get() or (0.0, 0.0, 0.0), float)
     turn = own.GetPrincipalAxesAttr().Get()
     whole = mass > 0 and np.all(moments > 0) and np.all(np.isfinite(center))
+    unknown = ""
     if not whole:
-        mass, moments, center, turn = _of_shapes(read, prim)
-    if not (mass > 0 and np.all(moments > 0)):
-        raise ModelError(
-            f"body {shown(str(prim.GetPath()))} does not tell its mass; give it mass, "
-            "diagonalInertia and centerOfMass (PhysicsMassAPI), as meshes are not read."
-        )
+        mass, moments, center, turn, other = _of_shapes(read, prim)
+        if other:
+            unknown = f"has its mass from {shown(other)}, which is no {_SHAPES}; {_ADVICE}"
+        elif not (mass > 0 and np.all(moments > 0)):
+            unknown = f"does not tell its mass; {_ADVICE}, as meshes are not read"
+    if unknown:
+        return BodyMass(0.0, read.frame(prim)[0], np.zeros((3, 3)), unknown=unknown)
     quaternion = np.array([1.0, 0.0, 0.0, 0.0])
     if turn is not None and turn.GetLength() > 0:
         quaternion = np.array([turn.GetReal(), *turn.GetImaginary()], float)
@@ -59,14 +59,17 @@ def mass_of(read: Any, prim: Any) -> BodyMass:
     )
 
 
+_SHAPES = "box, sphere, cylinder or capsule"
+_ADVICE = "give it mass, diagonalInertia and centerOfMass (PhysicsMassAPI)"
+
 _FROM_SHAPES = (
     "from shapes, as the body gives no physics:mass (1000 kg/m3 unless a density or a mass of "
     "theirs says)"
 )
 
 
-def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any]:
-    """By the library's own rules, in single precision."""
+def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any, str]:
+    """By the library's own rules, in single precision; and the path of a shape that is another."""
     unknown: list[str] = []
 
     def information(shape: Any) -> Any:
@@ -84,13 +87,8 @@ def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any
 
     body = read.usd.UsdPhysics.RigidBodyAPI(prim)
     mass, moments, center, turn = body.ComputeMassProperties(information)
-    if unknown:
-        raise ModelError(
-            f"body {shown(str(prim.GetPath()))} has its mass from {shown(unknown[0])}, which is no "
-            "box, sphere, cylinder or capsule; give it mass, diagonalInertia and centerOfMass "
-            "(PhysicsMassAPI)."
-        )
-    return float(mass), np.array(moments, float), np.array(center, float), turn
+    other = unknown[0] if unknown else ""
+    return float(mass), np.array(moments, float), np.array(center, float), turn, other
 
 
 def _within(read: Any, shape: Any, prim: Any) -> tuple[np.ndarray, Any]:

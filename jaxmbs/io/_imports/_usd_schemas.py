@@ -446,5 +446,5 @@ def limits_of_motions(read: Any, prim: Any, name: str) -> Iterator[Omission]:
             continue
         limit = read.usd.UsdPhysics.LimitAPI.Get(prim, word)
         low, high = limit.GetLowAttr().Get(), limit.GetHighAttr().Get()
-        if low <= high and np.any(np.isfinite([low, high])):
+        if low < high and np.any(np.isfinite([low, high])):
             yield Omission("limit", name, f"its range of {word}, {low:g} to {high:g}, is not kept")
