@@ -20,6 +20,7 @@ None of this has a derivative; a last Newton step with K^+ held constant has tha
 function theorem.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -38,6 +39,7 @@ from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, refuse_acceleration_level, takes_state
+from ._elastic_theory import limits_left_by_state
 from ._force_states import (
     beside_states,
     displaced,
@@ -71,7 +73,8 @@ class Equilibrium(eqx.Module):
     - `q` (nq,); `time` (s) at which drivers are held. `multipliers` (rows,): those of the
       reactions, of least norm.
     - `residual` (nv,): F - C^T lambda, what is left (N, N m).
-    - `result`: a `RESULTS` member; `system`: whose equilibrium it is.
+    - `result`: a `RESULTS` member; `system`: whose equilibrium it is. `message`: elastic bodies
+      that it takes beyond their theory, with what and what to do.
     """
 
     q: Float[Array, " nq"]
@@ -80,21 +83,25 @@ class Equilibrium(eqx.Module):
     residual: Float[Array, " nv"]
     result: RESULTS
     system: AbstractSystem
+    message: str = eqx.field(static=True, default="")
 
     def __str__(self) -> str:
         if self.time.ndim:
             return _printing.batch("equilibria", self.time.shape)
         failed = _printing.outcome(self.result)
-        return (
-            f"{failed or f'At rest, drivers held at {float(self.time):g} s'}\nwhat is left of "
-            f"forces and torques: at most {_printing.largest(self.residual)} (N, N m)\n"
-            f"q = {_printing.array(self.q)}"
-        )
+        lines = [
+            failed or f"At rest, drivers held at {float(self.time):g} s",
+            f"what is left of forces and torques: at most {_printing.largest(self.residual)} "
+            "(N, N m)",
+            f"q = {_printing.array(self.q)}",
+        ]
+        return "\n".join([*lines, *([self.message] if self.message else [])])
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
         rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
-        return reactions_of_multipliers(self.system, self.q, rest, self.time, self.multipliers)
+        found = reactions_of_multipliers(self.system, self.q, rest, self.time, self.multipliers)
+        return dataclasses.replace(found, message=self.message)
 
 
 @takes_state()
@@ -139,7 +146,9 @@ def equilibrium(
             return eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
         if bool(failed):
             raise RuntimeError(_explanation(system, found, last, t))
-    return found
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    message = limits_left_by_state(system, found.q, rest, found.time, found.multipliers)
+    return dataclasses.replace(found, message=message) if message else found
 
 
 class _Last(NamedTuple):

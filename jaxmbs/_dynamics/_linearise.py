@@ -4,6 +4,7 @@ A displacement is measured from the motion that goes on, not from a fixed point,
 which that motion is steady (`_steady.py`), so that A is constant.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,9 +16,11 @@ from jaxtyping import Array, Complex, Float
 
 from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
+from .._formulations import MinimumNorm
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
 from .._system import AbstractSystem, ColumnInfo, takes_state
+from ._elastic_theory import limits_left_by_state
 from ._first_order import constant_axes, first_order, TurningAxes
 from ._force_states import (
     beside_states,
@@ -26,6 +29,7 @@ from ._force_states import (
     identity,
     state_scale,
 )
+from ._friction import solve_with_friction
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
@@ -61,7 +65,8 @@ class Linearisation(eqx.Module):
     - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
       measured. `variation`: the largest change of A that was seen along the motion (1/s), its
       displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
-      are given as zero.
+      are given as zero. `message`: elastic bodies of which the state leaves the theory, so that
+      their frequencies are not those of this state; with what to do.
     """
 
     position_basis: Float[Array, "nv p"]
@@ -72,6 +77,7 @@ class Linearisation(eqx.Module):
     turning: Float[Array, "3"]
     variation: Scalar
     states: tuple[ColumnInfo, ...] = eqx.field(static=True)
+    message: str = eqx.field(static=True, default="")
 
     @property
     def mass(self) -> Float[Array, "k k"]:
@@ -102,6 +108,7 @@ class Linearisation(eqx.Module):
         if self.states:
             names = ", ".join(f"{x.name} ({x.quantity.unit or '1'})" for x in self.states)
             lines.append(f"beside displacements: {names}")
+        lines += [self.message] if self.message else []
         return "\n".join(lines)
 
 
@@ -144,7 +151,26 @@ def linearise(
     """
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
-    return _linearised(system, q, v, t).small
+    small, message = _linearised(system, q, v, t).small, _limits(system, q, v, t)
+    return dataclasses.replace(small, message=message) if message else small
+
+
+def _limits(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> str:
+    """Of which elastic bodies the state leaves the theory."""
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q, v, t)))
+    if traced or not system.elasticities():
+        return ""
+    return limits_left_by_state(system, q, v, t, _multipliers(system, q, v, t))
+
+
+@eqx.filter_jit
+def _multipliers(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Float[Array, " rows"]:
+    """Those of least norm."""
+    return solve_with_friction(system, MinimumNorm(), q, v, t).multipliers
 
 
 class _Found(NamedTuple):

@@ -1,5 +1,6 @@
 """Reactions of one state in one call: multipliers first, then what they exert."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -32,6 +33,7 @@ from .._solvability import (
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from ._consistency import contradicting_rows, MET
+from ._elastic_theory import limits_left_by_state
 from ._friction import solve_with_friction
 from ._initial import check_state
 from ._watched import kept_rows
@@ -101,9 +103,10 @@ def reactions(
                 "one of the two out."
             )
         given = bool(elastic)
-        return reactions_of_multipliers(
+        found = reactions_of_multipliers(
             system, q, v, t, multipliers, criterion=criterion, elastic=given
         )
+        return _with_limits(found, system, q, v, t)
     chosen = _formulation(system, formulation, elastic)
     inexact = redundancy_at_precision(system, q, v, t, kept_rows(chosen, structure))
     chosen = _within_precision(system, inexact, chosen, formulation)
@@ -120,15 +123,23 @@ def reactions(
     chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
     # In one program a decomposition of the criterion must not start beside one of the formulation.
     q, chosen_multipliers = lax.optimization_barrier((q, chosen_multipliers))
-    return reactions_of_multipliers(
-        system,
-        q,
-        v,
-        t,
-        chosen_multipliers,
-        criterion=criterion,
-        elastic=chosen.elastic if elastic is None else elastic,
+    given = chosen.elastic if elastic is None else elastic
+    loads = reactions_of_multipliers(
+        system, q, v, t, chosen_multipliers, criterion=criterion, elastic=given
     )
+    return _with_limits(loads, system, q, v, t)
+
+
+def _with_limits(
+    found: Reactions,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+) -> Reactions:
+    """With the elastic bodies that this state takes beyond their theory."""
+    message = limits_left_by_state(system, q, v, t, found.multipliers)
+    return dataclasses.replace(found, message=message) if message else found
 
 
 def _formulation(

@@ -49,7 +49,8 @@ class Reactions(eqx.Module):
       from the world's origin).
     - `reaction_measure`, `reaction_unique` (constraints,): of each whole reaction, as `analyze`
       gives them; `doubtful`: see there. `redundant_at_precision`: likewise, None of exact numbers.
-    - `layout`: whose they are.
+    - `layout`: whose they are. `message`: elastic bodies that the state takes beyond their theory,
+      with what and what to do (of one state of known numbers, else empty).
     """
 
     multipliers: Float[Array, "*batch rows"]
@@ -68,6 +69,7 @@ class Reactions(eqx.Module):
     axes: Axes = eqx.field(static=True, default=Axes.WORLD)
     body: str | None = eqx.field(static=True, default=None)
     redundant_at_precision: Bool[Array, "*batch"] | None = None
+    message: str = eqx.field(static=True, default="")
 
     def on(self, body: str) -> "Reactions":
         """The reactions on that body, at whichever of its frames; "ground" is the fixed frame. Of
@@ -204,11 +206,13 @@ class Reactions(eqx.Module):
 
     def __str__(self) -> str:
         lines = [_head(self), "", format_table(*_table(self))]
-        doubt = _doubt(self)
-        return "\n".join([*lines, "", doubt] if doubt else lines)
+        remarks = [x for x in (_doubt(self), self.message) if x]
+        return "\n".join([*lines, "", *remarks] if remarks else lines)
 
     def _repr_html_(self) -> str:
-        return _html.table(_head(self), *_table(self)) + _html.paragraphs([_doubt(self)])
+        return _html.table(_head(self), *_table(self)) + _html.paragraphs(
+            [_doubt(self), self.message]
+        )
 
 
 _Table = tuple[Sequence[str], list[tuple[str, ...]]]

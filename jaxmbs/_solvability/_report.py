@@ -134,14 +134,16 @@ class Solvability(eqx.Module):
         return self.multiplier_unique[..., rows].all(axis=-1)
 
     def on_body(self, name: str, body: str) -> Verdict:
-        """Are the resultant (force, torque) of that joint on that body unique?
+        """Are the resultant (force, torque) of that joint on that body unique? The name of one of
+        the body's frames ("bar.A") stands for the body.
 
         **Raises:** `ValueError` if the joint does not act on the body.
         """
+        owner = self.structure.owner(body)
         for k, (constraint, index) in enumerate(self.layout.pairs):
             if (
                 self.structure.constraints[constraint].name == name
-                and self.structure.bodies[index].name == body
+                and self.structure.bodies[index].name == owner
             ):
                 return self.body_unique[..., k, :]
         raise ValueError(f"{name!r} does not act on a moving body {body!r}.")

@@ -505,6 +505,13 @@ def _notes(answer: Answer) -> list[str]:
         f"constraints: closed within {float(jnp.max(trajectory.position_error)):.1e}, velocities "
         f"within {float(jnp.max(trajectory.velocity_error)):.1e}",
     ]
+    unused = answer.system.structure.compliances
+    if unused and not trajectory.elastic:
+        names = ", ".join(own.name for own in unused)
+        notes.append(
+            f"compliances {names} are not used: reactions are those of rigid bodies "
+            f"(--formulation {ElasticResolution.word} uses them)"
+        )
     servo = _servo_error(answer)
     if servo is not None:
         notes.append(f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end")
