@@ -57,15 +57,8 @@ class Combination(AbstractQuantity):
 class AbstractResultant(AbstractQuantity):
     """The magnitude of a resultant of joints on one body."""
 
-    joints: tuple[str, ...] = eqx.field(static=True)
-    body: str | None = eqx.field(static=True)
-
-    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
-        given = (joints,) if isinstance(joints, str) else joints
-        self.joints = _settings.names(given, "joints", '("A", "B")')
-        if not self.joints:
-            raise ValueError("joints must name at least one joint or driver, got none.")
-        self.body = None if body is None else _settings.text(body, "body", '"crank"')
+    joints: eqx.AbstractVar[tuple[str, ...]]
+    body: eqx.AbstractVar[str | None]
 
     @abc.abstractmethod
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
@@ -86,6 +79,12 @@ class Force(AbstractResultant):
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
 
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        self.joints, self.body = _joints_and_body(joints, body)
+
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
         return at.force
 
@@ -102,6 +101,12 @@ class Torque(AbstractResultant):
 
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
+
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        self.joints, self.body = _joints_and_body(joints, body)
 
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
         return at.torque
@@ -189,6 +194,14 @@ def magnitudes(
         return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
 
     return lax.map(magnitude, (response.q, response.v, response.times, response.multipliers))
+
+
+def _joints_and_body(joints: Any, body: Any) -> tuple[tuple[str, ...], str | None]:
+    given = (joints,) if isinstance(joints, str) else joints
+    names = _settings.names(given, "joints", '("A", "B")')
+    if not names:
+        raise ValueError("joints must name at least one joint or driver, got none.")
+    return names, None if body is None else _settings.text(body, "body", '"crank"')
 
 
 def _places_on(
