@@ -73,7 +73,7 @@ from ._slots import (
     velocity_infos,
 )
 from ._states import precision
-from ._structure import ConstraintInfo, RowInfo, Structure
+from ._structure import ColumnInfo, ComplianceInfo, ConstraintInfo, RowInfo, Structure
 
 
 class Built(NamedTuple):
@@ -154,25 +154,7 @@ def build(
     giving, giving_infos = compliance_groups(
         compliances, bodies, groups, force_groups, first, dimension
     )
-    structure = Structure(
-        constraints=infos,
-        rows=rows,
-        bodies=tuple(info for b in bodies for info in body_infos(b, slots[b.name])),
-        coordinates=coordinates,
-        velocities=tuple(info for b in bodies for info in velocity_infos(b)),
-        quaternions=quaternions_of(bodies, slots),
-        internal=tuple(
-            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
-        ),
-        compliances=giving_infos,
-        semidefinite=tuple(
-            int(column)
-            for b in bodies
-            if b.inertia_properties().semidefinite
-            for column in slots[b.name].v
-        ),
-        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
-    )
+    structure = _structure(bodies, forces, slots, infos, rows, coordinates, giving_infos)
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))
     ground = PlanarPose() if dimension == 2 else SpatialPose()
@@ -196,6 +178,37 @@ def build(
         indices=indices,
         pattern=pattern,
         deformations=deformations_of(giving, giving_infos, pattern, groups),
+    )
+
+
+def _structure(
+    bodies: Sequence[AbstractBody],
+    forces: Sequence[AbstractForce],
+    slots: dict[str, Slot],
+    infos: tuple[ConstraintInfo, ...],
+    rows: tuple[RowInfo, ...],
+    coordinates: tuple[ColumnInfo, ...],
+    compliances: tuple[ComplianceInfo, ...],
+) -> Structure:
+    """Names and places of all rows and columns."""
+    return Structure(
+        constraints=infos,
+        rows=rows,
+        bodies=tuple(info for b in bodies for info in body_infos(b, slots[b.name])),
+        coordinates=coordinates,
+        velocities=tuple(info for b in bodies for info in velocity_infos(b)),
+        quaternions=quaternions_of(bodies, slots),
+        internal=tuple(
+            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
+        ),
+        compliances=compliances,
+        semidefinite=tuple(
+            int(column)
+            for b in bodies
+            if b.inertia_properties().semidefinite
+            for column in slots[b.name].v
+        ),
+        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
     )
 
 
