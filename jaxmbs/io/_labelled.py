@@ -125,6 +125,7 @@ def _own(record: Record) -> dict[str, tuple]:
         "position_error": ("time", f"{error}, rad", "largest geometric residual"),
         "velocity_error": ("time", f"{error}/s, rad/s", "largest residual of velocities"),
         "reached": ("time", "", "was this time reached"),
+        "regular": ("time", "", "has the rank been kept since the time before"),
         "passages": ("passage", "s", "times at which singular configurations were passed"),
     }
     found = {}

@@ -54,7 +54,7 @@ def _(motion: Trajectory) -> Record:
 
 @record_of.register
 def _(motion: Kinematics) -> Record:
-    arrays = {name: np.asarray(getattr(motion, name)) for name in _STATES}
+    arrays = {name: np.asarray(getattr(motion, name)) for name in (*_STATES, "regular")}
     return Record(arrays, _texts_of(motion), "1", None, motion.system)
 
 
