@@ -110,7 +110,7 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
 
 
 def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
-    """What to write in place of the name of a world axis ("z", "-x")."""
+    """Advice to write numbers in place of the name of a world axis ("z", "-x")."""
     if not isinstance(value, str) or shape not in ((2,), (3,)):
         return ""
     sign, letter = -1.0 if value.startswith("-") else 1.0, value.lstrip("+-").lower()
@@ -154,7 +154,7 @@ def _too_small(what: str, got: str) -> str:
 
 
 def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"]:
-    """What a user's constraint function returned, as a vector of `count` rows."""
+    """The result of a user's constraint function, as a vector of `count` rows."""
     rows = jnp.atleast_1d(jnp.asarray(result))
     if rows.shape != (count,):
         raise ValueError(
@@ -165,7 +165,7 @@ def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"
 
 
 def returned(value: Any, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
-    """What a user's function returned, as an array of this shape.
+    """The result of a user's function, as an array of this shape.
 
     **Raises:** `ValueError`.
     """
@@ -307,7 +307,7 @@ def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]
 
 
 def _items(value: Any) -> tuple[Any, ...]:
-    """What a list holds; nothing for what is none."""
+    """The items of a list; none for a value that is not iterable."""
     return tuple(value) if isinstance(value, Iterable) else ()
 
 

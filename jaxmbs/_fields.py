@@ -33,8 +33,8 @@ _Made = TypeVar("_Made")
 
 
 class Naming(NamedTuple):
-    """What an array does not say itself: letters of the entries along its last axis, which count
-    where there are as many entries; is it a symmetric matrix?"""
+    """Naming of an array's entries: letters of the entries along its last axis, used where there
+    are as many entries; is it a symmetric matrix?"""
 
     letters: tuple[str, ...] = ()
     symmetric: bool = False
@@ -108,7 +108,7 @@ class Field(NamedTuple):
         return (self, *self.others)
 
     def written(self, value: Any) -> Mapping[str, Any]:
-        """What a model file holds of it, by key."""
+        """The field's content in a model file, by key."""
         return {self.key: value} if self.split is None else self.split(value)
 
 
@@ -128,7 +128,7 @@ def unit_of(part: Any, word: str, driven: str = "") -> str:
 
 
 def naming_of(part: Any, word: str) -> Naming:
-    """Of one field of a part."""
+    """The naming of one field of a part."""
     said = fields_of(part).get(word)
     return Naming() if said is None else said.naming
 

@@ -180,7 +180,7 @@ class GeneralizedBody(AbstractBody):
         self.told_apart = None if parts is None else parts_of(names, parts)
 
     def __check_init__(self):
-        """What moves it, said once and in a way that can be used."""
+        """Exactly one source of mass, and no force that the Lagrangian already contains."""
         masses = {
             "mass_matrix": self.mass_matrix,
             "kinetic_energy": self.kinetic_energy,
@@ -269,7 +269,7 @@ class GeneralizedBody(AbstractBody):
 
 
 def _function_or_array(value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """What a user gave, or None.
+    """The user's function or array, checked; None if there is none.
 
     **Raises:** `ValueError`.
     """
@@ -314,7 +314,7 @@ def coordinate_names(given: Sequence[str]) -> tuple[str, ...]:
 def measures_of(
     names: Sequence[str], lengths: Sequence[str], quantities: Mapping[str, Quantity] | None
 ) -> tuple[Quantity, ...]:
-    """What each coordinate is.
+    """The quantity of each coordinate.
 
     **Raises:** `ValueError` for a name that is none of them, or is named by both.
     """

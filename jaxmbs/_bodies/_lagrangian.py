@@ -108,7 +108,7 @@ def _mass(
 
 
 def _number(energy: Callable[..., Any], *state: Any) -> Scalar:
-    """What the user's function returned, as a number."""
+    """The value of the user's function, as a scalar."""
     value = jnp.asarray(energy(*state), float)
     if value.shape != ():
         raise ValueError(

@@ -98,8 +98,8 @@ class SecondMoments(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """Of the deformed body, about the frame's origin along its axes: the integrals of u (kg m), of
-    u_a u_b (kg m^2), at [a, b], and of u_a du_b / d eta, at [a, b, mode]."""
+    """Moments of the deformed body about the frame's origin, along the frame's axes: the integrals
+    of u (kg m), of u_a u_b (kg m^2), at [a, b], and of u_a du_b / d eta, at [a, b, mode]."""
 
     first: Vector3
     second: Matrix3
@@ -265,7 +265,7 @@ class ModalInertia(AbstractBodyInertia):
 
 @jax.jit
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
-    """Of a body that is `normalised`."""
+    """The inertia of a `normalised` body."""
     found = reduced.second_order
     second = None if found is None else SecondMoments(found.first_moment, found.second_moment)
     trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
@@ -286,7 +286,8 @@ def modal_inertia(reduced: ReducedBody) -> ModalInertia:
 
 @jax.jit
 def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
-    """Of a body that need not be `normalised`, along its own axes."""
+    """The mass matrix of the undeformed body along its own axes; the body need not be
+    `normalised`."""
     inertia = modal_inertia(normalised(reduced))
     q = jnp.asarray(inertia.coordinates.origin, reduced.mass.dtype)
     return inertia.mass_matrix(q, jnp.zeros_like(reduced.mass))

@@ -22,8 +22,8 @@ from .base import AbstractMarker, MarkerKinematics
 
 
 class NodeSecondOrder(NamedTuple):
-    """Of a node or, with a leading axis, of all: what displaces (`translation`) and turns
-    (`rotation`) it by products of modal coordinates."""
+    """Second-order displacement (`translation`) and rotation (`rotation`) of a node by products of
+    modal coordinates; for all nodes with a leading axis."""
 
     translation: Float[Array, "*nodes 3 modes modes"]
     rotation: Float[Array, "*nodes 3 modes modes"]
@@ -145,7 +145,7 @@ def _bent(
     second_order: NodeSecondOrder | None,
     eta: Float[Array, " modes"],
 ) -> tuple[_Bent, _Bent]:
-    """What displaces a node, and what turns it."""
+    """The displacement and the rotation of a node."""
     linear = (translation, rotation)
     if second_order is None:
         moved, turned = (_Bent(x @ eta, x) for x in linear)
@@ -180,7 +180,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(reduced: ReducedBody) -> Nodes:
-    """Of a `normalised` body."""
+    """The nodes of a `normalised` body."""
     centre = reduced.first_moment / reduced.mass
     found = reduced.second_order
     second = None if found is None else NodeSecondOrder(found.translations, found.rotations)

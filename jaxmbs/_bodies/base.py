@@ -130,7 +130,7 @@ class AbstractInertia(eqx.Module):
 
 
 class ModalElasticity(eqx.Module):
-    """What tells how far an elastic body is from the limits of its theory.
+    """Data that show how far an elastic body is from the limits of its theory.
 
     - `mass_matrix` (nv, nv), of the undeformed body along its own axes: frame, then modes;
       `stiffness` (modes, modes). `centre` (3,) of mass (m), `second_moment` (3, 3) about it: the
@@ -149,7 +149,7 @@ class ModalElasticity(eqx.Module):
 
 
 class AbstractBodyInertia(AbstractInertia):
-    """Of one body."""
+    """The inertia of one body."""
 
     @property
     def deforms(self) -> bool:
@@ -157,7 +157,7 @@ class AbstractBodyInertia(AbstractInertia):
         return False
 
     def elasticity(self) -> ModalElasticity | None:
-        """Of a body that deforms by modes; None of others."""
+        """The elasticity of a body that deforms by modes; None for other bodies."""
         return None
 
     @property
@@ -172,7 +172,7 @@ class AbstractBodyInertia(AbstractInertia):
 
 
 class AbstractRigidInertia(AbstractBodyInertia):
-    """Of a body that does not deform and whose mass does not change."""
+    """The inertia of a rigid body of constant mass."""
 
     massless: ClassVar[bool] = False
     rheonomic: ClassVar[bool] = False
@@ -221,8 +221,8 @@ class Site(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What verdicts tell apart within a body: the places among the body's velocities of its
-    resultant force and of its resultant torque."""
+    """A part of a body that has verdicts of its own: the indices of its resultant force and of its
+    resultant torque among the body's velocities."""
 
     name: str
     force: tuple[int, ...]
@@ -236,7 +236,7 @@ class AbstractBody(AbstractDeclared):
 
     @abc.abstractmethod
     def inertia_properties(self) -> AbstractBodyInertia:
-        """What the system groups and evaluates."""
+        """The inertia that the system groups and evaluates."""
 
     @abc.abstractmethod
     def coordinates(self) -> Float[Array, " nq"]:
@@ -251,8 +251,9 @@ class AbstractBody(AbstractDeclared):
         """Where joints and forces may hold it, by the names that they call it."""
 
     def parts(self) -> tuple[Part, ...] | None:
-        """What stands in its place in answers, where its coordinates are those of several things:
-        their names, and its coordinates by their own names alone. None: it is one thing."""
+        """The parts that replace the body in answers, where its coordinates are those of several
+        parts: the names of the parts; coordinates then go by their own names alone. None: the body
+        is one part."""
         return None
 
 
@@ -284,5 +285,5 @@ class AbstractElement(AbstractDeclared):
 
     @abc.abstractmethod
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> AbstractInertia:
-        """What the system groups and evaluates, in the coordinates of the nodes side by side
-        (`ProductCoordinates`)."""
+        """The inertia that the system groups and evaluates, in the concatenated coordinates of the
+        nodes (`ProductCoordinates`)."""

@@ -41,7 +41,7 @@ class AbstractDeformation(eqx.Module):
     @property
     @abc.abstractmethod
     def directions(self) -> tuple[Direction, ...]:
-        """Of each of them. Must be known without the values of any array."""
+        """The direction of each deformation. Must be known without the values of any array."""
 
     @abc.abstractmethod
     def displacements(self, marker: Any, body: Any) -> Float[Array, "motions n"]:
@@ -57,13 +57,14 @@ class AbstractCompliance(AbstractDeclared):
 
 
 class AbstractBodyCompliance(AbstractCompliance):
-    """Of a body: all markers of joints on it are displaced."""
+    """The compliance of a body: all markers of joints on it are displaced."""
 
     body: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def deformation(self, reference: Any) -> AbstractDeformation:
-        """What is evaluated; `reference`: the body's frame in the reference configuration.
+        """The deformation to evaluate; `reference`: the body's frame in the reference
+        configuration.
 
         **Raises:** `ValueError` for a body of the other dimension.
         """
@@ -78,13 +79,14 @@ class AbstractBodyCompliance(AbstractCompliance):
 
 
 class AbstractJointCompliance(AbstractCompliance):
-    """Of a joint: its marker on its second body (its only one) is displaced."""
+    """The compliance of a joint: its marker on body 2 is displaced (on a single body, the marker
+    there)."""
 
     joint: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def deformation(self, dimension: int) -> AbstractDeformation:
-        """What is evaluated, in the plane (2) or in space (3).
+        """The deformation to evaluate, in the plane (2) or in space (3).
 
         **Raises:** `ValueError` for numbers of the other dimension.
         """

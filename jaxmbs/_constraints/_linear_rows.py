@@ -57,7 +57,7 @@ def _array_beside(value: Any, count: int) -> Float[Array, " rows"]:
 
 
 def _shaped_matrix(value: Float[Array, " ..."], rows: int, columns: int) -> Float[Array, "rows n"]:
-    """Of one row it may be a vector."""
+    """The matrix in the shape (rows, columns); a single row may be given as a vector."""
     if value.shape != (rows, columns) and not (rows == 1 and value.shape == (columns,)):
         raise ValueError(
             f"matrix must be of shape [{rows}, {columns}], got {list(value.shape)}; say rows=... "

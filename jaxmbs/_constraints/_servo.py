@@ -31,7 +31,7 @@ TimeConstant = Float[Array, ""] | Float[Array, " rows"] | Float[Array, "rows row
 
 
 class ServoRows(AbstractAccelerationPrimitive):
-    """What primitives ask of a motion, as rows at acceleration level whose error decays."""
+    """Primitives of a servo constraint, as rows at acceleration level whose error decays."""
 
     primitives: tuple[AbstractPrimitive, ...]
     time_constant: TimeConstant | None

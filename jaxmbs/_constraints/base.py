@@ -33,9 +33,10 @@ Twists: TypeAlias = tuple[Any, ...]
 
 
 class RowKind(enum.Enum):
-    """What a scalar row restricts: `position`, a residual Phi(q, t) = 0 whose derivative is the row
-    of C (geometric rows); `velocity`, a residual g(q, v, t) = 0; `acceleration`, a residual
-    A(q, v, t) dv/dt - b(q, v, t) = 0 alone, so that no state is taken back onto it."""
+    """The level at which a scalar row restricts the motion: `position`, a residual Phi(q, t) = 0
+    whose derivative is the row of C (geometric rows); `velocity`, a residual g(q, v, t) = 0;
+    `acceleration`, a residual A(q, v, t) dv/dt - b(q, v, t) = 0 alone, so that no state is
+    projected back onto it."""
 
     position = "position"
     velocity = "velocity"
@@ -199,7 +200,7 @@ class AbstractJoint(AbstractDeclared):
 
     @abc.abstractmethod
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        """What the joint is composed of, in row order."""
+        """The primitives that make up the joint, in row order."""
 
     def coordinates(self) -> Mapping[str, AbstractCoordinate]:
         """The relative coordinates that a driver may prescribe, by their word."""

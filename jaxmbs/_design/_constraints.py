@@ -60,7 +60,7 @@ def scaled(at: States) -> Scaled:
 
 @eqx.filter_jit
 def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
-    """Of C and Phi along every parameter, at every state."""
+    """Changes of C and Phi along every parameter, at every state."""
     moving, nv = study.run.moving, at.v.shape[1]
     origin = lax.stop_gradient(study.place_parts(design).q)
 

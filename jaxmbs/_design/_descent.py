@@ -162,7 +162,7 @@ class Way:
         self._record.write({"points": self.points, "values": self.values, **leaves})
 
     def outcome(self, start: int) -> Outcome:
-        """Of one start, with an account of its last tenth."""
+        """Outcome of one start, with an account of its last tenth."""
         values = np.minimum.accumulate(self.values[:, start])
         steps = self._optimiser.steps
         last = max(steps // 10, 1)
@@ -223,7 +223,7 @@ def _iterates(
 
 
 def _scale(plan: _Plan, number: IntScalar) -> Scalar:
-    """What the method's steps are multiplied by."""
+    """The factor of the method's steps."""
     if plan.rate is None:
         return jnp.ones(())
     along = (1 + jnp.cos(jnp.pi * number / plan.steps)) / 2
@@ -231,7 +231,7 @@ def _scale(plan: _Plan, number: IntScalar) -> Scalar:
 
 
 def _step(problem: Problem, method: Any, scale: Scalar, walker: Walkers) -> tuple[Walkers, Scalar]:
-    """Of one start."""
+    """One step of one start."""
     found = problem.look(walker.point)
     good = found.code == FINE
     value = jnp.where(good, found.values[0], jnp.inf)

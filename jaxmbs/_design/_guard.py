@@ -68,7 +68,8 @@ class Guard(eqx.Module):
         return not self.broken(direction)
 
     def broken(self, direction: Setting[Mapping[str, float] | str]) -> list[str]:
-        """What this direction breaks, in words; nothing where there is a derivative along it."""
+        """The conditions that this direction violates, in words; empty where there is a derivative
+        along it."""
         return self._broken(self._vector(direction))
 
     def require(self, direction: Setting[Mapping[str, float] | str]) -> None:
@@ -143,7 +144,8 @@ class Guard(eqx.Module):
         )
 
     def _completed(self, vector: np.ndarray, others: list[int]) -> dict[str, float] | None:
-        """What the other parameters have to change by, if that helps."""
+        """The changes of the other parameters that satisfy the conditions; None if there are
+        none."""
         if not others:
             return None
         conditions = self.conditions

@@ -127,8 +127,8 @@ def evaluate(
 
 
 class NullSpaceData(eqx.Module):
-    """What a response leaves open at each state: N of the scaled C behind zeros, what its rows
-    were divided by, and how much free motions change the rank."""
+    """Null-space data of a response at each state: N of the scaled C in its last columns, the
+    divisors of the rows, and the change of the rank with free motions."""
 
     null_space: Float[Array, "n rows rows"]
     row_scale: Float[Array, "n rows"]
@@ -242,7 +242,7 @@ def _null_space(
 
 
 def _unit(system: AbstractSystem) -> Float[Array, " nv"]:
-    """What columns are multiplied by."""
+    """The factors of the columns."""
     return system.column_scale()
 
 
@@ -351,7 +351,7 @@ def refuse_idle(
 
 
 def _loaded(response: Trajectory) -> str:
-    """What carries loads at these states."""
+    """Advice that names the constraints that carry loads at these states."""
     structure = response.system.structure
     sizes = np.max(np.abs(np.asarray(response.multipliers)), axis=0, initial=0.0)
     rows = sizes > 1e-9 * np.max(sizes, initial=0.0)

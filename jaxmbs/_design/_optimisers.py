@@ -40,8 +40,8 @@ class Outcome(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What an optimiser is given: a problem, the point (p,) from which it starts, the book of its
-    iterates, and the file that keeps what is needed to go on after a stop."""
+    """Arguments of an optimiser: a problem, the point (p,) from which it starts, the logbook of its
+    iterates, and the file from which a stopped search resumes."""
 
     problem: Problem
     start: Float[Array, " p"]
@@ -157,7 +157,7 @@ class TrustRegion(AbstractOptimiser):
 
 
 class Entry(NamedTuple):
-    """What was computed of one point."""
+    """Values computed at one point."""
 
     point: np.ndarray
     values: np.ndarray
@@ -247,5 +247,5 @@ class Tape:
 
 
 def start_failed(code: int) -> DesignError:
-    """What is said of a start whose objective cannot be computed."""
+    """The error for a start whose objective cannot be computed."""
     return DesignError(f"the start cannot be computed: {sentence(code)}")

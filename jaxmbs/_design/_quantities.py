@@ -1,4 +1,4 @@
-"""What an objective is made of: numbers of every state of a run."""
+"""Quantities that make up an objective: numbers of every state of a run."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -178,7 +178,8 @@ def attachment(response: Trajectory, joints: tuple[str, ...], body: str | None) 
 def magnitudes(
     response: Trajectory, function: Callable[..., Float[Array, "n rows"]]
 ) -> Float[Array, " n"]:
-    """Of what is linear in the multipliers, at each state: `function` of it is a matrix."""
+    """The magnitude of a quantity that is linear in the multipliers, at each state; `function`
+    gives its matrix."""
 
     def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
         *where, multipliers = state

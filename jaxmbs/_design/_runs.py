@@ -1,4 +1,4 @@
-"""What is computed of each design: the states of which an objective is made."""
+"""Computation of each design: the states that enter an objective."""
 
 import abc
 import functools

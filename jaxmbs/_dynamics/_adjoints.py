@@ -1,4 +1,4 @@
-"""What a run prepares for the adjoint with which it is differentiated.
+"""Preparation of a run for the adjoint that differentiates it.
 
 Most differentiate the steps that were made. The continuous adjoint does not see them: it solves the
 equations of the motion again, backwards, side by side with those of the derivative. No projection

@@ -28,7 +28,7 @@ from .._system import AbstractSystem
 
 
 class Coefficients(NamedTuple):
-    """Of the scheme."""
+    """Coefficients of the scheme."""
 
     alpha_m: Scalar
     alpha_f: Scalar
@@ -92,7 +92,7 @@ def end_of(system: AbstractSystem, start: Beginning, increment: Float[Array, " n
 
 
 class Residual(NamedTuple):
-    """What is left of the scaled equations: of the dynamic ones (nv,) and of the rows (rows,)."""
+    """Residual of the scaled equations: of the dynamic ones (nv,) and of the rows (rows,)."""
 
     dynamic: Float[Array, " nv"]
     rows: Float[Array, " rows"]

@@ -1,4 +1,4 @@
-"""What the slopes and steps of a run depend on besides the state."""
+"""Arguments of the slopes and steps of a run besides the state."""
 
 from typing import Any
 

@@ -111,7 +111,7 @@ class Certificate(eqx.Module):
         return f" (in {name} up to a coefficient of {limits[name]:.4g})"
 
     def _advice(self, named: tuple[str, ...]) -> str:
-        """What would make the condition hold."""
+        """Ways to make the condition hold."""
         structure = self.solvability.structure
         redundant = _listed(sharing_dependent_sets(self.solvability, named))
         ways = [

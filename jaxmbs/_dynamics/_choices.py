@@ -1,4 +1,4 @@
-"""What a user chooses for a run, looked at before anything is computed."""
+"""A user's choices for a run, checked before anything is computed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What servo constraints need along a motion."""
+"""Controls that servo constraints need along a motion."""
 
 import functools
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ _BALANCED = 1e-6
 
 
 class Controls(eqx.Module):
-    """What the actuators of servo constraints do at the saved times of a motion.
+    """Actuator forces of servo constraints at the saved times of a motion.
 
     - `times` (n,): s. `values` (n, controls): N or N m, positive along the velocity or the rows
       that they act on. `limits` (controls,): their largest sizes, infinite where there is none.
@@ -122,8 +122,7 @@ def _controls_along_motion(
 
 
 class _ControlInfo(NamedTuple):
-    """What is known of controls besides their values: each one's `names` and `units`, and
-    `limits`."""
+    """Data of controls besides their values: the `names`, `units` and `limits` of each."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -134,7 +133,7 @@ class _ControlInfo(NamedTuple):
 def _describe_controls(
     formulation: AbstractFormulation, system: AbstractSystem, count: int
 ) -> _ControlInfo:
-    """Of ideal servo constraints: that of their rows."""
+    """Info on the controls; for ideal servo constraints, that of their rows."""
     del formulation, count
     rows = np.flatnonzero(system.structure.servo)
     infos = [system.structure.rows[k] for k in rows]

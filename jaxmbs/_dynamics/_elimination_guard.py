@@ -28,7 +28,7 @@ _LEFT = 1e-6
 
 
 class Guarded(NamedTuple):
-    """What a guard carries along.
+    """State that a guard carries from step to step.
 
     `inner`: state of the controller; `dependence`: of the elimination, where the step starts;
     `beyond`: the end of the last step that went across (infinite: there is none, or the motion

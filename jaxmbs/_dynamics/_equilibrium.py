@@ -143,7 +143,7 @@ def equilibrium(
 
 
 class _Last(NamedTuple):
-    """Of a search: its last step, and the states that nothing depends on (see `_Iterate`)."""
+    """End of a search: its last step, and the states that nothing depends on (see `_Iterate`)."""
 
     way: Float[Array, " steps"]
     undetermined: Float[Array, " states"] | None
@@ -295,9 +295,9 @@ def _next_radius(x: _Iterate, unbalanced: Float[Array, " nv"], unit: Float[Array
 
 
 class _StateSizes(eqx.Module):
-    """What makes the rows and columns of states as large as the stiffness, `size`: factors of all
-    `rows` and `columns`, 1 for those of displacements. `reach`: how far a step of one changes the
-    rate of each state at most."""
+    """Factors that scale the rows and columns of states to the magnitude of the stiffness, `size`:
+    for all `rows` and `columns`, 1 for those of displacements. `reach`: the largest change of the
+    rate of each state by a unit step."""
 
     rows: Float[Array, " steps"]
     columns: Float[Array, " steps"]
@@ -330,14 +330,14 @@ class _StateSizes(eqx.Module):
 
 
 def _sizes_of_states(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
-    """Of the states at q: at least what counts as one."""
+    """Magnitudes of the states at q: at least the unit of each."""
     structure = system.structure
     one = state_scale(structure, system.characteristic_length())
     return jnp.maximum(one, jnp.abs(q[structure.internal]))
 
 
 class _HeldMultipliers(eqx.Module):
-    """What the constraints do at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
+    """Constraint forces at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
 
     system: KKTSystem
     multipliers: Float[Array, " rows"]
@@ -397,7 +397,7 @@ def _explanation(system: AbstractSystem, found: Equilibrium, last: _Last, t: Rea
 def _explained_state(
     system: AbstractSystem, found: Equilibrium, last: _Last, t: RealScalarLike
 ) -> str:
-    """Of a state of a force without equilibrium, if there is one."""
+    """Explanation that names a force state without equilibrium; empty if there is none."""
     structure = system.structure
     if last.undetermined is None:
         return ""

@@ -26,8 +26,8 @@ class AbstractEvent(eqx.Module):
 
     @abc.abstractmethod
     def reason(self, trajectory: Trajectory) -> str:
-        """What happened at the end of this trajectory, and what to try: sentences that follow
-        "The run was stopped at ... s: "."""
+        """Explanation of the event at the end of this trajectory, and what to try: sentences that
+        follow "The run was stopped at ... s: "."""
 
     @abc.abstractmethod
     def condition(

@@ -1,4 +1,4 @@
-"""What a failed run says: what happened, when, at which joint, and what to try."""
+"""Explanation of a failed run: what happened, when, at which joint, and what to try."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -119,8 +119,9 @@ def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
 
 
 def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
-    """What cannot be followed: a force that is NaN or infinite, joints or drivers that open,
-    or the body that accelerates most; there or, where steps went to zero, a little later."""
+    """The probable cause of failure: a force that is NaN or infinite, joints or drivers that open,
+    or the body with the largest acceleration; at the end or, where steps went to zero, a little
+    later."""
     t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
     opened = open_constraints(system, system.scaled_residual(q, t))
     if opened:

@@ -140,7 +140,7 @@ class _Period(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is asked for, and the number of steps it took."""
+    """The requested result, and the number of steps it took."""
 
     floquet: Floquet
     steps: IntScalar | None

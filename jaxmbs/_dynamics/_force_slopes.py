@@ -27,8 +27,9 @@ class Colouring(NamedTuple):
 
 @functools.lru_cache
 def colouring(sets: tuple[tuple[int, ...], ...], size: int) -> Colouring:
-    """Of a matrix whose rows and columns depend on each other within these sets alone. Each column
-    has the first colour that no column before it has with which it shares a row."""
+    """The colouring of a matrix whose rows and columns depend on each other within these sets
+    alone. Each column has the first colour that no column before it has with which it shares a
+    row."""
     entries = np.zeros((size, size), dtype=bool)
     for own in sets:
         entries[np.ix_(own, own)] = True

@@ -134,7 +134,7 @@ def accelerated(
 
 
 class _State(eqx.Module):
-    """What the fixed point depends on."""
+    """Data that the fixed point depends on."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
@@ -145,7 +145,7 @@ class _State(eqx.Module):
 
 
 class _Response(NamedTuple):
-    """What friction forces f (nv,) lead to, and the friction forces that follow from that."""
+    """The response to friction forces f (nv,), and the friction forces that follow from it."""
 
     acceleration: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]

@@ -16,9 +16,9 @@ from ._runge_kutta import accelerations_at
 
 
 class AlphaState(eqx.Module):
-    """What the method carries from step to step: dv/dt at the end of the last one, and of that
-    `before` it; a (`auxiliary`), lambda, and the matrix of Newton's method; units of coordinates
-    and rows."""
+    """State that the method carries from step to step: dv/dt at the end of the last one, and of the
+    one `before` it; a (`auxiliary`), lambda, and the matrix of Newton's method; units of
+    coordinates and rows."""
 
     acceleration: Float[Array, " nv"]
     before: Float[Array, " nv"]

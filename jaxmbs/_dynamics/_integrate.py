@@ -111,7 +111,7 @@ class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
 
 
 class _Starting(_AbstractStarting):
-    """Of any controller."""
+    """The first step of any controller."""
 
     controller: dfx.AbstractStepSizeController
     first_step: Scalar
@@ -121,7 +121,7 @@ class _Starting(_AbstractStarting):
 
 
 class _AdaptiveStarting(_AbstractStarting, dfx.AbstractAdaptiveStepSizeController[Any, Any]):
-    """Of a controller with tolerances, which implicit methods ask for."""
+    """The first step of a controller with tolerances, which implicit methods require."""
 
     controller: dfx.AbstractAdaptiveStepSizeController
     first_step: Scalar

@@ -148,7 +148,7 @@ def linearise(
 
 
 class _Found(NamedTuple):
-    """What is asked for, and the axes along which it is measured."""
+    """The requested result, and the axes along which it is measured."""
 
     small: Linearisation
     axes: TurningAxes
@@ -186,8 +186,8 @@ def _linearised(
 
 
 class _Measure(NamedTuple):
-    """What modes are made of, and measured by: Y and M with the states of forces beside them, and
-    what counts as one of each coordinate."""
+    """Matrices that compose and measure modes: Y and M extended by the states of forces, and the
+    unit of each coordinate."""
 
     position: Float[Array, "steps d"]
     mass: Float[Array, "steps steps"]

@@ -23,10 +23,10 @@ _PASSES = 2
 
 
 class Purpose(NamedTuple):
-    """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
-    `measuring`: of both where nothing is left of it, which is rounding; `locating`: a singular
-    configuration within the step; `starting`: the first vectors of a monitor; `arriving`: at the
-    end of the step."""
+    """Purpose of an evaluation. `opening`: the projection of a configuration; `closing`: of
+    velocities; `measuring`: of both once they are converged, so that only rounding is left;
+    `locating`: a singular configuration within the step; `starting`: the first vectors of a
+    monitor; `arriving`: at the end of the step."""
 
     opening: BoolScalar
     closing: BoolScalar
@@ -47,9 +47,9 @@ class Purpose(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What is known at one state before anything is solved. `closure`, `rest`: the largest
-    residual of the configuration and of the velocity; `moving`: does it go back onto the
-    constraints? `looks`: how many there were at this stage."""
+    """Data at one state before anything is solved. `closure`, `rest`: the largest residual of the
+    configuration and of the velocity; `moving`: is it projected back onto the constraints? `looks`:
+    the number of evaluations at this stage."""
 
     stage: IntScalar
     looks: Scalar
@@ -80,8 +80,8 @@ class Solved(NamedTuple):
 def solve_look(
     given: Arguments, look: Look, embedded: Float[Array, "2 nv"], last_slope: Scalar
 ) -> Solved:
-    """What is solved for at one state. `embedded`: the error without the last slope, which has the
-    weight `last_slope` (s) in it."""
+    """The solution at one state. `embedded`: the error without the last slope, which has the weight
+    `last_slope` (s) in it."""
     system, structure = given.system, given.system.structure
     geometric, held = structure.geometric, structure.velocity_level
     q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose

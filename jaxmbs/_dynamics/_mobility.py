@@ -33,7 +33,7 @@ def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
 
 
 def look_at_drivers(structure: Structure) -> str:
-    """What to try where constraints cannot be met."""
+    """Advice where constraints cannot be satisfied."""
     drivers = ", ".join(c.name for c in structure.constraints if c.kind == "driver")
     if not drivers:
         return "End the run before that, or look at the constraints that open."

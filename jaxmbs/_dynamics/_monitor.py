@@ -83,7 +83,7 @@ STATES = 16
 
 
 class SingularCrossings(eqx.Module):
-    """What a monitor carries along.
+    """State that a monitor carries from step to step.
 
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
     and their vectors; `time`, and of the sample before the time and the `earlier_values` (k,) of
@@ -138,7 +138,7 @@ class PackedCrossings(eqx.Module):
 
     @property
     def rate(self) -> Scalar:
-        """Of the smallest value (1/s)."""
+        """Rate of the smallest value (1/s)."""
         past = self.first("time") - self.first("earlier_time")
         change = self.first("values") - self.first("earlier_values")
         return jnp.where(past > 0, change / jnp.where(past > 0, past, 1.0), 0.0)
@@ -167,7 +167,7 @@ class SingularValueMonitor(eqx.Module):
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
     ) -> PackedCrossings:
-        """What it carries at first: nothing is known yet. y: q, v and the number of passages."""
+        """The monitor's initial state, without any sample. y: q, v and the number of passages."""
         rows, nv = len(system.structure.rows), system.structure.nv
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
@@ -187,7 +187,7 @@ class SingularValueMonitor(eqx.Module):
         t1: RealScalarLike,
         carried: PackedCrossings,
     ) -> tuple[PackedCrossings, BoolScalar]:
-        """What it carries after the step from y0 to y1 at t1, and whether a singular
+        """The monitor's state after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
         first, beginning, nq = carried.fresh, carried.first("time"), system.structure.nq
@@ -236,10 +236,11 @@ def update(
     start: BoolScalar,
     looks: IntScalar | Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """What is carried on from a sample of a step of this length that ends at `end`, after so many
-    `looks` within it; whether a singular configuration lies behind it, and whether a sample at
-    `target` is needed. At the `start` there is nothing behind. Where too much lies between this
-    sample and the one before, all that changes is the `target`."""
+    """The monitor's state after a sample of a step of this length that ends at `end`, after this
+    number of `looks` within it; whether a singular configuration was passed since the previous
+    sample, and whether a sample at `target` is needed. At the `start` there is no previous sample.
+    Where the vectors change too much between this sample and the previous one, only the `target`
+    changes."""
     last, now = carried.opened(), sample.time
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)
@@ -354,8 +355,8 @@ def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Arra
 
 
 def _by_column(function: Any) -> Any:
-    """Of one column after another: side by side (`jax.vmap`) the arithmetic on small blocks does
-    not run along them, and takes longer (jaxlib 0.10, CPU)."""
+    """The function applied to one column after another: batched over columns (`jax.vmap`), the
+    arithmetic on small blocks does not run along them, and takes longer (jaxlib 0.10, CPU)."""
     return lambda columns: lax.map(function, columns.T).T
 
 

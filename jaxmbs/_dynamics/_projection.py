@@ -202,7 +202,7 @@ def project(
 
 
 def _met(system: AbstractSystem, end: ProjectedEvaluation) -> BoolScalar:
-    """Whether a projected state is where it should be."""
+    """Does a projected state satisfy the constraints?"""
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(end.v), initial=0.0))
     closed = _largest(system, end.evaluation.gap) <= MET
     return closed & (_largest(system, end.evaluation.rate) <= MET * speed)
@@ -255,7 +255,7 @@ def attach_projection_jvp(
 
 
 class _Problem(eqx.Module):
-    """What the way back depends on besides the state. `close`: is that not far away?"""
+    """Arguments of the projection besides the state. `close`: is the state near the constraints?"""
 
     system: AbstractSystem
     t: Scalar

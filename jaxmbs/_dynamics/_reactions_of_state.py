@@ -54,8 +54,8 @@ def reactions(
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool | None] = None,
 ) -> Reactions:
-    """What every joint and driver exerts on its bodies at one state, and whether the model
-    determines it.
+    """Forces and torques of every joint and driver on its bodies at one state, and whether the
+    model determines them uniquely.
 
     The multipliers solve M dv/dt + C^T lambda = F at this state, friction in the joints included,
     unless they are given. The generalized reaction of a constraint X is f_X = C_X^T lambda_X; on a

@@ -103,8 +103,8 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 
 class _Turn(NamedTuple):
-    """What the loop carries. `status`: whether to go on, the stage, the count of its looks, the gap
-    at the last one, whether the end is there and only rounding is measured, whether the end can be
+    """State of the loop. `status`: whether to go on, the stage, the count of its looks, the gap at
+    the last one, whether the end is reached and only rounding is measured, whether the end can be
     used, whether a singular configuration was passed, the count of looks at that; in one array, as
     in a small system each operation of its own costs as much as a solve.
 
@@ -123,10 +123,10 @@ class _Turn(NamedTuple):
 
 
 class _Constants(NamedTuple):
-    """What all turns of a step share. `weights`, `nodes`, `of_error`: of the tableau; `h`: length
-    of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the slopes of
-    stages taken on the constraints? `fresh`: does a monitor know nothing yet? `measures`: is the
-    rounding of the end asked for?"""
+    """Constants of all iterations of a step. `weights`, `nodes`, `of_error`: of the tableau; `h`:
+    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the
+    slopes of stages taken on the constraints? `fresh`: is the monitor without a sample? `measures`:
+    is the rounding of the end requested?"""
 
     given: Arguments
     start: Start
@@ -274,7 +274,7 @@ def _watch(
     start: BoolScalar,
     looks: Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """What a monitor says of a state, of which it was said before whether something `passed`."""
+    """The monitor after one state; `passed`: had a singular configuration been passed before it?"""
     sample = Sample(look.t, look.q, look.v, jnp.max(jnp.abs(look.v) / step.unit, initial=0.0))
     watched, more_passed, more = update(
         factored, sample, step.start.t1, step.h, watched, start, looks
@@ -409,8 +409,8 @@ def _next_stage(
 
 
 def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> Any:
-    """What the function returns, if that is wanted. In a batch a condition would be evaluated at
-    each turn; a loop is only if one of the batch wants it."""
+    """The function's result if `wanted`, else `otherwise`. In a batch, a condition would evaluate
+    the function every time; a loop evaluates it only if an element of the batch wants it."""
     return lax.while_loop(
         lambda carry: carry[0], lambda _: (jnp.asarray(False), function()), (wanted, otherwise)
     )[1]

@@ -220,8 +220,8 @@ def _refuse_unsolvable(
     v: Float[Array, " nv"],
     t: Scalar,
 ) -> None:
-    """What can be seen of a start without the program of a run, where it may be: accelerations that
-    nothing determines, drivers that contradict each other.
+    """Refusal of an unsolvable start, where it can be recognised without the program of a run:
+    undetermined accelerations, contradictory drivers.
 
     **Raises:** `ValueError` that names the coordinates or the drivers.
     """
@@ -372,7 +372,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
 
 
 def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
-    """What a run asks for between the ends of its steps; its own ends are those of steps."""
+    """Output between the ends of steps; the ends of the run are ends of steps."""
     within = any(event.within for event in integration.events)
     return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
 
@@ -384,7 +384,7 @@ def _controlled(
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
 ) -> dfx.AbstractStepSizeController:
-    """What chooses the steps of a run."""
+    """The step size controller of a run."""
     controller, first_step = integration.controller, integration.first_step
     if controller is None:
         rtol, atol = integration.tolerances
@@ -508,7 +508,7 @@ def _result(
     saved: RESULTS,
     finite: BoolScalar,
 ) -> RESULTS:
-    """What happened first: the integrator's end, then what the saved states show."""
+    """The first failure: that of the integrator, then that of the saved states."""
     # The first saved state that is no success.
     bad = saved != RESULTS.successful
     worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)

@@ -1,4 +1,4 @@
-"""Whether accelerations with Coulomb friction exist, and are unique, in every state of slip.
+"""Existence and uniqueness of accelerations with Coulomb friction, in every state of slip.
 
 The forces that press the joints together at one configuration are P = a + sum_j G_j s_j mu_j |P_j|:
 a without friction, s_j the direction of slip of joint j (its size is at most 1, as the law is

@@ -23,7 +23,7 @@ class AbstractStabilisation(eqx.Module):
 
     @abc.abstractmethod
     def offset(self, said: Evaluation) -> Float[Array, " rows"] | None:
-        """What is added to Gamma; None for nothing."""
+        """The term added to Gamma; None for none."""
 
 
 class Projection(AbstractStabilisation):

@@ -192,8 +192,8 @@ def _candidates(motion: _SteadyState) -> tuple[list[TurningAxes], FirstOrder]:
 
 
 def _spin_selectors(motion: _SteadyState, free: np.ndarray) -> list[np.ndarray]:
-    """What takes B v to angular velocities that differ along the `free` directions: zero, and
-    those of bodies, from slow to fast."""
+    """Matrices that map B v to angular velocities that differ along the `free` directions: zero,
+    and those of bodies, from slow to fast."""
     system, structure = motion.system, motion.structure
     spins, found = [np.zeros((3, structure.nv))], [np.zeros(3)]
     if not np.any(system.turning(jnp.ones(3, motion.q.dtype))):
@@ -245,7 +245,8 @@ def _largest_variation(motion: _SteadyState, found: FirstOrder) -> tuple[float, 
 
 
 def _fastest(motion: _SteadyState, found: FirstOrder) -> float:
-    """Of velocities (rad/s, characteristic lengths a second), or else of small motions (1/s)."""
+    """The largest velocity (rad/s, characteristic lengths per second); at rest, the frequency of
+    small motions (1/s)."""
     speeds = np.abs(motion.v) / motion.structure.column_scale(motion.length)
     fastest = max(np.max(speeds, initial=0.0), float(jnp.linalg.norm(found.rate)))
     fastest = fastest if fastest > 0 else _frequency(motion, found)
@@ -268,12 +269,12 @@ def _frequency(motion: _SteadyState, found: FirstOrder) -> float:
 
 
 def _tolerance(motion: _SteadyState, found: FirstOrder) -> float:
-    """Of constancy (1/s); rounding is a part of velocities too."""
+    """Tolerance for a constant state (1/s); it includes rounding of the velocities."""
     return max(_CONSTANT * _frequency(motion, found), _ROUNDING * _fastest(motion, found))
 
 
 def _matrix_change(motion: _SteadyState, one: FirstOrder, other: FirstOrder) -> float:
-    """Of two matrices A (1/s)."""
+    """Difference of two matrices A (1/s)."""
     speed = _frequency(motion, one)
     change = _balanced(motion, other.state - one.state, speed if speed > 0 else 1.0)
     if not np.all(np.isfinite(change)):

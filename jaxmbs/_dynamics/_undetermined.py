@@ -25,7 +25,7 @@ _PART = 1e-6
 
 
 class UndeterminedAccelerations(eqx.Module):
-    """What M dv/dt + C^T lambda = F, C dv/dt = Gamma leave open of dv/dt.
+    """Accelerations that M dv/dt + C^T lambda = F, C dv/dt = Gamma leave undetermined.
 
     - `directions` (nv, k): accelerations that may be added to any solution, M a = 0 and C a = 0;
       orthonormal with lengths relative to the characteristic length. k = 0: all are determined.
@@ -101,7 +101,7 @@ def undetermined_accelerations(
 def _matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Array, Array, Array, Array]:
-    """What `_Scaled` holds."""
+    """The matrices of `_Scaled`."""
     unit, descriptor = system.column_scale(), system.descriptor(q, v, t)
     metric = jnp.diagonal(descriptor.metric().mass_matrix()) * unit**2
     mass = unit[:, None] * descriptor.mass_matrix() * unit[None]

@@ -30,14 +30,14 @@ _CHUNK = 32
 
 
 class Case(NamedTuple):
-    """What is asked: the compliances that are not zero, and whether there are misfits."""
+    """A case to evaluate: the compliances that are not zero, and whether there are misfits."""
 
     elastic: tuple[str, ...]
     misfits: bool = True
 
 
 class CaseAnswer(NamedTuple):
-    """What it gives.
+    """The results of a case.
 
     - `failed`: empty, or why the reactions were not found. `rank`: of C with the columns of what
       is elastic; `doubtful`: is it decided by a hair?
@@ -77,7 +77,7 @@ def answers(
     t: Float[Array, ""],
     cases: Sequence[Case],
 ) -> list[CaseAnswer]:
-    """Of each case, in order."""
+    """The results of each case, in order."""
     names = [info.name for info in system.structure.compliances]
     masks = np.array([[name in case.elastic for name in names] for case in cases], dtype=float)
     fits = np.array([case.misfits for case in cases], dtype=float)

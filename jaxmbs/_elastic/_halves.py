@@ -34,12 +34,12 @@ class Halves(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of the halves, by their ends."""
+        """Names of the halves, by their ends."""
         return f"{self.body} start", f"{self.body} end"
 
     @property
     def length(self) -> Float[Array, ""]:
-        """Of the rod (m)."""
+        """Length of the rod (m)."""
         return jnp.linalg.norm(self.points[1] - self.points[0])
 
     def at(self, point: Float[Array, " dim"], what: str) -> str:

@@ -1,4 +1,4 @@
-"""What a choice of elastic parts is worth, from the numbers of several choices."""
+"""Assessment of a choice of elastic parts, from the results of several choices."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -24,8 +24,8 @@ class Scales(NamedTuple):
 
 
 def cases_of(subsets: Sequence[tuple[str, ...]], misfits: bool) -> list[Case]:
-    """What must be known of the subsets: themselves, what is left of them without each of their
-    parts, and, where parts do not fit, what loads alone make of them."""
+    """The cases needed to assess the subsets: the subsets themselves, each without one of its parts
+    in turn and, where parts do not fit, each under loads alone."""
     wanted = [Case(own) for own in subsets]
     wanted += [Case(_without(own, part)) for own in subsets for part in own]
     if misfits:

@@ -18,7 +18,7 @@ _ROUNDING = 1e-8
 
 
 class SubsetAnswer(NamedTuple):
-    """What one choice of elastic parts makes of the reactions that are asked for.
+    """Reactions for one choice of elastic parts.
 
     - `elastic`: names of the compliances that are not zero. `redundancy`: of C with the columns of
       their deformations. `doubtful`: is its rank decided by a hair?
@@ -59,7 +59,7 @@ class SubsetAnswer(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What it is worth, in a few words."""
+        """The assessment of the choice, in a few words."""
         if self.undecided:
             return f"leaves {', '.join(self.undecided)} undecided"
         if self.failed:
@@ -156,7 +156,7 @@ class Flexibility(eqx.Module):
         return "\n".join([format_table(header, lines), "", *self.notes()])
 
     def notes(self) -> list[str]:
-        """What stands below the table, a sentence in each line."""
+        """Notes below the table, one sentence per line."""
         notes = [
             f"Asked: {', '.join(self.reactions)}. Differences are relative to their largest force "
             "with everything elastic."

@@ -1,4 +1,4 @@
-"""What a split rod is made of, and how its springs stand at the start."""
+"""The parts of a split rod, and the initial state of its springs."""
 
 import abc
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ class StaticStart(AbstractStart):
 
 @eqx.filter_jit
 def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
-    """Of each rod, compression positive (N)."""
+    """Mean axial force of each rod, compression positive (N)."""
     q, v = system.reference_q, system.initial_v
     found = solve_with_friction(system, ElasticResolution(), q, v, t)
     elasticity = system.elasticity(q, v, t)

@@ -89,7 +89,7 @@ class RelativeInertia(AbstractInertia):
     def _kinematics(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
     ) -> tuple[MarkerKinematics, ...]:
-        """Of both markers."""
+        """The kinematics of both markers."""
         kind = SpatialPose()
         poses = list(q.reshape(-1, kind.nq))
         speeds = [jnp.zeros(kind.nv, q.dtype)] * 2 if v is None else list(v.reshape(-1, kind.nv))

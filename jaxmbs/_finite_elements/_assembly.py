@@ -85,8 +85,9 @@ def _slopes(basis: Any) -> Float[np.ndarray, "elements n 3 points"]:
 
 
 def _stiffnesses(basis: Any, material: Material) -> Float[np.ndarray, "elements rows rows"]:
-    """Of isotropic elasticity: the integral of lambda (div u) (div v) + 2 mu (sym grad u : grad v),
-    all from the products of the shape functions' derivatives dN_k/dx_a dN_l/dx_b."""
+    """Stiffness matrices of isotropic elasticity: the integral of lambda (div u) (div v) + 2 mu
+    (sym grad u : grad v), all from the products of the shape functions' derivatives dN_k/dx_a
+    dN_l/dx_b."""
     lame, mu = material.lame
     slopes = _slopes(basis)
     elements, count, _, _ = slopes.shape

@@ -127,7 +127,7 @@ def displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displac
 def nodal_motion(
     offsets: Float[np.ndarray, "n 3"], rotating: Bool[np.ndarray, " n"]
 ) -> Float[np.ndarray, "dof 6"]:
-    """What a rigid motion moves of nodes, degree of freedom by degree of freedom."""
+    """Motion of the nodes in a rigid motion, by degrees of freedom."""
     moved = displacements(rotating)
     motion = np.zeros((3 * len(offsets) + 3 * int(np.sum(rotating)), 6))
     shift = np.broadcast_to(np.eye(3), (len(offsets), 3, 3))

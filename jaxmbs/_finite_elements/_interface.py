@@ -41,15 +41,16 @@ class Interface(NamedTuple):
         return 6 * len(self.points)
 
     def rigid_motions(self, origin: Float[np.ndarray, "3"]) -> Float[np.ndarray, "held 6"]:
-        """Of the attachments."""
+        """Rigid motions of the attachments."""
         return nodal_motion(self.points - origin, np.ones(len(self.points), bool))
 
     def second_order(
         self, one: Float[np.ndarray, "held n"], other: Float[np.ndarray, "held n"]
     ) -> Float[np.ndarray, "dof n"]:
-        """What displaces the tied nodes by products of the attachments' motions, where x itself has
-        no second order: a node at r from an attachment that turns by theta goes along
-        theta x (theta x r) / 2 besides. One half of twice that, of two motions each."""
+        """Second-order displacement of the tied nodes by products of the attachments' motions,
+        where x itself has no second order: a node at r from an attachment that rotates by theta is
+        displaced by a further theta x (theta x r) / 2. For two motions each, one half of twice
+        that."""
         answer = np.zeros((self.expansion.shape[0], one.shape[1]))
         turns = (x.reshape(-1, 2, 3, x.shape[1])[:, 1] for x in (one, other))
         for tied, first, second in zip(self.ties, *turns, strict=True):

@@ -78,7 +78,8 @@ def body_of(content: Mapping[str, Any]) -> ReducedBody:
 
 
 def cached(path: Path, key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What the file holds if it was computed from inputs of this key, else computed and written.
+    """The content of the file if it was computed from inputs of this key; otherwise it is computed
+    and written.
 
     **Raises:** `ModelError` for a file that holds something else: it is left as it is.
     """

@@ -101,7 +101,7 @@ class AbstractForce(AbstractDeclared):
     name: eqx.AbstractVar[str]
 
     def states(self) -> States | None:
-        """What it has of states of its own, for which its load is an `AbstractStatefulLoad`."""
+        """The force's own states, if it has any; its load is then an `AbstractStatefulLoad`."""
         return None
 
 

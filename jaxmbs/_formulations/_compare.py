@@ -61,7 +61,7 @@ class Comparison(eqx.Module):
     solvability: Solvability
 
     def succeeded(self) -> tuple[bool, ...]:
-        """Whether each run did."""
+        """Success of each run."""
         return tuple(bool(run.result == RESULTS.successful) for run in self.runs)
 
     def contradictions(self) -> tuple[str, ...]:

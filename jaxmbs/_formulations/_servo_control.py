@@ -27,9 +27,9 @@ ActuationFunction = Callable[
 
 
 class Control(NamedTuple):
-    """What actuators do at one state: `values` (controls,), and the generalized `force` (nv,) that
-    these are. `left` (rows,): accelerations that servo constraints ask for and do not get, in units
-    of what their rows feel; `attained`: is that rounding?"""
+    """Actuator forces at one state: `values` (controls,), and their generalized `force` (nv,).
+    `left` (rows,): accelerations prescribed by servo constraints that are not attained, in units of
+    what their rows feel; `attained`: are these zero up to rounding?"""
 
     values: Float[Array, " controls"]
     force: Float[Array, " nv"]
@@ -116,7 +116,7 @@ class ServoControl(AbstractFormulation):
         return Accelerations(moved.acceleration, moved.multipliers, result)
 
     def control(self, equations: Equations) -> Control:
-        """What the actuators do at the state of the equations (`system.equations(q, v, t)`).
+        """The actuator forces at the state of the equations (`system.equations(q, v, t)`).
 
         **Raises:** `ValueError` for names of actuators that are none, and a system without servo
         constraints.
@@ -156,7 +156,7 @@ class ServoControl(AbstractFormulation):
         return tuple(structure.velocities[k] for k in self._columns(structure))
 
     def _columns(self, structure: Structure) -> list[int]:
-        """Of the velocities that actuators are named by."""
+        """The columns of the velocities that the names of actuators denote."""
         velocities = {info.name: k for k, info in enumerate(structure.velocities)}
         # Coordinates whose rates are the velocities have names of their own.
         own = {

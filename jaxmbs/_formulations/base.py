@@ -12,7 +12,7 @@ from .._system import Equations, Structure
 
 
 class Accelerations(eqx.Module):
-    """What a formulation makes of the equations of motion of one state.
+    """Solution of the equations of motion of one state by a formulation.
 
     - `acceleration` (nv,): dv/dt. `multipliers` (rows,): lambda; the generalized reaction of a
       set X of rows is C_X^T lambda_X.

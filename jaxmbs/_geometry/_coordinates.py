@@ -42,22 +42,22 @@ class AbstractCoordinates(eqx.Module):
     @property
     @abc.abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Of the coordinates."""
+        """Names of the coordinates."""
 
     @property
     @abc.abstractmethod
     def measures(self) -> tuple[Quantity, ...]:
-        """What each coordinate is."""
+        """The quantity of each coordinate."""
 
     @property
     @abc.abstractmethod
     def velocity_names(self) -> tuple[str, ...]:
-        """Of the velocities."""
+        """Names of the velocities."""
 
     @property
     @abc.abstractmethod
     def quantities(self) -> tuple[Quantity, ...]:
-        """What each velocity is the rate of."""
+        """The quantity whose rate each velocity is."""
 
     @property
     @abc.abstractmethod

@@ -42,8 +42,8 @@ class CoordinateTwist(eqx.Module):
 
 
 class CoordinateFrame(eqx.Module):
-    """What a condition on a body's own coordinates sees of it in place of a frame: their values.
-    `kind`: of coordinates whose rates are not the velocities."""
+    """Values of a body's own coordinates, in place of a frame, for conditions on them. `kind`: of
+    coordinates whose rates are not the velocities."""
 
     values: Float[Array, " n"]
     kind: AbstractCoordinates | None = eqx.field(default=None, static=True)

@@ -234,7 +234,7 @@ def _integrability(
     valid: BoolScalar,
     rounding: Scalar,
 ) -> Integrability:
-    """Of each velocity constraint, and last of all."""
+    """Integrability of each velocity constraint, and of all together last."""
     structure, threshold = system.structure, jnp.maximum(options.tolerance, rounding)
     linear = _linear_sets(structure, points.linear)
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
@@ -332,8 +332,8 @@ def _scleronomic(
     valid: BoolScalar,
     tolerance: Scalar,
 ) -> tuple[Verdict, Bool[Array, " constraints"]]:
-    """Of each constraint; and which are drivers that rest: what they prescribe depends on time all
-    the same."""
+    """Verdict on each constraint; and the drivers at rest: their prescribed value depends on time
+    all the same."""
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0, keepdims=True))
     change = jnp.max(jnp.where(regular, found.change, 0.0), axis=0)
@@ -346,7 +346,7 @@ def _scleronomic(
 def _nothing(
     structure: Structure, dtype: np.dtype, valid: BoolScalar
 ) -> tuple[Integrability, Integrability]:
-    """Of a system without velocity rows: all that there are, none, are integrable."""
+    """Integrability of a system without velocity rows: trivially integrable."""
 
     def of(shape: tuple[int, ...]) -> Integrability:
         zero, no = jnp.zeros(shape, int), jnp.zeros(shape, bool)

@@ -26,7 +26,7 @@ _ALL = "all velocity rows"
 
 
 class Integrability(eqx.Module):
-    """Whether sets of velocity rows are integrable, given the geometric constraints.
+    """Integrability of sets of velocity rows, given the geometric constraints.
 
     - `integrable`: at this configuration and nearby. `here`: at this one, to first order; not
       decided where fewer rows are independent than nearby. True means holonomic. Neither is decided
@@ -58,7 +58,7 @@ class Integrability(eqx.Module):
         return self.verdict()
 
     def verdict(self) -> str:
-        """Of one set, in words. Concrete values only."""
+        """Verdict on one set, in words. Concrete values only."""
         if not bool(self.linear):
             return "not decided (not linear in the velocities)"
         if not bool(self.consistent):
@@ -74,7 +74,7 @@ class Integrability(eqx.Module):
 
 
 class Holonomy(eqx.Module):
-    """What `holonomy` returns.
+    """Result of `holonomy`.
 
     - `result`: a `RESULTS` member: `state_not_valid` if the numbers are no state (then nothing is
       decided), `configuration_open` if it is not closed. `residual` (geometric rows,): what is left
@@ -104,7 +104,7 @@ class Holonomy(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the constraints that have velocity rows, in the order of `each`."""
+        """Names of the constraints that have velocity rows, in the order of `each`."""
         known = self.structure.constraints
         return tuple(known[k].name for k in velocity_constraints(self.structure))
 
@@ -121,7 +121,7 @@ class Holonomy(eqx.Module):
         return Verdict.where(valid & bool(np.all(asked)), True)
 
     def alone(self, name: str) -> Integrability:
-        """Of the constraint of that name, which has velocity rows.
+        """Integrability of the constraint of that name, which has velocity rows.
 
         **Raises:** `ValueError` that lists those that have.
         """
@@ -170,7 +170,7 @@ class Holonomy(eqx.Module):
         return lines
 
     def sentences(self) -> list[str]:
-        """What is to be said of the system as a whole. Concrete values only."""
+        """Statements on the system as a whole. Concrete values only."""
         return [
             self._system(),
             self._motions(),

@@ -250,8 +250,8 @@ def _end_of_branch(
 def _least_residual(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> Float[Array, " geometric"]:
-    """What is left of Phi where it is smallest (least squares): how far a mechanism that does
-    not close is from closing. A globalised method, as the smallest residual is not zero."""
+    """Phi at its smallest norm (least squares), which measures how far a mechanism that does not
+    close is from closing. A globalised method, as the smallest residual is not zero."""
 
     def residual(step: Float[Array, " nv"], _: None) -> Float[Array, " geometric"]:
         return system.scaled_residual(system.retract(q, unit * step), t)

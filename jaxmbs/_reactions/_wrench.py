@@ -10,7 +10,7 @@ from ._text import vector, verdict, verdict_of_states
 
 
 class Wrench(eqx.Module):
-    """What one joint or driver exerts on one body.
+    """Force and torque of one joint or driver on one body.
 
     - `force` (dim,) N; `torque` () in the plane, (3,) in space, N m, about `point`; along
       `axes`.

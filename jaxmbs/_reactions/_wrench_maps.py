@@ -1,4 +1,4 @@
-"""What multipliers are as forces and torques at points.
+"""Maps from multipliers to forces and torques at points.
 
 A joint's generalized reaction C_X^T lambda_X acts on a body as minus its force and torque about
 the origin of the body's coordinates: linear velocities are in world axes, angular ones in body

@@ -246,7 +246,8 @@ def _as_written(
     criterion: AbstractCriterion,
     valid: BoolScalar,
 ) -> dict[str, Any]:
-    """Of numbers that are not exact: their precision, and what they say as they stand."""
+    """Results for numbers of limited precision: their precision, and the verdicts for the numbers
+    as written."""
     if criterion.precision is None:
         return {}
     pivots = decomposition.pivots
@@ -273,7 +274,8 @@ def _measures(
     row_scale: Float[Array, " rows"],
     criterion: AbstractCriterion,
 ) -> list[Float[Array, " _"]]:
-    """Of reactions, multipliers, reactions on bodies, subsets, subsets on bodies, combinations."""
+    """Measures of reactions, multipliers, reactions on bodies, subsets, subsets on bodies,
+    combinations."""
     structure = layout.structure
     own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
     subset_rows = [_rows_of(structure, subset) for subset in layout.subsets]
@@ -299,7 +301,8 @@ def _measures(
 
 
 class _Ranks(NamedTuple):
-    """Of the columns of velocities: all rows, the geometric and the velocity rows."""
+    """Ranks of the columns of velocities: of all rows, of the geometric and of the velocity
+    rows."""
 
     rigid: IntScalar
     geometric: IntScalar

@@ -1,4 +1,4 @@
-"""What is said where numbers that are not exact would decide a motion or forces."""
+"""Messages for numbers of limited precision that would decide a motion or forces."""
 
 import warnings
 from typing import Any, NamedTuple

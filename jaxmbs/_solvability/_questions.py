@@ -1,4 +1,4 @@
-"""What can be asked about multipliers: linear functionals G lambda of a few of them.
+"""Linear functionals G lambda of a few multipliers, whose uniqueness can be decided.
 
 A joint's generalized reaction C_X^T lambda_X, the resultant of several joints on one body
 H_i C_X^T lambda_X, one multiplier, and a user's combination c^T lambda are all of this form:

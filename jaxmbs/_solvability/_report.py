@@ -193,8 +193,8 @@ class Solvability(eqx.Module):
         return valid & jnp.all(self.reaction_unique.decided, axis=-1)
 
     def doubt(self) -> str:
-        """What is doubtful, and what would turn it, in a sentence or two; empty if nothing is.
-        Concrete values only."""
+        """The doubtful decisions, and the change that would reverse each, in one or two sentences;
+        empty if there are none. Concrete values only."""
         if not bool(self.decided):
             return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
         rank = int(self.rank)

@@ -68,7 +68,7 @@ def pattern_of(
 
 
 class Scales(NamedTuple):
-    """What counts as one in each row, and of each velocity, those of the ground behind."""
+    """The unit of each row and of each velocity; those of the ground come last."""
 
     rows: Float[Array, " rows"]
     columns: Float[Array, " extended_v"]

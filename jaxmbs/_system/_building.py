@@ -94,7 +94,7 @@ class Built(NamedTuple):
 
 
 class _Driven(NamedTuple):
-    """What a driver may act on: a joint, or a body with coordinates of its own."""
+    """An object that a driver may act on: a joint, or a body with coordinates of its own."""
 
     said: str
     bodies: tuple[str, ...]
@@ -393,7 +393,7 @@ def _constraints(
 
 
 def _own_coordinates(body: AbstractBody) -> _Driven:
-    """What drivers may prescribe of a body that has coordinates of its own."""
+    """The coordinates that drivers may prescribe of a body that has coordinates of its own."""
     kind = body.inertia_properties().coordinates
     coordinates = {
         name: OwnCoordinate(index=index, quantity=quantity)
@@ -558,7 +558,7 @@ class _Sites:
 
 
 def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -> Any:
-    """What is made for a force, with what is wrong about it said of the force."""
+    """The result of `make`; an error in it names the force."""
     try:
         return make(*arguments)
     except ValueError as error:

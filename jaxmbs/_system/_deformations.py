@@ -1,4 +1,4 @@
-"""What gives way: deformations of bodies and joints, as columns of C beside those of velocities.
+"""Deformations of flexible bodies and joints, as further columns of C after those of velocities.
 
 A compliance is a body more to the constraints: it has columns in the rows of the joints that it
 displaces, and no place of its own. So S + mu K is factored as S is.
@@ -241,7 +241,7 @@ class Deformations(eqx.Module):
         v: Float[Array, " extended_v"],
         t: Scalar,
     ) -> list[_Columns]:
-        """Of D, from the ground-extended state."""
+        """The columns D, from the ground-extended state."""
         used = sorted({use.group for own in self.groups for use in own.uses})
         own_groups = [groups[g] for g in used]
         moving = dict(zip(used, rates_of(own_groups, q, v), strict=True))
@@ -282,7 +282,7 @@ class Deformations(eqx.Module):
         v: Float[Array, " extended_v"],
         t: Scalar,
     ) -> Float[Array, " deformations"]:
-        """What applied forces push each deformation with, from the ground-extended state."""
+        """The generalized applied force on each deformation, from the ground-extended state."""
         used = sorted({use.group for own in self.groups for use in own.loads})
         own_forces = [forces[g] for g in used]
         wrenches = dict(zip(used, wrenches_of(own_forces, q, v, t), strict=True))

@@ -26,7 +26,8 @@ class _Pushed(NamedTuple):
 def elasticities(
     groups: Sequence[BodyGroup], structure: Structure
 ) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
-    """Of bodies that deform by modes, stacked by kind, and which bodies they are."""
+    """Elasticities of the bodies that deform by modes, stacked by kind, each with the indices of
+    its bodies."""
     place = {body.columns[0]: k for k, body in enumerate(structure.bodies) if body.columns}
     found = []
     for group in groups:

@@ -154,7 +154,7 @@ def position(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, 
 
 
 def reading(primitives: tuple[Driven], frames: Frames, t: Scalar) -> Float[Array, "3"]:
-    """Of a driver, the one primitive of its group."""
+    """The reading of the driver, which is the one primitive of its group."""
     return primitives[0].reading(frames, t)
 
 
@@ -267,8 +267,8 @@ class Rows(NamedTuple):
 
 
 def rows(primitives: Primitives, motion: MarkerMotion, changes: Frames, t: Scalar) -> Rows:
-    """What `position`, `velocity_rows`, `acceleration_rows` and `blocks` say, with the derivatives
-    taken inside each other."""
+    """The results of `position`, `velocity_rows`, `acceleration_rows` and `blocks`, computed
+    together with nested derivatives."""
 
     def first(frames: Frames, rates: Frames, s: Scalar) -> tuple[Any, Any]:
         gap, change = jax.jvp(
@@ -318,7 +318,7 @@ def acceleration_rows(
 def _without_dv(
     primitives: Primitives, motion: MarkerMotion, t: Scalar
 ) -> Float[Array, " acceleration"]:
-    """What is left of the acceleration rows with v held constant."""
+    """The remainder of the acceleration rows with v held constant."""
     return acceleration(primitives, motion.frames, motion.rates, motion.accelerations, t)
 
 
@@ -340,7 +340,7 @@ def _velocity_rows(
 
 
 def distances(primitives: Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
-    """Of the joint's point from the middle of each slot's body (m)."""
+    """Distance of the joint's point from the centre of each slot's body (m)."""
     own = sum((p.lever_arm() for p in primitives), jnp.asarray(0.0))
     return jnp.stack(arms) + own
 

@@ -41,7 +41,7 @@ def wrenches_of(
     v: Float[Array, " extended_v"],
     t: Scalar,
 ) -> list[Twists]:
-    """What each group's loads exert at their markers, from the ground-extended state."""
+    """The wrenches of each group's loads at their markers, from the ground-extended state."""
     found = []
     for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True):
         moving = map_parts(twists, frames, rates)

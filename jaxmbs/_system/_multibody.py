@@ -237,7 +237,7 @@ class MultibodySystem(AbstractSystem):
         return self._matrix(self.constraint_groups, count, q, v, t, self._scales())
 
     def _scales(self) -> Scales | None:
-        """Of C, if it may hold nothing but rounding (`combined`)."""
+        """Scales of C; None if C cannot consist of rounding errors alone (`combined`)."""
         if all(map(is_posed, self.constraint_groups)):
             return None
         columns, ground = self.column_scale(), jnp.ones(self.indices["ground_v"].shape)

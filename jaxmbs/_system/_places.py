@@ -73,7 +73,7 @@ class Attachments(eqx.Module):
 
 
 def no_places(structure: Structure) -> Attachments:
-    """Of a system whose coordinates say nothing about points."""
+    """The attachments of a system whose coordinates do not locate points."""
     none = np.zeros((0, 0), dtype=int)
     indices = Indices(rows=none, columns=none, ground=none.ravel(), unposed=none.ravel())
     seconds = (-1,) * len(structure.constraints)

@@ -53,12 +53,12 @@ def names_of(body: AbstractBody) -> tuple[str, ...]:
 
 
 def _column_name(body: AbstractBody, name: str) -> str:
-    """Of a coordinate or velocity, as the system calls it."""
+    """The system's name of a coordinate or velocity of a body."""
     return f"{body.name}.{name}" if body.parts() is None else name
 
 
 def coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    """Of each of its coordinates."""
+    """The info of each coordinate of a body."""
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.names, kind.measures, strict=True):
         yield ColumnInfo(_column_name(body, name), quantity)
@@ -70,7 +70,7 @@ def states_of(force: AbstractForce) -> str:
 
 
 def state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
-    """Of each state of a force."""
+    """The info of each state of a force."""
     states = force.states()
     if states is not None:
         for name, quantity in zip(states.names, states.quantities, strict=True):
@@ -78,14 +78,15 @@ def state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
 
 
 def velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    """Of each of its velocities."""
+    """The info of each velocity of a body."""
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.velocity_names, kind.quantities, strict=True):
         yield ColumnInfo(_column_name(body, name), quantity)
 
 
 def body_infos(body: AbstractBody, slot: Slot) -> Iterator[BodyInfo]:
-    """Of the body, or of its parts, whose coordinates stand as their velocities do."""
+    """The info of the body or of each of its parts; the coordinates of parts are in the order of
+    their velocities."""
     kind, parts = body.inertia_properties().coordinates, body.parts()
     if parts is None:
         columns, (linear, angular) = tuple(slot.v.tolist()), kind.frame

@@ -225,7 +225,7 @@ def _refuse_rotations(structure: Structure, known: np.ndarray, name: str) -> Non
 
 
 def precision() -> np.dtype:
-    """Of all numbers: double, if it is switched on."""
+    """The floating-point type of all numbers: double precision if it is enabled."""
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 

@@ -217,7 +217,7 @@ class Structure:
 
     @property
     def other_rows(self) -> str:
-        """What rows that are not geometric are called."""
+        """The name of the rows that are not geometric."""
         return "velocity" if self.velocity_level.all() else "velocity and acceleration"
 
     @cached_property
@@ -247,8 +247,8 @@ class Structure:
         return _lengths(info.quantity for info in self.velocities)
 
     def residual_scale(self, length: Any) -> Any:
-        """What counts as one in each row's residual (rows,), if that of lengths is `length` (m):
-        of NumPy if that is a `float`."""
+        """The unit of each row's residual (rows,), given the unit `length` (m) of lengths; a NumPy
+        array if that is a `float`."""
         return _scale([row.quantity for row in self.rows], length)
 
     def coordinate_scale(self, length: Any) -> Any:

@@ -131,7 +131,7 @@ class AbstractSystem(eqx.Module):
     def elasticity(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Elasticity | None:
-        """What of the system gives way, at one state; None if nothing does."""
+        """The elasticity of the system at one state; None if all bodies and joints are rigid."""
 
     @abc.abstractmethod
     def deformation_matrix(
@@ -227,15 +227,15 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
-        """Of bodies that deform by modes, stacked by kind, and which of `Structure.bodies` they
-        are."""
+        """Elasticities of the bodies that deform by modes, stacked by kind, each with the indices
+        of its bodies in `Structure.bodies`."""
 
     @abc.abstractmethod
     def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
-        """What constraints and forces, without friction, exert on these bodies, which are in space
-        and have frames, at a state q, v, t with these multipliers: the sum of all forces F (N),
-        (n, 3), and of F (r - R)^T (N m) of their points r, with R the body's origin, along the
-        world's axes, (n, 3, 3)."""
+        """Resultants of all constraints and forces, without friction, on these bodies, which are in
+        space and have frames, at a state q, v, t with these multipliers: the sum of all forces F
+        (N), (n, 3), and of F (r - R)^T (N m) over their points r, with R the body's origin, along
+        the world's axes, (n, 3, 3)."""
 
     @abc.abstractmethod
     def characteristic_length(self) -> Scalar:
@@ -286,10 +286,10 @@ class AbstractSystem(eqx.Module):
         return self.position_residual(q, t) / scale
 
     def column_scale(self) -> Float[Array, " nv"]:
-        """What counts as one of each velocity: a motion of all bodies by one characteristic length
-        a second, one rad/s, and one scale of whatever else a velocity is the rate of."""
+        """The unit of each velocity: one characteristic length per second for the motion of all
+        bodies, one rad/s, and one scale of any other quantity per second."""
         return self.structure.column_scale(self.characteristic_length())
 
     def residual_scale(self) -> Float[Array, " rows"]:
-        """What counts as one in each row, likewise; of velocity rows in a second."""
+        """The unit of each row, likewise; that of velocity rows is per second."""
         return self.structure.residual_scale(self.characteristic_length())

@@ -92,7 +92,7 @@ class Digits(NamedTuple):
 
 
 def written(text: str) -> Written:
-    """Of the text of one number. A whole number is exact."""
+    """Value and precision of the text of one number. An integer is exact."""
     value = float(text)
     mantissa, _, exponent = text.lower().replace("_", "").partition("e")
     whole, point, decimals = mantissa.lstrip("+-").partition(".")
@@ -117,7 +117,8 @@ def possible(numbers: Iterable[Written]) -> float:
 
 
 def of_direction(numbers: Sequence[Written], least: int = _LONG) -> float:
-    """Of the components of one vector (rad), where one has so many digits at `least`."""
+    """Uncertainty of the direction of one vector (rad), if one of its components has at least
+    `least` digits."""
     values = np.array([own.value for own in numbers])
     size = float(np.linalg.norm(values))
     if not numbers or not np.isfinite(size) or size == 0:
@@ -137,7 +138,7 @@ def of_direction(numbers: Sequence[Written], least: int = _LONG) -> float:
 
 
 def of_angle(number: Written, unit: float = 1.0, least: int = _LONG) -> float:
-    """Of one angle (rad) of so many digits at `least`; `unit`: what one of its own is."""
+    """Uncertainty of one angle (rad) with at least `least` digits; `unit`: its unit in rad."""
     if number.is_exact() or number.digits < least:
         return 0.0
     half, value = number.half * unit, number.value * unit
@@ -152,7 +153,7 @@ def of_numbers(
     angles: Sequence[Written],
     unit: float = 1.0,
 ) -> Digits:
-    """Of all numbers of a file; `unit` (rad): what one of an angle is."""
+    """Digits of all numbers of a file; `unit` (rad): the unit of angles."""
 
     def worst(least: int) -> float:
         own = [of_direction(x, least) for x in directions]
@@ -185,7 +186,7 @@ class _Found(NamedTuple):
 
 
 def digits_of_tables(content: Mapping[str, Any]) -> Digits:
-    """Of the tables of a model file that was parsed with `written` for its numbers."""
+    """Digits of the tables of a model file whose numbers were parsed with `written`."""
     found = _Found([], [], [])
     _collect(content, content.get("parameters"), found)
     return of_numbers(found.lengths, found.directions, found.angles)
@@ -232,7 +233,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _vectors(value: Any, parameters: Any) -> Iterator[list[Written]]:
-    """Of one vector, or of a list of them."""
+    """The numbers of one vector, or of each vector of a list."""
     nested = isinstance(value, list) and value and isinstance(value[0], list)
     for own in value if nested else [value]:
         yield list(_flat(own, parameters))

@@ -148,7 +148,7 @@ def _table(keys: Mapping[str, Key], dimension: int | None) -> Schema:
 
 
 def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
-    """What stands under one key."""
+    """The schema of the value of one key."""
     named = {"motion": "motion", "barrel": "shape", "rod": "shape", "parameters": "parameters"}
     if said.form == dict[str, Any] and said.key in named:
         schema: Schema = {"$ref": f"#/$defs/{named[said.key]}"}

@@ -157,7 +157,7 @@ def _bodies(record: Record) -> dict[str, tuple]:
 
 
 def _joints(record: Record) -> dict[str, tuple]:
-    """What each joint and driver exerts on its second body, and whether that is unique."""
+    """Force and torque of each joint and driver on its second body, and whether they are unique."""
     assert record.reactions is not None
     reactions = record.reactions()
     wrenches = {n: reactions.wrench(n) for n in reactions.names if reactions.has_wrench(n)}
@@ -178,7 +178,7 @@ def _joints(record: Record) -> dict[str, tuple]:
 
 
 def _labels(system: AbstractSystem) -> dict[str, Sequence[str]]:
-    """What the entries along each dimension are called."""
+    """The names of the entries along each dimension."""
     structure = system.structure
     names = names_of(structure)
     labels: dict[str, Sequence[str]] = {

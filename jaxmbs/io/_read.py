@@ -139,7 +139,7 @@ def _where(what: str, entry: Any, index: int) -> str:
 
 
 def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, Any]:
-    """What the table of a class of parts holds, by key."""
+    """The values in the table of a class of parts, by key."""
     values = _schema.validate(_schema.table(cls, typed), entry, where)
     values.pop("type", None)
     return values

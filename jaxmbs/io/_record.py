@@ -1,4 +1,4 @@
-"""What of a motion goes into a file, before any format is chosen, and back."""
+"""The content of a motion file, independent of the format, and its conversion back."""
 
 import functools
 import json
@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
 @functools.singledispatch
 def record_of(motion: Any) -> Record:
-    """What is written of a motion: a `Trajectory` or a `Kinematics`."""
+    """The record of a motion: a `Trajectory` or a `Kinematics`."""
     raise TypeError(f"only motions are written, got {type(motion).__name__}.")
 
 
@@ -83,7 +83,7 @@ def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
 
 
 def quantity_words(structure: Structure) -> tuple[str, ...]:
-    """What each velocity is the rate of."""
+    """The quantity whose rate each velocity is."""
     return tuple(info.quantity.name for info in structure.velocities)
 
 

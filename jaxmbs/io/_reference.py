@@ -101,7 +101,7 @@ def _joints(dimension: int) -> str:
 
 
 def _typed(kind: str, letter: str, examples: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Of every type in turn."""
+    """Tables of every type in turn."""
     entries = [(word, entry) for word, several in examples.items() for entry in several]
     return tables_text(
         kind,

@@ -108,7 +108,7 @@ def _tables(entries: list[dict[str, Any]]) -> AoT:
 
 @functools.singledispatch
 def _value(value: Any) -> Item:
-    """What stands for a field's value, of numbers, names or a motion."""
+    """The TOML item of a field's value: numbers, names or a motion."""
     # tolist gives Python floats, whose text is the shortest that reads back to the same number.
     return tomlkit.item(np.asarray(value).tolist())
 
@@ -125,7 +125,7 @@ def _(value: AbstractMotion) -> Item:
 
 
 def _keys(part: Any) -> dict[str, Any]:
-    """What the part's fields hold, by key; what was left out stays so."""
+    """The values of the part's fields, by key, without those that were omitted."""
     held = {field: getattr(part, field) for field in fields_of(part)}
     return {
         key: _value(value)
@@ -145,7 +145,7 @@ def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
 
 @functools.singledispatch
 def _unknown(body: AbstractBody) -> str:
-    """What a body is that cannot be written."""
+    """The type of a body that cannot be written."""
     return f"a {type(body).__name__}"
 
 

@@ -68,7 +68,7 @@ def sharing(report: Solvability) -> tuple[tuple[str, ...], ...]:
 
 
 def _components(linked: np.ndarray) -> list[list[int]]:
-    """Of a graph given by its symmetric matrix (n, n; bool), each in order."""
+    """Connected components of a graph given by its symmetric matrix (n, n; bool), each in order."""
     left = np.ones(len(linked), bool)
     found = []
     for first in range(len(linked)):

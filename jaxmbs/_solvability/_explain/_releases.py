@@ -150,8 +150,9 @@ class _Trial:
         return self._own_rank(self._rows[option.constraint]) - self._own_rank(rows)
 
     def _closed_by(self, offered: Sequence[ReleaseOption]) -> dict[int, np.ndarray]:
-        """Of each replacement, on the forces that balance among themselves (a basis of them), those
-        that the joint has no more; of one that holds what the joint did not, nothing."""
+        """For each replacement, a basis of the self-balancing forces restricted to those that the
+        joint loses; no entry for a replacement that restricts a motion which the joint left
+        free."""
         bases = {name: self._basis(rows) for name, rows in self._rows.items()}
         whole = np.concatenate(list(bases.values()))
         left, values, _ = np.linalg.svd(whole)

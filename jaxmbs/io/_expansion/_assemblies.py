@@ -211,7 +211,8 @@ def _words(
     where: str,
     found: Collection,
 ) -> dict[str, str]:
-    """What the parameters of an assembly stand for in one use, beside those of the file."""
+    """The parameters of an assembly in one use, mapped to names of the file; those of the file
+    included."""
     defaults = table_of(assembly, "parameters", f"assembly {shown(assembly['name'], 60)}")
     given = table_of(use, "parameters", where)
     known = [*defaults, *(word for word in assembly.get("required", []) if word not in defaults)]

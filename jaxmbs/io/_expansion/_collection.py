@@ -1,4 +1,4 @@
-"""What the expansion of a file gathers, and the numbers that come of it."""
+"""Collected entries in the expansion of a file, and the numbers that follow from them."""
 
 import graphlib
 from collections.abc import Mapping

@@ -146,7 +146,7 @@ def is_numeric(said: Field) -> bool:
 
 
 def entry_text(value: Any) -> Any:
-    """What a message quotes: nothing of what the expansion itself has put there."""
+    """The value quoted in a message; None for values that the expansion itself inserted."""
     return None if isinstance(value, AbstractFormula) else value
 
 

@@ -1,4 +1,4 @@
-"""What names and numbers mean where they are written: in the file itself, or in a sub-assembly."""
+"""Scopes of names and numbers: the file itself, or a sub-assembly."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

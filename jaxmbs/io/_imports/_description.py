@@ -1,6 +1,5 @@
-"""What every format says of a mechanism, in one form: links, joints, and what acts in them, all in
-the world of the reference configuration. Readers write it; `_translation.py` makes a model of it.
-"""
+"""The common form of a mechanism for all formats: links, joints, and the forces in them, all in the
+world of the reference configuration. Readers create it; `_translation.py` turns it into a model."""
 
 from typing import NamedTuple
 
@@ -15,8 +14,8 @@ GROUND = "ground"
 
 
 class Slip(NamedTuple):
-    """What is wrong with an inertia as a file writes it, empty where that cannot be told, and the
-    inertia that is taken for it: what was meant, if it is `repaired`, else the same."""
+    """An invalid inertia of a file: the defect, empty where it is unknown, and the inertia that is
+    used in its place: the intended one, if it is `repaired`, else the same."""
 
     said: str
     inertia: Matrix
@@ -49,9 +48,9 @@ class Link(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """What acts along one coordinate of a joint, or about every axis of a spherical one:
-    -stiffness (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques
-    and rad about an axis, forces and m along one."""
+    """Forces along one coordinate of a joint, or about every axis of a spherical one: -stiffness
+    (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques and rad about
+    an axis, forces and m along one."""
 
     # The coordinate: `rotation`, `translation` or `ball`.
     word: str

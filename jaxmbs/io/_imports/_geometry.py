@@ -11,7 +11,7 @@ POINT = 1e-7
 
 
 def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
-    """Of `[w, x, y, z]` of any length but zero."""
+    """The rotation matrix of a quaternion `[w, x, y, z]` of any nonzero length."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array(
         [
@@ -23,7 +23,8 @@ def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
 
 
 def matrix_of_angles(angles: Float[np.ndarray, "3"]) -> Matrix:
-    """Of roll, pitch and yaw (rad): turns about the fixed x, y and z axes, in this order."""
+    """The rotation matrix of roll, pitch and yaw (rad): rotations about the fixed x, y and z axes,
+    in this order."""
     (cx, cy, cz), (sx, sy, sz) = np.cos(angles), np.sin(angles)
     about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])

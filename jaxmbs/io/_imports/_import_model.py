@@ -232,7 +232,7 @@ def _imported(
 
 
 def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:
-    """What was moved so that joints are closed."""
+    """The displacements that closed the joints."""
     if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
         why = (
             f"joints were closed within the precision of the file's numbers "

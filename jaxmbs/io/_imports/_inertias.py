@@ -96,7 +96,7 @@ def without_loose_ends(
 def _ends(
     light: set[str], joints: Sequence[Joint], body_of: Mapping[str, str]
 ) -> Iterator[tuple[str, Joint]]:
-    """Of links without mass those that one joint holds, and that joint."""
+    """The massless links that are held by one joint, each with that joint."""
     at: dict[str, list[Joint]] = {}
     for joint in joints:
         pair = {body_of[joint.parent], body_of[joint.child]}

@@ -1,4 +1,4 @@
-"""What a model weighs, beside what its file says."""
+"""The mass of a model, compared with that stated in its file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -44,7 +44,7 @@ class Masses(NamedTuple):
 
 
 def masses_of(links: Sequence[Link], bodies: Iterable[Link], body_of: Mapping[str, str]) -> Masses:
-    """Of the links of a file, of which these bodies were made."""
+    """The masses of the links of a file, and of the bodies that were made of them."""
     return Masses(
         moving=sum((body.mass or 0.0 for body in bodies), 0.0),
         ground=sum((link.mass or 0.0 for link in links if body_of[link.name] == GROUND), 0.0),

@@ -84,7 +84,7 @@ def read_mujoco(path: Path, state: State) -> Description:
 
 
 def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:
-    """Of a file, or of the elements that stand in its place."""
+    """The parsed file, or the elements that replace it."""
     try:
         if whole is None:
             return mujoco.MjSpec.from_file(str(path))

@@ -1,4 +1,4 @@
-"""What an MJCF or URDF file names beside itself, looked at before MuJoCo opens it."""
+"""Further files that an MJCF or URDF file names, checked before MuJoCo opens them."""
 
 import itertools
 import warnings
@@ -66,7 +66,7 @@ class _Look(NamedTuple):
     found: list[ModelFile]
 
     def checked(self, named: str, bases: Sequence[Path], said: str) -> list[Path]:
-        """What of these is there; none may lie where it must not."""
+        """The existing files among these; none may lie outside the permitted folders."""
         there = [base for base in bases if "://" not in named and _is_file(base / named)]
         found = [
             checked_path(named, base, self.top, self.outside, said)
@@ -150,7 +150,8 @@ def check_meshes(spec: Any, files: Sequence[ModelFile], outside: bool) -> None:
 
 @contextmanager
 def remarks(mujoco: Any) -> Iterator[list[Omission]]:
-    """What MuJoCo warns of meanwhile, as omissions; else it would write a file of its own."""
+    """MuJoCo's warnings during the context, as omissions; otherwise it would write a file of its
+    own."""
     texts: list[str] = []
     found: list[Omission] = []
     before = mujoco.get_mju_user_warning()

@@ -20,8 +20,8 @@ _SMALLEST = 1e-14
 
 
 class Own(NamedTuple):
-    """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
-    body's axes, and what is wrong with that."""
+    """The mass of a body as stated in the file: kg, the centre and the inertia about it, in the
+    body's axes, and its defect, if any."""
 
     body: Any
     mass: float
@@ -147,7 +147,7 @@ def with_masses(mujoco: Any, spec: Any, links: Sequence[Link], found: Compiled) 
 
 
 def _origins(mujoco: Any, spec: Any, found: Compiled) -> dict[str, tuple[float | None, str]]:
-    """Of each link the mass that the file states, and where another one would be from."""
+    """For each link, the mass that the file states, and the reason for a different one."""
     always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
     origins, known = {}, {int(body.id): mass for body, mass in found.stated}
     for body in spec.bodies:

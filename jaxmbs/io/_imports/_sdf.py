@@ -40,7 +40,7 @@ _CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide"}
 
 
 class _Parts(NamedTuple):
-    """What a file holds, so far."""
+    """The parts of a file read so far."""
 
     links: list[Link]
     joints: list[Joint]

@@ -59,7 +59,7 @@ def number(element: Element, tag: str, default: float, said: str) -> float:
 
 
 def pose_of(element: Element | None, said: str) -> Pose:
-    """What a `<pose>` says, of whichever frame."""
+    """The pose that a `<pose>` states, in whichever frame."""
     if element is None or not (element.text or "").strip():
         return IDENTITY
     said = f"{said}, <pose>,"
@@ -110,7 +110,7 @@ class Frames:
             self._poses[""] = self._poses[MODEL]
 
     def pose(self, name: str, above: tuple[str, ...] = ()) -> Pose:
-        """Of a frame in the world.
+        """The pose of a frame in the world.
 
         **Raises:** `ModelError` for one that is not there, and for a ring of frames.
         """

@@ -73,7 +73,7 @@ def _include(holder: Element, path: Path, reading: _Reading, above: tuple[Path, 
 def _models(
     include: Element, path: Path, reading: _Reading, above: tuple[Path, ...]
 ) -> list[Element]:
-    """Of another file, in the pose and by the name that are given here."""
+    """The models of another file, with the pose and name given here."""
     named = (include.findtext("uri") or "").strip()
     said = f"<include> in {shown(str(path), PATH)}"
     if (include.get("merge") or "").strip().lower() in ("true", "1"):

@@ -37,8 +37,8 @@ def with_slip(link: Link) -> Link:
 def slip_of(
     mass: float | None, inertia: Matrix, order: tuple[str, ...] | None = None
 ) -> Slip | None:
-    """What is wrong with an inertia along the axes in which a file writes it, in that order of its
-    six numbers; None for one that a body has, and for one that is zero but for rounding."""
+    """The defect of an inertia along the axes in which a file writes it, in that order of its six
+    numbers; None for a physically possible inertia, and for one that is zero up to rounding."""
     size = float(np.max(np.abs(inertia)))
     if (
         size <= POINT**2 * max(mass or 0.0, 0.0)
@@ -157,15 +157,15 @@ def _range(inertia: Matrix, name: str) -> tuple[float, float] | None:
 
 
 class Told(NamedTuple):
-    """What is wrong with inertias of links: of each body that has such links, and what is carried
-    otherwise, or is used although it is wrong."""
+    """Defects of inertias of links: by body, and those that were replaced, or are used although
+    they are wrong."""
 
     of_bodies: Mapping[str, str]
     omissions: tuple[Omission, ...]
 
 
 def told_of(links: Sequence[Link], bodies: Sequence[Link], body_of: Mapping[str, str]) -> Told:
-    """Of the links of a file, of which these bodies were made."""
+    """The defects of the links of a file, by the bodies that were made of them."""
     whole = {body.name: is_physical(body.mass or 0.0, body.inertia) for body in bodies}
     found: dict[str, dict[str, list[str]]] = {}
     omissions = []

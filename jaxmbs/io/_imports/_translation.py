@@ -183,7 +183,7 @@ def _selected(
 
 
 def _owners(description: Description) -> dict[str, str]:
-    """Of each link that stands between the joints of a body, that body."""
+    """The body of each link between the joints of that body."""
     massless = {link.name for link in description.links if link.between}
     after = {j.parent: j.child for j in description.joints if j.parent in massless}
     found = {}
@@ -261,7 +261,7 @@ class _Maker:
         self._joint_names, self._force_names, self._element_names = Names(), Names(), Names()
 
     def parts(self, description: Description) -> _Parts:
-        """What a model has besides its bodies."""
+        """The parts of a model other than its bodies."""
         joints = [joint for joint in description.joints if self._moves(joint)]
         couplings = [own for own in description.couplings if self._couples(own)]
         new = self._joint_names.all([own.name for own in (*joints, *couplings)], "joint")

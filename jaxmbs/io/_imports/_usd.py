@@ -166,7 +166,8 @@ def _link(read: Stage, prim: Any) -> tuple[Link, list[Omission]]:
 
 
 def _gravity(read: Stage, prims: list[Any]) -> Vector:
-    """Of the first scene; without one, and where it says nothing, 9.81 m/s^2 downwards."""
+    """Gravity of the first scene; without a scene, or where it is not given, 9.81 m/s^2
+    downwards."""
     up = 2 if read.usd.UsdGeom.GetStageUpAxis(read.stage) == read.usd.UsdGeom.Tokens.z else 1
     direction, size = -np.eye(3)[up], 9.81
     for prim in prims:

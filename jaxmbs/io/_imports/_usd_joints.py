@@ -296,7 +296,7 @@ _SIX = tuple(
 
 
 def _motions(read: Any, prim: Any) -> tuple[_Motion, ...] | None:
-    """What a joint leaves free, translations first. A joint in general leaves free what no limit
+    """The free motions of a joint, translations first. In a generic joint, those that no limit
     locks."""
     physics = read.usd.UsdPhysics
     for cls, word, drive in (
@@ -369,7 +369,7 @@ def _drives(
 
 
 def _coordinate(sides: tuple[_Side, _Side], motion: _Motion) -> float:
-    """Of the joint in the file's configuration."""
+    """The joint's coordinate in the file's configuration."""
     (first, second), axis = sides, motion.axis
     if motion.word == "translation":
         return float(first.axes[:, axis] @ (second.point - first.point))

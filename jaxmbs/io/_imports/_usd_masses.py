@@ -24,7 +24,7 @@ class BodyMass(NamedTuple):
 
 
 def mass_of(read: Any, prim: Any) -> BodyMass:
-    """Of a body.
+    """The mass of a body.
 
     What the body says itself counts. What it leaves out follows, by the rules of USD physics, from
     densities and shapes below it: boxes, spheres, cylinders and capsules.

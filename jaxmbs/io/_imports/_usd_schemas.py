@@ -1,5 +1,5 @@
-"""What programs write into USD beside USD physics: couplings, armature, springs, dampers and
-actuators of PhysX, Newton and MuJoCo.
+"""Extensions of USD physics by other programs: couplings, armature, springs, dampers and actuators
+of PhysX, Newton and MuJoCo.
 
 Their schemas need not be registered: what is applied to a prim stands in its metadata, and the type
 of a prim is the text that was authored. Whatever of it is not read here is listed by its name.
@@ -74,7 +74,7 @@ class Coordinate(NamedTuple):
 
 
 class Extensions(NamedTuple):
-    """What acts in each joint, by its name, what couples them, and what could not be carried."""
+    """Forces in each joint, by its name, couplings of joints, and omissions."""
 
     in_joints: Mapping[str, tuple[Dynamics, ...]]
     couplings: tuple[CoordinateCoupling, ...]
@@ -91,11 +91,11 @@ class _Reader:
         self.omissions: list[Omission] = []
 
     def torque(self, own: Coordinate) -> float:
-        """What a force or torque of one in the file's units is."""
+        """A force or torque of one file unit, in N or N m."""
         return self.read.mass * self.read.length ** (2 if own.word == "rotation" else 1)
 
     def inertia(self, own: Coordinate) -> float:
-        """What an inertia along the coordinate of one in the file's units is."""
+        """An inertia along the coordinate of one file unit, in kg or kg m^2."""
         return self.read.mass * self.read.length ** (2 if own.word == "rotation" else 0)
 
     def of(self, prim: Any) -> Coordinate | None:
@@ -131,7 +131,7 @@ def extensions_of(
     known: Mapping[str, Coordinate],
     controls: Mapping[str, float],
 ) -> Extensions:
-    """Of all prims of a stage.
+    """The extensions of all prims of a stage.
 
     **Raises:** `ModelError` for a control input of an actuator that there is none of.
     """
@@ -439,7 +439,7 @@ TYPES: Mapping[str, Callable[[_Reader, Any], bool]] = {
 
 
 def limits_of_motions(read: Any, prim: Any, name: str) -> Iterator[Omission]:
-    """Of a joint in general: ranges that lock nothing."""
+    """Omitted limits of a generic joint: ranges that lock no motion."""
     for schema in applied_schemas(prim):
         kind, _, word = schema.partition(":")
         if kind != "PhysicsLimitAPI":
