@@ -1,14 +1,14 @@
-"""What is said of a part's field, once: its key in a model file, its unit, what it admits, what it
-means, and how its single numbers are called.
+"""Declaration of a part's field: its key in a model file, its unit, its admissible values, its
+meaning, and the names of its single numbers.
 
-A declaration stands on the field, as its converter: `eqx.field(converter=positive("mass", "kg",
-"of the body"))`. So what makes the array and refuses what cannot be is what readers, writers,
-sweeps and the reference of model files (`io/REFERENCE.md`) ask. A part without declarations works
-too; its numbers have no unit then, and no file holds it.
+The declaration is the field's converter: `eqx.field(converter=positive("mass", "kg", "of the
+body"))`. So readers, writers, sweeps and the reference of model files (`io/REFERENCE.md`) use the
+same object that makes the array and refuses invalid values. A part without declarations works too;
+its numbers then have no unit, and it cannot be written to a file.
 
-A number of an array is called by a word for each axis: by its place, counted from 0, or by a
-letter. In an array with a row for each of two bodies, which a model file writes [[..], [..]], the
-rows are `first` and `second`.
+A number of an array is named by one word for each axis: its index, counted from 0, or a letter. In
+an array with a row for each of two bodies, which a model file writes [[..], [..]], the rows are
+`first` and `second`.
 """
 
 import dataclasses

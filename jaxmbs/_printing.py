@@ -1,4 +1,4 @@
-"""What the printed results have in common."""
+"""Common functions of the printed results."""
 
 from typing import Any
 
@@ -37,12 +37,12 @@ def largest(values: Any) -> str:
 
 
 def batch(what: str, shape: tuple[int, ...]) -> str:
-    """Of results that are batched."""
+    """Text of batched results."""
     count = int(np.prod(shape))
     return f"{count} {what} (index them to print one)"
 
 
 def outcome(result: RESULTS) -> str:
-    """What a computation that failed says about it; empty for one that did not."""
+    """Message of a computation that failed; empty for one that succeeded."""
     # Of cases of a sweep the number is one of NumPy's.
     return RESULTS[jax.tree.map(np.asarray, result)]

@@ -82,7 +82,7 @@ class Verdict(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of what `np.asarray` makes of it."""
+        """The dtype of `np.asarray` of it."""
         return np.dtype(bool)
 
     def __len__(self) -> int:

@@ -50,12 +50,12 @@ class CoordinateFrame(eqx.Module):
 
     @property
     def dimension(self) -> None:
-        """It has no place."""
+        """None: coordinates have no position in space."""
         return None
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.values.dtype
 
     def twist(self, rate: "CoordinateFrame") -> CoordinateTwist:
@@ -73,12 +73,12 @@ class PlanarFrame(eqx.Module):
 
     @property
     def dimension(self) -> int:
-        """Of the space."""
+        """Dimension of the space."""
         return 2
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.origin.dtype
 
     @property
@@ -131,12 +131,12 @@ class SpatialFrame(eqx.Module):
 
     @property
     def dimension(self) -> int:
-        """Of the space."""
+        """Dimension of the space."""
         return 3
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.origin.dtype
 
     def displacements(self) -> "SpatialFrame":

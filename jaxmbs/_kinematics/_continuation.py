@@ -114,10 +114,10 @@ class _State(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """What is known beforehand, in the rows of drivers and zero in the others. `open` (rows,): Phi;
-    `led` (rows,): the same with the turns that are to be led; `turns` (rows,): a full one where a
+    """Data known beforehand, in the rows of drivers and zero in the others. `open` (rows,): Phi;
+    `led` (rows,): the same with the turns to be followed; `turns` (rows,): a full turn where a
     driver's coordinate is an angle. `unit` (nv,): a motion of all bodies by one characteristic
-    length or one radian, in which motions are measured; `driven`: there is something to lead."""
+    length or one radian, in which motions are measured; `driven`: is there a driver to follow?"""
 
     open: Float[Array, " rows"]
     led: Float[Array, " rows"]
@@ -165,7 +165,7 @@ def _answer(point: Point) -> tuple[Float[Array, " nq"], Float[Array, " rows"]]:
 
 
 def driver_way(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
-    """Of what drivers are led to zero (m or rad): what is open in their rows, with turns.
+    """Distance that drivers are moved to zero (m or rad): the residual of their rows, with turns.
 
     Where a configuration counts no turns, a driver goes the way that its value says, from the
     angle of the start, without whole turns; up to a quarter of one is the shorter way round."""
@@ -190,7 +190,7 @@ def _begin(problem: Problem) -> _Start:
 def _task(
     problem: Problem, start: _Start, state: _State, max_steps: int
 ) -> tuple[Task, Float[Array, " nq"]]:
-    """What the loop is to do next, and from where."""
+    """The next task of the loop, and its starting configuration."""
     system, stage = problem.system, state.stage
     closing = (stage == _HOLD) | (stage == _LEAD)
     solving = (stage == _AIM) | (stage == _CHECK) | (stage == _COMPARE)
@@ -244,7 +244,7 @@ def _random_rates(problem: Problem) -> Float[Array, " rows"]:
 
 
 def _length(start: _Start, u: Float[Array, " nv"]) -> Scalar:
-    """Of a motion: the root mean square over the velocities."""
+    """Length of a motion: the root mean square over the velocities."""
     return jnp.sqrt(jnp.mean((u / start.unit) ** 2))
 
 
@@ -358,7 +358,7 @@ def _compare(problem: Problem, start: _Start, state: _State, point: Point) -> _S
 
 
 def _settle(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
-    """What leading has come to, or the nearest from there."""
+    """End of the continuation, or of the search for the nearest configuration from there."""
     del problem, start
     q, multipliers = _answer(point)
     way = state.way._replace(nearest=point.nearest, continued=jnp.asarray(True))

@@ -76,7 +76,7 @@ _SETTLED = 1e-6
 
 
 class Problem(eqx.Module):
-    """What the assembled configuration depends on."""
+    """Arguments of the assembled configuration."""
 
     system: AbstractSystem
     q: Float[Array, " nq"]
@@ -84,7 +84,7 @@ class Problem(eqx.Module):
 
 
 class Task(NamedTuple):
-    """What the steps of the loop are for; as data, so that a program holds the loop once.
+    """Task of the loop's steps; as data, so that a program contains the loop once.
 
     `offset` (rows,): Phi - offset is to vanish, up to whole `turns` (rows,) where those are not
     zero. `closing`: to close is all. `solving`: one step finds the shortest u with C u = `rate`

@@ -489,8 +489,8 @@ class _Blocks:
     def _mass_elimination(
         self, first_unknown: Mapping[int, int], together: Sequence[Sequence[int]]
     ) -> Elimination:
-        """Of M. Bodies of one constraint are taken as coupled, so that the inverse is found where
-        both meet."""
+        """Elimination of M. Bodies of one constraint are taken as coupled, so that the inverse
+        contains the entries between them."""
         vertex = {b: k for k, b in enumerate(self._coupled)}
         near: list[set[int]] = [set() for _ in vertex]
         for some in (*self._pattern.couplings, *together):

@@ -117,7 +117,7 @@ class BlockMass(eqx.Module):
     def schur_diagonal(
         self, constraint_blocks: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, " rows"]:
-        """What bodies whose masses are coupled add to the diagonal of C M^-1 C^T."""
+        """Contribution of bodies with coupled masses to the diagonal of C M^-1 C^T."""
         couplings = self.layout.couplings
         if couplings is None or not couplings.sets:
             return jnp.zeros((self.layout.rows,), self.blocks[0].dtype)

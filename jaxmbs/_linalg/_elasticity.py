@@ -48,7 +48,7 @@ _CLEANING = 3
 
 
 class Elasticity(eqx.Module):
-    """What gives way at one state.
+    """Elasticity of the bodies and joints at one state.
 
     - `extended`: M and C with columns more for the deformations, whose block of M is the identity.
     - `compliance`, `misfit` (n,): of the deformations. `load` (n,): what applied forces push each

@@ -61,7 +61,7 @@ class Elimination(eqx.Module):
 
 
 class LevelFactor(eqx.Module):
-    """Of each front: the inverse of the unit lower triangle of its own part, what is below
+    """Factors of each front: the inverse of the unit lower triangle of its own part, the part below
     it, and the pivots."""
 
     inverse: Float[Array, "own own n"]

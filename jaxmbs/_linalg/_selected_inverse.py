@@ -74,8 +74,8 @@ def selected_inverse(
 def in_order(
     selection: Selection, found: Sequence[Float[Array, "..."]], axis: int
 ) -> Float[Array, "..."]:
-    """What was found for the blocks of each group, along that axis in the order in which the
-    blocks were asked for."""
+    """Results for the blocks of each group, along that axis in the order in which the blocks were
+    requested."""
     return jnp.take(jnp.concatenate(found, axis=axis), selection.order, axis=axis, mode="clip")
 
 

@@ -122,8 +122,8 @@ class _Positions:
         return front
 
     def _updates(self, members: Sequence[_Front]) -> tuple[Plane, ...]:
-        """What is left of the fronts' children, added to them: one plane for the first child of
-        each from one group, one for the second, and so on."""
+        """Update matrices of the fronts' children, added to the fronts: one plane for the first
+        child of each from one group, one for the second, and so on."""
         planes: dict[tuple[int, int], list[tuple[int, _Front]]] = {}
         for lane, front in enumerate(members):
             count: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What a check of a model finds."""
+"""Findings of a check of a model."""
 
 import enum
 from typing import NamedTuple
@@ -51,7 +51,7 @@ class Findings(NamedTuple):
 
     @property
     def worst(self) -> Severity | None:
-        """Of the worst finding; None where there is none."""
+        """Severity of the worst finding; None where there is none."""
         return max((x.severity for x in self.found), default=None)
 
     def of(self, code: str) -> tuple[Finding, ...]:

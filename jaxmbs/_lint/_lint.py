@@ -18,7 +18,7 @@ def lint(
     t: Setting[float] = 0.0,
     ignore: Setting[Sequence[str]] = (),
 ) -> Findings:
-    """What is wrong, or will hurt, in a model, whichever program simulates it.
+    """Defects of a model, and hazards for its simulation, in whichever program.
 
     Each rule (`jaxmbs lint --rules` lists them) looks at the model, or at its constraints in the
     reference configuration; where that is open, in the closed one nearest to it.

@@ -20,7 +20,7 @@ class Source(NamedTuple):
     lines: dict[Part, int]
 
     def line(self, finding: Finding) -> int | None:
-        """Of the first part that has one."""
+        """Line of the finding's first part that has one."""
         return next((self.lines[part] for part in finding.parts if part in self.lines), None)
 
 

@@ -1,4 +1,4 @@
-"""What rules look at: a model, and what was computed of it, once for all of them."""
+"""Subject of the rules: a model, and the results computed for it, once for all rules."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -38,7 +38,7 @@ _DEPENDENT = 1e-8
 
 
 class Numbers(eqx.Module):
-    """Of one configuration, all in one program.
+    """Results at one configuration, all in one program.
 
     `residual`: what is left of Phi, lengths relative to the characteristic length; `matrix`: C;
     `rate` (rows,): C v + b, `offset` (rows,): b; `curvature` (rows,): Gamma of C dv/dt = Gamma, at
@@ -138,7 +138,7 @@ class Subject:
 
     @cached_property
     def left_open(self) -> list[tuple[str, float, str]]:
-        """Of what cannot be closed: name, by how much and unit, where the search ended."""
+        """Constraints that cannot be closed: name, residual and unit, where the search ended."""
         return open_constraints(self.system, self._assembly.residual)
 
     @cached_property
@@ -204,7 +204,7 @@ class Subject:
 
     @cached_property
     def dependent(self) -> DependentSets | None:
-        """Of the generic configuration."""
+        """Dependent sets of the generic configuration."""
         return None if self.generic is None else dependent_sets(self.generic.report)
 
     def part(self, name: str) -> Part:
@@ -219,12 +219,12 @@ class Subject:
         return float(np.max(np.abs(np.asarray(self.system.initial_v) / unit), initial=0.0))
 
     def mass(self, name: str) -> float:
-        """Of the body of that name (kg): the mean of its mass along its axes; 0 if it has none of
-        its own frame."""
+        """Mass of the body of that name (kg): the mean of its mass along its axes; 0 if it has none
+        of its own frame."""
         return float(np.mean(np.diagonal(self._block(name, "force")))) if self._has(name) else 0.0
 
     def radius_of_gyration(self, name: str) -> float:
-        """Of the largest principal moment (m); 0 for a body that has none."""
+        """Radius of gyration of the largest principal moment (m); 0 for a body that has none."""
         if not self._has(name):
             return 0.0
         block = self._block(name, "torque")

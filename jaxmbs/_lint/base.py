@@ -19,7 +19,7 @@ class AbstractRule(eqx.Module):
 
     @abc.abstractmethod
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        """What the rule finds in a model. It raises nothing for any model that has a system."""
+        """Findings of the rule in a model. It raises nothing for any model that has a system."""
 
     def finding(self, message: str, parts: Sequence[Part], **numbers: float) -> Finding:
         """One finding of this rule."""

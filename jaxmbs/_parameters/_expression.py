@@ -181,7 +181,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _depth(node: ast.AST) -> int:
-    """Of the operations of a parsed text."""
+    """Depth of the operations of a parsed text."""
     level, deepest = [node], 0
     while level:
         level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
@@ -191,7 +191,7 @@ def _depth(node: ast.AST) -> int:
 
 @functools.singledispatch
 def _names(node: ast.AST) -> list[str]:
-    """Of parameters, after a look whether the node is one that is known."""
+    """Names of parameters in a node, once its type is known to be admissible."""
     raise FormulaError(f"{shown(ast.unparse(node))} is none of the operations + - * / ** [ ]")
 
 

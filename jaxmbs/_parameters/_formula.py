@@ -26,7 +26,7 @@ _LARGEST_COUNT = 10_000
 
 
 class FormulaError(ValueError):
-    """What a formula cannot be, or what has no value."""
+    """Error in a formula, or a formula without a value."""
 
 
 class AbstractFormula(abc.ABC):

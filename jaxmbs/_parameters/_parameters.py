@@ -45,7 +45,7 @@ class Parameters(eqx.Module):
         return name in self.values or (name in self.definitions.formulas and not of_part(name))
 
     def names(self) -> tuple[str, ...]:
-        """Of the numbers that no part holds."""
+        """Names of the numbers that no part holds."""
         derived = (name for name in self.definitions.formulas if not of_part(name))
         return tuple(dict.fromkeys((*self.values, *derived)))
 
@@ -57,7 +57,7 @@ class Parameters(eqx.Module):
     def derive(
         self, direct: Mapping[str, Callable[[Any], Any]], part_number: Lookup
     ) -> dict[str, Any]:
-        """What changes, and what follows from that, by name.
+        """Changed numbers and those that follow from them, by name.
 
         **Arguments:** `direct`: what makes the new number from the old one, by the name of the
         whole number or array; `part_number`: from a name to what a part holds.

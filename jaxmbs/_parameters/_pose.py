@@ -61,7 +61,7 @@ class QuaternionOf(AbstractFormula):
 
 
 def product(a: Any, b: Any) -> Any:
-    """Of quaternions; the rotation b is applied first."""
+    """Product of quaternions; the rotation b is applied first."""
     xp = namespace(a, b)
     scalar = a[0] * b[0] - (a[1:] * b[1:]).sum()
     vector = a[0] * b[1:] + b[0] * a[1:] + xp.cross(a[1:], b[1:])

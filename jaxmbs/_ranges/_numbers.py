@@ -1,4 +1,5 @@
-"""What ranges need of a state: multipliers that carry the loads, and how far they are known."""
+"""Data of a state from which ranges follow: multipliers that carry the loads, and their null
+space."""
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from .._system._places import Attachments, PlaceLayout
 
 
 class StateNumbers(eqx.Module):
-    """Of one state, or batched of many.
+    """Data of one state, or of a batch of states.
 
     - `multipliers` (rows,): lambda_0, one of those that carry the loads; all of them are
       lambda_0 + (N z) / `row_scale` with N the columns of `null_space` (rows, rows) behind `rank`.
@@ -59,7 +60,7 @@ def numbers_of_states(
     criterion: AbstractCriterion,
     elastic: bool,
 ) -> StateNumbers:
-    """Of many states, one after the other: rank decisions are LAPACK's, which gains nothing by
+    """Data of many states, one after the other: rank decisions are LAPACK's, which gains nothing by
     batches."""
     return lax.map(lambda x: numbers_of_state(system, x, formulation, criterion, elastic), states)
 

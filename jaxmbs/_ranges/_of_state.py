@@ -38,7 +38,7 @@ class Bounded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked for: functions of variables (asked, variables); for each whether it is a
+    """Requested quantities: functions of variables (asked, variables); for each whether it is a
     combination, made of unit length before it is judged, and the constraint whose whole reaction
     decides it (-1: none)."""
 
@@ -97,7 +97,7 @@ def ranges_of_state(
 
 
 def _lengths(numbers: StateNumbers, asked: Asked) -> np.ndarray:
-    """Of what is asked for as functions of scaled multipliers."""
+    """Norms of the requested functions of scaled multipliers."""
     functionals = asked.matrix @ np.asarray(numbers.variables) / np.asarray(numbers.row_scale)
     return np.linalg.norm(functionals, axis=1)
 
@@ -228,7 +228,7 @@ def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _nothing(asked: int, bounds: int) -> StateRanges:
-    """Of what is no state, or has no accelerations."""
+    """Ranges of an invalid state, or of one without accelerations."""
     missing = np.full(asked, np.nan)
     return StateRanges(
         low=missing,

@@ -117,7 +117,7 @@ def ranges_along(
 
 
 class _Task(eqx.Module):
-    """What is asked of every state."""
+    """Requested results of every state."""
 
     system: AbstractSystem
     bounds: tuple[AbstractBound, ...]
@@ -155,7 +155,7 @@ class _Task(eqx.Module):
         return self._collected(states.t, answers, parts)
 
     def _numbers(self, states: GivenState, start: int, chunk: int) -> StateNumbers:
-        """Of the states from `start` on; the last chunk is filled up, so that there is one
+        """Data of the states from `start` on; the last chunk is filled up, so that there is one
         program."""
         count = states.t.shape[0]
         index = np.minimum(np.arange(start, start + chunk), count - 1)
@@ -195,7 +195,7 @@ class _Task(eqx.Module):
 
 
 def variables_of(system: AbstractSystem) -> Variables:
-    """What bounds and combinations may name in a system."""
+    """Names that bounds and combinations may use in a system."""
     zero = jnp.zeros((system.structure.nv,))
     q = jnp.zeros((system.structure.nq,))
     # Names follow from the structure alone: nothing is computed.

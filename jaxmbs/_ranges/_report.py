@@ -80,7 +80,7 @@ class WrenchRange(eqx.Module):
 
 
 class Ranges(eqx.Module):
-    """What bounds leave of reactions that are not unique, at one state or along a motion.
+    """Ranges that bounds leave to reactions that are not unique, at one state or along a motion.
 
     - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
       components of wrenches, combinations); infinite where nothing bounds it, NaN where the loads
@@ -112,7 +112,7 @@ class Ranges(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of rows (`B.y`, `W1`), of components of wrenches (`B.force.y`, `B.torque.z`), and
+        """Names of rows (`B.y`, `W1`), of components of wrenches (`B.force.y`, `B.torque.z`), and
         combinations."""
         return (*self._variables.names, *self.combinations)
 
@@ -240,7 +240,7 @@ class Ranges(eqx.Module):
         return [text for text in said if text]
 
     def refusal(self) -> str:
-        """Whether, and why, loads cannot be carried; empty if all can."""
+        """Reason why loads cannot be carried; empty if all can."""
         if not self.feasible.ndim:
             return self.contradiction()
         missing = np.flatnonzero(~np.asarray(self.feasible))
@@ -266,7 +266,7 @@ class Ranges(eqx.Module):
 
 
 def words(own: Range) -> str:
-    """What a range is: "unique", "unbounded", from a value on, or both ends."""
+    """A range in words: "unique", "unbounded", bounded on one side, or both ends."""
     if not bool(own.unique.decided):
         return NOT_DECIDED
     low, high = float(own.low), float(own.high)
@@ -286,7 +286,8 @@ def words(own: Range) -> str:
 
 
 def _size(own: Range) -> float:
-    """Of the quantity under the loads, or of its ends, whichever is larger; over all states."""
+    """Magnitude of the quantity under the loads, or of its ends, whichever is larger; over all
+    states."""
     numbers = np.abs(np.stack([np.asarray(x) for x in (own.low, own.high, own.size)]))
     return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
 

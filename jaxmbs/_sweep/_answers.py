@@ -84,8 +84,8 @@ def _name_of(path: KeyPath) -> str:
 
 
 def _words(template: Any, path: KeyPath, count: int) -> list[str]:
-    """What the annotation of the field that holds the array calls each axis; empty words where
-    it says nothing."""
+    """Names of the axes in the annotation of the field that holds the array; empty where it does
+    not name them."""
     none = [""] * count
     if isinstance(_owner(template, path), Verdict):
         path = path[:-1]
@@ -101,7 +101,7 @@ def _words(template: Any, path: KeyPath, count: int) -> list[str]:
 
 
 def _owner(template: Any, path: KeyPath) -> Any:
-    """What holds the last thing of a path."""
+    """The object that holds the last item of a path."""
     owner = template
     for key in path[:-1]:
         owner = _step(owner, key)
@@ -127,8 +127,8 @@ def _dimension(word: str, size: int, name: str, k: int, sizes: dict[str, int]) -
 
 
 def first_failure(assembly: RESULTS, answer: Any, *used: Array) -> RESULTS:
-    """What one case ended with: the first of the assembly's result, those in the answer, and
-    numbers in it that are none (what is infinite may be an answer)."""
+    """Outcome of one case: the first failure among the assembly's result, those in the answer, and
+    NaN in it (an infinite number may be an answer)."""
     leaves = jax.tree.leaves(answer, is_leaf=lambda x: isinstance(x, RESULTS))
     result = assembly
     for leaf in leaves:

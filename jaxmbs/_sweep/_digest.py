@@ -49,7 +49,7 @@ class _Walk:
 
 @functools.singledispatch
 def _add(x: Any, walk: _Walk) -> None:
-    """Of any other object: its class and its attributes."""
+    """The digest of any other object: its class and its attributes."""
     walk.mark(x)
     walk.word(f"{type(x).__module__}.{type(x).__qualname__}")
     inner = getattr(x, "__wrapped__", None)

@@ -108,7 +108,8 @@ def overlap(shape: Shape, first: Attachments, second: Attachments) -> bool:
 
 
 def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> Attachments | None:
-    """Of the last word along the last axis, of a word before it along the first."""
+    """Attachments for the last word along the last axis, and for a word before it along the
+    first."""
     if not shape or len(words) > len(shape):
         return None
     column = _place(shape[-1], _letters(shape[-1], letters), words[-1])
@@ -133,7 +134,7 @@ def _of_symmetric(
 
 
 def _letters(size: int, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the places along an axis; none where they have but numbers."""
+    """Letters of the places along an axis; none where they only have numbers."""
     if len(given) == size:
         return given
     return _LETTERS[:size] if size in (2, 3) else ()

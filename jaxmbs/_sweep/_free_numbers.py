@@ -45,7 +45,7 @@ def free_unit(model: Model, whole: str) -> str:
 
 
 def free_number(model: Model, whole: str, part_number: Callable[[str], Any]) -> Any:
-    """What stands there before anything is varied."""
+    """The number before anything is varied."""
     assert model.parameters is not None
     return jnp.asarray(model.parameters.numbers(part_number)[whole], float)
 

@@ -311,7 +311,7 @@ def _by_owner(
 
 
 def _number(model: Model, name: str) -> Any:
-    """What the model holds under the name of a whole number; None where it is left out."""
+    """The model's value under the name of a whole number; None where it is omitted."""
     if name == "gravity":
         return jnp.zeros(model.dimension) if model.gravity is None else model.gravity
     group, part, *words = name.split(".")

@@ -1,4 +1,4 @@
-"""What is settled before the first case: names, devices, sizes, the layout of the store."""
+"""Preparation before the first case: names, devices, sizes, the layout of the store."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def subject_of(
     v: Setting[Float[Array, " nv"] | None],
     t: Setting[RealScalarLike],
 ) -> AbstractSubject:
-    """What is varied, and the state from which cases start."""
+    """The subject of variation, and the state from which cases start."""
     start = None
     if isinstance(system, Model):
         if q is not None or v is not None or np.ndim(t) or t != 0.0:

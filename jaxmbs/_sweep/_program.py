@@ -63,7 +63,7 @@ class Campaign(eqx.Module):
 
 
 def _code(result: RESULTS, answer: Any, q: Any) -> Any:
-    """What a case ended with, after its assembly had ended with `result`."""
+    """Result code of a case whose assembly ended with `result`."""
     return code_of(first_failure(result, answer, q))
 
 

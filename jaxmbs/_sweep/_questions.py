@@ -1,4 +1,4 @@
-"""What can be asked of every case."""
+"""Questions for every case."""
 
 import abc
 import dataclasses
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 class AbstractSecondLook(eqx.Module):
-    """What is done with the cases of which not everything could be said at once."""
+    """Second evaluation of the cases that the first one could not decide completely."""
 
     @abc.abstractmethod
     def wanted(self, answer: Any) -> BoolScalar:
@@ -165,7 +165,7 @@ class Certification(AbstractQuestion):
 
 
 class _Decomposition(AbstractSecondLook):
-    """What `analyze` says, but for reactions of which the first look was certain."""
+    """The results of `analyze`, except for reactions of which the first evaluation was certain."""
 
     criterion: AbstractCriterion | None
 

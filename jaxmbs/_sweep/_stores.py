@@ -10,8 +10,8 @@ from ._answers import CASE, Variable
 
 
 class Layout(NamedTuple):
-    """What a store holds: the number of cases and of those in a chunk, the arrays, attributes,
-    and the fingerprint of what was asked."""
+    """Layout of a store: the number of cases and of those in a chunk, the arrays, attributes, and
+    the fingerprint of the question."""
 
     count: int
     chunk: int

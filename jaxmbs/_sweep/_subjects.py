@@ -1,4 +1,4 @@
-"""What is varied: from the names and values of one case to a system and a state."""
+"""Subjects of variation: from the names and values of one case to a system and a state."""
 
 import abc
 import functools
@@ -55,7 +55,7 @@ class State(eqx.Module):
 
 
 class AbstractSubject(eqx.Module):
-    """What is varied, by names."""
+    """Subject of variation, by names."""
 
     @abc.abstractmethod
     def name(self, given: str) -> str:
@@ -78,7 +78,7 @@ class AbstractSubject(eqx.Module):
 
     @abc.abstractmethod
     def value(self, name: str) -> Array:
-        """What stands there before anything is varied.
+        """The value before anything is varied.
 
         **Raises:** `ModelError` for a number that is not given.
         """
@@ -156,7 +156,7 @@ class SystemSubject(AbstractSubject):
 
 
 def _follow(tree: Any, way: Sequence[str]) -> Any:
-    """What stands at the end of the way: attributes, keys and places in a sequence."""
+    """The object at the end of the path: attributes, keys and indices of a sequence."""
     for word in way:
         if isinstance(tree, Mapping):
             tree = tree[word]
@@ -168,7 +168,7 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:
-    """What is made from a case's values, with what is wrong about them said of the name."""
+    """The result of `make` from a case's values; an error in it quotes the name."""
     try:
         return make()
     except ModelError:

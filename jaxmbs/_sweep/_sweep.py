@@ -49,7 +49,7 @@ class Sweep(eqx.Module):
 
     @property
     def result(self) -> Int[np.ndarray, " cases"]:
-        """What each case ended with: the number of its `RESULTS` member, 0 for success."""
+        """Outcome of each case: the number of its `RESULTS` member, 0 for success."""
         return self.store.read(RESULT)
 
     @property
@@ -58,8 +58,8 @@ class Sweep(eqx.Module):
         return self.store.read(CONFIGURATION)
 
     def answers(self) -> Any:
-        """What the question answered, with the cases as a leading axis of every array. Where a
-        case failed its numbers mean nothing."""
+        """Answers to the question, with the cases as a leading axis of every array. The numbers of
+        a failed case have no meaning."""
         taken = (RESULT, CONFIGURATION, *self.cases.names)
         names = [v.name for v in variables(self.template, taken, {})]
         return unflatten(self.template, [self.store.read(name) for name in names])

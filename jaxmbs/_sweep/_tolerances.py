@@ -73,7 +73,7 @@ def tolerances(
 
 
 def _repeated(subject: ModelSubject, name: str, count: int) -> np.ndarray:
-    """What stands there in each case before it deviates."""
+    """The value in each case before it deviates."""
     value = np.asarray(subject.value(name), dtype=float)
     return np.repeat(value[None], count, axis=0)
 

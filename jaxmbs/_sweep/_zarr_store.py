@@ -67,7 +67,7 @@ def existing_chunk(address: str, digest: str) -> int | None:
 
 
 def _mark(address: str) -> dict[str, Any] | None:
-    """What the root says of the sweep; None if there is nothing at this address."""
+    """The mark of the sweep at the root; None if there is nothing at this address."""
     zarr = optional("zarr", "sweep")
     if "://" in address:
         optional("fsspec", "sweep")
@@ -89,12 +89,12 @@ def _mark(address: str) -> dict[str, Any] | None:
 
 
 def _empty(path: Path) -> bool:
-    """Whether nothing is there, but for what a kill left of the first file."""
+    """Is the folder empty, except for partial files of an interrupted start?"""
     return not path.exists() or (path.is_dir() and all(map(_remains, path.iterdir())))
 
 
 def _remains(path: Path) -> bool:
-    """Whether a kill left this of a file that was being written (Zarr gives it the name last)."""
+    """Is this a partial file of an interrupted write? (Zarr renames it at the end.)"""
     return path.suffix == ".partial"
 
 
@@ -162,7 +162,7 @@ def _consolidate(address: str) -> None:
 
 
 def _fill(dtype: np.dtype) -> Any:
-    """What a case that has not been computed shows."""
+    """Fill value of a case that has not been computed."""
     if np.issubdtype(dtype, np.inexact):
         return np.nan
     # Verdicts are the only numbers of one byte.

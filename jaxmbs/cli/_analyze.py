@@ -56,7 +56,7 @@ _CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     method: Method = Method.qr
     tolerance: float = 1e-9
@@ -273,7 +273,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _mobility_entry(found: Mobility) -> dict[str, Any]:
-    """What was not decided is null."""
+    """Mobility entry of the JSON output; what was not decided is null."""
     return {
         "mobility": found.mobility if found.decided else None,
         "first_order": found.first_order,
@@ -341,7 +341,7 @@ def _combinations(report: Solvability) -> list[dict[str, Any]]:
 
 
 def _with_compliances(report: Solvability) -> dict[str, Any]:
-    """What compliances decide. Ranks count the columns of deformations."""
+    """Verdicts with compliances. Ranks count the columns of deformations."""
     result = {
         "compliances": list(report.layout.elastic),
         "rank": int(report.rank),
@@ -417,7 +417,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
 
 
 def _beyond_first_order(answer: Answer) -> str:
-    """What first order does not say, where it is not the same."""
+    """Result beyond first order, where it differs."""
     found = answer.mobility
     if found is None or found.is_finite:
         return ""
@@ -431,7 +431,7 @@ def _beyond_first_order(answer: Answer) -> str:
 
 
 def _elastic_head(report: Solvability, elastic: Solvability) -> str:
-    """What the compliances of the model have to do with the verdicts."""
+    """Effect of the model's compliances on the verdicts."""
     names = ", ".join(elastic.layout.elastic)
     rigid, giving = (np.asarray(x.reaction_unique.unique) for x in (report, elastic))
     open_, left = int(np.sum(~rigid)), int(np.sum(~giving))

@@ -213,7 +213,7 @@ def lint(
     rules: Annotated[bool, typer.Option("--rules", help="Print what each rule looks for.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """What is wrong with models, whichever program simulates them. Exit status 1: findings."""
+    """Check models, whichever program simulates them. Exit status 1: findings."""
     compile_quickly()
     with refusing():
         if json and form == _lint.Format.sarif:

@@ -15,7 +15,7 @@ from ._analyze import check_time, configuration_at, make_console, Request as _An
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     time: float = 0.0
     assemble: bool = False

@@ -12,7 +12,7 @@ from .._files import replacing
 
 
 class Request(NamedTuple):
-    """What is read, how, and where it goes."""
+    """Options of an import: input, settings and output."""
 
     path: Path
     out: Path | None

@@ -21,7 +21,7 @@ _PATIENCE = 1.0
 
 
 def stop() -> None:
-    """What is said of Ctrl-C, once by all processes together."""
+    """Message after Ctrl-C, printed once for all processes."""
     if "--worker" not in sys.argv:
         print("jaxmbs: stopped.", file=sys.stderr)
 

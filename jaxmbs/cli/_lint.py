@@ -42,7 +42,7 @@ class Level(enum.StrEnum):
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     files: tuple[str, ...]
     time: float = 0.0

@@ -1,4 +1,4 @@
-"""What goes to standard output and standard error, and the exit status."""
+"""Standard output, standard error, and the exit status."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What is going on, on one line of standard error, while a person waits for it.
+"""Progress on one line of standard error, while a person waits.
 
 A thread writes the line: what a command said it is doing, for how long, and the program that JAX
 is compiling. JAX says so in its log alone, which is read for that. Whatever a command writes to
@@ -167,7 +167,7 @@ def _listening(handler: logging.Handler) -> Iterator[None]:
 
 
 def say(what: str) -> None:
-    """What the command does now, such as "integrating"; nothing where nobody reads it."""
+    """Sets the displayed activity, such as "integrating"; nothing where no line is shown."""
     for line in _lines:
         line.say(what)
 

@@ -19,7 +19,7 @@ from ._output import AnalysisFailed
 
 
 class Request(NamedTuple):
-    """What the command line asks; with `end` along the motion until then."""
+    """Options of the command line; with `end`, along the motion until then."""
 
     bounds: tuple[str, ...] = ()
     combinations: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from ._simulate import initial_state, times_of
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     out: Path
     end: float | None = None
@@ -146,7 +146,7 @@ def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str
 
 
 def _digest(path: Path) -> str:
-    """Of a file; a folder, as of Zarr, has none."""
+    """Digest of a file; a folder, such as a Zarr store, has none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

@@ -71,7 +71,7 @@ _DEGENERATE = 1e-6
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     end: float
     every: float | None = None
@@ -352,7 +352,7 @@ def passages(trajectory: Trajectory) -> list[float]:
 
 
 def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
-    """What is not determined in singular configurations on the way."""
+    """Undetermined motions and reactions in the singular configurations of a motion."""
     return [
         {
             "time": own.time,

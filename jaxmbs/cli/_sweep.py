@@ -46,7 +46,7 @@ _CRITERIA: Mapping[Method, type[QR] | type[SVD] | type[RankComparison]] = Mappin
 
 
 class Request(NamedTuple):
-    """What the command line asks. `worker`: "INDEX:PORT" of one of several processes."""
+    """Options of the command line. `worker`: "INDEX:PORT" of one of several processes."""
 
     over: tuple[str, ...]
     out: str

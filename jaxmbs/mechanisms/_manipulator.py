@@ -134,7 +134,7 @@ class _Moment(eqx.Module):
 
 
 def _along(angle: Scalar) -> Float[Array, "2"]:
-    """Of a link at this angle from the hanging position."""
+    """Direction of a link at this angle from the hanging position."""
     return jnp.stack([jnp.sin(angle), -jnp.cos(angle)])
 
 

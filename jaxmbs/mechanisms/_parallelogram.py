@@ -136,7 +136,7 @@ def _placed(points: _Points, link: str) -> dict[str, Any]:
 
 
 def _centre(points: _Points) -> Float[np.ndarray, "3"]:
-    """Of the platform."""
+    """Centre of the platform."""
     return np.mean([points[k] for k in "BDFH"], axis=0)
 
 

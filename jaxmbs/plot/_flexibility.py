@@ -85,7 +85,7 @@ def _parts(found: Flexibility, parts: Any) -> tuple[str, ...]:
 
 
 def _unit(found: Flexibility, places: Sequence[int]) -> str:
-    """Of the forces that work on these deformations."""
+    """Unit of the forces that do work on these deformations."""
     directions = [own for part in found.structure.compliances for own in part.directions]
     units = {"N" if directions[k].quantity == LENGTH else "N m" for k in places}
     if len(units) > 1:

@@ -34,7 +34,7 @@ _MOST_RELEASES = 2000
 
 
 class Contents(NamedTuple):
-    """What is shown of n states.
+    """Contents of a report of n states.
 
     - `components`, their `values` (n, components), NaN where they are not unique, `verdicts`
       (n, components; 1 unique, 0 not, -1 not decided) and `bands` of those that are not.
@@ -62,7 +62,7 @@ class Contents(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What looks at so many states of a system, compiled; `elastic`: with its compliances."""
+    """Compiled evaluation of this number of states of a system; `elastic`: with its compliances."""
 
     states: int
     elastic: bool

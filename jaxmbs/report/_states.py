@@ -54,7 +54,7 @@ def motion_of(
     every: float | None,
     frames: int | None,
 ) -> Trajectory:
-    """What is shown: the motion of a model, its one state where there is no end, or a trajectory.
+    """The motion to show: that of a model, its one state where there is no end, or a trajectory.
 
     **Arguments:** `subject` and its `system`; the others as of `write`.
 

@@ -122,7 +122,7 @@ _WITH = {
 
 
 def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
-    """Whether the compliances of the model have a part in what follows."""
+    """Statement whether the compliances of the model enter what follows."""
     if not structure.compliances:
         return []
     names = listed([own.name for own in structure.compliances])

@@ -1,4 +1,4 @@
-"""What rules have in common."""
+"""Common functions of the rules."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

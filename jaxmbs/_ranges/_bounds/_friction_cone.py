@@ -76,7 +76,7 @@ class FrictionCone(AbstractBound):
         return Inequalities(rows, jnp.zeros(rows.shape[0]))
 
     def _sign(self, variables: Variables) -> float:
-        """What acts on the first of two bodies is the opposite of what acts on the second."""
+        """Sign of the force: that on the first of two bodies is opposite to that on the second."""
         second = variables.second_body(self.name)
         if self.body is None or self.body == second:
             return 1.0

@@ -14,8 +14,8 @@ class Directions(NamedTuple):
 
 
 def directions(dimension: int, sides: int) -> Directions:
-    """Of a regular polygon of so many sides in the plane; in space of a polyhedron with so many
-    faces around its equator, and a face at each pole; on a line both directions.
+    """Normals of a regular polygon of so many sides in the plane; in space, of a polyhedron with so
+    many faces around its equator, and a face at each pole; on a line, both directions.
 
     With u_k . x <= r the polyhedron stands around the ball of radius r; with u_k . x <= inner * r
     its farthest vertex lies on it. In space a vertex of it is the pole of a face of the convex hull

@@ -66,7 +66,7 @@ class _Look(NamedTuple):
     found: list[ModelFile]
 
     def checked(self, named: str, bases: Sequence[Path], said: str) -> list[Path]:
-        """The existing files among these; none may lie outside the permitted folders."""
+        """Checked paths of the file in the folders where it exists, else in the first one."""
         there = [base for base in bases if "://" not in named and _is_file(base / named)]
         found = [
             checked_path(named, base, self.top, self.outside, said)
