@@ -58,7 +58,7 @@ class ModalMarker(AbstractMarker):
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         # As on a rigid body (`SpatialMarker`), but what the body's rotation turns moves within it.
-        # Origin and axes stand side by side, (3, 4). With c = psi eta / 2 the node's rotation B
+        # Origin and axes concatenated, (3, 4). With c = psi eta / 2 the node's rotation B
         # has B' = B (omega x), omega = 2 (c' - c x c') / (1 + c c) (Rodrigues parameters, Shabana
         # 2020, chapter 2), so that omega' = -2 c c' / (1 + c c) omega where c' is constant; with
         # displacements of second order it is not, and 2 (c'' - c x c'') / (1 + c c) is added.
@@ -118,12 +118,12 @@ class ModalMarker(AbstractMarker):
 
 
 def _turn(vector: Vector3) -> Matrix3:
-    """The rotation of which the vector is twice the Rodrigues vector, 2 tan(angle / 2) axis."""
+    """The rotation whose vector is twice the Rodrigues vector, 2 tan(angle / 2) axis."""
     return rotation_from_quaternion(jnp.concatenate([jnp.ones((1,), vector.dtype), 0.5 * vector]))
 
 
 def _as_origin(vector: Vector3) -> Float[Array, "3 4"]:
-    """A displacement of an origin with axes beside it, which it does not turn."""
+    """A displacement of the origin in an array of origin and axes; the axes do not rotate."""
     return jnp.pad(vector[:, None], ((0, 0), (0, 3)))
 
 

@@ -1,4 +1,4 @@
-"""Bodies: what carries mass, and the markers that joints and forces see of them."""
+"""Bodies: inertias, and the markers to which joints and forces attach."""
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class MarkerKinematics(NamedTuple):
 
 
 class AbstractMarker(eqx.Module):
-    """A frame attached to a body, which knows how the body's coordinates move it. `located`: it is
+    """A frame attached to a body, as a function of the body's coordinates. `located`: it is
     somewhere, and not the coordinates themselves."""
 
     located: ClassVar[bool] = True
@@ -47,8 +47,8 @@ class AbstractMarker(eqx.Module):
 
     @abc.abstractmethod
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
-        """The frame and how the body's motion changes it: what `differentiated` says, in closed
-        form where there is a short one, as each program holds several copies of it."""
+        """The frame and how the body's motion changes it: the result of `differentiated`, in closed
+        form where there is a short one, as each program contains several copies of it."""
 
     @abc.abstractmethod
     def turned(self, turn: Float[Array, " ..."]) -> "AbstractMarker":
@@ -78,7 +78,7 @@ def differentiated(
 
 class AbstractInertia(eqx.Module):
     """The mechanical properties of one body, or of what lies between several, without name and
-    place, so that they stack. Of several bodies coordinates and velocities are side by side."""
+    place, so that they stack. Coordinates and velocities of several bodies are concatenated."""
 
     coordinates: eqx.AbstractVar[AbstractCoordinates]
 
@@ -96,7 +96,7 @@ class AbstractInertia(eqx.Module):
     @property
     @abc.abstractmethod
     def weighed(self) -> bool:
-        """Does it say how gravity acts on it?"""
+        """Does it define how gravity acts on it?"""
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
@@ -106,8 +106,8 @@ class AbstractInertia(eqx.Module):
     def inertia_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, " nv"]:
-        """Velocity-dependent inertia terms, on the side of F: what `lagrangian_inertia_force`
-        says, in closed form where there is a short one."""
+        """Velocity-dependent inertia terms, on the side of F: the result of
+        `lagrangian_inertia_force`, in closed form where there is a short one."""
 
     @abc.abstractmethod
     def internal_force(
@@ -135,8 +135,8 @@ class ModalElasticity(eqx.Module):
     - `mass_matrix` (nv, nv), of the undeformed body along its own axes: frame, then modes;
       `stiffness` (modes, modes). `centre` (3,) of mass (m), `second_moment` (3, 3) about it: the
       integral of p p^T dm (kg m^2), both along the body's axes.
-    - `deflections` (modes, modes): eta^T deflections eta is the square of what the body bends by,
-      beside its length: the deflection of the end of a bar that is bent to an arc.
+    - `deflections` (modes, modes): eta^T deflections eta is the square of the bending deflection,
+      relative to the body's length: the deflection of the end of a bar that is bent to an arc.
     - `stiffened`: do forces along the body act on its bending?
     """
 
@@ -167,8 +167,8 @@ class AbstractBodyInertia(AbstractInertia):
 
     @abc.abstractmethod
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        """The inverse of its block of M; not asked for where an element adds mass to it, nor where
-        it is only semidefinite."""
+        """The inverse of its block of M; not used where an element adds mass to it, nor where it is
+        only semidefinite."""
 
 
 class AbstractRigidInertia(AbstractBodyInertia):

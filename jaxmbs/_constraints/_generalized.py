@@ -128,7 +128,7 @@ def PfaffianConstraint(
     eq. 22).
 
     **Arguments:** `matrix`: A (rows, n), `offset`: c (rows,), functions or arrays; of one row (n,)
-    and a number. Of several bodies the columns of A are their velocities side by side. `rows`,
+    and a number. With several bodies, the columns of A are their concatenated velocities. `rows`,
     `quantity`: as for `PositionConstraint`.
     """
     count = len(_fields.suffixes_of(rows))

@@ -137,8 +137,8 @@ class AbstractAccelerationPrimitive(AbstractPrimitive):
 
     @abc.abstractmethod
     def force_limits(self) -> Float[Array, " acceleration"]:
-        """The largest size of each row's multiplier that what acts there can give; infinite where
-        nothing is said."""
+        """The largest magnitude of each row's multiplier that its actuator can provide; infinite
+        where no limit is given."""
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -170,7 +170,7 @@ class Release(NamedTuple):
     """A joint of fewer rows that may replace another at the same place.
 
     `turns` rotates the axes of each of the old joint's markers (None: leave as they are).
-    `axis` says which column of the last turned marker names the direction to report, if any.
+    `axis`: the column of the last turned marker that is the direction to report, if any.
     """
 
     kind: str
@@ -182,7 +182,7 @@ class Release(NamedTuple):
 class AbstractJoint(AbstractDeclared):
     """A named joint as the user writes it, in the reference configuration.
 
-    `kind` is its word in model files and reports. `located`: it has a point, which counts in
+    `kind` is its name in model files and reports. `located`: it has a point, which counts in
     the characteristic length.
     """
 
@@ -203,7 +203,7 @@ class AbstractJoint(AbstractDeclared):
         """The primitives that make up the joint, in row order."""
 
     def coordinates(self) -> Mapping[str, AbstractCoordinate]:
-        """The relative coordinates that a driver may prescribe, by their word."""
+        """The relative coordinates that a driver may prescribe, by name."""
         return {}
 
     @classmethod

@@ -46,7 +46,7 @@ class SpringDamperLoad(AbstractLoad):
 
 
 class SpringDamper(AbstractBodyForce):
-    """A spring and a damper side by side between two points:
+    """A spring and a damper in parallel between two points:
 
         tension = stiffness (L - length) + damping dL/dt,
 

@@ -1,8 +1,8 @@
-"""Forces: what acts on marker frames besides the constraints.
+"""Forces on marker frames other than constraint forces.
 
-A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or
-the markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). What is evaluated has
-neither: a load, or a friction law, sees marker frames and twists alone, so that equal kinds
+A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or the
+markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). The evaluated object has
+neither: a load, or a friction law, depends on marker frames and twists alone, so that equal kinds
 stack.
 """
 
@@ -49,7 +49,7 @@ class States(eqx.Module):
 
 
 class AbstractStatefulLoad(AbstractLoad):
-    """A load with states of its own: a filter, a pressure, the integral of a controller. They stand
+    """A load with states of its own: a filter, a pressure, the integral of a controller. They are
     in the last of its frames."""
 
     @abc.abstractmethod
@@ -95,7 +95,7 @@ class AbstractFrictionLaw(eqx.Module):
 
 
 class AbstractForce(AbstractDeclared):
-    """A named force as the user writes it. `kind` is its word in model files."""
+    """A named force as the user writes it. `kind` is its name in model files."""
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]

@@ -234,8 +234,8 @@ def refuse_unknown_weight(
     elements: Sequence[AbstractElement],
     gravity: Float[Array, " dim"],
 ) -> None:
-    """Refuse bodies and elements that do not say how gravity acts on them, where there is or may be
-    any.
+    """Refuse bodies and elements for which the action of gravity is undefined, where there is or
+    may be gravity.
 
     **Raises:** `ValueError`.
     """
@@ -280,8 +280,8 @@ class _Placer:
     def markers(self, part: AbstractJoint | AbstractBodyForce) -> tuple[AbstractMarker, ...]:
         """One marker for each of the part's bodies.
 
-        **Raises:** `ValueError` for a body never declared, for a part that holds no moving
-        body, and for a part of the other dimension.
+        **Raises:** `ValueError` for a body never declared, for a part that is not attached to a
+        moving body, and for a part of the other dimension.
         """
         for name in part.bodies:
             if name not in self._makers:
@@ -291,7 +291,7 @@ class _Placer:
                 )
         if all(name == GROUND for name in part.bodies):
             raise ValueError("it acts on the ground alone; name a moving body.")
-        # Every place and direction that a part holds tells of what dimension it is.
+        # Every point and direction of a part shows its dimension.
         for field in ("at", "points", "axis", "axes", "direction", "force"):
             value = vars(part).get(field)
             if value is not None and value.shape[-1] != self._dimension:

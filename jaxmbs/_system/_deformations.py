@@ -84,7 +84,7 @@ def compliance_groups(
     columns: Mapping[str, int],
     dimension: int,
 ) -> tuple[tuple[ComplianceGroup, ...], tuple[ComplianceInfo, ...]]:
-    """The groups, and what the structure says of each compliance. `columns`: the first of each
+    """The groups, and the info of each compliance in the structure. `columns`: the first of each
     moving body.
 
     **Raises:** `ValueError` that names the compliance.
@@ -377,8 +377,8 @@ def deformations_of(
     pattern: Pattern,
     groups: Sequence[ConstraintGroup],
 ) -> Deformations | None:
-    """All of them, with a body more in the pattern for each compliance, behind the others; None of
-    a system that does not give way."""
+    """All of them, with one more body in the pattern for each compliance, after the others; None
+    for a rigid system."""
     if not infos:
         return None
     nv, first = sum(map(len, pattern.bodies)), len(pattern.bodies)

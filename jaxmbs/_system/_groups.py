@@ -40,7 +40,7 @@ class BodyGroup(eqx.Module):
 
 class ElementGroup(eqx.Module):
     """Elements of one kind, of so many nodes. Indices: of the k-th node `q{k}` (n, nq) and `v{k}`
-    (n, nv), and `q` and `v` of all nodes side by side."""
+    (n, nv), and `q` and `v` of all nodes concatenated."""
 
     inertia: AbstractInertia
     indices: Indices = eqx.field(static=True)
@@ -137,8 +137,8 @@ def map_parts(
     return jax.vmap(one)(arrays, mapped)
 
 
-# The functions below see ONE joint: its primitives, and one frame for each marker. A change of a
-# frame is a frame too, of what its numbers change by.
+# The functions below apply to ONE joint: its primitives, and one frame for each marker. A change of
+# a frame is a frame too, of what its numbers change by.
 
 Primitives = tuple[AbstractPrimitive, ...]
 
@@ -189,7 +189,7 @@ def acceleration(
 
 
 def servo_error(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
-    """How far the motion is from what servo constraints want; zero in all other rows."""
+    """Error of the motion relative to the servo constraints; zero in all other rows."""
     own = [p for p in primitives if isinstance(p, AbstractAccelerationPrimitive)]
     others = sum(len(p.rows) for p in primitives) - sum(len(p.rows) for p in own)
     errors = [p.servo_error(motion.frames, motion.rates, t) for p in own]
@@ -200,7 +200,7 @@ def servo_limits_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " rows"]:
     """The largest size of each row's multiplier that a servo can give, group after group."""
     parts = [jnp.zeros((0,))]
     for group in groups:
-        # Parts without any number stack too: their rows say how many there are.
+        # Parts without any number stack too: their rows give the count.
         found = map_parts(_servo_limits, group.primitives, jnp.asarray(group.indices["row"]))
         parts.append(gather(found, group.indices["order"]).ravel())
     return jnp.concatenate(parts)
@@ -325,7 +325,7 @@ def _without_dv(
 def _beside_accelerations(
     primitives: Primitives, rows: Float[Array, " others"]
 ) -> Float[Array, " rows"]:
-    """With a zero for each acceleration row behind."""
+    """The values followed by a zero for each acceleration row."""
     count = sum(len(p.rows) for p in primitives if p.row_kind is RowKind.acceleration)
     return jnp.pad(rows, (0, count)) if count else rows
 

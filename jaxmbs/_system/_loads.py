@@ -1,8 +1,8 @@
 """Generalized forces and stored energy of the forces, all kinds together.
 
-A load gives wrenches on marker frames; the transpose of the map from v to the markers' twists
-makes generalized forces of them. Friction differs in what it sees besides: the force that the
-joint's own rows exert, from their multipliers.
+A load gives wrenches on marker frames; the transpose of the map from v to the markers' twists makes
+generalized forces of them. Friction has a further argument: the force that the joint's own rows
+exert, from their multipliers.
 """
 
 from collections.abc import Callable, Sequence
@@ -172,7 +172,7 @@ def _motion(
     return frames, found, lambda wrenches: transpose(wrenches)[0]
 
 
-# The functions below see ONE joint, or one force.
+# The functions below apply to ONE joint, or one force.
 
 
 def _state_rates(

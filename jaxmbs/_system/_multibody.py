@@ -78,7 +78,7 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
-    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), for `ElasticResolution`.
+    - `compliances`: flexibility of bodies and joints (`jaxmbs.elastic`), for `ElasticResolution`.
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
@@ -187,7 +187,7 @@ class MultibodySystem(AbstractSystem):
             np.concatenate([group.indices[f"v{k}"] for k in range(len(group.markers))], axis=1)
             for group in self.force_groups
         ]
-        # The ground's columns stand behind the last one.
+        # The ground's columns follow the last one.
         return tuple(
             tuple(column for column in columns if column < self.structure.nv)
             for places in own
@@ -254,7 +254,7 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, "rows nv"]:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
-        # The ground's columns stand behind the last one and are cut off at the end.
+        # The ground's columns follow the last one and are cut off at the end.
         matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
         found = blocks_of(groups, coordinates, velocities, t, scales)
         for group, blocks in zip(groups, found, strict=True):
@@ -449,7 +449,7 @@ class MultibodySystem(AbstractSystem):
         )
 
     def _mass_time(self, q: Float[Array, " nq"], t: RealScalarLike | None) -> Scalar:
-        """The time at which M is asked for, which only masses that depend on it need."""
+        """The time at which M is evaluated; only time-dependent masses need it."""
         if t is None and any(group.inertia.rheonomic for group in self._inertia_groups):
             raise ValueError("the mass of this system depends on time: give t (s).")
         return jnp.asarray(0.0 if t is None else t, q.dtype)

@@ -34,9 +34,9 @@ class PlaceLayout(NamedTuple):
     Indices: `rows` (places, width) of the place's constraint, padded with the number of rows;
     `columns` (places, 3 or 6) of the frame that the place's body begins with, linear first, padded
     with nv where it has none; `ground` (places,) the same constraint's place on the ground, padded
-    with the number of places; `unposed` (n,) the places whose wrench C does not tell: on bodies
-    whose velocities do not begin with those of a frame, and on one that the constraint holds at
-    several sites, where C has the sum of their wrenches.
+    with the number of places; `unposed` (n,) the places whose wrench C does not determine: on
+    bodies whose velocities do not begin with those of a frame, and on one that the constraint holds
+    at several sites, where C has the sum of their wrenches.
     """
 
     constraints: tuple[int, ...]
@@ -56,8 +56,8 @@ class PlaceLayout(NamedTuple):
 class Attachments(eqx.Module):
     """Where each constraint acts on each of its bodies, in the world.
 
-    - `point` (places, dim): the constraint's point on the body (m): its marker there, the first
-      of them if it sees a body twice; for a rolling disk the point of contact.
+    - `point` (places, dim): the constraint's point on the body (m): its marker there, the first of
+      them if it acts on a body twice; for a rolling disk the point of contact.
     - `origin` (places, dim): to which the body's linear velocity refers (its centre of mass).
     - `body_axes`, `marker_axes` (places, dim, dim): as columns.
     - `unposed` (n, 3 or 6, width): for the places of that name the change of the constraint's rows
@@ -243,7 +243,7 @@ def _layout(
             ),
             columns=_padded(
                 [
-                    # Those of the ground stand behind the last one, and are zero.
+                    # Those of the ground follow the last one, and are zero.
                     [min(c, structure.nv) for c in own] if alone else []
                     for own, alone in zip(columns, posed, strict=True)
                 ],

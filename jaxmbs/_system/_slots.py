@@ -1,4 +1,4 @@
-"""Where the numbers of bodies and states stand, and how they are called."""
+"""Indices and names of the numbers of bodies and states."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ GROUND = "ground"
 
 
 class Slot(NamedTuple):
-    """Where a body's numbers stand in the ground-extended state, and where it stands, or its parts
-    do, among the bodies of the structure."""
+    """Indices of a body's numbers in the ground-extended state, and of the body or its parts among
+    the bodies of the structure."""
 
     infos: tuple[int, ...]
     q: np.ndarray
@@ -65,7 +65,7 @@ def coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
 
 
 def states_of(force: AbstractForce) -> str:
-    """By what the states of a force stand among the slots; no body can be called so."""
+    """The key of a force's states among the slots; no body can have this name."""
     return f".{force.name}"
 
 
@@ -101,7 +101,7 @@ def body_infos(body: AbstractBody, slot: Slot) -> Iterator[BodyInfo]:
 def quaternions_of(
     bodies: Sequence[AbstractBody], slots: dict[str, Slot]
 ) -> tuple[tuple[int, ...], ...]:
-    """Where in q each quaternion stands."""
+    """Indices of each quaternion in q."""
     return tuple(
         tuple(slots[body.name].q[list(places)].tolist())
         for body in bodies
@@ -112,7 +112,7 @@ def quaternions_of(
 def slot_indices(
     bodies: Sequence[tuple[str, ...]], slots: dict[str, Slot]
 ) -> dict[str, np.ndarray]:
-    """`q{k}` and `v{k}`: where the k-th body of each part of a group stands."""
+    """`q{k}` and `v{k}`: indices of the k-th body of each part of a group."""
     indices = {}
     for k in range(len(bodies[0])):
         indices[f"q{k}"] = np.stack([slots[names[k]].q for names in bodies])

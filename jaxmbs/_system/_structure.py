@@ -62,8 +62,8 @@ class BodyInfo(NamedTuple):
 
 
 class ComplianceInfo(NamedTuple):
-    """One compliance: the body that gives way, or the joint (`in_joint`), and its deformations,
-    `start` to `stop` among all."""
+    """One compliance: the flexible body, or the joint (`in_joint`), and its deformations, `start`
+    to `stop` among all."""
 
     name: str
     of: str
@@ -73,7 +73,7 @@ class ComplianceInfo(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Behind its last deformation."""
+        """Index after its last deformation."""
         return self.start + len(self.directions)
 
 
@@ -243,7 +243,7 @@ class Structure:
 
     @cached_property
     def length_columns(self) -> np.ndarray:
-        """True for velocities of which the characteristic length counts as one."""
+        """True for velocities whose unit is the characteristic length."""
         return _lengths(info.quantity for info in self.velocities)
 
     def residual_scale(self, length: Any) -> Any:
@@ -260,7 +260,7 @@ class Structure:
         return _scale([info.quantity for info in self.velocities], length)
 
     def deformation_scale(self, length: Any) -> Any:
-        """Likewise of each deformation of what gives way."""
+        """Likewise for each deformation of flexible bodies and joints."""
         return _scale([d.quantity for own in self.compliances for d in own.directions], length)
 
     @cached_property

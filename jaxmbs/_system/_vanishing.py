@@ -1,6 +1,6 @@
-"""Velocity rows whose part of C vanishes at a state, as of v . v = c^2 at rest. They hold nothing
-there, so that rank and motion are not those of the states nearby, and which of several motions
-goes on from there nothing says."""
+"""Velocity rows whose part of C vanishes at a state, as of v . v = c^2 at rest. They do not
+constrain anything there, so that rank and motion differ from those of the states nearby, and which
+of several motions continues from there is undetermined."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -43,7 +43,7 @@ class AbstractSystem(eqx.Module):
 
         M(q, t) dv/dt + C^T lambda = F(q, v, t)     C dv/dt = Gamma     C v + b = 0     Phi = 0
 
-    (Wojtyra & Fraczek 2013, eqs. 1-11). Everything above asks these questions and no others.
+    (Wojtyra & Fraczek 2013, eqs. 1-11). All other modules use these methods and no others.
     All arguments are flat arrays: q (nq,), v (nv,) in the system's own order, t in s.
     """
 
@@ -57,7 +57,7 @@ class AbstractSystem(eqx.Module):
     def mass_matrix(
         self, q: Float[Array, " nq"], t: RealScalarLike | None = None
     ) -> Float[Array, "nv nv"]:
-        """M(q, t), symmetric positive definite, or semidefinite for bodies that say so. t may be
+        """M(q, t), symmetric positive definite, or semidefinite for bodies declared so. t may be
         left out where masses do not depend on it.
 
         **Raises:** `ValueError` where they do.
@@ -107,13 +107,13 @@ class AbstractSystem(eqx.Module):
     def servo_error(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        """beta: how far the motion is from what servo constraints want, in the unit of their rows
-        in a second; zero in all other rows."""
+        """beta: error of the motion relative to the servo constraints, in the unit of their rows
+        per second; zero in all other rows."""
 
     @abc.abstractmethod
     def servo_limits(self) -> Float[Array, " rows"]:
-        """The largest size of each row's multiplier that a servo can give; infinite where nothing
-        is said."""
+        """The largest magnitude of each row's multiplier that a servo can provide; infinite where
+        no limit is given."""
 
     @abc.abstractmethod
     def acceleration_offset(
@@ -137,7 +137,7 @@ class AbstractSystem(eqx.Module):
     def deformation_matrix(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows deformations"]:
-        """D: the derivative of all rows along the deformations of what gives way."""
+        """D: the derivative of all rows along the deformations of flexible bodies and joints."""
 
     @abc.abstractmethod
     def friction(
@@ -170,9 +170,9 @@ class AbstractSystem(eqx.Module):
     def places(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Attachments:
-        """Where each constraint acts on each of its bodies; none where the coordinates say
-        nothing about points. v and t matter to velocity constraints at frames of generalized
-        bodies alone."""
+        """Points of action of each constraint on each of its bodies; none where the coordinates do
+        not locate points. v and t matter to velocity constraints at frames of generalized bodies
+        alone."""
 
     @abc.abstractmethod
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
@@ -202,7 +202,7 @@ class AbstractSystem(eqx.Module):
     def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         """Skew: the rate at which velocities along axes that never turn change where they are
         fixed in axes that turn with the angular velocity `rate` (rad/s, world; in the plane its
-        z component). Zero where the coordinates say nothing about axes."""
+        z component). Zero where the coordinates do not define axes."""
 
     @abc.abstractmethod
     def steady(
