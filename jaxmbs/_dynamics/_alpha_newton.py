@@ -11,7 +11,7 @@ regular, the increment is the same, and the multipliers change by what is least.
 
 A matrix and its inverse are kept over iterations and steps, as long as that is cheaper: a new one
 costs as much as some dozens of iterations. With an old one the iteration converges linearly, at a
-rate that is measured and says when it is close enough.
+measured rate, from which convergence is decided.
 
 The derivative of the solution is that of the equations at it (implicit function theorem), with a
 matrix of its own. Nothing is unrolled.

@@ -11,8 +11,8 @@ Arnold 2012, eqs. 21-23):
     M1 dv/dt1 + C1^T lambda = F1,    Phi1 = 0,    g1 = 0
 
 The unknowns are d and beta h^2 lambda, the dynamic equations are multiplied by beta h^2 and the
-velocity rows by beta h / gamma: so all that stands in the matrix of Newton's method stays as it is
-when h goes to zero, M and C (Bottasso, Bauchau & Cardona 2007, SIAM J. Sci. Comput. 29).
+velocity rows by beta h / gamma: so all entries of the matrix of Newton's method remain bounded when
+h goes to zero, M and C (Bottasso, Bauchau & Cardona 2007, SIAM J. Sci. Comput. 29).
 """
 
 from typing import NamedTuple

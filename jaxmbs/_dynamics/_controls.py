@@ -67,16 +67,16 @@ def controls(
 
     With `ServoControl` these are those of its actuators. With any other formulation a servo
     constraint acts by the ideal force of its own rows, one control for each row, whose generalized
-    force C^T u stands beside F. Differentiable, and works under `jit` and `vmap`; what is refused
+    force C^T u is added to F. Differentiable, and works under `jit` and `vmap`; what is refused
     because of numbers is NaN there.
 
     **Arguments:** `trajectory`: of `simulate`; `formulation`: the one that made it, or a
-    `ServoControl` that is asked what it would do at the states of another motion.
+    `ServoControl` to be evaluated at the states of another motion.
 
     **Returns:** `Controls`, to be printed.
 
     **Raises:** `ValueError` for a system without servo constraints, and for a motion that was made
-    by actuators of which `formulation` does not know.
+    by actuators that `formulation` does not have.
     """
     structure = trajectory.system.structure
     chosen = chosen_formulation(formulation, structure)

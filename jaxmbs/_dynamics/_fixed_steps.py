@@ -1,4 +1,4 @@
-"""Steps whose lengths are given beforehand, of methods that know no error."""
+"""Steps of given lengths, for methods without an error estimate."""
 
 import functools
 from typing import Any, NamedTuple

@@ -52,6 +52,6 @@ def coloured_jacobian(
     def push(seed: Float[Array, " n"]) -> Float[Array, " n"]:
         return jax.jvp(function, (x,), (seed,))[1]
 
-    # One after the other: side by side they took twice as long.
+    # One after the other: batched they took twice as long.
     sums = lax.map(push, jnp.asarray(found.seeds, x.dtype))
     return jnp.where(found.entries, sums[found.colours].T, 0.0)

@@ -1,6 +1,6 @@
-"""States of forces beside displacements of bodies: coordinates s in q that no velocity moves.
+"""States of forces, besides displacements of bodies: coordinates s in q that no velocity changes.
 
-A step is one along the velocities (nv,) and behind it the change of each state; without states the
+A step is one along the velocities (nv,), followed by the change of each state; without states the
 first alone, and nothing here adds an operation to a program.
 """
 

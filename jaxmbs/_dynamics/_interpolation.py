@@ -60,7 +60,7 @@ class Inside(eqx.Module):
     events: bool = eqx.field(static=True)
 
     def wanted(self, t0: Scalar, t1: Scalar) -> BoolScalar:
-        """Is something asked for within this step?"""
+        """Is output requested within this step?"""
         return self.events | jnp.any((t0 < self.times) & (self.times < t1))
 
 

@@ -56,11 +56,11 @@ class Linearisation(eqx.Module):
       of each along the velocities, of length 1 in the mass metric, its largest entry real; the
       velocities are the eigenvalue times it where the state is at rest.
     - `states`: name and quantity of each state s that forces have of their own (m of them). They
-      stand behind the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m
-      rows more, (nv + m); what counts as one of a state is of length 1 in them.
+      follow the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m rows
+      more, (nv + m); what counts as one of a state is of length 1 in them.
     - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
       measured. `variation`: the largest change of A that was seen along the motion (1/s), its
-      displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
+      displacements times a typical frequency: rounding. Eigenvalues that are zero up to rounding
       are given as zero.
     """
 
@@ -115,18 +115,17 @@ def linearise(
     """Eigenvalues and mode shapes of small motions about a state on the constraints.
 
     The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion: one
-    whose velocities, and whose small motions, are constant along axes that turn at a constant
-    rate. Displacements are measured along these `turning` axes: fixed ones for a straight course
-    (wheels that are symmetric about their axes turn, the axes do not) or a sleeping top, those
-    that go round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest,
-    loads and drivers count as they are at `t`. Redundant rows do not disturb it. States of forces
-    (a controller's integral) must not change there, and are coordinates of small motions beside
-    the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
+    whose velocities, and whose small motions, are constant along axes that turn at a constant rate.
+    Displacements are measured along these `turning` axes: fixed ones for a straight course (wheels
+    that are symmetric about their axes turn, the axes do not) or a sleeping top, those that go
+    round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest, loads and
+    drivers count as they are at `t`. Redundant rows do not disturb it. States of forces (a
+    controller's integral) must be constant there, and are further coordinates of small motions
+    after the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     A motion that may begin elsewhere, in another direction or faster has eigenvalues zero, in
     pairs where what is changed makes a position grow with time (speed and way); in a turn with
-    the rate Omega a shift has +-i Omega, as it turns against the axes. They say nothing of
-    stability.
+    the rate Omega a shift has +-i Omega, as it turns against the axes. They do not show stability.
 
     Differentiable once, forward (`jax.jvp`; `jax.jacfwd` would trace it) and reverse, in t, the
     state (that of `equilibrium`, say) and every
@@ -137,8 +136,8 @@ def linearise(
 
     **Returns:** a `Linearisation`.
 
-    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
-    do not allow, a state at rest that is no equilibrium, naming a body that would move off or a
+    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints do
+    not allow, a state at rest that is not an equilibrium, naming a body that would accelerate or a
     force's state that changes, and a motion that is not steady, naming what changes (`floquet`
     takes periodic ones), and a system that cannot move.
     """

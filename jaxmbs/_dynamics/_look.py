@@ -1,5 +1,5 @@
-"""A state of a step that is looked at, and what is solved for there: accelerations, ways back onto
-the constraints, the part of the step's error that these take away (`_runge_kutta.py`)."""
+"""Evaluation of a state of a step, and the solutions there: accelerations, projections onto the
+constraints, the part of the step's error that these remove (`_runge_kutta.py`)."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from ._arguments import Arguments
 from ._friction import accelerated
 
 
-# Proximal steps for the way back onto the constraints, with the larger mu, as in
+# Proximal steps for the projection onto the constraints, with the larger mu, as in
 # `_linalg.damped_solver`.
 _PASSES = 2
 
@@ -65,8 +65,8 @@ class Look(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """`move`, `change` (nv,): the ways back of the configuration and of the velocity, if they are
-    asked for; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
+    """`move`, `change` (nv,): the projections of the configuration and of the velocity, if they are
+    requested; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
     take away; `factored`: with what it was solved."""
 
     move: Float[Array, " nv"]
@@ -138,7 +138,7 @@ def solve_look(
         multipliers = factored.approximate_multipliers(right, passes[k])
         return answers.at[k].set(factored.response(multipliers))
 
-    # One at a time, and those that this look is for: most are stages, which ask for one of five.
+    # One at a time, and those that this evaluation needs: most are stages, which need one of five.
     first = jnp.where(moves | (not shared), 1, 0)
     end = jnp.where(purpose.arriving, 5, jnp.where(purpose.closing, 3, 1))
     end = jnp.where(moves, 3, jnp.where(purpose.locating, first, end))

@@ -40,8 +40,8 @@ def sorted_eigenvalues(
     state: np.ndarray, units: np.ndarray, rounding: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """By frequency, then by decay, with eigenvectors. The first rows and columns are those of
-    coordinates, of which `units` (d,) count as one; where the matrix is known up to `rounding`
-    (1/s), eigenvalues that are zero but for that are zero, as often as they are multiple."""
+    coordinates, whose units are `units` (d,); where the matrix is known up to `rounding` (1/s),
+    eigenvalues within that of zero are zero, with their multiplicity."""
     scale = np.ones(state.shape[0])
     if rounding > 0:
         frequency = frequency_scale(state, units) or 1.0

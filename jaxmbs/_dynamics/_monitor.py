@@ -11,17 +11,17 @@ The smallest values are carried along by inverse iteration with the factor of S 
     x <- S (S + mu I)^-2 x,
 
 which leaves the null space (the redundancy) out. There are several, since values cross: the one
-that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
-the others no iteration would ever turn to it, but for what is mixed in at random. The factor is
-that of the look which a step takes at its end (`_runge_kutta.py`).
+that will vanish need not be the smallest a step earlier, and where symmetry separates it from the
+others, an iteration converges to it only because of a random component. The factor is that of the
+evaluation at the end of a step (`_runge_kutta.py`).
 
 Samples are the ends of steps where these are close enough together: where the vectors of the
-smallest value are recognised from one to the next, and the motion between them is small beside what
-the value is away from zero. A step may be longer than that, since its length follows from the error
-of the motion. Then states within it are looked at as well, by bisection. So is an interval
-across which a value changed sign, down to a small part of the step, as several may have done so and
-as the time is wanted. A state in which the vectors are lost, which is one next to a singular
-configuration, is left out.
+smallest value are recognised from one to the next, and the motion between them is small relative to
+the distance of the value from zero. A step may be longer than that, since its length follows from
+the error of the motion. Otherwise states within it are evaluated as well, by bisection. So is an
+interval across which a value changed sign, down to a small part of the step, as several may have
+done so and as the time is wanted. A state in which the vectors are lost, which is one next to a
+singular configuration, is left out.
 """
 
 import dataclasses
@@ -123,7 +123,7 @@ class PackedCrossings(eqx.Module):
         return SingularCrossings(*(x.reshape(s.shape).astype(s.dtype) for x, s in parts))
 
     def place(self, name: str) -> slice:
-        """Where a leaf stands among the numbers."""
+        """Index of a leaf among the numbers."""
         k = [field.name for field in dataclasses.fields(SingularCrossings)].index(name)
         start = sum(x.size for x in self.shapes[:k])
         return slice(start, start + self.shapes[k].size)
@@ -212,7 +212,7 @@ class SingularValueMonitor(eqx.Module):
             after, passed, more = update(factored, sample, now, h, last, start, within)
             return after, passed | any_passed, more | start, looks + 1
 
-        # The first step looks at its start as well: in the loop, which is compiled once.
+        # The first step evaluates its start as well: in the loop, which is compiled once.
         begun = (carried, jnp.asarray(False), jnp.asarray(True), jnp.asarray(0))
         return lax.while_loop(lambda state: state[2], look, begun)[:2]
 
@@ -406,7 +406,7 @@ def _eigenvectors(
 
 
 def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
-    """Rounds in which everybody meets everybody else once (the circle method): 1 where two do."""
+    """Rounds that contain each pair once (the circle method): 1 where two are paired."""
     players = list(range(k + k % 2))
     rounds = np.zeros((max(len(players) - 1, 1), k, k))
     for some in rounds:

@@ -151,7 +151,7 @@ def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
 
 
 class ProjectedEvaluation(NamedTuple):
-    """A state, and what the system says there."""
+    """A state, and the evaluation of the system there."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -247,8 +247,7 @@ def attach_projection_jvp(
     end: State,
     solver: ProximalCholesky | None = None,
 ) -> State:
-    """The end to which `project_and_evaluate` led from there, if it is known, as a function of
-    (q, v)."""
+    """The end of `project_and_evaluate` from there, if it is known, as a function of (q, v)."""
     if not system.structure.rows:
         return system.retract(q, jnp.zeros_like(v)), v
     return _ended(_problem(system, t, solver, q), q, v, stop_gradient(end))
@@ -275,9 +274,9 @@ def _problem(
 
 
 class _Iterate(NamedTuple):
-    """`status`: whether to go on, and to look for the last time (not zero), the scaled gap before
-    the last step, and the count of steps: in one array, as in a small system each operation of its
-    own costs as much as a solve's. `evaluation`: the arrays of the one at the last look."""
+    """`status`: whether to go on, and to evaluate for the last time (not zero), the scaled gap
+    before the last step, and the count of steps: in one array, as in a small system each operation
+    of its own costs as much as a solve's. `evaluation`: the arrays of the last evaluation."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -366,7 +365,7 @@ def _projection_loop(
     structure = system.structure
     linear = structure.holonomic
     scale = system.residual_scale()
-    # Rows at acceleration level are in the equations and not in the way back.
+    # Rows at acceleration level are in the equations and not in the projection.
     shared = problem.close and bool(structure.velocity_level.all()) and not structure.light
 
     def largest(rows: Float[Array, " rows"]) -> Scalar:
@@ -390,7 +389,7 @@ def _projection_loop(
         factored = KKTSystem(descriptor, problem.solver)
         rights = jnp.stack([evaluation.gap, rate])
 
-        # One at a time: side by side both took longer than one after the other.
+        # One at a time: batched, both took longer than one after the other.
         def respond(k: IntScalar, found: Float[Array, "2 nv"]) -> Float[Array, "2 nv"]:
             right = lax.dynamic_index_in_dim(rights, k, keepdims=False)
             response = factored.response(factored.approximate_multipliers(right))
@@ -398,7 +397,7 @@ def _projection_loop(
 
         none = jnp.zeros((2, structure.nv), here.v.dtype)
         step, change = lax.fori_loop(0, jnp.where(final, 0, 2), respond, none)
-        # Nearly closed, velocities go most of their way too: less is left to the next look.
+        # Nearly closed, velocities are mostly projected too: less is left to the next evaluation.
         v = jnp.where(there | (closure <= SMALL), here.v - change, here.v)
         q = system.retract(here.q, -step)
         # Geometric rows are linear in v: one step at the right place does.
@@ -406,7 +405,7 @@ def _projection_loop(
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
         more = ~done & usable & (steps < MOST_STEPS)
         status = jnp.stack([*(x.astype(q.dtype) for x in (~final, ~more)), closure, steps + 1])
-        # At the last look, when all rows are kept, the factor is that of the equations.
+        # At the last evaluation, when all rows are kept, the factor is that of the equations.
         factor = factored.factor if shared else None
         evaluation = eqx.tree_at(
             lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None

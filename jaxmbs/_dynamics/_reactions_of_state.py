@@ -84,8 +84,8 @@ def reactions(
 
     **Returns:** `Reactions`; its numbers are NaN where traced equations had no solution.
 
-    **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers
-    of another number of rows or beside a formulation, and where rigid multipliers would get the
+    **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers of
+    another number of rows or together with a formulation, and where rigid multipliers would get the
     verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
     accelerations satisfy all constraints.
     """
@@ -118,7 +118,8 @@ def reactions(
         raise RuntimeError(_contradiction(system, np.asarray(missed)))
     failed = failed | jnp.any(missed)
     chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
-    # In one program a decomposition of the criterion must not start beside one of the formulation.
+    # In one program a decomposition of the criterion must not run at the same time as one of the
+    # formulation.
     q, chosen_multipliers = lax.optimization_barrier((q, chosen_multipliers))
     return reactions_of_multipliers(
         system,

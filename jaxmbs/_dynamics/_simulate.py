@@ -126,15 +126,15 @@ def simulate(
 
     Redundant constraints do not disturb it. After each step the state is projected onto the
     constraints; passages through singular configurations are noticed and reported. Works under
-    `jit`, `vmap` and differentiation, where failures are told by the `result` alone.
+    `jit`, `vmap` and differentiation, where failures are reported by the `result` alone.
 
     **Arguments:**
 
     - `q` (nq,), `v` (nv,): initial state. `consistent`: move it to the nearest state that the
       constraints allow; without, a state that they do not allow is refused.
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
-      `times` (s), from `start` to `end`; default start and end. Whether traced times are in
-      order, the `result` tells.
+      `times` (s), from `start` to `end`; default start and end. The `result` shows whether traced
+      times are in order.
     - `formulation`: what handles redundancy, default `MinimumNorm()`; of a system with bodies
       whose mass need only be semidefinite `UdwadiaKalaba(semidefinite=True)`.
     - `solver`: any Diffrax solver, default `Dopri8`. (At an error of 1e-8 it is faster than
@@ -162,9 +162,9 @@ def simulate(
     **Returns:** a `Trajectory`.
 
     **Raises:** `ValueError` for an initial state off the constraints, naming the joint, and for a
-    setting out of its range; `TypeError` for one of another type.
-    `SimulationError`, which holds the trajectory until then, if the run fails; with
-    `throw=False` the trajectory's `result` says so instead.
+    setting out of its range; `TypeError` for one of another type. `SimulationError`, which holds
+    the trajectory until then, if the run fails; with `throw=False` the trajectory's `result`
+    reports it instead.
     """
     consistent, monitor, throw = (
         _settings.flag(x, what)
@@ -251,7 +251,7 @@ def _report_outcome(
     which: IntScalar,
     throw: bool,
 ) -> Trajectory:
-    """Tell of failures and early ends; inside a transformation they cannot be told. `which` of
+    """Report failures and early ends; inside a transformation they cannot be reported. `which` of
     the events ended the run, if one did."""
     if isinstance(trajectory.times, Tracer):
         return trajectory
@@ -271,7 +271,7 @@ def _report_outcome(
 
 def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
     args = packed.opened()
-    # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
+    # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
     finite = jnp.all(jnp.isfinite(y))
     q, v = split(args.system, jnp.where(finite, y, args.first))
     if args.onto is not None:
@@ -280,7 +280,7 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
         # all that either of its branches keeps, in each stage, and this one is rarely met.)
         move = eqx.filter_checkpoint(functools.partial(project_unchecked, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
-    # What failed must not look like a motion: a step that meets it is rejected.
+    # A failure must not be returned as a motion: a step that contains it is rejected.
     slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
     return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
 
@@ -301,7 +301,7 @@ def _run(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     projecting = integration.stabilisation.projecting
-    # What is no state ends at once: steps from it would be rejected, one after the other.
+    # An invalid state ends the run at once: all steps from it would be rejected.
     ordered = in_order(grid)
     valid = ordered & is_state(system.structure, q, v, grid[0])
     q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
@@ -338,8 +338,8 @@ def _run(
 
 
 def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
-    """With its passages looked at closely. A run sees them by what lies on either side, and
-    cannot tell those from configurations that come very near."""
+    """The trajectory with its passages confirmed. A run detects them from the states on either
+    side, and cannot distinguish them from near passages."""
     count = int(trajectory.passage_count)
     if not count:
         return trajectory
@@ -509,7 +509,7 @@ def _result(
     finite: BoolScalar,
 ) -> RESULTS:
     """The first failure: that of the integrator, then that of the saved states."""
-    # The first saved state that is no success.
+    # The first saved state that failed.
     bad = saved != RESULTS.successful
     worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)
     result = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)

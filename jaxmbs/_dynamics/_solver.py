@@ -36,9 +36,9 @@ _LONG = 1.5
 
 class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
-    method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
-    a monitor carries on, if there is one; `passed`: was a singular configuration passed, or was
-    one `near`? `usable`: is the end on the constraints?"""
+    method has no estimate; `dense`: for its interpolation; `inner`: what it carries on. `watched`:
+    what a monitor carries on, if there is one; `passed`: was a singular configuration passed, or
+    was one `near`? `usable`: is the end on the constraints?"""
 
     y1: PyTree
     error: Any
@@ -126,7 +126,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
         result, system = taken.result, args.opened().system
         if system.structure.nonlinear.any():
-            # Behind a state at which a row vanishes the motion is one of several.
+            # After a state at which a row vanishes the motion is one of several.
             held = ~_vanishes_on_the_way(system, t0, t1, y0, y1)
             usable = usable & held
             if error is None:
@@ -306,7 +306,8 @@ def _(
     projecting: bool,
     inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    # It meets Phi = 0 itself, and velocities that were projected would not be those of its order.
+    # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
+    # order.
     del projecting, inside
     return ProjectedSolver(solver, monitor, False)
 
@@ -319,7 +320,7 @@ def _onto_constraints(
     near: BoolScalar | None,
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
     """The end of a step on the constraints, its error there, and whether it can be used. `near`:
-    is a singular configuration close? None: nobody looks."""
+    is a singular configuration close? None: without a monitor."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(still, *split(still, y), now)

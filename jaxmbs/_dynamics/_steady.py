@@ -1,13 +1,13 @@
 """Is a motion steady, and along which axes?
 
-A motion is steady in axes that turn with Omega if its velocities, and the matrix A of small
-motions about it, are constant along them. Where the velocities say how fast they turn
-(d(B v)/dt = X(Omega) B v), there is one Omega. Where they do not, as all velocities are parallel
-to one direction, it is that of axes that do not turn about it if the motion is steady along these
-(a wheel that is symmetric about its axis), else that of one of the bodies (an unsymmetric rotor
-in symmetric bearings).
+A motion is steady in axes that turn with Omega if its velocities, and the matrix A of small motions
+about it, are constant along them. Where the velocities determine their own rotation (d(B v)/dt =
+X(Omega) B v), there is one Omega. Where they do not, as all velocities are parallel to one
+direction, it is that of axes that do not turn about it if the motion is steady along these (a wheel
+that is symmetric about its axis), else that of one of the bodies (an unsymmetric rotor in symmetric
+bearings).
 
-Constancy is looked at where the motion would be later if it were steady, at several times: a
+Constancy is checked where the motion would be later if it were steady, at several times: a
 rotor that is not symmetric may stand so at the start that nothing changes to first order.
 """
 
@@ -42,7 +42,7 @@ _UNDETERMINED = 1e-7
 # Angular velocities that differ by less, relative to themselves, are one.
 _SAME = 1e-9
 
-# Later times at which the matrix is looked at: angles (rad) of the fastest rotation, or ways in
+# Later times at which the matrix is evaluated: angles (rad) of the fastest rotation, or ways in
 # characteristic lengths. Incommensurable with a full turn and its parts.
 _LATER = (0.29, 0.83, 2.1, 5.3, 17.7)
 
@@ -102,7 +102,7 @@ def steady_motion(
 ) -> Steady:
     """The axes in which a moving state is steady. Concrete numbers.
 
-    **Raises:** `ValueError` that names a body which leaves the motion, or says what changes.
+    **Raises:** `ValueError` that names a body which leaves the motion, or what changes.
     """
     motion = _steady_state(system, q, v, t, bases)
     candidates, start = _candidates(motion)
@@ -258,7 +258,7 @@ def _times(motion: _SteadyState, found: FirstOrder) -> list[float]:
 
 
 def _balanced(motion: _SteadyState, state: Float[Array, "n n"], speed: float) -> np.ndarray:
-    """A with displacements times a typical frequency beside velocities: all 1/s."""
+    """A with displacements multiplied by a typical frequency, like velocities: all 1/s."""
     matrix = np.asarray(state)
     scale = rate_scale(matrix, motion.units, speed)
     return scale[:, None] * matrix / scale
@@ -341,8 +341,8 @@ def _constraint_not_turning(
     t: Scalar,
     bases: Bases,
 ) -> str:
-    """The constraint whose rows do not turn with the axes, if there is one: does not let pass what
-    it let pass at the start."""
+    """The constraint whose rows do not rotate with the axes, if there is one: it no longer admits
+    the velocities that it admitted at the start."""
     structure = motion.structure
     rows, _ = (np.asarray(x) for x in matrices(motion.system, q, v, t))
     sizes = np.linalg.norm(rows, axis=1)

@@ -17,7 +17,7 @@ from .._system import AbstractSystem, Structure, takes_state
 # squares, are below: lengths of columns only make a smallest value smaller.
 _UNDETERMINED = 1.5e-6
 
-# An eigenvalue of M below minus this, relative to the largest, is no rounding.
+# An eigenvalue of M below minus this, relative to the largest, is not rounding.
 _NEGATIVE = 1e-12
 
 # Of a direction, relative to its largest part: coordinates that have less have none.
@@ -30,11 +30,11 @@ class UndeterminedAccelerations(eqx.Module):
     - `directions` (nv, k): accelerations that may be added to any solution, M a = 0 and C a = 0;
       orthonormal with lengths relative to the characteristic length. k = 0: all are determined.
     - `names`: the coordinates that have a part in them.
-    - `singular_value`: the smallest of M^1/2 and C, one over the other, rows of C times the root of
-      the mass that they feel, in velocities of which each has the same mass (what has none counts
-      like the mean of the others), so that light bodies beside heavy ones change nothing;
-      relative to the largest. 0 where something is not determined.
-    - `indefinite`: has M a negative eigenvalue? Then it is no mass matrix.
+    - `singular_value`: the smallest of M^1/2 stacked on C, rows of C times the root of their
+      effective mass, in velocities scaled to equal mass (massless ones count like the mean of the
+      others), so that light bodies among heavy ones change nothing; relative to the largest. 0
+      where something is not determined.
+    - `indefinite`: has M a negative eigenvalue? Then it is not a mass matrix.
     """
 
     directions: Float[Array, "nv k"]

@@ -50,9 +50,9 @@ def generalized_reactions(
     matrix: Float[Array, "m nv"],
     selections: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> Questions:
-    """C_X^T lambda_X for each (rows of X, columns that are asked for).
+    """C_X^T lambda_X for each (rows of X, required columns).
 
-    Columns that a selection does not name must be zero in its rows, or not be asked for.
+    Columns that a selection does not name must be zero in its rows, or not be required.
     """
     m, n = matrix.shape
     rows = _pad([rows for rows, _ in selections], m)
@@ -80,7 +80,7 @@ def with_fewest_components(questions: Questions) -> Questions:
 
 
 def single_multipliers(structure: Structure, dtype: jnp.dtype) -> Questions:
-    """Each multiplier by itself."""
+    """Each single multiplier."""
     m = len(structure.rows)
     return Questions(jnp.ones((m, 1, 1), dtype), np.arange(m)[:, None])
 

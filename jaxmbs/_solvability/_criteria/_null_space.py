@@ -1,4 +1,4 @@
-"""Criteria that look at a basis N of the left null space: unique iff G N = 0."""
+"""Criteria based on a basis N of the left null space: unique iff G N = 0."""
 
 from collections.abc import Sequence
 from typing import ClassVar

@@ -32,7 +32,8 @@ def dependent_sets(report: Solvability, *, work: Setting[float] = 2e9) -> Depend
     **Arguments:** `work`: bound on floating-point operations, roughly; a search that needs more
     returns what it found and `complete=False`.
 
-    **Raises:** `TypeError` or `ValueError` for a bound that is no finite number greater than zero.
+    **Raises:** `TypeError` or `ValueError` for a bound that is not a finite number greater than
+    zero.
     """
     search = _Search(report, _settings.known_number(work, "work", above=0))
     search.run()

@@ -1,7 +1,7 @@
 from .._report import Solvability
 
 
-# So many names stand in one line.
+# The number of names in one line.
 _MOST = 12
 
 

@@ -64,7 +64,7 @@ def releases(
     **Arguments:** the state at which `report` was made, and `report`; `most`: how many sets to
     try at most, at least 1.
 
-    **Raises:** `TypeError` or `ValueError` for `most` that is no such number.
+    **Raises:** `TypeError` or `ValueError` for an invalid `most`.
     """
     most = _settings.whole_number(most, "most", least=1)
     if np.all(np.asarray(report.reaction_unique)):
