@@ -85,8 +85,8 @@ def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
 
 
 def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
-    """The displacement with which each state follows each parameter: the start's, and the least
-    one that meets the constraints again, or comes closest. Free motions may be added to it."""
+    """The displacement with which each state follows each parameter: the start's, and the least one
+    that satisfies the constraints again, or comes closest. Free motions may be added to it."""
     followed = np.asarray(moved.followed) * columns
     start = np.asarray(moved.start) / columns[:, None]
     if not followed.shape[1]:

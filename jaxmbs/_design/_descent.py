@@ -1,4 +1,4 @@
-"""Descent by Optax, many starts side by side in one compiled program."""
+"""Descent by Optax, many starts batched in one compiled program."""
 
 import functools
 import os
@@ -33,8 +33,8 @@ _LAST_RATE = 0.01
 
 
 class Descent(AbstractOptimiser):
-    """Methods of Optax that ask for gradients alone, their steps taken back into the bounds; no
-    constraints. It runs in one compiled program, of one start or of many.
+    """Methods of Optax that use gradients alone, their steps clipped to the bounds; no constraints.
+    It runs in one compiled program, of one start or of many.
 
     A design that fails takes its start halfway back to the best one that did not.
 

@@ -75,7 +75,8 @@ class Guard(eqx.Module):
     def require(self, direction: Setting[Mapping[str, float] | str]) -> None:
         """Refuse a direction along which there is no derivative.
 
-        **Raises:** `DesignError` that says what it breaks and which combination keeps it.
+        **Raises:** `DesignError` that names the violated condition and the combination that keeps
+        it.
         """
         vector = self._vector(direction)
         broken = self._broken(vector)
@@ -160,7 +161,7 @@ class Guard(eqx.Module):
         whole[others] = amounts / unit
         if self._broken(whole):
             return None
-        # Numbers that only rounding made are no part of a combination.
+        # Numbers that are only rounding do not enter a combination.
         moved = np.abs(amounts) > _KEEPS * np.max(np.abs(amounts), initial=0.0)
         return {self.names[k]: whole[k] for k, own in zip(others, moved, strict=True) if own}
 
@@ -191,7 +192,7 @@ def guard(
 ) -> Guard:
     """Which directions of a design keep the rank of C and the closure, at all states of its run?
 
-    Costs two singular value decompositions for each state, beside derivatives of C.
+    Costs two singular value decompositions for each state, besides derivatives of C.
 
     **Arguments:** `design`: numbers by name or in order; default as the model gives them.
 
@@ -253,8 +254,8 @@ def _norms(arrays: np.ndarray) -> np.ndarray:
 
 
 def amounts(study: Study, design: np.ndarray, length: float) -> np.ndarray:
-    """By how much each parameter may change: its own size, at least one characteristic length,
-    or one where it is no length."""
+    """The scale of each parameter's change: its own magnitude, at least one characteristic length,
+    or one where it is not a length."""
     units = [study.subject.unit(name) for name in study.names]
     least = np.array([length if unit == "m" else 1.0 for unit in units])
     return np.maximum(np.abs(design), least)

@@ -1,4 +1,4 @@
-"""Optimisers behind one call. Those of SciPy keep constraints."""
+"""Optimisers with one interface. Those of SciPy keep constraints."""
 
 import abc
 import os
@@ -29,8 +29,8 @@ INSIDE = 1e-3
 
 
 class Outcome(NamedTuple):
-    """Where an optimiser ended: the best point (p,), the values (m,) of all functions there, what
-    it says about it, and how many designs failed."""
+    """Where an optimiser ended: the best point (p,), the values (m,) of all functions there, its
+    message, and the number of failed designs."""
 
     point: np.ndarray
     values: np.ndarray
@@ -168,8 +168,8 @@ class Entry(NamedTuple):
 
 
 class Tape:
-    """Every evaluation of a study, in order. What stands on it is not computed again: so an
-    optimiser that always takes the same way goes on where it was stopped.
+    """Every evaluation of a study, in order. Recorded points are not computed again: so a
+    deterministic optimiser continues where it was stopped.
 
     The objective is given in units of its first value, what a constraint exceeds its limit by in
     units of that.

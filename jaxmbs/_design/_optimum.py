@@ -28,8 +28,8 @@ class Optimum(eqx.Module):
 
     - `design`: the best design, by names; `value` of the objective there, `start_value` at the
       start, in the objective's `unit`. `constraints`: what each constraint's function is there.
-    - `converged`, `message`: what the optimiser says. `failed`: designs that were tried and could
-      not be computed.
+    - `converged`, `message`: as reported by the optimiser. `failed`: designs that were tried and
+      could not be computed.
     - `history`: every iterate; `bounds` by names; `study`.
     - `start_response`, `response`: the states of the start and of the best design.
     """

@@ -21,7 +21,7 @@ _ZERO = 1e-6
 _GOLDEN = (5**0.5 - 1) / 2
 _HALVINGS = 45
 
-# Numbers of a design that are told.
+# Numbers of a design in messages.
 _SHOWN = 4
 
 
@@ -97,8 +97,8 @@ def rank_changes(
     """Where the rank of the constraints changes on the straight way between two designs: for
     good, or at a singular design that the way passes.
 
-    Looked for between `count` designs, and around those next to which a singular value is least;
-    what begins and ends between two of them without a trace at either is not seen.
+    The search is between `count` designs, and around those with the smallest singular value; a
+    change that begins and ends between two of them without a trace at either is missed.
 
     **Arguments:** `start`, `end`: designs, by names or in order; `count`: at least 3.
 

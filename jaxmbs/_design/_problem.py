@@ -24,7 +24,7 @@ from ._slopes import slopes
 from ._study import Study
 
 
-# Designs whose ranks are looked at side by side.
+# Number of designs whose ranks are evaluated in one batch.
 _WIDTH, _WIDEST = 16, 256
 
 # A start may lie this far outside of the bounds, in units of their widths.
@@ -36,7 +36,8 @@ FINE = int(code_of(RESULTS.successful))
 class AtMost(eqx.Module):
     """A constraint: `function` of the states of a run is at most `bound`, in its unit.
 
-    **Raises:** `TypeError` or `ValueError` for what is no function, or no finite number.
+    **Raises:** `TypeError` or `ValueError` for a value that is not a function, or not a finite
+    number.
     """
 
     function: Objective

@@ -21,8 +21,8 @@ _ROUNDING = 1e-9
 
 @functools.singledispatch
 def zero_words(objective: Any, response: Trajectory) -> str:
-    """Why an objective, or a quantity, is zero in every state of a run for any multipliers, and
-    what to ask instead; empty if it is not, as far as one can know."""
+    """The reason why an objective, or a quantity, is zero in every state of a run for any
+    multipliers, and a better choice; empty if it is not zero, as far as that can be decided."""
     del objective, response
     return ""
 

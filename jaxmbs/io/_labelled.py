@@ -1,7 +1,7 @@
 """A motion as an `xarray.Dataset`: dimensions with names, units as attributes.
 
-It holds everything that the motion's class does, and beside it what a person or another program
-asks for: the motion of each body and what each joint exerts, along world axes.
+It holds everything that the motion's class does, and in addition what a person or another program
+needs: the motion of each body and what each joint exerts, along world axes.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def is_motion(dataset: Any) -> bool:
 
 
 def trajectory_in(dataset: Any, system: AbstractSystem, path: str) -> Trajectory:
-    """The trajectory of which `dataset_of` made this.
+    """The trajectory from which `dataset_of` made this.
 
     **Raises:** `ModelError`.
     """

@@ -32,18 +32,17 @@ from ._toml import read_toml
 
 
 _TABLES = ("body", "joint", "driver", "force", "compliance", "element")
-# So long may the name of an entry be where a message says of which one it is.
+# Longest name of an entry in a message.
 _NAME = 60
 _KEYS = ("schema", "name", "dimension", "gravity", "precision", *_TABLES, *EXPANDED)
 
 
 def read_model(path: Setting[str | Path]) -> Model:
-    """The model in a TOML file (`REFERENCE.md` beside this module).
+    """The model in a TOML file (`REFERENCE.md` next to this module).
 
-    **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
-    and the value, and the usual fix. Whether the reference configuration is closed is not
-    checked here, as it may be assembled. Without a key `precision` the digits of its numbers tell
-    how exact they are.
+    **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry and
+    the value, and the usual fix. Whether the reference configuration is closed is not checked here,
+    as it may be assembled. Without a key `precision` it follows from the digits of the numbers.
     """
     _settings.path(path, "path")
     # Whatever a file system admits in a name, reports print.
@@ -146,7 +145,7 @@ def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, An
 
 
 def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) -> Any:
-    """A part, with what is wrong about it said of its table."""
+    """A part; an error in it names its table."""
     try:
         return cls(**_arguments(cls, values, dimension))
     except ValueError as error:

@@ -74,7 +74,7 @@ def _passed(text: str) -> tuple[Passage, ...]:
 
 
 def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
-    """By what a file knows its system."""
+    """Names by which a file identifies its system."""
     return {
         "row_names": structure.row_names,
         "body_names": tuple(body.name for body in structure.bodies),
@@ -122,8 +122,8 @@ def trajectory_of(
 
 
 def _result(text: str) -> RESULTS:
-    """The member with that text. One that this version does not know still is a failure;
-    `message` keeps what it said."""
+    """The member with that text. One unknown to this version is still a failure;
+    `message` keeps its text."""
     for number in range(len(RESULTS)):
         leaf = jnp.asarray(number, jnp.int32)
         member = jax.tree.unflatten(jax.tree.structure(RESULTS.successful), [leaf])

@@ -40,9 +40,9 @@ def write_model(model: Model) -> str:
 
     A model that was read from a file with parameters, expressions, shapes or sub-assemblies is
     written with them and with their numbers as they are now. Where parts were changed so that they
-    do not follow from these any more, all parts are written in numbers, and a comment says so.
+    do not follow from these any more, all parts are written in numbers, and a comment states that.
 
-    **Raises:** `ValueError` for parts that model files do not know (particles, constraints,
+    **Raises:** `ValueError` for parts that model files cannot contain (particles, constraints,
     forces and motions that are Python functions).
     """
     for element in model.elements:
@@ -176,7 +176,7 @@ def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
 
 
 def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """The table of a part of which there are several classes."""
+    """The table of a part that has several classes."""
     word = word_of(part, classes)
     if isinstance(part, BodyCompliance):
         raise ValueError(

@@ -136,7 +136,7 @@ def add_uses(
 def _outer(
     use: Mapping[str, Any], assembly: Mapping[str, Any], scope: Scope, where: str
 ) -> dict[str, str]:
-    """The bodies that the outer names of an assembly stand for."""
+    """The bodies denoted by the outer names of an assembly."""
     wanted, given = list(assembly.get("outer", [])), use.get("bodies", {})
     if not isinstance(given, dict) or set(given) != set(wanted):
         raise ModelError(
@@ -184,7 +184,7 @@ def _turn(
     said = keys_of(USES[scope.dimension])[key].said
     if key in ("angle", "orientation"):
         return found.define(own, scope.in_axes(value, moves, place), place, said)
-    # What is given stands in axes around it, and the quaternion follows from it.
+    # The given value is in the axes around it, and the quaternion follows from it.
     pose, value = _axes(value, said.moves, scope, place)
     given = found.define(f"uses.{name}.{key}", scope.plain(value, place), place, said)
     make = TurnedTo if key == "direction" else QuaternionOf
@@ -196,7 +196,7 @@ def _axes(value: Any, moves: Moves, scope: Scope, place: Place) -> tuple[Pose | 
     """The pose of the axes in which a value is given, and the value."""
     if not isinstance(value, dict):
         return scope.pose, value
-    # Refuses what is no table of that form.
+    # Refuses a value that is not a table of that form.
     scope.in_axes(value, moves, place)
     return scope.pose_of(value["body"]), value[RELATIVE[moves]]
 
@@ -231,14 +231,15 @@ def _words(
         place = Place(where, f"the parameter {word}", None)
         value = given.get(word, defaults.get(word))
         place = place._replace(written=entry_text(value))
-        # What a use gives means what its own surroundings say, a default what the assembly says.
+        # A value given in a use is resolved in the scope of the use, a default in that of the
+        # assembly.
         around = scope if word in given else inner._replace(words=words)
         found.define(own[word], around.plain(value, place), place)
     return words
 
 
 def add_parameters(given: Any, found: Collection) -> dict[str, str]:
-    """The parameters of a file: what their words stand for."""
+    """The parameters of a file: the values of their names."""
     if not isinstance(given, dict):
         raise ModelError(f"[parameters] must be a table of names and numbers, got {shown(given)}.")
     for word in given:

@@ -28,9 +28,9 @@ class Link(NamedTuple):
     angular velocity (rad/s), both in world axes. `mass` None: it has none.
 
     `stated`: the mass that the file gives it in numbers; `derived`: where its mass is from if not
-    from there. `slip`: what is wrong with its inertia, which no body has. `between`: no link of the
-    file, it stands between the joints of one. `unknown`: why the file does not tell its mass, which
-    matters where it moves."""
+    from there. `slip`: what is wrong with its inertia, which no body has. `between`: not a link of
+    the file, it lies between the joints of one. `unknown`: the reason why the file does not define
+    its mass, which matters where it moves."""
 
     name: str
     position: Vector
@@ -119,8 +119,8 @@ class Wrench(NamedTuple):
 
 
 class Omission(NamedTuple):
-    """Something of the file that the model does not have: its kind, its name, and why, or what
-    stands in its place."""
+    """An item of the file that the model does not have: its kind, its name, and the reason, or its
+    replacement."""
 
     kind: str
     name: str

@@ -62,7 +62,7 @@ def is_physical(mass: float, inertia: Matrix) -> bool:
     """Can a body have this mass and this inertia about its centre?"""
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
     thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
-    # An eigenvalue that is rounding stands for zero.
+    # An eigenvalue of the size of rounding counts as zero.
     return bool(mass > 0 and moments[0] > 1e-12 * moments[2] and thin)
 
 
@@ -70,7 +70,7 @@ def thin_or_point(inertia: Matrix) -> bool:
     """Is it that of a rod without thickness, or zero?"""
     moments = np.linalg.eigvalsh(inertia)
     zero = abs(moments[0]) <= 1e-12 * moments[2]
-    # Moments that are equal but for what a file rounds.
+    # Moments that are equal up to the rounding of a file.
     return bool(zero and moments[2] - moments[1] <= 1e-9 * moments[2])
 
 

@@ -1,4 +1,4 @@
-"""Joints that close loops, named beside a file whose format has trees alone."""
+"""Joints that close loops, given in addition to a file whose format has trees alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

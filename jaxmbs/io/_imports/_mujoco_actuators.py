@@ -92,7 +92,7 @@ def _is_disabled(mujoco: Any, model: Any, k: int) -> bool:
 
 
 def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _Law | None:
-    """The force of an actuator with its control input held; None where it is no such law."""
+    """The force of an actuator with its control input held; None for any other law."""
     gains, biases = mujoco.mjtGain, mujoco.mjtBias
     gain, bias = int(model.actuator_gaintype[k]), int(model.actuator_biastype[k])
     still = int(model.actuator_dyntype[k]) == int(mujoco.mjtDyn.mjDYN_NONE)

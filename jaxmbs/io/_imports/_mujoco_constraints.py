@@ -12,7 +12,7 @@ from ._geometry import rotation_vector
 from ._mujoco_tree import body_name, Drive, has_flag
 
 
-# A weld that is off by more (rad) than rounding is told.
+# A weld with a larger error (rad) than rounding is reported.
 _TURNED = 1e-6
 
 
@@ -25,7 +25,7 @@ class Constraints(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A frame that a constraint holds: of which link, where, and its axes."""
+    """A frame that a constraint holds: its link, point and axes."""
 
     link: str
     point: Vector

@@ -24,7 +24,7 @@ _COMPILED = ("mesh", "texture", "hfield", "skin", "layer")
 class ModelFile(NamedTuple):
     """A model with all that it includes: the folder from which its files are named, the folders of
     meshes that its compiler sections name, the files of its meshes, those that are opened while it
-    is parsed, and of those that are no well-formed XML why."""
+    is parsed, and the reasons why some are not well-formed XML."""
 
     path: Path
     folders: list[str]
@@ -34,7 +34,7 @@ class ModelFile(NamedTuple):
 
 
 def check_parts(document: Document, path: Path, outside: bool) -> Sequence[ModelFile]:
-    """Look at every file that MuJoCo's parser would open.
+    """Check every file that MuJoCo's parser would open.
 
     **Raises:** `ModelError` for one that may not be opened or is not there.
     """
@@ -132,7 +132,7 @@ def _check_elements(
 
 
 def check_meshes(spec: Any, files: Sequence[ModelFile], outside: bool) -> None:
-    """Look at every mesh that is still needed, before MuJoCo compiles the model.
+    """Check every mesh that is still needed, before MuJoCo compiles the model.
 
     **Raises:** `ModelError` for one that may not be opened or is not there.
     """

@@ -143,7 +143,7 @@ class _Tree:
         )
 
     def _moved(self, motion: _Motion, joint: int, body: int) -> _Motion:
-        """The motion behind a joint, of what moved so before it."""
+        """The motion after a joint, from that before it."""
         model, data = self._model, self._data
         rates = data.qvel[int(model.jnt_dofadr[joint]) :]
         axis, kind = data.xaxis[joint], self._types[int(model.jnt_type[joint])]

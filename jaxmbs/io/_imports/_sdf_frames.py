@@ -51,7 +51,7 @@ def numbers(text: str | None, count: int, said: str) -> np.ndarray:
 
 
 def number(element: Element, tag: str, default: float, said: str) -> float:
-    """The number in an element's child, or what stands for it."""
+    """The number in an element's child, or its default."""
     child = element.find(tag)
     if child is None:
         return default
@@ -130,7 +130,7 @@ class Frames:
         return self._poses[name]
 
     def is_link(self, name: str) -> bool:
-        """Or the world: what is no frame beside one."""
+        """Or the world: anything but a frame."""
         return name == WORLD or name in self._links
 
     def link(self, name: str) -> str:

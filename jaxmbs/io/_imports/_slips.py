@@ -1,4 +1,4 @@
-"""Inertias that no body has since their numbers stand in places that are not theirs."""
+"""Physically impossible inertias whose numbers are in the wrong order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -26,8 +26,8 @@ _OTHERS = (URDF_ORDER, MJCF_ORDER, ("xx", "xy", "yy", "xz", "yz", "zz"))
 
 
 def with_slip(link: Link) -> Link:
-    """A link that says what is wrong with its inertia, and has that which was meant, where its
-    numbers tell it."""
+    """The link with the defect of its inertia, and with the intended inertia where its numbers show
+    it."""
     if link.slip is not None:
         return link
     slip = slip_of(link.mass, link.inertia)
@@ -58,7 +58,7 @@ def slip_of(
 
 
 def _readings(inertia: Matrix, order: tuple[str, ...]) -> Iterator[Slip]:
-    """Inertias that a body can have, of which the numbers were written in another order."""
+    """Physically possible inertias whose numbers were written in another order."""
     written = [float(inertia[_PLACES[name]]) for name in order]
     if written[1] == written[3]:
         yield from _of_rows(written)
@@ -88,7 +88,7 @@ def _of_rows(written: Sequence[float]) -> Iterator[Slip]:
         f"({_numbers(meant, names)}), without zz, for which {meant[2, 2]:.6g} is taken, the middle "
         f"of what a body can have then, {low:.6g} to {high:.6g}"
     )
-    # Two numbers that are the same and not zero are no chance.
+    # Two equal nonzero numbers are not a coincidence.
     yield Slip(said, meant, repaired=bool(written[1]) or _is_plain(meant))
 
 

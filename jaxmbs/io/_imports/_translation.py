@@ -1,4 +1,4 @@
-"""From what a file says to a model."""
+"""From a description of a file to a model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ _NAMES = "names there hold no comma, full stop or quote, and are all different"
 
 class Selection(NamedTuple):
     """Which links are made bodies, and which are made part of the ground; `balance`: replace
-    moments of inertia that no body can have; `mend`: put others in their place, to look at all."""
+    moments of inertia that no body can have; `mend`: replace them, so that all can be checked."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Selection(NamedTuple):
 
 class Translated(NamedTuple):
     """`bodies`: of each link of the file the name of its body. `omissions`: what the model does not
-    have. `impossible`: what is wrong with bodies in whose place others were put, by name."""
+    have. `impossible`: the defects of the replaced bodies, by name."""
 
     model: Model
     bodies: Mapping[str, str]
@@ -80,7 +80,7 @@ def translated(description: Description, selection: Selection) -> Translated:
     if moving and not selection.mend:
         raise ModelError(f"body {shown(moving[0])} {unknown[moving[0]]}.")
     if moving:
-        # Any mass, to look at all the others.
+        # Any mass, so that all others can be checked.
         one_kg = [
             link._replace(mass=1.0, inertia=np.eye(3)) if link.name in moving else link
             for link in kept.links
@@ -393,7 +393,7 @@ _JOINTS: Mapping[str, Callable[[str, _Pair, Joint], AbstractJoint]] = {
     "distance": lambda name, pair, joint: spatial.Distance(name, pair, points=joint.points),
 }
 
-# What acts along a coordinate, by its word.
+# Forces along a coordinate, by its name.
 _FORCES: Mapping[str, Callable[[str, str, _Pair, Dynamics], AbstractForce]] = {
     "rotation": lambda name, joint, _, own: forces.TorsionSpring(
         name,

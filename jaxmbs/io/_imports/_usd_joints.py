@@ -125,9 +125,9 @@ def _in_series(
     between: list[Link],
     omissions: list[Omission],
 ) -> dict[str, tuple[str, str]]:
-    """The links that joints of MuJoCo hold where several move one body: they stand in series, in
-    the order of the file (MuJoCo's XML reference, `body/joint`), while several joints of USD
-    between two bodies would all hold at once."""
+    """The links that joints of MuJoCo hold where several move one body: they are in series, in the
+    order of the file (MuJoCo's XML reference, `body/joint`), while several joints of USD between
+    two bodies would all hold at once."""
     groups: dict[tuple[str, str], list[_Given]] = {}
     for own in given:
         of_mujoco = "MjcJointAPI" in applied_schemas(own.prim)
@@ -226,8 +226,8 @@ def _pieces(
 
 
 def _kind(motions: tuple[_Motion, ...], driven: frozenset[str]) -> str | None:
-    """The word of model files for a joint of these motions. A joint of several coordinates has
-    none whose drive could act in it, but for the spherical one."""
+    """The name in model files of a joint with these motions. Of the joints with several coordinates
+    only the spherical one can have a drive."""
     words = [motion.word for motion in motions]
     if not motions:
         return "fixed"
@@ -397,6 +397,6 @@ def _limits(read: Any, prim: Any, name: str) -> Iterator[Omission]:
 
 
 def _is_finite(value: Any) -> bool:
-    """Is there a bound? Infinity stands for none, and the largest number in single precision is
-    written for it."""
+    """Is there a bound? Infinity means none, and is written as the largest number in single
+    precision."""
     return value is not None and bool(np.any(np.abs(value) < np.finfo(np.float32).max))

@@ -1,8 +1,8 @@
 """Extensions of USD physics by other programs: couplings, armature, springs, dampers and actuators
 of PhysX, Newton and MuJoCo.
 
-Their schemas need not be registered: what is applied to a prim stands in its metadata, and the type
-of a prim is the text that was authored. Whatever of it is not read here is listed by its name.
+Their schemas need not be registered: applied schemas are in the metadata of a prim, and the type of
+a prim is the text that was authored. Whatever of it is not read here is listed by its name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ _GEAR, _RACK, _ACTUATOR = "PhysxPhysicsGearJoint", "PhysxPhysicsRackAndPinionJoi
 
 
 class Coordinate(NamedTuple):
-    """A joint of one coordinate: the prim's path, the joint, the coordinate's word, its value in
-    the file's configuration (rad, m), and in the file's units what one is (rad or m)."""
+    """A joint of one coordinate: the prim's path, the joint, the coordinate's name, its value in
+    the file's configuration (rad, m), and the file's unit (rad or m)."""
 
     path: str
     joint: Joint
@@ -167,7 +167,7 @@ def applied_schemas(prim: Any) -> list[str]:
 
 
 def _is_registered(read: Any, kind: str) -> bool:
-    """Is the type of a prim one of USD's own, of which what is not carried is told elsewhere?"""
+    """Is the type of a prim one of USD's own, whose omissions are reported elsewhere?"""
     if not kind:
         return True
     found = read.usd.Usd.SchemaRegistry.GetTypeFromName(kind)
@@ -321,7 +321,7 @@ def _physx_joint(found: _Reader, prim: Any, instance: str) -> bool:
     return True
 
 
-# The default of PhysX, which is no limit that is meant.
+# The default of PhysX, which is not an intended limit.
 _FASTEST = 1e6
 
 
@@ -420,8 +420,8 @@ def _mujoco_actuator(found: _Reader, prim: Any) -> bool:
     return True
 
 
-# Schemas of joints, and types of prims, that are read; each says whether all of it is carried or
-# told.
+# Schemas of joints, and types of prims, that are read; each returns whether all of it is carried or
+# reported.
 _SCHEMAS: Mapping[str, Callable[[_Reader, Any, str], bool]] = {
     _MIMIC: _physx_mimic,
     _NEWTON_MIMIC: _newton_mimic,
