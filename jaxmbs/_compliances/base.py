@@ -1,10 +1,10 @@
-"""Compliances: how bodies and joints give way to what they carry.
+"""Compliances: deformation of bodies and joints under load.
 
-A compliance as the user writes it has a name and a place. What is evaluated has neither: a
-deformation, which says how the markers of joints are displaced by a few coordinates eta. To a
-constraint these are velocities more, so that C has columns more, D, with no mass and with the
-stiffness of the part. The rigid motion stays what it is; reactions that it leaves undecided are
-those that strain the parts least (`jaxmbs.ElasticResolution`).
+A compliance as the user writes it has a name and a place. The evaluated object has neither: a
+deformation, by which a few coordinates eta displace the markers of joints. To a constraint these
+are velocities more, so that C has columns more, D, with no mass and with the stiffness of the part.
+The rigid motion stays what it is; reactions that it leaves undecided are those that strain the
+parts least (`jaxmbs.ElasticResolution`).
 """
 
 import abc
@@ -27,10 +27,10 @@ class Direction(NamedTuple):
 
 
 class AbstractDeformation(eqx.Module):
-    """`n` deformations eta of a body or joint, of which none couples with another.
+    """`n` uncoupled deformations eta of a body or joint.
 
-    - `compliance` (n,): what a unit of the generalized force of each makes of it, at least zero;
-      zero does not give way.
+    - `compliance` (n,): deformation per unit of its generalized force, at least zero; zero is
+      rigid.
     - `misfit` (n,): what each is without any force: parts that were made too long, heated, mounted
       askew.
     """
@@ -50,7 +50,7 @@ class AbstractDeformation(eqx.Module):
 
 
 class AbstractCompliance(AbstractDeclared):
-    """A named compliance as the user writes it. `kind` is its word in model files."""
+    """A named compliance as the user writes it. `kind` is its name in model files."""
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]
@@ -71,10 +71,10 @@ class AbstractBodyCompliance(AbstractCompliance):
 
     @abc.abstractmethod
     def check_points(self, points: Callable[[], list[np.ndarray]]) -> None:
-        """Look at where joints hold the body: `points` finds these (dim,), m, from its frame and
-        along its axes, those that are known.
+        """Check the points where joints hold the body: `points` finds these (dim,), m, from its
+        frame and along its axes, those that are known.
 
-        **Raises:** `ValueError` where it does not know how it gives way.
+        **Raises:** `ValueError` where its deformation is not defined.
         """
 
 

@@ -83,7 +83,7 @@ class Study(eqx.Module):
         number.
 
         **Raises:** `DesignError` for names that are not parameters, or another count of numbers;
-        `TypeError` or `ValueError` for what are no finite numbers.
+        `TypeError` or `ValueError` for numbers that are not finite.
         """
         return design_vector(self, design, "design")
 
@@ -135,7 +135,7 @@ class Study(eqx.Module):
 def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
     """`Study.values` of what the user calls `what`.
 
-    **Raises:** also `TypeError` or `ValueError` for what are no finite numbers.
+    **Raises:** also `TypeError` or `ValueError` for numbers that are not finite.
     """
     if isinstance(design, Mapping):
         _settings.mapping(design, what, '{"bodies.crank.mass": 1.0}')

@@ -40,7 +40,7 @@ class CaseAnswer(NamedTuple):
     """The results of a case.
 
     - `failed`: empty, or why the reactions were not found. `rank`: of C with the columns of what
-      is elastic; `doubtful`: is it decided by a hair?
+      is elastic; `doubtful`: is the decision marginal?
     - `decided` (constraints,): is the reaction unique? `on_bodies` (pairs, 2): force and torque of
       a constraint on a body.
     - `force` (places, dim), `torque` (places, turns): on the place's body, world axes (N, N m).
@@ -162,7 +162,7 @@ def _masked(
     ]
     misfits = [own.deformation.misfit * fit for own in giving.groups]
 
-    # Of a copy whose leaves are no arrays.
+    # Of a copy whose leaves are not arrays.
     def numbers(x: Any) -> list[Any]:
         groups = x.deformations.groups
         return [

@@ -11,8 +11,8 @@ from ._cases import Case, CaseAnswer
 from ._report import SubsetAnswer
 
 
-# A part carries nothing if its generalized force is this small against the largest force of the
-# joints asked for. Multipliers of an elastic resolution are exact to about 1e-8.
+# A part carries nothing if its generalized force is this small relative to the largest force of the
+# requested joints. Multipliers of an elastic resolution are exact to about 1e-8.
 _NOTHING = 1e-6
 
 

@@ -67,7 +67,7 @@ class SplitRod(eqx.Module):
             )
 
     def axial(self, length: Scalar, rod: Rod | None) -> Scalar | None:
-        """The stiffness (N/m) of a rod of this length; None if nothing says it."""
+        """The stiffness (N/m) of a rod of this length; None if it is not defined."""
         if self.stiffness is not None:
             return self.stiffness
         if self.young is not None and self.area is not None:
@@ -76,7 +76,7 @@ class SplitRod(eqx.Module):
 
 
 class AbstractStart(eqx.Module):
-    """How the springs of split rods stand in the reference configuration."""
+    """Initial state of the springs of split rods in the reference configuration."""
 
     @abc.abstractmethod
     def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
@@ -84,8 +84,8 @@ class AbstractStart(eqx.Module):
 
 
 class SuddenStart(AbstractStart):
-    """Springs without a force (but for the misfits of their rods): the load sets in suddenly, and
-    the rods vibrate until they are damped."""
+    """Springs without a force (except from the misfits of their rods): the load is applied
+    suddenly, and the rods vibrate until they are damped."""
 
     def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
         del model

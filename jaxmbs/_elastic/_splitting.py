@@ -63,10 +63,10 @@ def split_rods(
     """The model in which some bodies are elastic along their length: each is replaced by two
     overlapping halves, a translational joint and a spring (Wojtyra & Fraczek 2012, section 4.1).
 
-    The halves "link AB start" and "link AB end" of a body "link AB" stand where it stood, with half
-    of its mass and inertia each. The joint "link AB slide" lets them slide along the line between
-    the ends, at its middle, and "link AB spring" is between the end of the one and that of the
-    other,
+    The halves "link AB start" and "link AB end" of a body "link AB" replace it in the same
+    position, each with half of its mass and inertia. The joint "link AB slide" lets them slide
+    along the line between the ends, at its middle, and "link AB spring" is between the end of the
+    one and that of the other,
 
         tension = stiffness (L - length) + beta stiffness dL/dt.
 
@@ -80,7 +80,7 @@ def split_rods(
     **Arguments:**
 
     - `rods`: a `SplitRod` for each body.
-    - `start`: `StaticStart()` (default), springs that carry what `ElasticResolution` says at the
+    - `start`: `StaticStart()` (default), springs with the forces of `ElasticResolution` at the
       start, or `SuddenStart()`, springs without a force.
 
     **Returns:** a `Model`.

@@ -36,7 +36,8 @@ def solid(mesh: Any, material: Setting[Material]) -> FiniteElements:
     **Returns:** three degrees of freedom at each node.
 
     **Raises:** `ModelError` for a mesh in other than three dimensions or with free nodes, and if
-    scikit-fem is not installed (extra `elastic`). `TypeError` for what is no mesh or no material.
+    scikit-fem is not installed (extra `elastic`). `TypeError` for a value that is not a mesh or a
+    material.
     """
     skfem = optional("skfem", "elastic")
     material = _settings.instance(

@@ -36,7 +36,7 @@ class FiniteElements(eqx.Module):
       along y and z follow, then the rotations about x, y, z where the node has any: it has where
       its rows are six. Default: the nodes follow each other, with as many rows each as there are.
     - `names`: of the nodes, empty where a node needs none; default: none has a name.
-    - `strains`: what `solid` knows of the strains of second order. Default: that of the beams, if
+    - `strains`: data of `solid` for the strains of second order. Default: that of the beams, if
       all nodes have rotations and the stiffness is that of elements between two nodes each; else
       None, and forces along the body cannot act on its bending.
 

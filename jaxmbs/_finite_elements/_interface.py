@@ -69,8 +69,8 @@ class Interface(NamedTuple):
 def interface(elements: FiniteElements, attachments: Sequence[Attachment]) -> Interface:
     """Ties every attachment to its nodes.
 
-    **Raises:** `ModelError` for a name that stands twice, for a node that two attachments claim,
-    and for attachments that find no nodes.
+    **Raises:** `ModelError` for a repeated name, for a node that belongs to two attachments, and
+    for attachments without nodes.
     """
     names = [attachment.name for attachment in attachments]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -111,7 +111,7 @@ def _block(
 
 
 def _rows(elements: FiniteElements, nodes: Int[np.ndarray, " k"]) -> Int[np.ndarray, " rows"]:
-    """The degrees of freedom of these nodes, one node behind the other."""
+    """The degrees of freedom of these nodes, node by node."""
     widths = np.where(elements.rotating[nodes], 6, 3)
     first = elements.first_dof[nodes]
     return np.concatenate([np.arange(f, f + w) for f, w in zip(first, widths, strict=True)])

@@ -194,6 +194,6 @@ def beam_strains(
 def _sum_onto(
     rows: Int[np.ndarray, " n"], values: Float[np.ndarray, "n pairs"], size: int
 ) -> Float[np.ndarray, "size pairs"]:
-    """Values of degrees of freedom that stand more than once, summed."""
+    """Values of repeated degrees of freedom, summed."""
     gather = sp.coo_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (size, len(rows)))
     return gather.tocsr() @ values

@@ -25,7 +25,7 @@ from .._verdict import Verdict
 from ._findings import Part
 
 
-# So many neighbours are looked at, at so many characteristic lengths or radians; those that close
+# Number of neighbours, and their distance in characteristic lengths or radians; those that close
 # to rounding, and at which nothing that counts as one row is small: see `singularity`.
 _NEIGHBOURS, _SPREAD, _CLOSED, _NEARBY_RANK = 6, 0.05, 1e-12, 1e-5
 
@@ -84,7 +84,7 @@ def _numbers(
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """`q` displaced by a step and closed again, but for drivers, and what is left open."""
+    """`q` displaced by a step and closed again without drivers, and the residual."""
     return close(system, system.retract(q, step), jnp.asarray(t, q.dtype), drivers=False)
 
 
@@ -183,7 +183,7 @@ class Subject:
 
     @property
     def generic(self) -> Numbers | None:
-        """At `generic_q`: of what is redundant in one configuration alone it knows nothing."""
+        """At `generic_q`: it excludes constraints that are redundant in one configuration alone."""
         return self.closed if self._generic is None else self._generic[1]
 
     @cached_property

@@ -9,8 +9,8 @@ from ._subject import Subject
 
 
 class AbstractRule(eqx.Module):
-    """A rule: `code` (JM and three digits), `name`, `severity`, and `text`, what it looks for, why
-    that is bad and what to do, in a few sentences."""
+    """A rule: `code` (JM and three digits), `name`, `severity`, and `text`: the defect, its
+    consequence and the remedy, in a few sentences."""
 
     code: ClassVar[str]
     name: ClassVar[str]

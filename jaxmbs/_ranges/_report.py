@@ -34,7 +34,7 @@ class Range(eqx.Module):
     - `low`, `high`: N or N m (`unit`; empty where a multiplier or a combination has another);
       infinite where nothing bounds it, NaN where the loads cannot be carried.
     - `unique`: does a rigid-body model determine it, without any bound?
-    - `size`: of such a quantity under these loads, against which rounding is told.
+    - `size`: of such a quantity under these loads, relative to which rounding is judged.
     """
 
     low: Float[Array, "*batch"]
@@ -84,12 +84,12 @@ class Ranges(eqx.Module):
 
     - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
       components of wrenches, combinations); infinite where nothing bounds it, NaN where the loads
-      cannot be carried. `unique`: is it so without bounds? Then both are its value. `size`: of
-      each under these loads, against which rounding is told.
+      cannot be carried. `unique`: is it so without bounds? Then both are its value. `size`: of each
+      under these loads, relative to which rounding is judged.
     - `feasible`: are there reactions that carry the loads within the bounds? `shortfall` (bounds,):
-      where there are none, by how much those that contradict each other would have to give way,
-      in the unit of each, and 0 for the others.
-    - `doubtful`: a rank was decided by a hair (`analyze` says how).
+      where there are none, by how much the contradictory bounds would have to be relaxed, in the
+      unit of each, and 0 for the others.
+    - `doubtful`: a rank decision is marginal (`analyze` gives details).
     - `result`: a `RESULTS` member: `loads_not_carried`, or what else went wrong.
     - `times`: s. `bounds`: each in words.
 
@@ -123,7 +123,7 @@ class Ranges(eqx.Module):
     def of(self, name: str) -> Range:
         """The range of a multiplier, of a component of a wrench or of a combination.
 
-        **Raises:** `ValueError` for what was not asked for.
+        **Raises:** `ValueError` for a quantity that was not requested.
         """
         names = self.names
         if name not in names:
@@ -204,7 +204,7 @@ class Ranges(eqx.Module):
         return np.asarray(self.unique.unique).reshape(self.feasible.size, len(self.names))
 
     def determined(self) -> tuple[str, ...]:
-        """Names of joints and drivers of which everything is unique without bounds."""
+        """Names of joints and drivers whose reaction is completely unique without bounds."""
         variables = self._variables
         unique: Any = self._unique_of_states().all(axis=0)
         found = []

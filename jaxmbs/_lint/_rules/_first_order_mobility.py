@@ -22,7 +22,7 @@ class FirstOrderMobility(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         found = subject.mobility
-        # Where there is no closed neighbour JM104 says it.
+        # Where there is no closed neighbour JM104 reports it.
         if found is None or not found.decided or subject.is_isolated:
             return
         first = [branch.first_order for branch in found.branches]

@@ -25,7 +25,7 @@ def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], in
 
 class UndeterminedSet(NamedTuple):
     """Joints and drivers with dependent rows. `many`: those of them whose reaction is not unique;
-    `others`: what dependent sets connect them with besides, likewise not unique."""
+    `others`: further members of their dependent sets, likewise not unique."""
 
     names: tuple[str, ...]
     many: list[str]
@@ -33,7 +33,7 @@ class UndeterminedSet(NamedTuple):
 
     @property
     def shared_with(self) -> str:
-        """Who else shares the load, to be put behind "load"."""
+        """The other joints that share the load, as text after "load"."""
         return f", in which {listed(self.others)} {_HAVE[len(self.others) > 1]} a part" * bool(
             self.others
         )

@@ -70,7 +70,7 @@ class FrictionCone(AbstractBound):
         round_ = directions(dimension - 1, self.sides)
         coefficient = self.coefficient * (round_.inner if self.inside else 1.0)
         along = jnp.asarray(round_.vectors) @ across - coefficient * normal[None]
-        # Where the coefficient is zero the faces alone would let it pull.
+        # Where the coefficient is zero the faces alone would allow it to pull.
         faces = jnp.concatenate([along, -normal[None]])
         rows = self._sign(variables) * faces @ jnp.asarray(variables.unit_vectors(places))
         return Inequalities(rows, jnp.zeros(rows.shape[0]))
