@@ -73,8 +73,8 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Shape of a number, array or nested lists of numbers; () for what is no array, which
-    `real` then refuses with a sentence."""
+    """Shape of a number, array or nested lists of numbers; () for a value that is not an array,
+    which `real` then refuses with a message."""
     try:
         return jnp.asarray(value, dtype=float).shape
     except (TypeError, ValueError, OverflowError):
@@ -244,7 +244,7 @@ def two_points(value: Numbers, dimension: int, what: str) -> Float[Array, "2 dim
 
 
 def nonzero(known: np.ndarray, what: str, fix: str) -> None:
-    """Refuse a vector of which products leave no direction."""
+    """Refuse a vector that is zero or too short to define a direction."""
     if not np.any(known):
         raise ValueError(f"{what} has zero length; {fix}.")
     if np.max(np.abs(known)) < SMALLEST:
@@ -252,7 +252,7 @@ def nonzero(known: np.ndarray, what: str, fix: str) -> None:
 
 
 def name(value: str, what: str) -> str:
-    """A name that can stand in reports, options and column headings."""
+    """A name that is valid in reports, options and column headings."""
     title(value, what)
     bad = sorted(set(value) & set(",.'\"`"))
     if bad:
@@ -376,7 +376,7 @@ def takes_arguments(value: Any, what: str, arguments: str) -> None:
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
-        # Functions that are not Python's tell nothing.
+        # Functions that are not Python's have no signature.
         return
     try:
         signature.bind(*arguments.split(", "))

@@ -3,7 +3,7 @@ mass to the points of their joints.
 
 Models hold no shapes. So each body is a hub, at the origin of its frame (the centre of mass of a
 rigid body), and a spoke to every point at which a joint or driver acts on it. A body whose
-coordinates tell of no frame has its hub in the middle of these points.
+coordinates do not define a frame has its hub in the middle of these points.
 """
 
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class Skeleton(NamedTuple):
 def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
     """The drawing of n states.
 
-    **Arguments:** `reactions` of these states, which know where joints act; `q` (n, nq).
+    **Arguments:** `reactions` of these states, which contain the points of joints; `q` (n, nq).
     """
     structure, layout = reactions.structure, reactions.layout
     points = _in_space(np.asarray(reactions.point))

@@ -69,8 +69,8 @@ class Field(NamedTuple):
     - `admits`: what it may be, in words. `check(value, what)` makes the array, or raises a
       `ValueError` that names `what`. `within(dimension)`: the same declaration for a model of that
       dimension, of arrays that have its length.
-    - `left_out`: what stands there if None is given, in words; None is refused where there are
-      none. `number_left_out(part)`: that number, where the part's others say it.
+    - `left_out`: the default if None is given, in words; None is refused where there are
+      none. `number_left_out(part)`: that number, where it follows from the part's others.
     - `refers`: is it the name of another part, or names of bodies?
     - `moves`: what becomes of it in a sub-assembly that has a place.
     - `shape`: that of its array where it is known, of texts as well; `bounds` of its
@@ -134,7 +134,7 @@ def naming_of(part: Any, word: str) -> Naming:
 
 
 def given_or_left_out(part: Any, word: str) -> Array | None:
-    """The number of one field of a part; None if it is left out and nothing stands for it."""
+    """The number of one field of a part; None if it is omitted and has no default."""
     given, said = getattr(part, word), fields_of(part).get(word)
     if given is not None or said is None or said.number_left_out is None:
         return given
@@ -175,7 +175,7 @@ def _refuse_unknown(cls: type, named: Mapping[str, Any]) -> None:
 
 class Key(NamedTuple):
     """A key of a part's table in a model file: the argument of the part that it gives, its
-    declaration, the key that may stand in its place, and what does where it is not given."""
+    declaration, the key that may replace it, and the default."""
 
     argument: str
     said: Field

@@ -26,7 +26,7 @@ def array(values: Any) -> str:
 
 
 def complex_line(value: Any, beside: Any) -> str:
-    """A line of a table: a complex number, and a real one beside it."""
+    """A line of a table: a complex number, and a real one next to it."""
     text = f"{float(np.real(value)):+.6g} {float(np.imag(value)):+.6g}i"
     return f"{text:<28}{float(beside):.6g}"
 

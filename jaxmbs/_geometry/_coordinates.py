@@ -31,7 +31,7 @@ _IN_PLANE = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 class AbstractCoordinates(eqx.Module):
-    """`nq` coordinates and `nv` velocities. Static: there is no array in them."""
+    """`nq` coordinates and `nv` velocities. Static: they contain no array."""
 
     @property
     @abc.abstractmethod
@@ -71,7 +71,7 @@ class AbstractCoordinates(eqx.Module):
 
     @property
     def posed(self) -> bool:
-        """Do the velocities tell how a frame of the body moves?"""
+        """Do the velocities determine the motion of a frame of the body?"""
         return sum(self.frame) > 0
 
     @property
@@ -193,7 +193,7 @@ class SpatialPoint(AbstractFlatCoordinates):
 
 
 class FlatCoordinates(AbstractFlatCoordinates):
-    """Named coordinates that say nothing about axes: angles of joints, amplitudes of modes."""
+    """Named coordinates that do not define axes: angles of joints, amplitudes of modes."""
 
     frame: ClassVar[tuple[int, int]] = (0, 0)
     own_names: tuple[str, ...] = eqx.field(static=True)
@@ -269,8 +269,8 @@ class SpatialPose(AbstractCoordinates):
 
 
 class ProductCoordinates(AbstractCoordinates):
-    """Coordinates side by side, those of `parts` in order: a pose and the modes of what it
-    carries. All else follows from the parts."""
+    """Concatenated coordinates of `parts`, in order: a pose and the modes of its body. All else
+    follows from the parts."""
 
     parts: tuple[AbstractCoordinates, ...] = eqx.field(static=True)
 
@@ -344,7 +344,7 @@ class ProductCoordinates(AbstractCoordinates):
         function: Callable[..., Float[Array, " _"]],
         *arguments: list[Float[Array, " _"]],
     ) -> Float[Array, " _"]:
-        """The results of the parts, side by side."""
+        """The results of the parts, concatenated."""
         return jnp.concatenate(
             [function(part, *own) for part, *own in zip(self.parts, *arguments, strict=True)]
         )

@@ -1,6 +1,6 @@
 """Frames (origin and rotation of axes attached to a body) and their velocities.
 
-A joint sees nothing but frames. A frame's velocity, its twist, is derived from the rate of
+A joint depends on frames alone. A frame's velocity, its twist, is derived from the rate of
 change of the frame's own numbers, so that no body ever writes down how its markers move.
 """
 

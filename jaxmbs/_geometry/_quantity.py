@@ -34,7 +34,7 @@ def is_quantity(given: Any) -> bool:
 def quantities_of(given: Any, names: Sequence[str]) -> dict[str, Quantity]:
     """The quantities given for some of the names.
 
-    **Raises:** `ValueError` for another name, and for what is no quantity.
+    **Raises:** `ValueError` for another name, and for a value that is not a quantity.
     """
     known = _checks.table({} if given is None else given, "quantities", "Quantity")
     for name, quantity in known.items():

@@ -1,17 +1,18 @@
-"""Assembly where drivers ask for more than one search can be trusted with.
+"""Assembly where the driver travel is too large for one search to be reliable.
 
-A start that is closed but for its drivers lies on a branch of configurations: those to which the
-drivers lead it without a jump. The nearest closed configuration that a search finds from afar may
-belong to another branch, or none is found at all. Then the drivers are led: with r0 what is open
-at their rows at the start,
+A start that is closed except for its drivers lies on a branch of configurations: those to which the
+drivers move it without a jump. The nearest closed configuration that a search finds from afar may
+belong to another branch, or none is found at all. Then the drivers are led: with r0 what is open at
+their rows at the start,
 
     Phi(q, t) - (1 - s) r0 = 0,    s from 0 to 1,
 
 by a prediction and a search that only closes (Allgower & Georg 1990, Numerical Continuation
 Methods, section 6.1). Only what is left of Phi is led; a driver is never asked for another time.
 
-- **Prediction.** A parabola through the last points; at first the tangent. So a configuration in
-  which branches cross is passed straight on: none of its derivatives is needed there.
+- **Prediction.** A parabola through the last points; the tangent in the first step. So a
+  configuration in which branches cross is passed straight on: none of its derivatives is needed
+  there.
 - **Steps.** One is taken if closing moves the prediction by little against the step, so that no
   step jumps; the next one is as long as that allows. Where none can be taken the branch has ended
   (a dead point), or cannot be followed any further.
@@ -20,10 +21,10 @@ Methods, section 6.1). Only what is left of Phi is led; a driver is never asked 
   negative where one has passed zero in between. So 1 - C_a^+ C_b shrinks every motion unless the
   rank has changed; a power iteration decides, by the same solve that all steps take.
 - **Trust.** The answer of a search is taken without a question where it is near, or where its
-  steps have become shorter from the first one on. Otherwise both ends are asked for the tangent:
+  steps have become shorter from the first one on. Otherwise the tangents at both ends are compared:
   on one branch their mean is the chord (the trapezoidal rule, whose error is of third order).
   Of 4000 prescribed positions of Bricard linkages that let pass 33 of 100 answers on the branch
-  and none of 680 on others. What no tangent tells apart is a branch that has just been crossed.
+  and none of 680 on others. Tangents cannot distinguish a branch that has just been crossed.
 
 Each of these is a task of the one loop of `_search.py`, inside of a loop over tasks that has one
 turn where the first search is trusted.
@@ -74,8 +75,8 @@ _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 class Continuation(NamedTuple):
     """By which way an answer was reached. `closed` and `nearest` are what it is; `continued`: by
-    leading the drivers; `ended`: they could not be led further than the part `reached` of their
-    way; `rank_changed`: a singular configuration was met or passed on it."""
+    leading the drivers; `ended`: they could not be moved further than the part `reached` of their
+    travel; `rank_changed`: a singular configuration was met or passed on it."""
 
     nearest: BoolScalar
     continued: BoolScalar
@@ -167,8 +168,8 @@ def _answer(point: Point) -> tuple[Float[Array, " nq"], Float[Array, " rows"]]:
 def driver_way(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
     """Distance that drivers are moved to zero (m or rad): the residual of their rows, with turns.
 
-    Where a configuration counts no turns, a driver goes the way that its value says, from the
-    angle of the start, without whole turns; up to a quarter of one is the shorter way round."""
+    Where a configuration does not count turns, a driver moves towards its value from the angle of
+    the start, without whole turns; up to a quarter turn in the shorter direction."""
     excess, now, wanted = system.driver_readings(q, t)
     full, whole = 2 * np.pi, now - wanted
     angles = system.structure.angle_rows
@@ -268,7 +269,7 @@ def _direct(problem: Problem, start: _Start, state: _State, point: Point) -> _St
 
 
 def _hold(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
-    """The joints are closed, and drivers stand where they stood. A start whose joints were open
+    """The joints are closed, and drivers keep their values. A start whose joints were open
     lies on no branch: there the nearest is the answer if it is known."""
     system = problem.system
     opened = _length(start, system.difference(problem.q, point.q))
@@ -329,7 +330,7 @@ def _lead(problem: Problem, start: _Start, state: _State, point: Point) -> _Stat
         last=if_taken(step, state.last),
         step=if_taken(longer, step / 2),
         turns=jnp.asarray(0),
-        # Where the start itself is singular, only a later point tells.
+        # Where the start itself is singular, only a later point can decide.
         backwards=state.s == 0,
         way=way,
     )

@@ -1,7 +1,7 @@
 """The derivative of an assembled configuration.
 
 It is that of the conditions of the minimum, grad f + C^T lambda = 0 and Phi = 0, at the end point:
-one saddle-point system, whatever way led there.
+one saddle-point system, independent of the path to it.
 """
 
 from typing import Any

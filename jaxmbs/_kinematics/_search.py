@@ -17,7 +17,7 @@ C^T has its sparse factor. One loop takes three kinds of steps, each of them one
   Lagrangian f + lambda^T Phi. A step that has led farther from the start, once the mechanism is
   closed again, is taken back and made smaller.
 - At the end: the same system with a random right-hand side, on which conjugate gradients meet a
-  direction of negative curvature if there is one: then the point is no minimum.
+  direction of negative curvature if there is one: then the point is not a minimum.
 
 Optimistix has no solver whose step is itself an iteration with S, nor one that stops where
 rounding stops the progress: on long chains that is above any fixed tolerance that short ones meet.
@@ -61,7 +61,7 @@ _FLOOR = 1e-12
 _EPS = 4e-15
 _ROUNDING = 1e-10
 
-# The curvature below which a stationary point is no minimum.
+# The curvature below which a stationary point is not a minimum.
 _FLAT = 1e-6
 
 # Accuracy of Newton's steps (the next one corrects it) and of the search for negative curvature (a

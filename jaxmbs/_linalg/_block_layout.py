@@ -1,4 +1,4 @@
-"""Which blocks of C and M there are, where they stand, and in which order S is eliminated.
+"""The blocks of C and M, their positions, and the elimination order of S.
 
 Everything here is known before any number is. Blocks are kept in buckets of equal, padded size: a
 body with many coordinates among small ones is padded to its own size, and they to theirs.
@@ -73,7 +73,7 @@ class CouplingBucket(NamedTuple):
 
 
 class Couplings(eqx.Module):
-    """M of the bodies whose masses are coupled, the unknowns of which are their columns.
+    """M of the bodies whose masses are coupled; the unknowns are their columns.
 
     `elimination`: of M; its values are the blocks of the hubs, bucket by bucket, and those between
     bodies. `sets`: for each constraint on such bodies the unknowns of these. Indices: `column`
@@ -164,8 +164,8 @@ class _Buckets:
 
 
 class _Entries:
-    """Where the entries of arrays (*shape, members), one for each bucket, stand if the arrays are
-    put one behind the other."""
+    """Positions of the entries of arrays (*shape, members), one for each bucket, in the
+    concatenation of the arrays."""
 
     def __init__(self, buckets: _Buckets, shapes: Sequence[tuple[int, ...]], start: int = 0):
         self._buckets = buckets
@@ -206,7 +206,7 @@ def layout_of(pattern: Pattern) -> Layout:
 class _Blocks:
     """The slots, bodies, constraints and pairs of slots of a pattern, in buckets.
 
-    Values of the matrix that is eliminated stand in this order: blocks of the constraints with
+    The values of the matrix to be eliminated are in this order: blocks of the constraints with
     themselves, of pairs, of slots on hubs, of hubs, of M between hubs.
     """
 
@@ -337,7 +337,7 @@ class _Blocks:
         )
 
     def elimination(self) -> Elimination:
-        """The order in which S, with the hubs beside it, is eliminated. Constraints on the same
+        """The elimination order of S extended by the hubs. Constraints on the same
         bodies (a joint and its driver) make one vertex."""
         pattern = self._pattern
         sources, first_unknown = self._sources()
@@ -347,7 +347,7 @@ class _Blocks:
         for number, (rows, on) in enumerate(bodies.items()):
             homes = sorted(on & {*self._coupled} - self._crowded) if on <= {*self._hubs} else []
             if homes:
-                # Their block of S' is mu I alone: they are eliminated behind one of the bodies.
+                # Their block of S' is mu I alone: they are eliminated after one of the bodies.
                 behind[homes[0]].append(rows)
                 continue
             # Constraints on hubs alone are not coupled to each other.

@@ -1,7 +1,7 @@
-"""Ranks and null spaces of concrete matrices, in NumPy, where an answer decides what is said or
-which program runs. In compiled programs: `_rank.py`.
+"""Ranks and null spaces of concrete matrices, in NumPy, where an answer decides a message or which
+program runs. In compiled programs: `_rank.py`.
 
-One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. Who asks has
+One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. The caller has
 made lengths relative to the characteristic length, and rows of unit length where they differ.
 """
 

@@ -53,8 +53,8 @@ class Elasticity(eqx.Module):
     - `extended`: M and C with columns more for the deformations, whose block of M is the identity.
     - `compliance`, `misfit` (n,): of the deformations. `load` (n,): what applied forces push each
       of them with.
-    - `geometric` (rows,): 1 in geometric rows and 0 in velocity rows. There a misfit means nothing:
-      a wheel that is put down beside its place rolls on without stress.
+    - `geometric` (rows,): 1 in geometric rows and 0 in velocity rows. There a misfit has no effect:
+      a wheel placed off its position rolls on without stress.
     """
 
     extended: AbstractKKTMatrices
@@ -168,7 +168,7 @@ class _Solver(eqx.Module):
         correction = self._null_space_correction(given - self._strain(particular.x))
         found = particular.x + correction.x
         found = found - self._undecided_part(found)
-        # Asked for by derivatives alone.
+        # Needed by derivatives alone.
         beside = self._particular(given - self._strain(found)).x
         last = correction.change - self._undecided_part(correction.change)
         given_load, held = right / scale, SchurOperator(self.rigid).mv(found / scale) / scale

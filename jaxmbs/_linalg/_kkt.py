@@ -3,9 +3,9 @@
     [ M  C^T ] [ a      ]   [ f ]
     [ C   0  ] [ lambda ] = [ g ]
 
-What is asked of M, C and their factor at a state is asked here: multipliers of least norm, what
-they move, the shortest way back onto the constraints, the motion that they allow. Units are those
-of the rows and columns: m or rad for those of C v, N or N m for f and lambda.
+Functions of M, C and their factor at a state: multipliers of least norm, the accelerations that
+they cause, the shortest step back onto the constraints, the admissible motion. Units are those of
+the rows and columns: m or rad for those of C v, N or N m for f and lambda.
 """
 
 import equinox as eqx
@@ -73,9 +73,9 @@ class KKTSystem(eqx.Module):
     def proximal(
         self, right: Float[Array, "rows k"], start: Float[Array, "rows k"], steps: int
     ) -> Float[Array, "rows k"]:
-        """So many proximal steps of several columns, in scaled rows (see `AbstractFactor`):
-        multipliers for a start of zero, null parts of the start for a right-hand side of zero (see
-        `ProximalCholesky`). Without a derivative."""
+        """The given number of proximal steps of several columns, in scaled rows (see
+        `AbstractFactor`): multipliers for a start of zero, null parts of the start for a right-hand
+        side of zero (see `ProximalCholesky`). Without a derivative."""
         solve, mu = jax.vmap(self.factor.solve, 1, 1), self.solver.regularisation
         return lax.fori_loop(0, steps, lambda _, x: solve(right + mu * x), start)
 

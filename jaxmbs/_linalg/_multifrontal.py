@@ -53,8 +53,8 @@ class Level(eqx.Module):
 
 
 class Elimination(eqx.Module):
-    """The static order of elimination, from the leaves to the roots. Indices: `solution`
-    (size,), where each unknown stands in the pool of solutions."""
+    """The static order of elimination, from the leaves to the roots. Indices: `solution` (size,),
+    the index of each unknown in the pool of solutions."""
 
     levels: tuple[Level, ...]
     indices: Indices = eqx.field(static=True)
@@ -163,7 +163,7 @@ def eliminate(
 def _unrolled(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
-    """D L^T and what the same row operations make of the columns beside; the pivots D."""
+    """D L^T and the further columns after the same row operations; the pivots D."""
     if not rows.shape[0]:
         return rows, rows[:, 0]
     done, scales = [], []
@@ -171,7 +171,7 @@ def _unrolled(
         pair, scale = _pair(rows[:2], k)
         done.append(pair)
         scales += [jnp.ones_like(scale[0]), scale[0]]
-        # The matrix is symmetric: what stands right of a pivot stands below it too.
+        # The matrix is symmetric: the entries right of a pivot are also those below it.
         one, two = pair[:, k + 2 : k + rows.shape[0]] * scale[:, None]
         rows = rows[2:] - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
         rows = lax.optimization_barrier(rows)
@@ -250,7 +250,7 @@ Positions = dict[tuple[int, ...], list[int]]
 
 
 class _Layout:
-    """Where everything stands in the pools while the levels are laid out."""
+    """Positions in the pools while the levels are laid out."""
 
     def __init__(
         self,

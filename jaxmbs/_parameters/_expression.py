@@ -21,7 +21,7 @@ from .._checks import shown
 from ._formula import AbstractFormula, FormulaError, Lookup, namespace, stacked
 
 
-# Longer texts are no formulas, and the parser may run out of stack on them.
+# Longer texts are not formulas, and the parser may run out of stack on them.
 _LONGEST = 500
 # A sum of as many terms. Each level is a call within a call.
 _DEEPEST = 60
@@ -142,7 +142,7 @@ def reserved(name: str) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Expression(AbstractFormula):
-    """A text, and the numbers that the names in it stand for: pairs of word and number."""
+    """A text, and the values of the names in it: pairs of name and number."""
 
     text: str
     names: tuple[tuple[str, str], ...]
@@ -160,7 +160,7 @@ class Expression(AbstractFormula):
 def names_in(text: str) -> tuple[str, ...]:
     """The parameters that a text names, in its order.
 
-    **Raises:** `FormulaError` for what is no expression.
+    **Raises:** `FormulaError` for a text that is not an expression.
     """
     return tuple(dict.fromkeys(_names(_parsed(text))))
 

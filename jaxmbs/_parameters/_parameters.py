@@ -9,7 +9,7 @@ from ._formula import AbstractFormula, FormulaError, known, Lookup
 
 
 class Definitions:
-    """Numbers that follow from others: pairs of name and formula, each behind those that it needs.
+    """Numbers that follow from others: pairs of name and formula, each after those that it needs.
     Hashed once, as they are part of every program."""
 
     def __init__(self, formulas: Mapping[str, AbstractFormula]):
@@ -27,7 +27,7 @@ class Definitions:
 
 
 class Parameters(eqx.Module):
-    """Numbers of a model that are no number of a part, and what follows from them.
+    """Numbers of a model that do not belong to a part, and the numbers that follow from them.
 
     - `values`: by name: `parameters.length`, `uses.leg 1.foot`, `bodies.crank.shape.radius`.
     - `definitions`: what follows from them, numbers of parts and others.
@@ -99,7 +99,7 @@ class Parameters(eqx.Module):
 
 
 def _value_of(name: str, formula: AbstractFormula, lookup: Lookup) -> Any:
-    """**Raises:** `FormulaError` that says of which number it is."""
+    """**Raises:** `FormulaError` that names the number."""
     try:
         return formula.value(lookup)
     except FormulaError as error:

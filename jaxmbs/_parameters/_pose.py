@@ -39,7 +39,7 @@ class Moved(AbstractFormula):
 
     def value(self, numbers: Lookup) -> Any:
         origin, turn = numbers(self.pose.position), numbers(self.pose.turn)
-        # A wrong size is refused by the part, which says what it expects.
+        # A wrong size is refused by the part, whose message states the expected size.
         return _MOVES[self.moves](origin, turn, self.inner.value(numbers))
 
 

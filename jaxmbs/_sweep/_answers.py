@@ -17,7 +17,7 @@ from .._solution import RESULTS
 from .._verdict import MEANINGS, Verdict
 
 
-# Dimensions, and variables that are no part of the answer.
+# Dimensions, and variables that do not belong to the answer.
 CASE, CHUNK = "case", "chunk"
 RESULT, CONFIGURATION, DONE = "result", "configuration", "done"
 
@@ -49,8 +49,8 @@ def variables(
 ) -> tuple[Variable, ...]:
     """The arrays of one case's answer, whose shapes are `template` (`eqx.filter_eval_shape`).
 
-    A name is the way to the array. Dimensions are called as in the annotations of the class that
-    holds the array, if they say it.
+    A name is the way to the array. Dimensions are named as in the annotations of the class that
+    holds the array, if given there.
     """
     found: list[Variable] = []
     sizes: dict[str, int] = {}
@@ -152,7 +152,7 @@ def code_of(result: Any) -> Any:
 
 
 def sentences() -> dict[int, tuple[str, str]]:
-    """The word and the text of each `RESULTS` member, by its number."""
+    """The name and the text of each `RESULTS` member, by its number."""
     names = vars(RESULTS)["_name_to_item"]
     return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
 

@@ -63,10 +63,10 @@ def entry_of(array: Any, entry: str, name: str, naming: Naming | None = None) ->
 
 
 def places_of(shape: Shape, entry: str, name: str, naming: Naming | None = None) -> Attachments:
-    """Where the entry of that name stands in an array.
+    """Indices of the entry of that name in an array.
 
-    A word for each axis; in a matrix that is not symmetric the row may be left out, which means
-    every row. In a symmetric matrix an entry stands in two places, and letters of row and column
+    A word for each axis; in a matrix that is not symmetric the row may be omitted, which means
+    every row. In a symmetric matrix an entry has two places, and letters of row and column
     may follow one another (`xy`).
 
     **Raises:** `ModelError` if there is none.

@@ -53,7 +53,7 @@ class Contradiction(eqx.Module):
 class Fit(eqx.Module):
     """How a mechanism of inexact parts fits together at one state (or, batched, at many).
 
-    - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as `contradictions` says, with
+    - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as in `contradictions`, with
       the rows that each belongs to.
     - `residual` (geometric,): what is left of Phi, row by row (m, rad).
     - `force` (constraints, dim), `torque` (constraints, 1 or 3): what each joint and driver exerts
@@ -105,7 +105,7 @@ class Misfit(AbstractQuestion):
 
     **Arguments:**
 
-    - `system`: whose parts fit: a `Model` or a system, of which `tolerances` are drawn.
+    - `system`: whose parts fit: a `Model` or a system, for which `tolerances` are drawn.
     - `q` (nq,), `t` (s): a closed configuration near those of the cases; default the reference.
     - `elastic`: with the compliances of the system, reactions are those of `ElasticResolution`, and
       take in the stress of the misfit: what each assembled mechanism is loaded with by its own
@@ -113,7 +113,7 @@ class Misfit(AbstractQuestion):
       others: `compliances.NAME.misfit`.) Verdicts are then those of `analyze(..., elastic=True)`.
 
     **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q;
-    `ValueError` with `elastic` for one of which nothing gives way.
+    `ValueError` with `elastic` for a system without compliances.
     """
 
     basis: Float[Array, "geometric contradictions"]
@@ -221,7 +221,8 @@ def _at(wrenches: Float[Array, "places n"], seconds: np.ndarray) -> Float[Array,
 
 
 def _seconds(layout: PlaceLayout) -> np.ndarray:
-    """The place of each constraint on its second body; none where coordinates know of no points."""
+    """The place of each constraint on its second body; none where coordinates do not locate
+    points."""
     return np.array(layout.seconds if layout.bodies else (), dtype=int)
 
 

@@ -62,7 +62,7 @@ def _start(
 
 
 def named(subject: AbstractSubject, cases: Cases) -> Cases:
-    """The cases under their full names, after a look at what is extreme among them.
+    """The cases under their full names, after a check of their extreme values.
 
     **Raises:** `ModelError` for names that mean nothing and numbers that cannot be.
     """
@@ -82,8 +82,8 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
 def devices_of(devices: Any) -> tuple[Device, ...]:
     """All the devices, in order.
 
-    **Raises:** `TypeError` for what are no devices, `ModelError` for none or one that is named
-    twice.
+    **Raises:** `TypeError` for values that are not devices, `ModelError` for none or a repeated
+    one.
     """
     given = tuple(devices.devices.flat) if isinstance(devices, Mesh) else devices
     given = jax.devices() if given is None else given
@@ -108,7 +108,7 @@ def chunk_of(
     **Arguments:** `given` by the user; `stored` in the store that is continued; `count` of all
     cases; `width` of a batch; `each`: bytes of one case.
 
-    **Raises:** `ModelError` if the store has other chunks than the user wants.
+    **Raises:** `ModelError` if the store has other chunks than requested.
     """
     wanted = None if given is None else -(-given // width) * width
     if stored is not None:

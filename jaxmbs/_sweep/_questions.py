@@ -44,15 +44,15 @@ class AbstractSecondLook(eqx.Module):
 
     @abc.abstractmethod
     def wanted(self, answer: Any) -> BoolScalar:
-        """Does this answer want a second look?"""
+        """Does this answer need a second evaluation?"""
 
     @abc.abstractmethod
     def __call__(self, case: Case, answer: Any) -> Any:
-        """The answer after the second look, of the same form."""
+        """The answer after the second evaluation, of the same form."""
 
 
 class AbstractQuestion(eqx.Module):
-    """A question with a second look at some cases, or an assembly of its own.
+    """A question with a second evaluation of some cases, or an assembly of its own.
 
     All is done for many cases at once (`vmap`). Where neither is needed, any function (system, q,
     v, t) will do.
@@ -61,26 +61,26 @@ class AbstractQuestion(eqx.Module):
     @property
     @abc.abstractmethod
     def second(self) -> AbstractSecondLook | None:
-        """The second look; None where all is said at the first."""
+        """The second evaluation; None where the first is complete."""
 
     @abc.abstractmethod
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
-        """The configuration in which a case is asked, and what looking for it ended with. The
+        """The configuration in which a case is evaluated, and the result of its assembly. The
         system of `start` has the coordinates driven that the case holds."""
 
     @abc.abstractmethod
     def __call__(self, case: Case) -> Any:
-        """The answer at the first look: arrays, in any pytree."""
+        """The answer of the first evaluation: arrays, in any pytree."""
 
 
 def nearest_closed(start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
-    """The configuration of questions that want no other."""
+    """The default configuration of questions."""
     assembly = assemble(start.system, start.q, start.t, throw=False)
     return assembly.q, assembly.result
 
 
 class FunctionQuestion(AbstractQuestion):
-    """A function of the state, with nothing to be looked at again."""
+    """A function of the state, without a second evaluation."""
 
     function: Function
 
@@ -213,9 +213,9 @@ def _verdicts(
 
 
 def as_question(question: Any) -> AbstractQuestion:
-    """A plain function becomes a question without a second look.
+    """A plain function becomes a question without a second evaluation.
 
-    **Raises:** `TypeError` for what cannot be asked.
+    **Raises:** `TypeError` for an invalid question.
     """
     if isinstance(question, AbstractQuestion):
         return question

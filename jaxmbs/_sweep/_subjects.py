@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
 
 class State(eqx.Module):
-    """The state (q, v, t) from which every case starts, unless its own names say another."""
+    """The state (q, v, t) from which every case starts, unless its own names give another."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -70,7 +70,7 @@ class AbstractSubject(eqx.Module):
 
     @abc.abstractmethod
     def parted(self, name: str) -> tuple[str, str]:
-        """The full name of a whole number or array, and the entry of it that `name` says."""
+        """The full name of a whole number or array, and the entry of it that `name` selects."""
 
     @abc.abstractmethod
     def naming(self, name: str) -> Naming:
@@ -140,7 +140,7 @@ class SystemSubject(AbstractSubject):
         return Placed(system, system, start.q, start.v, start.t)
 
     def _way(self, name: str) -> tuple[str, ...]:
-        """The words that lead to an array; those behind them say which entry of it."""
+        """The words of the path to an array; further words select an entry."""
         words = tuple(name.split("."))
         for count in range(1, len(words) + 1):
             try:
@@ -178,7 +178,7 @@ def said_of(name: str, make: Callable[[], Any]) -> Any:
 
 
 def doubled(subject: AbstractSubject, names: Sequence[str]) -> str | None:
-    """The first of the full names that stands for a number which one before it stands for."""
+    """The first of the full names that denotes a number which an earlier one denotes."""
     met: dict[str, list[str]] = {}
     for name in names:
         whole, entry = subject.parted(name)

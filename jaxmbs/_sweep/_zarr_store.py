@@ -1,4 +1,4 @@
-"""A Zarr store: a folder, or any address that fsspec knows, readable by `xarray.open_zarr`.
+"""A Zarr store: a folder, or any address that fsspec supports, readable by `xarray.open_zarr`.
 
 The arrays of a chunk are written first, and its entry in `done` last: one object each, which the
 file system replaces as a whole. So a killed sweep leaves a chunk done or not, and nothing between.
@@ -18,7 +18,7 @@ from ._answers import CASE, CHUNK, DONE
 from ._stores import AbstractStore, Layout
 
 
-# Attribute of the root by which a sweep knows its own store.
+# Attribute of the root by which a sweep recognises its own store.
 _MARK = "jaxmbs_sweep"
 
 
@@ -99,8 +99,8 @@ def _remains(path: Path) -> bool:
 
 
 def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> None:
-    """An empty store, with the arrays that are known beforehand. It counts as one only once
-    everything stands in it.
+    """An empty store, with the arrays that are known beforehand. It counts as a store only once it
+    is complete.
 
     **Raises:** `ModelError` if it cannot be written.
     """
@@ -154,7 +154,7 @@ def _clear(group: Any) -> None:
 
 
 def _consolidate(address: str) -> None:
-    """Copy the description of all arrays to the root, where xarray looks for it."""
+    """Copy the description of all arrays to the root, where xarray reads it."""
     with warnings.catch_warnings():
         # It is no part of the specification of the third format, as Zarr says each time.
         warnings.simplefilter("ignore")

@@ -88,7 +88,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """Ask everything that is requested.
+    """Compute everything that is requested.
 
     **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
     """
@@ -136,7 +136,7 @@ def answer(model: Model, request: Request) -> Answer:
 def _real_mobility(
     system: MultibodySystem, q: Any, report: Solvability, request: Request
 ) -> Mobility | None:
-    """Where it is asked for, or may be another than n - rank."""
+    """Where it is requested, or may differ from n - rank."""
     if not request.mobility and not may_differ(report):
         return None
     tolerance = max(request.tolerance, float(np.finfo(float).eps))

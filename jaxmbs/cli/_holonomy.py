@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """Look at the reference configuration, which must be closed.
+    """Analyse the reference configuration, which must be closed.
 
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it cannot be assembled.
     """

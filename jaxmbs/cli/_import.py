@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 def answer(request: Request) -> Answer:
-    """Read, and write the model file if one is asked for.
+    """Read, and write the model file if one is requested.
 
     **Raises:** `ModelError`.
     """

@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Each file as it was named, where its parts stand, and what was found."""
+    """Each file as it was named, the lines of its parts, and the findings."""
 
     file: str
     source: Source
@@ -178,7 +178,7 @@ def rules_document() -> dict[str, Any]:
 
 
 def show_rules() -> None:
-    """Print what each rule looks for."""
+    """Print the text of each rule."""
     console = make_console()
     for rule in RULES:
         console.print(Text(f"{rule.code} {rule.name} ({rule.severity.word})", style="bold"))

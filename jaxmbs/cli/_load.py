@@ -48,7 +48,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:
-        # A text that is too long or not permitted as a path is no file.
+        # A text that is too long or not permitted as a path is not a file.
         return False
 
 

@@ -48,7 +48,7 @@ def answer(model: Model, request: Request) -> Answer:
         raise ModelError("--every is the time between states of a motion; give its --end too.")
     system = model.system()
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
-    # A bound or combination that means nothing is told before anything is computed.
+    # An invalid bound or combination is reported before anything is computed.
     _check(system, request)
     formulation, said = _with_compliances(system, request.rigid)
     try:
@@ -76,7 +76,7 @@ def answer(model: Model, request: Request) -> Answer:
 
 
 def _with_compliances(system: MultibodySystem, rigid: bool) -> tuple[AbstractFormulation, str]:
-    """How multipliers are found, and what is said of the compliances of the model."""
+    """The method for multipliers, and the statement on the model's compliances."""
     structure = system.structure
     names = ", ".join(own.name for own in structure.compliances)
     formulation = elastic_formulation(structure)

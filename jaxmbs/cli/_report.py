@@ -47,8 +47,8 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request, source: Path | None) -> Answer:
     """Compute what is shown, and write it. `source`: the model's file.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails, of which what was
-    computed until then is written all the same.
+    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
+    then are written nevertheless.
     """
     _check(request)
     system = model.system()
@@ -103,7 +103,8 @@ def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, .
 def _trajectory(
     model: Model, system: MultibodySystem, request: Request, beside: ThreadPoolExecutor
 ) -> tuple[Trajectory, Program | None]:
-    """The motion that is asked for, or one state; and what looks at it, compiled `beside`."""
+    """The requested motion, or one state; and the program that evaluates it, compiled in parallel
+    (`beside`)."""
     if request.trajectory is not None:
         try:
             return thinned(load_trajectory(request.trajectory, system), request.frames), None

@@ -443,7 +443,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
 def coordinates_of(
     states: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Bodies' coordinates of their own: body, word, and what is known of that body by words."""
+    """Bodies' coordinates of their own: body, name, and the data of that body by name."""
     return [
         (body, word.removesuffix(".rate"), known)
         for body, known in states.items()

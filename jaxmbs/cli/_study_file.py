@@ -110,7 +110,7 @@ class StartsTable(_schema.AbstractTable):
 
 
 class StudyFile(NamedTuple):
-    """Everything that a study file says. `starts`: None for the one start."""
+    """The content of a study file. `starts`: None for the one start."""
 
     model: Model
     study: Study

@@ -73,7 +73,7 @@ def elastic_parallelogram(
     """The spatial parallelogram with its six links as elastic rods (Wojtyra & Fraczek 2012).
 
     The motion is that of `parallelogram`; `analyze(..., elastic=True)`, `ElasticResolution` and
-    `jaxmbs.elastic.flexibility` ask the rods "AB" to "MN".
+    `jaxmbs.elastic.flexibility` use the rods "AB" to "MN".
 
     **Arguments:** `theta`: as for `parallelogram`; `stiffness`: axial, of each link (N/m, eq. 11).
     """
@@ -93,8 +93,8 @@ def modal_parallelogram(
 
     Bodies, joints and load have the names and places that they have in `parallelogram`, and each
     body is a `spatial.ModalBody`: a floating frame of reference with the modes of a reduced body.
-    The bodies come from anywhere: `finite_elements.parallelogram_link` and
-    `parallelogram_platform` say how to make those of the source.
+    The bodies come from anywhere: `finite_elements.parallelogram_link` and `parallelogram_platform`
+    make those of the source.
 
     **Arguments:**
 
@@ -104,8 +104,8 @@ def modal_parallelogram(
       and L, N (-+0.25, 0, 0), and at (0, 0, 0), where the load acts (m).
     - `theta`: angle (rad) of the reference configuration, where nothing is deformed.
 
-    **Raises:** `TypeError` for what is no `ReducedBody`; `ModelError` where no node lies at a
-    joint.
+    **Raises:** `TypeError` for a value that is not a `ReducedBody`; `ModelError` where no node lies
+    at a joint.
     """
     points = _points(_settings.known_number(theta, "theta"))
     such_as = "what finite_elements.reduce(...) returns"

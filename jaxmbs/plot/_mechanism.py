@@ -42,7 +42,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
 
-    **Raises:** `ValueError` for a mechanism of which nothing has a place.
+    **Raises:** `ValueError` for a mechanism without positions.
     """
     centres = _centres(model, q)
     if not centres:
@@ -216,7 +216,7 @@ def _label_joints(
     unique: Mapping[str, bool],
     strokes: list[np.ndarray],
 ) -> None:
-    """Names beside the joints, each where it covers neither another name nor a joint."""
+    """Names next to the joints, each where it covers neither another name nor a joint."""
     figure.draw_without_rendering()
     flat = [_on_paper(axes, place.point) for place in places]
     pixels = np.array([axes.transData.transform(point) for point in flat]).reshape(-1, 2)

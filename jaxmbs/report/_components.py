@@ -1,4 +1,4 @@
-"""The numbers of which reactions are made, each with its verdict."""
+"""The components of reactions, each with its verdict."""
 
 from typing import NamedTuple
 
@@ -88,8 +88,8 @@ def _of_wrench(
 
 
 def _rounding(reactions: Reactions) -> tuple[float, float]:
-    """The force and the torque below which numbers are rounding: of unique ones alone, as nothing
-    may tell of the others."""
+    """The force and the torque below which numbers are rounding: of unique ones alone, as the
+    others are arbitrary."""
     found = [second_wrench(reactions, k) for k in range(len(reactions.names))]
     own = [wrench for wrench in found if wrench is not None]
     seconds = [place for place in reactions.layout.seconds if place >= 0]

@@ -1,4 +1,4 @@
-"""The states of which a report tells: those of a motion, or one."""
+"""The states of a report: those of a motion, or one."""
 
 import functools
 from typing import Any
@@ -19,8 +19,8 @@ from .._solution import RESULTS
 from .._system import AbstractSystem, Model, MultibodySystem
 
 
-# Of a model's motion so many states are saved, and of a trajectory at most so many are shown, where
-# nothing else is said.
+# Of a model's motion so many states are saved, and of a trajectory at most so many are shown,
+# unless another number is given.
 SAVED, SHOWN = 101, 500
 
 

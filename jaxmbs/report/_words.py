@@ -208,7 +208,7 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
 
 
 def _words_of_release(option: ReleaseOption) -> str:
-    """In words, but for the joint's name."""
+    """In words, without the joint's name."""
     kind, to = (text.replace("_", " ") for text in (option.kind, option.to))
     return str(option._replace(kind=kind, to=to))
 

@@ -64,7 +64,7 @@ def write(
       constraints, or a trajectory.
     - `path`: of the file, which ends in .html; one that is there is replaced, as a whole or not at
       all.
-    - `end` (s): of a model, of which without it one state is shown. `every` (s): time between
+    - `end` (s): of a model's motion; without it one state is shown. `every` (s): time between
       saved states.
     - `frames`: at least 2. Of a model without `every` so many states are saved, default 101; of
       others at most so many are shown, evenly chosen, default 500.
