@@ -1,7 +1,7 @@
 """The drawing of a moving mechanism, independent of any library: bodies as lines from the centre of
 mass to the points of their joints.
 
-Models hold no shapes. So each body is a hub, at the origin of its frame (the centre of mass of a
+Models contain no shapes. So each body is a hub, at the origin of its frame (the centre of mass of a
 rigid body), and a spoke to every point at which a joint or driver acts on it. A body whose
 coordinates do not define a frame has its hub in the middle of these points.
 """

@@ -64,8 +64,8 @@ class Field(NamedTuple):
     """A declaration. Called with what a user gives, it makes what the field holds.
 
     - `key`: its key in a model file, and the argument's name in messages. `form`: the type of that
-      key. `unit`: empty for texts and where entries have several; `{driven}` stands for that of
-      the coordinate that a motion prescribes.
+      key. `unit`: empty for texts and where entries have several; `{driven}` denotes that of the
+      coordinate that a motion prescribes.
     - `admits`: what it may be, in words. `check(value, what)` makes the array, or raises a
       `ValueError` that names `what`. `within(dimension)`: the same declaration for a model of that
       dimension, of arrays that have its length.
@@ -142,8 +142,7 @@ def given_or_left_out(part: Any, word: str) -> Array | None:
 
 
 class AbstractDeclared(eqx.Module):
-    """A part whose fields have declarations: an argument that it has not is refused with what to
-    write."""
+    """A part whose fields have declarations: an unknown argument is refused with a suggestion."""
 
     def __new__(cls, *given: Any, **named: Any) -> "AbstractDeclared":
         _refuse_unknown(cls, named)
@@ -357,8 +356,8 @@ def optional(
     left_out: str,
     number_left_out: Callable[[Any], Array] | None = None,
 ) -> Callable[[_Given | None], _Made | None]:
-    """The declaration, of what may be left out: what stands there then, in words and of the part,
-    where its other numbers say it."""
+    """The declaration of an optional field: its default in words, and as a function of the part
+    where it follows from its other numbers."""
     return cast(Field, convert)._replace(left_out=left_out, number_left_out=number_left_out)
 
 

@@ -49,7 +49,7 @@ class Element(AbstractElement):
       each node. As that of a `Body`; default none.
     - `force(q, v, t)`: (n,), default none; v as q. `complete`: it holds the velocity terms of M as
       well; by default these are found by differentiating the kinetic energy.
-    - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
+    - `energy(q)`: stored energy (J); minus its gradient is added to `force`. Default none.
     - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given
       in a system that has gravity.
 

@@ -99,7 +99,7 @@ class GeneralizedBody(AbstractBody):
       `lagrangian(q, v)`, `lagrangian(q, v, t)`: L = T - V. By Lagrange's equations M = d2L/dv2;
       their other terms are added to `force`. The system's energy does not include V of a
       Lagrangian: give T and `energy` for that.
-    - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
+    - `energy(q)`: stored energy (J); minus its gradient is added to `force`. Default none.
     - `frames`: name -> function of q, a `PlanarFrame` (origin (2,), angle) or `SpatialFrame`
       (origin (3,), rotation), in the world.
     - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given

@@ -334,7 +334,7 @@ class MasslessBody(AbstractSpatialBody):
     """A rigid body in space without mass: the piece between two joints whose own inertia is left
     out, such as the cross of a universal joint.
 
-    Joints must hold it so that it cannot move by itself, or no acceleration follows from forces.
+    Joints must constrain it so that it cannot move on its own, or forces determine no acceleration.
     Formulations that invert the mass matrix refuse a system that holds one.
 
     **Arguments:** `name`; `position`: of its frame's origin in the world (m), reference

@@ -59,8 +59,8 @@ def minimise(
     is zero there and does not change, and so are parameters along which the rank or the closure
     breaks. The rank of every iterate is compared with that of the start, at every state of its run,
     and the quantities of the objective and the constraints must be unique there too; where either
-    fails the study ends, and reports the design. (What changes between two iterates and back leaves
-    no trace: see `rank_changes`.) Every design is assembled; one that cannot be computed is
+    fails the study ends, and reports the design. (A change between two iterates that is reversed is
+    not detected: see `rank_changes`.) Every design is assembled; one that cannot be computed is
     avoided, and counted.
 
     **Arguments:**

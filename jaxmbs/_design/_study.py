@@ -90,7 +90,7 @@ class Study(eqx.Module):
     def direction(self, direction: Setting[Mapping[str, float]]) -> np.ndarray:
         """A direction as a vector: names that are left out do not move.
 
-        **Raises:** `DesignError` for names that are no parameters.
+        **Raises:** `DesignError` for names that are not parameters.
         """
         _settings.mapping(direction, "direction", '{"bodies.crank.mass": 1.0}')
         moved = {

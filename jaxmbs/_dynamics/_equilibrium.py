@@ -92,7 +92,7 @@ class Equilibrium(eqx.Module):
         )
 
     def reactions(self) -> Reactions:
-        """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
+        """Reactions of all joints at rest, each with its verdict; evaluated on first use."""
         rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
         return reactions_of_multipliers(self.system, self.q, rest, self.time, self.multipliers)
 

@@ -119,7 +119,7 @@ def _(
 @functools.singledispatch
 def check_formulation(solver: dfx.AbstractSolver, formulation: AbstractFormulation) -> None:
     """
-    **Raises:** `ValueError` for a formulation that the method does not ask.
+    **Raises:** `ValueError` for a formulation that the method does not support.
     """
     del solver, formulation
 

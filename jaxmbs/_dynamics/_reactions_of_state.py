@@ -65,8 +65,8 @@ def reactions(
     (Wojtyra & Fraczek 2013, eq. 27; Wojtyra & Pekal, eq. 5). Friction is a force and no part of
     this.
 
-    The joint's point on a body is its marker there, which a sliding joint carries along on each
-    body, and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
+    The joint's point on a body is its marker there, which moves with each body in a sliding joint,
+    and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
 
     Works under `jit` and `vmap`. Numbers are differentiable, verdicts are not. What is not unique
     depends on the formulation and is one of many.

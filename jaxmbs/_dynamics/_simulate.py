@@ -142,8 +142,8 @@ def simulate(
       each step of a run with `StopWhen`, takes three evaluations more for its interpolation.) For
       stiff forces and elastic bodies `GeneralizedAlpha(step=1e-3)`, or an implicit one of Diffrax
       with tolerances of its own for its root finder: `diffrax.Kvaerno5(root_finder=
-      optimistix.Chord(rtol=1e-6, atol=1e-8, norm=optimistix.max_norm))`. (By default they are
-      those of the steps, which slopes of stiff forces do not meet: an elastic rod of 17e6 N/m took
+      optimistix.Chord(rtol=1e-6, atol=1e-8, norm=optimistix.max_norm))`. (By default they are those
+      of the steps, which the slopes of stiff forces do not satisfy: an elastic rod of 17e6 N/m took
       923 steps at 1e-8, half of them rejected, and so 264.)
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least

@@ -7,8 +7,8 @@ direction, it is that of axes that do not turn about it if the motion is steady 
 that is symmetric about its axis), else that of one of the bodies (an unsymmetric rotor in symmetric
 bearings).
 
-Constancy is checked where the motion would be later if it were steady, at several times: a
-rotor that is not symmetric may stand so at the start that nothing changes to first order.
+Constancy is checked where the motion would be later if it were steady, at several times: a rotor
+that is not symmetric may have a start at which nothing changes to first order.
 """
 
 from typing import NamedTuple

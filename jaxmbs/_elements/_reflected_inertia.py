@@ -38,8 +38,8 @@ class RelativeInertia(AbstractInertia):
     which may be on the ground.
 
     M = amount J^T J, and -amount J^T Jdot v is the further term of Lagrange's equations: s is the
-    rate of a coordinate, or an angular velocity along the axes of a body, of which the energy is
-    the same however they turn.
+    rate of a coordinate, or an angular velocity along the axes of a body, whose energy does not
+    depend on their orientation.
     """
 
     massless: ClassVar[bool] = False
@@ -116,7 +116,7 @@ class RelativeInertia(AbstractInertia):
 
 
 class AbstractReflectedInertia(AbstractElement):
-    """Between two bodies, one of which may be the ground."""
+    """Inertia between two bodies, one of which may be the ground."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

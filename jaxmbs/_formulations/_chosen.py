@@ -15,7 +15,7 @@ SUCH_AS = "MinimumNorm(), UdwadiaKalaba(), NullSpace() or another of the formula
 def given_formulation(formulation: Any) -> AbstractFormulation | None:
     """The formulation that a user gave, if any.
 
-    **Raises:** `TypeError` for what is none.
+    **Raises:** `TypeError` for a value that is not a formulation.
     """
     if formulation is None:
         return None

@@ -4,10 +4,10 @@ The assembled configuration is defined as the point on Phi = 0 nearest to the st
 
     minimise 1/2 d^T M(q0) d    subject to    Phi(retract(q0, d), t) = 0.
 
-Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not hurt such a step),
-and Newton's method on the conditions of the minimum slides along the closed configurations to the
-nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does both
-with the sparse factor of S = C M^-1 C^T. No decision depends on units.
+Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not disturb such a
+step), and Newton's method on the conditions of the minimum slides along the closed configurations
+to the nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does
+both with the sparse factor of S = C M^-1 C^T. No decision depends on units.
 
 For a start that is closed except for its drivers, nearest means nearest on its branch: where a
 search does not find that configuration, or none, continuation moves the drivers
@@ -89,11 +89,11 @@ def assemble(
     drivers move it without a jump. A search for the nearest point comes first. Where that fails, or
     may have changed the branch, the drivers are moved in adaptive steps, without a change of
     direction where branches cross, and from there the nearest point is searched. So a system that
-    its drivers determine is where they lead it. (A search is trusted without being led where it
-    moves the bodies by less than 0.05 characteristic lengths and radians, where its steps only
-    become shorter, or where the tangents at both ends agree with the chord to 5 %: right behind a
-    point where branches cross that may be the other one.) A start whose joints are open lies on no
-    branch: its drivers are led, once the joints are closed, where the search fails alone.
+    its drivers determine ends where they move it. (A search is accepted without continuation where
+    it moves the bodies by less than 0.05 characteristic lengths and radians, where its steps only
+    become shorter, or where the tangents at both ends agree with the chord to 5 %: just after a
+    point where branches cross, that may be the other one.) A start whose joints are open lies on no
+    branch: continuation, once the joints are closed, is used only where the search fails.
     Continuation does not apply to user-written constraints of time.
 
     A driver of an angle whose turns the configuration does not count moves from the start's angle,

@@ -2,13 +2,14 @@
 
 A start that is closed except for its drivers lies on a branch of configurations: those to which the
 drivers move it without a jump. The nearest closed configuration that a search finds from afar may
-belong to another branch, or none is found at all. Then the drivers are led: with r0 what is open at
-their rows at the start,
+belong to another branch, or none is found at all. Then the drivers are moved by continuation: with
+r0 the residual of their rows at the start,
 
     Phi(q, t) - (1 - s) r0 = 0,    s from 0 to 1,
 
 by a prediction and a search that only closes (Allgower & Georg 1990, Numerical Continuation
-Methods, section 6.1). Only what is left of Phi is led; a driver is never asked for another time.
+Methods, section 6.1). Only the residual Phi is continued; a driver is never evaluated at another
+time.
 
 - **Prediction.** A parabola through the last points; the tangent in the first step. So a
   configuration in which branches cross is passed straight on: none of its derivatives is needed
@@ -16,8 +17,8 @@ Methods, section 6.1). Only what is left of Phi is led; a driver is never asked 
 - **Steps.** One is taken if closing moves the prediction by little against the step, so that no
   step jumps; the next one is as long as that allows. Where none can be taken the branch has ended
   (a dead point), or cannot be followed any further.
-- **Rank.** Between two points a and b the signed singular values of C that tend to zero are told
-  by C_a^+ C_b: near 1 along a step, an eigenvalue is the ratio of the signed values of b and a,
+- **Rank.** Between two points a and b the signed singular values of C that tend to zero follow from
+  C_a^+ C_b: near 1 along a step, an eigenvalue is the ratio of the signed values of b and a,
   negative where one has passed zero in between. So 1 - C_a^+ C_b shrinks every motion unless the
   rank has changed; a power iteration decides, by the same solve that all steps take.
 - **Trust.** The answer of a search is taken without a question where it is near, or where its
@@ -90,7 +91,7 @@ class _State(NamedTuple):
 
     `q`, `multipliers`, `nearest`: the answer, `growth`: of the steps of its search. `here`: the
     last point of the branch, at `s`, `before`: the one before; `slope` (nv,): of the chord between
-    them (at first the tangent), `bend` (nv,): half the second derivative, `last`: the step between
+    them (initially the tangent), `bend` (nv,): half the second derivative, `last`: the step between
     them; `step`: the next one. `probe` (nv,): a motion by which two points are compared, after
     `turns`, of the length `first` at first; `backwards`: the other way round.
     """
@@ -212,7 +213,7 @@ def _task(
         return jax.jvp(gap, (jnp.zeros_like(state.probe),), (state.probe,))[1]
 
     rates = jax.vmap(along)(jnp.stack([at, other]))
-    # At first random rates of all rows, which move most what is nearly singular.
+    # Initially random rates of all rows, which mostly excite the nearly singular directions.
     rate = jnp.where(state.turns == 0, _random_rates(problem), rates[0] - rates[1])
     rate = jnp.where(stage == _COMPARE, rate, -start.led)
     held = jnp.where(stage == _LEAD, (1 - s) * start.led, start.open)

@@ -26,8 +26,8 @@ _DERIVATIVE_RTOL = 1e-13
 def nearest(
     problem: Problem, max_steps: int
 ) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
-    """The nearest closed configuration on the branch of the start, its multipliers, and the way to
-    it, which says whether that is what they are; the closed or last configuration met otherwise.
+    """The nearest closed configuration on the branch of the start, its multipliers, and the path to
+    it, which shows whether they are valid; otherwise the closed or last configuration reached.
     There has to be a geometric row."""
     return find(problem, max_steps)
 

@@ -14,8 +14,8 @@ C^T has its sparse factor. One loop takes three kinds of steps, each of them one
   squared residual needs no such number and keeps quadratic convergence, as the residual bounds
   the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
 - On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
-  Lagrangian f + lambda^T Phi. A step that has led farther from the start, once the mechanism is
-  closed again, is taken back and made smaller.
+  Lagrangian f + lambda^T Phi. A step that increases the distance from the start, once the mechanism
+  is closed again, is rejected and reduced.
 - At the end: the same system with a random right-hand side, on which conjugate gradients meet a
   direction of negative curvature if there is one: then the point is not a minimum.
 
@@ -101,9 +101,9 @@ class Task(NamedTuple):
 
 class Point(NamedTuple):
     """Where the search is. `u`: its last step, `moved`: the length of that; `growth`: the largest
-    ratio of two successive steps that close; `kept`: the nearest closed configuration so far, of
-    which `merit` is the Lagrangian; `part`: of Newton's step; `closed`: where it only closes, has
-    it; `stationary`: only the search for negative curvature is left; `nearest`: it found none."""
+    ratio of two successive steps that close; `kept`: the nearest closed configuration so far;
+    `merit` is its Lagrangian; `part`: of Newton's step; `closed`: where it only closes, has it;
+    `stationary`: only the search for negative curvature is left; `nearest`: it found none."""
 
     q: Float[Array, " nq"]
     u: Float[Array, " nv"]

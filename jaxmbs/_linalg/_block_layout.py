@@ -421,7 +421,7 @@ class _Blocks:
         start: int,
         sources: dict[tuple[int, int], list[int]],
     ) -> None:
-        """The values of M of hubs, and between them, which stand from `start` on."""
+        """The values of M of hubs, and between them, which begin at `start`."""
         columns, sizes = self._pattern.bodies, self._in_bodies.keys
         masses = _Entries(self._among_hubs(), [(c, c) for c in sizes], start)
         for b, first in first_unknown.items():

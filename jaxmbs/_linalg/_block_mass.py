@@ -1,12 +1,12 @@
 """M in blocks of one body and of two, and its inverse.
 
-M of most bodies stands alone, and its inverse is known in closed form. Bodies whose masses are
+M of most bodies is uncoupled, and its inverse is known in closed form. Bodies whose masses are
 coupled (nodes of one beam) are eliminated over the graph of these couplings, which is as sparse as
 the structure is.
 
-Where M need only be positive semidefinite it has no inverse, and stands beside a positive definite
-matrix in its place, M with a positive shift, which is what is inverted. That is a metric only: it
-measures ways back onto the constraints, and any positive definite one leads back onto them.
+Where M need only be positive semidefinite it has no inverse; a positive definite matrix, M with a
+positive shift, is stored with it and inverted in its place. That is a metric only: it measures ways
+back onto the constraints, and any positive definite one leads back onto them.
 """
 
 import equinox as eqx

@@ -66,7 +66,7 @@ def _dissect(
     leaf: int,
     parts: list[tuple[int, ...]],
 ) -> None:
-    """Append the parts of a connected component, separators behind what they separate."""
+    """Append the parts of a connected component, separators after the parts that they separate."""
     levels = _levels(graph, component, min(component))
     # From the farthest vertex the levels are many and thin.
     levels = _levels(graph, component, levels[-1][0])

@@ -195,9 +195,9 @@ class _Solver(eqx.Module):
     def _iterate(
         self, missing: Callable[[_Loop], Float[Array, " rows"]], like: Float[Array, " rows"]
     ) -> _Loop:
-        """Until what is missing is rounding, or grows no smaller. (Changes do not tell: in what
-        nothing decides they are rounding over eps. Nor do the first steps, until r has begun to
-        balance the strain.)"""
+        """Until what is missing is rounding, or grows no smaller. (Changes are not decisive: in
+        undetermined components they are rounding over eps. Nor do the first steps, until r has
+        begun to balance the strain.)"""
 
         enough = _RTOL * _size(like)
 

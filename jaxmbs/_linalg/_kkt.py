@@ -80,9 +80,9 @@ class KKTSystem(eqx.Module):
         return lax.fori_loop(0, steps, lambda _, x: solve(right + mu * x), start)
 
     def inverse_iteration(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        """S (S + mu I)^-2 x, in scaled rows: one step towards the left singular vectors of
-        C M^-1/2 with the smallest nonzero values. The product with S leaves the null space out, of
-        which rounding finds its way into the solves. Without a derivative."""
+        """S (S + mu I)^-2 x, in scaled rows: one step towards the left singular vectors of C M^-1/2
+        with the smallest nonzero values. The product with S removes the null space, which enters
+        the solves by rounding. Without a derivative."""
         twice = lax.fori_loop(0, 2, lambda _, x: self.factor.solve(x), x)
         scale = self.factor.scale
         return self.descriptor.apply_C(self.response(twice / scale)) / scale

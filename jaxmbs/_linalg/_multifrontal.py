@@ -203,9 +203,9 @@ def _looped(
 def _pair(
     rows: Float[Array, "2 width n"], k: int | IntScalar
 ) -> tuple[Float[Array, "2 width n"], Float[Array, "2 n"]]:
-    """Two rows whose pivots stand in columns k and k + 1, the second without the first and times
-    its pivot, and with what both are scaled where they are taken from others. (A small matrix costs
-    the starts of its operations. What is kept apart is not computed again by each that uses it.)"""
+    """Two rows whose pivots are in columns k and k + 1, the second without the first and times its
+    pivot, and the scales of both where they are subtracted from others. (A small matrix costs the
+    starts of its operations. What is kept apart is not computed again by each that uses it.)"""
     first, second = rows
     pivot, beside = lax.dynamic_slice_in_dim(first, k, 2)
     pair = jnp.stack([first, pivot[None] * second - beside[None] * first])

@@ -8,7 +8,7 @@ the rank are zero and the diagonal of T is 1 there, so that no shape depends on 
 
 The reflections are plain array operations and not LAPACK's: a derivative solves several times
 with one decomposition, two questions make two of them, and LAPACK calls that do not depend on
-each other may wait for each other for ever in one compiled function (see `_cholesky`).
+each other may deadlock in one compiled function (see `_cholesky`).
 """
 
 from typing import Any

@@ -36,7 +36,7 @@ class Axes(enum.IntEnum):
 class Reactions(eqx.Module):
     """The reactions of a system at one state (or, batched, at many), each with its verdict.
 
-    Ask for one by `wrench(name)`: the wrench of a joint or driver on its SECOND body (or its single
+    `wrench(name)` gives the wrench of a joint or driver on its SECOND body (or its single
     body), in world axes. `on(body)`, `in_body_axes()` and `in_marker_axes()` give the same
     reactions on another body and along other axes.
 

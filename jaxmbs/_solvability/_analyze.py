@@ -50,7 +50,7 @@ def analyze(
     choice of them other values.
 
     Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable. A state that is
-    not finite, or whose quaternions are no rotations, is refused; where numbers are traced, the
+    not finite, or whose quaternions are not rotations, is refused; where numbers are traced, the
     `result` reports it and nothing is decided.
 
     **Arguments:**

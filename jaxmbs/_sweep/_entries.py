@@ -108,8 +108,7 @@ def overlap(shape: Shape, first: Attachments, second: Attachments) -> bool:
 
 
 def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> Attachments | None:
-    """Attachments for the last word along the last axis, and for a word before it along the
-    first."""
+    """Indices for the last word along the last axis, and for a word before it along the first."""
     if not shape or len(words) > len(shape):
         return None
     column = _place(shape[-1], _letters(shape[-1], letters), words[-1])

@@ -90,7 +90,7 @@ class Misfit(AbstractQuestion):
     what do the reactions become that are unique?
 
     With N_h an orthonormal basis of the left null space of C_h, the geometric rows of C, a
-    mechanism closes only if N_h^T Phi = 0. Each case is put together by least squares: Phi is made
+    mechanism closes only if N_h^T Phi = 0. Each case is assembled by least squares: Phi is made
     as small as it can be, lengths relative to the characteristic length against angles, across
     the directions in which the constraints hold the mechanism where its parts fit. N_h^T Phi is
     what is left; multiplied by stiffness it is what strains the parts (with rigid ones, any

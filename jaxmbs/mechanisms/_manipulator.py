@@ -29,7 +29,8 @@ def flexible_joint_manipulator(
     """Two links that motors move through springs, under a servo constraint of their rates.
 
     Zhao et al. (2018), section 8.3. Angles "link 1" (from the hanging position) and "link 2"
-    (against link 1) of the links, "motor 1" and "motor 2" of the motors before the springs:
+    (against link 1) of the links, "motor 1" and "motor 2" of the motors that drive them through the
+    springs:
 
         D(q1) dv1/dt + C(q1, v1) v1 + G(q1) + K (q1 - q2) = control,    J dv2/dt = K (q1 - q2).
 
