@@ -52,7 +52,7 @@ def shown(value: Any, most: int = _QUOTED) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """On one line, without its middle where it is longer than `most` characters."""
+    """The text on one line, without its middle where it is longer than `most` characters."""
     line = " ".join(part.strip() for part in text.splitlines())
     return line if len(line) <= most else f"{line[: 2 * most // 3]} ... {line[-most // 4 :]}"
 

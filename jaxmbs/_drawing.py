@@ -94,7 +94,7 @@ def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
 
 
 def _in_space(points: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """With z = 0 where there is none."""
+    """The points in space, with z = 0 in the plane."""
     missing = 3 - points.shape[-1]
     return np.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, missing)])
 

@@ -41,7 +41,7 @@ class Naming(NamedTuple):
 
 
 class Moves(enum.Enum):
-    """How a number of a part changes where the part is put elsewhere as a whole, by a rotation and
+    """Transformation of a number of a part where the part is moved as a whole, by a rotation and
     a translation of its axes: not at all, as a point, as a vector, as an orientation (quaternion,
     rotation matrix or planar angle), as a symmetric matrix over motions (linear, then angular), as
     coefficients of velocities (linear in world axes, then angular in body axes). `along_marker`:
@@ -362,7 +362,7 @@ def optional(
 
 
 def dimension_of(value: Any) -> int:
-    """That of a point, or of several: 2 or else 3."""
+    """Dimension of a point, or of several: 2 or else 3."""
     return 2 if _checks.shape_of(value)[-1:] == (2,) else 3
 
 

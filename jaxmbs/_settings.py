@@ -248,7 +248,7 @@ def text(value: Any, what: str, such_as: str) -> str:
 
 
 def path(value: Any, what: str) -> Any:
-    """Where a file is.
+    """The path of a file.
 
     **Raises:** `TypeError` for a value that is not a path, `ValueError` for an empty one.
     """
@@ -278,7 +278,7 @@ def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " 
 
 
 def increasing(value: Any, what: str, dtype: Any, *, least: int) -> Float[Array, " n"]:
-    """At least `least` times (s), each later than the one before.
+    """The given times (s), at least `least` of them, each later than the one before.
 
     **Raises:** as `vector`, and `ValueError` for too few or such as do not increase.
     """

@@ -173,7 +173,7 @@ class ModalBody(AbstractBody):
         frames: SpatialFrame,
         placement: SpatialFrame,
     ) -> ModalMarker:
-        """On the node that lies at the placement; where numbers are traced, on the nearest."""
+        """The marker on the node at the placement; where numbers are traced, on the nearest."""
         distances = jnp.linalg.norm(frames.origin - placement.origin[None], axis=1)
         self._refuse_far(distances, placement.origin)
         return attached(nodes, q, jnp.argmin(distances), placement)
@@ -200,7 +200,7 @@ def _size(reduced: ReducedBody) -> Float[Array, ""]:
 
 
 def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> ReducedBody:
-    """With or without its displacements of second order."""
+    """The body with or without its displacements of second order."""
     wanted = None if stiffening is None else _settings.flag(stiffening, "stiffening")
     if wanted and reduced.second_order is None:
         raise ValueError(

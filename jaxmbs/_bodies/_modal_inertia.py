@@ -55,8 +55,8 @@ def modal_coordinates(modes: int) -> ProductCoordinates:
 
 
 def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
-    """How far each mode of `reduced` moves the mass: the root mean square of |phi|, so that the
-    product with a modal coordinate is a length (m), whatever the modes were scaled to."""
+    """The displacement of the mass by each mode of `reduced`: the root mean square of |phi|, so
+    that the product with a modal coordinate is a length (m), whatever the modes were scaled to."""
     squares = _trace(reduced.mode_products)
     return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
 

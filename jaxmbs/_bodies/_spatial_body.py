@@ -375,7 +375,7 @@ def _linear_and_angular(linear: Scalar, angular: Matrix3) -> Float[Array, "6 6"]
 
 
 def _symmetric_inverse(matrix: Matrix3) -> Matrix3:
-    """By cofactors, taken from the matrix tiled twice in each direction."""
+    """The inverse by cofactors, taken from the matrix tiled twice in each direction."""
     tiled = jnp.tile(matrix, (2, 2))
     cofactors = tiled[1:4, 1:4] * tiled[2:5, 2:5] - tiled[1:4, 2:5] * tiled[2:5, 1:4]
     first, beside = matrix[0], cofactors[0]

@@ -248,7 +248,7 @@ class AbstractBody(AbstractDeclared):
 
     @abc.abstractmethod
     def sites(self) -> Mapping[str, Site]:
-        """Where joints and forces may hold it, by the names that they call it."""
+        """Points where joints and forces may act on it, by the names that they use."""
 
     def parts(self) -> tuple[Part, ...] | None:
         """The parts that replace the body in answers, where its coordinates are those of several
@@ -281,7 +281,7 @@ class AbstractElement(AbstractDeclared):
     @property
     @abc.abstractmethod
     def nodes(self) -> tuple[str, ...]:
-        """Those of its bodies that move, whose coordinates it has."""
+        """Its moving bodies, whose coordinates it has."""
 
     @abc.abstractmethod
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> AbstractInertia:

@@ -45,7 +45,7 @@ class AbstractDeformation(eqx.Module):
 
     @abc.abstractmethod
     def displacements(self, marker: Any, body: Any) -> Float[Array, "motions n"]:
-        """How a marker moves by a unit of each: translation along the world's axes (m), rotation
+        """Motion of a marker by a unit of each: translation along the world's axes (m), rotation
         about these (rad). `marker`: its frame, planar or spatial; `body`: that of its body."""
 
 

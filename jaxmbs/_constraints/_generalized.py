@@ -200,7 +200,7 @@ def one_or_all(arrays: Sequence[Any]) -> Any:
 
 
 def own_coordinates(bodies: Sequence[str], references: Frames) -> Frames:
-    """In place of frames the coordinates themselves, of each of the bodies."""
+    """The coordinates of each of the bodies, in place of frames."""
     del bodies
     return tuple(
         reference if reference.dimension is None else CoordinateFrame(jnp.zeros(0))

@@ -132,8 +132,8 @@ class AbstractAccelerationPrimitive(AbstractPrimitive):
     def servo_error(
         self, frames: Frames, rates: Frames, t: RealScalarLike
     ) -> Float[Array, " acceleration"]:
-        """How far the motion is from the wanted one, beta (1/s times the rows' quantities); zero
-        where nothing is wanted of velocities."""
+        """The servo error of the motion, beta (1/s times the rows' quantities); zero where
+        velocities are not controlled."""
 
     @abc.abstractmethod
     def force_limits(self) -> Float[Array, " acceleration"]:

@@ -97,7 +97,7 @@ def enter(book: Logbook, points: np.ndarray, values: np.ndarray, seen: Survey) -
 
 
 class Walkers(eqx.Module):
-    """Where every start is: its next `point` (n, p), the method's `memory`, its best point (n, p)
+    """State of every start: its next `point` (n, p), the method's `memory`, its best point (n, p)
     with the `least` value (n,), the `code` (n,) of the failure of one that has never been
     computed, and how many of its designs `failed` (n,)."""
 
@@ -148,7 +148,7 @@ class Way:
         return self.count > self._optimiser.steps
 
     def advance(self) -> None:
-        """So many iterates as are kept at a time."""
+        """Advance by the number of iterates that are saved at a time."""
         chosen = self._optimiser
         rate = None if chosen.method is not None else chosen.rate
         plan = _Plan(rate, jnp.asarray(chosen.steps), jnp.asarray(self.count))

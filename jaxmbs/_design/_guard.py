@@ -45,7 +45,7 @@ class _Conditions(NamedTuple):
 
 
 class Guard(eqx.Module):
-    """Which directions of a design keep the rank and the closure of its mechanism.
+    """Directions of a design that keep the rank and the closure of its mechanism.
 
     - `names` (p,): the parameters. `ranks` (n,): of C at each state.
     - `rank_measure`, `closure_measure` (p,): the part of the change of C, and of Phi, along each
@@ -129,7 +129,7 @@ class Guard(eqx.Module):
         return f"the rank of the constraints ({', '.join(map(str, ranks))} here)"
 
     def _way_out(self, vector: np.ndarray) -> str:
-        """Which other parameters make up for what a direction breaks, as few as do."""
+        """The fewest other parameters that compensate for a violated condition."""
         others = [k for k in range(len(self.names)) if not vector[k]]
         for count in (1, 2):
             for chosen in itertools.combinations(others, count):

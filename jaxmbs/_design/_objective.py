@@ -78,7 +78,7 @@ class Evaluation(eqx.Module):
 
 
 class Dependence(eqx.Module):
-    """How an objective depends on the multipliers of each state, rows of unit length.
+    """Dependence of an objective on the multipliers of each state, rows of unit length.
 
     - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N after
       zeros.
@@ -136,8 +136,8 @@ class NullSpaceData(eqx.Module):
 
 
 class MultiplierSensitivity(NamedTuple):
-    """How an objective changes with the multipliers of each state, at those that were found and
-    at others (k) that are as good: values, gradients, their lengths, and the part of each across
+    """Sensitivity of an objective to the multipliers of each state, at those that were found and at
+    other equally valid ones (k): values, gradients, their lengths, and the part of each across
     N."""
 
     values: Float[Array, " k"]
@@ -178,7 +178,7 @@ def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData
 
 
 def across(objectives: Sequence[Objective], response: Trajectory, after: Any) -> Float[Array, " m"]:
-    """How much each objective depends on what is not unique, at the state where it does most; see
+    """Dependence of each objective on what is not unique, at the state where it is largest; see
     `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `null_space_data`."""
     response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
@@ -254,7 +254,7 @@ def _change(
     null: Float[Array, "rows rows"],
     scale: Float[Array, " rows"],
 ) -> Scalar:
-    """How much free motions change the rank."""
+    """Change of the rank with free motions."""
     structure, unit = system.structure, _unit(system)
     normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
 
@@ -522,7 +522,7 @@ def hessian_vector(
     direction: Setting[Mapping[str, float]],
     design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Float[Array, " p"]:
-    """How the gradient of an objective changes along a direction: its Hessian times that.
+    """Derivative of an objective's gradient along a direction: the Hessian times the direction.
 
     **Arguments:** `direction`: numbers by name, names that are left out do not move; `design` as
     for `gradient`.

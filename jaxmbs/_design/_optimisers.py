@@ -29,7 +29,7 @@ INSIDE = 1e-3
 
 
 class Outcome(NamedTuple):
-    """Where an optimiser ended: the best point (p,), the values (m,) of all functions there, its
+    """End of an optimisation: the best point (p,), the values (m,) of all functions there, its
     message, and the number of failed designs."""
 
     point: np.ndarray
@@ -213,7 +213,7 @@ class Tape:
         return float(found.values[0]) / self._scale, found.slopes[0] / self._scale
 
     def margins(self, point: np.ndarray) -> np.ndarray:
-        """By how much each limit is exceeded; at most zero where it is kept."""
+        """Violation of each limit; at most zero where it is satisfied."""
         return (self.at(point).values[1:] - np.asarray(self._problem.limits)) / self._limits
 
     def margin_slopes(self, point: np.ndarray) -> np.ndarray:

@@ -94,8 +94,8 @@ def rank_changes(
     *,
     count: Setting[int] = 33,
 ) -> tuple[RankChange, ...]:
-    """Where the rank of the constraints changes on the straight way between two designs: for
-    good, or at a singular design that the way passes.
+    """Changes of the rank of the constraints on the straight line between two designs: permanent,
+    or at a singular design on the line.
 
     The search is between `count` designs, and around those with the smallest singular value; a
     change that begins and ends between two of them without a trace at either is missed.

@@ -112,7 +112,7 @@ class Torque(AbstractResultant):
 
 
 class Attachment(NamedTuple):
-    """Where joints act on one body: `places` (n,) of `layout`."""
+    """Points where joints act on one body: `places` (n,) of `layout`."""
 
     system: AbstractSystem
     layout: PlaceLayout
@@ -137,7 +137,7 @@ class Attachment(NamedTuple):
     def torque(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, "turns rows"]:
-        """Likewise the torque, about the first joint's point."""
+        """The torque, likewise, about the first joint's point."""
         return self._resultant(q, v, t)[1]
 
     @property

@@ -172,7 +172,7 @@ def sensitivity(
     reactions: Setting[Mapping[str, Objective] | None] = None,
     design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Sensitivity:
-    """How much each reaction changes with each parameter of a study.
+    """Sensitivity of each reaction to each parameter of a study.
 
     A reaction that is not unique has no derivative: a word replaces the number.
     A parameter along which the rank or the closure breaks has none either, nor one along which the

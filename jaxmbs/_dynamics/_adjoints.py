@@ -55,7 +55,7 @@ def prepared(
     solver: dfx.AbstractSolver,
     controller: dfx.AbstractStepSizeController,
 ) -> PreparedAdjoint:
-    """For a run by this method and this choice of steps."""
+    """The adjoint for a run by this method and this choice of steps."""
     del solver
     return PreparedAdjoint(adjoint, controller)
 

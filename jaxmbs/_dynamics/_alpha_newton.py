@@ -119,7 +119,7 @@ class _Iterate(NamedTuple):
 
 
 def no_matrix(system: AbstractSystem, dtype: Any) -> Matrix:
-    """For the first step."""
+    """The matrix before the first step."""
     size = system.structure.nv + len(system.structure.rows)
     none = jnp.asarray(0)
     return Matrix(

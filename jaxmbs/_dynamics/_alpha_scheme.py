@@ -37,8 +37,8 @@ class Coefficients(NamedTuple):
 
 
 def coefficients(spectral_radius: Scalar) -> Coefficients:
-    """Those of second order whose spectral radius is this for infinite frequencies, and least for
-    lower ones (Chung & Hulbert 1993, J. Appl. Mech. 60, eqs. 17, 19, 25)."""
+    """The second-order coefficients whose spectral radius is this for infinite frequencies, and
+    least for lower ones (Chung & Hulbert 1993, J. Appl. Mech. 60, eqs. 17, 19, 25)."""
     alpha_m = (2 * spectral_radius - 1) / (spectral_radius + 1)
     alpha_f = spectral_radius / (spectral_radius + 1)
     gamma = 0.5 + alpha_f - alpha_m
@@ -46,7 +46,7 @@ def coefficients(spectral_radius: Scalar) -> Coefficients:
 
 
 class Beginning(eqx.Module):
-    """Where a step begins, and how long it is: `q`, `v`, dv/dt (`acceleration`), a (`auxiliary`),
+    """Beginning and length of a step: `q`, `v`, dv/dt (`acceleration`), a (`auxiliary`),
     the time `t1` (s) of its end and its length `h` (s)."""
 
     q: Float[Array, " nq"]
@@ -72,7 +72,7 @@ class Beginning(eqx.Module):
 
 
 class End(NamedTuple):
-    """Where an increment leads to: as `Beginning`."""
+    """End of a step after an increment: as `Beginning`."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]

@@ -102,7 +102,7 @@ class Certificate(eqx.Module):
         )
 
     def _margin(self) -> str:
-        """Which joint is closest to where that ends."""
+        """The joint closest to the limit of the condition."""
         own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
         limits = {n: c for n, c in self.critical_coefficients().items() if np.isfinite(c)}
         if not limits:

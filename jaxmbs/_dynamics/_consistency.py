@@ -33,7 +33,7 @@ def acceleration_residual(
 def check_acceleration_rows(
     system: AbstractSystem, equations: Equations, found: Accelerations
 ) -> Accelerations:
-    """With the failure that rows at acceleration level are not met."""
+    """The result, with a failure where rows at acceleration level are not satisfied."""
     if system.structure.velocity_level.all():
         return found
     met = _are_met(system, equations, found.acceleration)
@@ -71,7 +71,7 @@ def contradicting_rows(
     acceleration: Float[Array, " nv"],
     met: float = MET,
 ) -> Bool[Array, " rows"]:
-    """Which rows, of all levels, accelerations miss by more than a part `met` of the largest.
+    """Rows, of all levels, that accelerations violate by more than a part `met` of the largest.
 
     Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
     accelerations. NaN has a result of its own, and is not a contradiction.

@@ -47,7 +47,7 @@ class Controls(eqx.Module):
 
     @property
     def exceeded(self) -> Bool[Array, "n controls"]:
-        """Where a control is larger than its limit."""
+        """True where a control is larger than its limit."""
         return jnp.abs(self.values) > self.limits[..., None, :]
 
     def __str__(self) -> str:

@@ -286,7 +286,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
 
 
 def _next_radius(x: _Iterate, unbalanced: Float[Array, " nv"], unit: Float[Array, " nv"]) -> Scalar:
-    """How long the next step may be."""
+    """Length limit of the next step."""
     # Forces that turn round along the last step: it was too long.
     overshot = x.way @ unbalanced < -0.5 * x.power
     last = jnp.max(jnp.abs(x.way / unit))

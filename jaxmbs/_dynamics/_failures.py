@@ -72,8 +72,8 @@ def explain(
 def _undetermined(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
-    """Which accelerations nothing determines, or hardly anything, as where a run ends next to it;
-    of systems whose mass matrix need only be semidefinite."""
+    """Accelerations that are undetermined, or barely determined, as where a run ends close to such
+    a state; of systems whose mass matrix need only be semidefinite."""
     finite = all(bool(jnp.all(jnp.isfinite(x))) for x in (q, v, t))
     if not (system.structure.semidefinite and finite):
         return ""
@@ -112,7 +112,7 @@ def _unmet_constraints(
 
 
 def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
-    """On which bodies the force is NaN or infinite."""
+    """Bodies on which the force is NaN or infinite."""
     columns = set(np.flatnonzero(~np.isfinite(np.asarray(force))).tolist())
     bodies = [b.name for b in system.structure.bodies if columns & {*b.columns}]
     return ", ".join(bodies) or "the system"

@@ -92,7 +92,7 @@ def first_order(
     velocity: Float[Array, "nv k"],
     axes: TurningAxes,
 ) -> FirstOrder:
-    """At one state, with its bases Y and Z."""
+    """First-order equations at one state, with its bases Y and Z."""
     states = system.structure.internal
     p, n = position.shape[1], position.shape[1] + states.size + velocity.shape[1]
     formulation = motion_only(MinimumNorm(), system)

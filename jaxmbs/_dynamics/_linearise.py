@@ -285,7 +285,8 @@ def first_order_nearby(
     velocity: Float[Array, "nv k"],
     axes: TurningAxes,
 ) -> Nearby:
-    """From the bases and axes here, to first order, those of states and systems nearby."""
+    """First-order equations of states and systems nearby, with bases and axes continued from here
+    to first order."""
     mass, position, velocity = transport_bases(system, q, v, t, position, velocity)
     found = first_order(system, q, v, t, position, velocity, axes)
     return Nearby(position, velocity, found.state, mass, found.rate)
@@ -309,7 +310,7 @@ def transport_bases(
 def _transport_basis(
     descriptor: AbstractKKTMatrices, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
 ) -> Float[Array, "nv k"]:
-    """In the null space, and orthonormal to first order."""
+    """The basis transported in the null space, orthonormal to first order."""
     if not basis.shape[1]:
         return basis
     residuals = jax.vmap(descriptor.apply_C, in_axes=1)(basis)

@@ -39,9 +39,9 @@ class SmallMotions(NamedTuple):
 def sorted_eigenvalues(
     state: np.ndarray, units: np.ndarray, rounding: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By frequency, then by decay, with eigenvectors. The first rows and columns are those of
-    coordinates, whose units are `units` (d,); where the matrix is known up to `rounding` (1/s),
-    eigenvalues within that of zero are zero, with their multiplicity."""
+    """Eigenvalues by frequency, then by decay, with eigenvectors. The first rows and columns are
+    those of coordinates, whose units are `units` (d,); where the matrix is known up to `rounding`
+    (1/s), eigenvalues within that of zero are zero, with their multiplicity."""
     scale = np.ones(state.shape[0])
     if rounding > 0:
         frequency = frequency_scale(state, units) or 1.0

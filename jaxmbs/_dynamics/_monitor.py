@@ -418,7 +418,7 @@ def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
 
 
 def _zero(samples: Float[Array, "3 2"]) -> Scalar:
-    """Where a quantity is zero between the last two of three samples (time, value): inverse
+    """Zero of a quantity between the last two of three samples (time, value): inverse
     quadratic interpolation, or the chord where that leaves the interval."""
     (a, fa), (b, fb), (c, fc) = samples
     chord = b + (c - b) * fb / jnp.where(fb == fc, 1.0, fb - fc)

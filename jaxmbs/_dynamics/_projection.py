@@ -89,8 +89,8 @@ def velocity_level_matrices(
 def _factor_position_and_velocity(
     system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
 ) -> KKTSystem:
-    """By the geometric rows, and by those of velocities (with a leading axis): two matrices of one
-    pattern, factored in one program."""
+    """Factors of the geometric rows, and of those of velocities (with a leading axis): two matrices
+    of one pattern, factored in one program."""
     given, rest = eqx.partition(velocity_level_matrices(system, descriptor), eqx.is_array)
     own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
@@ -303,7 +303,7 @@ def _moved(
     tangents: Any,
     correction_of: Callable[[Float[Array, " rows"]], Float[Array, " nv"]],
 ) -> Float[Array, " nq"]:
-    """How the end of q changes, by the correction of a gap."""
+    """Change of the end of q by the correction of a gap."""
     system, (q, v) = problem.system, end
 
     def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
@@ -316,7 +316,7 @@ def _moved(
 
 
 def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
-    """How the end changes, by one more step from it that has nothing to do."""
+    """Change of the end by one more step from it, whose correction is zero."""
     system, (q, v) = problem.system, end
     descriptor = velocity_level_matrices(system, system.descriptor(q, v, problem.t).metric())
     if _one_matrix(system):
@@ -344,7 +344,7 @@ def _velocity_step_jvp(
     end: State,
     tangents: Any,
 ) -> State:
-    """How the end changes, with C the way on which v went from far away."""
+    """Change of the end, with C along which v was projected from far away."""
     system = problem.system
 
     def correction_of(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:

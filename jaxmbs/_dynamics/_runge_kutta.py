@@ -78,7 +78,7 @@ class Step(eqx.Module):
 
 
 class Start(eqx.Module):
-    """Where a step begins: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
+    """Beginning of a step: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
     `near`: is a singular configuration close? `inside`: are states within the step requested? None:
     nowhere in this run. `watched`: what a monitor carries, if there is one."""
 
@@ -434,7 +434,7 @@ def slope_at(
 def accelerations_at(
     given: Arguments, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> Accelerations:
-    """Those of one state; dv/dt is NaN where there is none."""
+    """Accelerations of one state; dv/dt is NaN where there is none."""
     system, t = given.system, jnp.asarray(t, q.dtype)
     evaluation = system.evaluation(q, v, t)
     equations = given.equations(evaluation)

@@ -81,7 +81,7 @@ _LANES = 256
 
 
 class Integration(eqx.Module):
-    """How a motion is computed; the arguments of `simulate`. `tolerances`: rtol and atol of the
+    """Method of computing a motion; the arguments of `simulate`. `tolerances`: rtol and atol of the
     controller where none was given."""
 
     formulation: AbstractFormulation
@@ -532,7 +532,7 @@ def _result(
 
 
 def _until_stop(trajectory: Trajectory) -> Trajectory:
-    """Without the times that an early end left out, but with the end itself."""
+    """The trajectory without the times after an early end, but with the end itself."""
     reached = np.asarray(trajectory.reached)
     if reached.all():
         return trajectory

@@ -120,7 +120,7 @@ def critical_coefficients(gains: Any, coefficients: Any, sizes: _Sizes) -> np.nd
 
 
 def critical_factor(gains: Any, coefficients: Any, sizes: _Sizes) -> float:
-    """By what all coefficients may be multiplied at most. NumPy."""
+    """The largest factor of all coefficients. NumPy."""
     own = np.asarray(coefficients)
     return float(_critical(gains, lambda factor: factor[:, None] * own, sizes, 1)[0])
 

@@ -352,8 +352,8 @@ def _onto_constraints(
 def _rounding(
     system: AbstractSystem, t: Any, y: Float[Array, " state"], near: BoolScalar
 ) -> Float[Array, " state"]:
-    """How far the projection moves a state where it should not, if a singular configuration is
-    `near`, and no distance otherwise. It has no derivative."""
+    """Displacement of a state by the projection through rounding alone, if a singular configuration
+    is `near`, and zero otherwise. It has no derivative."""
     system, y, t = stop_gradient((system, y, jnp.asarray(t, y.dtype)))
 
     def move(carry: tuple[BoolScalar, Array]) -> tuple[BoolScalar, Array]:

@@ -14,7 +14,7 @@ _FASTEST = 1e12
 
 
 class AbstractStabilisation(eqx.Module):
-    """How the drift from the constraints is kept down."""
+    """Stabilisation against drift from the constraints."""
 
     @property
     @abc.abstractmethod

@@ -57,7 +57,7 @@ class Bases(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Float[Array, "nv p"], Float[Array, "nv k"]]:
-        """Where they are part of compiled functions."""
+        """The numbers as arrays, for compiled functions."""
         return jnp.asarray(self.position), jnp.asarray(self.velocity)
 
 
@@ -86,8 +86,8 @@ def _state_after(
     rate: Float[Array, "3"],
     t: Scalar,
 ) -> tuple[Float[Array, " nq"], Float[Array, "nv nv"]]:
-    """Where the motion is after the time t if it is steady, and what takes displacements along
-    the velocities there."""
+    """State of the motion after the time t if it is steady, and the map of displacements along the
+    velocities there."""
     there = system.steady(q, v, rate, t)
     turned = turn_matrix(system.turning(rate), rate, t)
     return there, system.world_axes(there).T @ turned @ system.world_axes(q)
@@ -156,11 +156,11 @@ class _SteadyState(NamedTuple):
         return self.system.structure
 
     def at(self, axes: TurningAxes) -> FirstOrder:
-        """At the start."""
+        """First-order equations at the start, along these axes."""
         return first_order(self.system, self.q, self.v, self.t, *self.bases.arrays, axes)
 
     def axes(self, found: FirstOrder) -> TurningAxes:
-        """As they are found to turn, for all times."""
+        """Axes that turn at the rate found, at all times."""
         return constant_axes(found.rate, self.structure.nv)
 
 

@@ -72,7 +72,7 @@ def undetermined_accelerations(
     *,
     tolerance: Setting[float] = _UNDETERMINED,
 ) -> UndeterminedAccelerations:
-    """Which accelerations neither mass nor constraints determine, by the names of coordinates.
+    """Accelerations that neither mass nor constraints determine, by the names of coordinates.
 
     With a mass matrix that is positive semidefinite, accelerations are unique exactly if M and C,
     one over the other, have full column rank. Their null space is what remains open. Forces along

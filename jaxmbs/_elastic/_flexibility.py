@@ -101,7 +101,7 @@ def _joints(structure: Structure, names: Any) -> tuple[str, ...]:
 
 
 def _compliances(known: Sequence[str], names: Any, what: str) -> tuple[str, ...]:
-    """In the order of the system."""
+    """The compliances in the order of the system."""
     found = _settings.names(names, what, '["AB", "CD"]')
     for name in found:
         if name not in known:
@@ -199,7 +199,7 @@ def _skipped(structure: Structure, candidates: Sequence[str], rigid: CaseAnswer)
 
 
 def _all_subsets(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """From none to all."""
+    """All subsets, from the empty to the full one."""
     if len(names) > _MOST_CANDIDATES:
         raise ValueError(
             f"all subsets of {len(names)} candidates are {2 ** len(names)}, more than of "

@@ -88,7 +88,7 @@ def _(body: PlanarBody | SpatialBody, name: str) -> AbstractBody:
 def joint_points(
     joints: Sequence[AbstractJoint], references: Mapping[str, Frame], body: str
 ) -> list[Float[Array, " dim"]]:
-    """Where joints that have a point hold the body."""
+    """Points of the joints on the body, of those that have one."""
     return [
         frame.origin
         for joint in joints
@@ -118,7 +118,7 @@ def joint_on_halves(
 def force_on_halves(
     force: AbstractForce, references: Mapping[str, Frame], split: Mapping[str, Halves]
 ) -> AbstractForce:
-    """Likewise of a force on bodies; those in joints are where their joints are.
+    """A force on bodies, likewise; those in joints follow their joints.
 
     **Raises:** `ValueError` that names it.
     """

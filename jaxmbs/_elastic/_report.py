@@ -114,7 +114,7 @@ class Flexibility(eqx.Module):
         )
 
     def answer(self, *elastic: str) -> SubsetAnswer:
-        """That of the subset of these names.
+        """The answer for the subset of these names.
 
         **Raises:** `ValueError` if it was not requested.
         """

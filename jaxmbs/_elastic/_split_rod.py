@@ -17,7 +17,7 @@ from .._system import Model, MultibodySystem
 
 
 class SplitRod(eqx.Module):
-    """How a body is split into two halves and a spring (`split_rods`).
+    """A body split into two halves and a spring (`split_rods`).
 
     **Arguments:**
 
@@ -80,7 +80,7 @@ class AbstractStart(eqx.Module):
 
     @abc.abstractmethod
     def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
-        """By how much (m) the spring of each rod of the model would be longer without a force."""
+        """Elongation (m) of the spring of each rod of the model without a force."""
 
 
 class SuddenStart(AbstractStart):

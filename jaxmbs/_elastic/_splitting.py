@@ -170,7 +170,7 @@ def _compliance_of(model: Model, body: str) -> Rod | None:
 def _others(
     compliances: Sequence[AbstractCompliance], own: Mapping[str, Rod | None]
 ) -> list[AbstractCompliance]:
-    """Those that have not become springs."""
+    """The compliances that have not become springs."""
     springs = {rod.name for rod in own.values() if rod is not None}
     return [part for part in compliances if part.name not in springs]
 
@@ -178,7 +178,7 @@ def _others(
 def _halves(
     model: Model, rod: SplitRod, own: Rod | None, references: Mapping[str, Frame]
 ) -> Halves:
-    """With its ends found."""
+    """The halves of the body, with its ends."""
     points: Float[Array, "2 dim"] | None = rod.points if own is None else own.points
     if rod.points is not None:
         points = rod.points

@@ -52,7 +52,7 @@ class RelativeInertia(AbstractInertia):
 
     @property
     def coordinates(self) -> AbstractCoordinates:
-        """Those of the moving ones of the two bodies, concatenated."""
+        """Coordinates of the moving ones of the two bodies, concatenated."""
         return ProductCoordinates((SpatialPose(),) * sum(self.moving))
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
@@ -129,7 +129,7 @@ class AbstractReflectedInertia(AbstractElement):
         placements: tuple[SpatialFrame, ...],
         nodes: Sequence[AbstractBody],
     ) -> RelativeInertia:
-        """With markers at these frames in the world, reference configuration.
+        """The inertia with markers at these frames in the world, reference configuration.
 
         **Raises:** `ValueError` for a body that is not rigid.
         """

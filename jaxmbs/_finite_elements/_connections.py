@@ -118,7 +118,7 @@ def _pivots(matrix: Float[np.ndarray, "6 n"]) -> Int[np.ndarray, " n"]:
 
 
 def displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displacements"]:
-    """Which of the nodes' degrees of freedom are displacements."""
+    """Mask of the nodes' degrees of freedom that are displacements."""
     widths = np.where(rotating, 6, 3)
     first = np.cumsum(widths) - widths
     return (first[:, None] + np.arange(3)).ravel()

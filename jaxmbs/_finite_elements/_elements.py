@@ -88,7 +88,7 @@ class FiniteElements(eqx.Module):
 
     @property
     def rotating(self) -> Bool[np.ndarray, " nodes"]:
-        """Which nodes have rotations."""
+        """Mask of the nodes that have rotations."""
         order = np.argsort(self.first_dof)
         ends = np.append(self.first_dof[order][1:], self.mass.shape[0])
         answer = np.empty(len(order), bool)
@@ -125,7 +125,7 @@ class FiniteElements(eqx.Module):
 
     @property
     def centre_of_mass(self) -> Float[np.ndarray, "3"]:
-        """In the frame of the points (m)."""
+        """Centre of mass in the frame of the points (m)."""
         motions = self.rigid_motions(np.zeros(3))
         coupling = motions[:, :3].T @ (self.mass @ motions[:, 3:])
         # The columns are m e_a x c.

@@ -37,7 +37,7 @@ class Interface(NamedTuple):
 
     @property
     def held(self) -> int:
-        """How many degrees of freedom the attachments have."""
+        """Number of degrees of freedom of the attachments."""
         return 6 * len(self.points)
 
     def rigid_motions(self, origin: Float[np.ndarray, "3"]) -> Float[np.ndarray, "held 6"]:

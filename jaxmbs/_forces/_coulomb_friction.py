@@ -24,8 +24,8 @@ SMOOTHING = 1e-12
 
 
 class Sliding(NamedTuple):
-    """How a kind of joint slides, in the axes of its second marker: the axes along which it
-    slides, the axes about which it turns, and those along which its reaction presses."""
+    """Sliding directions of a kind of joint, in the axes of its second marker: the axes along which
+    it slides, the axes about which it turns, and those along which its reaction presses."""
 
     slides: tuple[int, ...]
     turns: tuple[int, ...]

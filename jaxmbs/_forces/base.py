@@ -56,7 +56,7 @@ class AbstractStatefulLoad(AbstractLoad):
     def wrenches_with(
         self, frames: Frames, twists: Twists, states: Float[Array, " n"], t: RealScalarLike
     ) -> Twists:
-        """As `AbstractLoad.wrenches`, of the other frames."""
+        """The wrenches at the other frames, as `AbstractLoad.wrenches`."""
 
     @abc.abstractmethod
     def state_rates(
@@ -73,8 +73,8 @@ class AbstractStatefulLoad(AbstractLoad):
 
 
 class AbstractFrictionLaw(eqx.Module):
-    """How a joint that is pressed together resists sliding: against its slip u, with at most
-    `coefficient` times the size of what presses it together."""
+    """Resistance to sliding of a joint under pressure: against its slip u, with at most
+    `coefficient` times the magnitude of the pressing force."""
 
     coefficient: eqx.AbstractVar[Scalar]
 

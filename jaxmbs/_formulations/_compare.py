@@ -128,7 +128,7 @@ def _words(comparison: Comparison, i: int) -> tuple[str, str]:
 
 @functools.singledispatch
 def label(formulation: AbstractFormulation) -> str:
-    """How a table names a formulation."""
+    """Name of a formulation in a table."""
     return formulation.word
 
 

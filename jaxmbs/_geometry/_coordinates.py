@@ -76,12 +76,12 @@ class AbstractCoordinates(eqx.Module):
 
     @property
     def nq(self) -> int:
-        """How many coordinates there are."""
+        """Number of coordinates."""
         return len(self.names)
 
     @property
     def nv(self) -> int:
-        """How many velocities there are."""
+        """Number of velocities."""
         return len(self.velocity_names)
 
     @abc.abstractmethod

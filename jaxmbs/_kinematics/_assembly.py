@@ -192,7 +192,7 @@ def open_in(
 
 
 def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> str:
-    """Which constraints are NaN or infinite at this configuration and time, such as a driver
+    """Constraints that are NaN or infinite at this configuration and time, such as a driver
     beyond the end of its table, and what to do; empty if there is none. Concrete arguments only."""
     structure, now = system.structure, jnp.asarray(t, q.dtype)
     broken = ~np.isfinite(np.asarray(system.scaled_residual(q, now)))

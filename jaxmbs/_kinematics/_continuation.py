@@ -75,7 +75,7 @@ _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 
 class Continuation(NamedTuple):
-    """By which way an answer was reached. `closed` and `nearest` are what it is; `continued`: by
+    """The path to an answer. `closed`, `nearest`: properties of the answer; `continued`: by
     leading the drivers; `ended`: they could not be moved further than the part `reached` of their
     travel; `rank_changed`: a singular configuration was met or passed on it."""
 
@@ -87,7 +87,7 @@ class Continuation(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where the loop over tasks is.
+    """State of the loop over tasks.
 
     `q`, `multipliers`, `nearest`: the answer, `growth`: of the steps of its search. `here`: the
     last point of the branch, at `s`, `before`: the one before; `slope` (nv,): of the chord between

@@ -100,7 +100,7 @@ class Task(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where the search is. `u`: its last step, `moved`: the length of that; `growth`: the largest
+    """State of the search. `u`: its last step, `moved`: the length of that; `growth`: the largest
     ratio of two successive steps that close; `kept`: the nearest closed configuration so far;
     `merit` is its Lagrangian; `part`: of Newton's step; `closed`: where it only closes, has it;
     `stationary`: only the search for negative curvature is left; `nearest`: it found none."""
@@ -270,7 +270,7 @@ def _going(task: Task, here: Point) -> BoolScalar:
 
 
 def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
-    """From q to the end of the task, without derivative."""
+    """The search from q to the end of the task, without derivative."""
     problem, size = stop_gradient(problem), size_of(problem)
     structure, dtype = problem.system.structure, problem.q.dtype
     no, far, one = jnp.asarray(False), jnp.asarray(jnp.inf, dtype), jnp.ones((), dtype)
@@ -285,7 +285,7 @@ def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
 
 
 def nearest_task(problem: Problem, max_steps: int) -> Task:
-    """To the closed configuration nearest to the start."""
+    """The task of reaching the closed configuration nearest to the start."""
     rows = jnp.zeros((len(problem.system.structure.rows),), problem.q.dtype)
     no = jnp.asarray(False)
     return Task(rows, rows, rows, no, no, jnp.asarray(2 * max_steps))

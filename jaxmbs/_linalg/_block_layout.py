@@ -118,7 +118,7 @@ class Layout(eqx.Module):
 
 
 class Sizes(NamedTuple):
-    """To which number rows and columns of blocks are padded, by how many there are, and the sizes
+    """Padded numbers of rows and columns of blocks, by their numbers, and the sizes
     of the buckets of bodies and of slots, in order."""
 
     rows: Mapping[int, int]
@@ -140,7 +140,7 @@ def sizes_of(pattern: Pattern) -> Sizes:
 
 
 def _padded(sizes: Iterable[int]) -> dict[int, int]:
-    """To what each size is padded."""
+    """The padded size of each size."""
     found, largest = {}, 0
     for size in sorted({*sizes}, reverse=True):
         alike = (size <= _SMALL and largest <= _SMALL) or size >= _ALIKE * largest
@@ -178,7 +178,7 @@ class _Entries:
         self.end: int = self._starts[-1]
 
     def of(self, member: int) -> np.ndarray:
-        """Those of a member (*shape)."""
+        """The entries of a member (*shape)."""
         bucket, place = self._buckets.place[member]
         shape, count = self._shapes[bucket], len(self._buckets.members[bucket])
         return self._starts[bucket] + np.arange(int(np.prod(shape))).reshape(shape) * count + place
@@ -382,7 +382,7 @@ class _Blocks:
         return _multifrontal.plan(vertices, neighbours, sources)
 
     def _sources(self) -> tuple[dict[tuple[int, int], list[int]], dict[int, int]]:
-        """Which values make up each entry of the matrix, and the first unknown of each hub."""
+        """The values that make up each entry of the matrix, and the first unknown of each hub."""
         pattern, slots = self._pattern, self._pattern.slots
         sources: dict[tuple[int, int], list[int]] = {}
         own = _Entries(self._in_constraints, [(r, r) for r in self._in_constraints.keys])
@@ -506,7 +506,7 @@ class _Blocks:
         return _multifrontal.plan(unknowns, graph, sources)
 
     def _coupling_products(self) -> np.ndarray:
-        """For each column what the blocks of M between bodies add to its entry of M v."""
+        """Contribution of the blocks of M between bodies to the entry of M v of each column."""
         pattern, sizes = self._pattern, self._in_bodies.keys
         sums: list[list[int]] = [[] for _ in range(sum(map(len, pattern.bodies)))]
         of_first = _Entries(self._in_couplings, [(sizes[a],) for a, _ in self._in_couplings.keys])

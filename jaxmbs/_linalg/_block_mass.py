@@ -91,7 +91,7 @@ class BlockMass(eqx.Module):
         return matrix[1:, 1:]
 
     def hub_sizes(self) -> tuple[Float[Array, "_ _"], ...]:
-        """In which the unknowns of hubs are counted: for each bucket of bodies the roots of the
+        """Units of the unknowns of hubs: for each bucket of bodies the roots of the
         diagonal of M of the hubs among them (c, hubs)."""
         found = []
         for own, on in zip(self.blocks, self.layout.hub_bodies, strict=True):

@@ -65,7 +65,7 @@ class Elasticity(eqx.Module):
 
     @property
     def velocities(self) -> int:
-        """How many columns are those of velocities."""
+        """Number of columns of velocities."""
         return self.extended.shape[1] - self.compliance.shape[0]
 
     def gap(self) -> Float[Array, " rows"]:
@@ -141,7 +141,7 @@ class _Solver(eqx.Module):
 
     @classmethod
     def of(cls, rigid: AbstractKKTMatrices, elasticity: Elasticity) -> "_Solver":
-        """At one state."""
+        """The elasticity at one state."""
         compliance = elasticity.compliance
         velocity = jnp.ones((elasticity.velocities,), compliance.dtype)
         largest = jnp.max(compliance, initial=0.0)

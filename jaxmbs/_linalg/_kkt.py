@@ -45,7 +45,7 @@ class KKTSystem(eqx.Module):
         self.factor = descriptor.factor(solver.regularisation) if factor is None else factor
 
     def with_solver(self, solver: ProximalCholesky) -> "KKTSystem":
-        """With another solver of the same mu."""
+        """The system with another solver of the same mu."""
         return KKTSystem(self.descriptor, solver, self.factor)
 
     def unconstrained_residual(

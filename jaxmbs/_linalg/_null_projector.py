@@ -50,7 +50,7 @@ def block_null_projector(
     sets: Rows,
     regularisation: RealScalarLike,
 ) -> NullProjector:
-    """From C in the blocks of a `BlockKKTMatrices`, and its layout."""
+    """The projector from C in the blocks of a `BlockKKTMatrices`, and its layout."""
     selection = select(layout.elimination, sets)
     own = _own_products(layout, sets)
     if not sets:

@@ -7,7 +7,7 @@ from .. import _html
 
 
 class Severity(enum.IntEnum):
-    """How bad a finding is; the words are SARIF's levels."""
+    """Severity of a finding; the words are SARIF's levels."""
 
     NOTE = 0
     WARNING = 1

@@ -13,7 +13,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Source(NamedTuple):
-    """Where a model comes from: the path of its file, relative where it can be (None: no file), and
+    """Source of a model: the path of its file, relative where it can be (None: no file), and
     the line on which each part is declared, where that is known."""
 
     path: str | None

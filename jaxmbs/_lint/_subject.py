@@ -112,7 +112,7 @@ class Subject:
 
     @cached_property
     def reference(self) -> Numbers:
-        """At the reference configuration, with the initial velocities."""
+        """The results at the reference configuration, with the initial velocities."""
         return self._at(self.system.reference_q)
 
     @cached_property
@@ -122,7 +122,7 @@ class Subject:
 
     @cached_property
     def closed(self) -> Numbers | None:
-        """At the closed configuration; None where none was found."""
+        """The results at the closed configuration; None where none was found."""
         if not self.is_open:
             return self.reference
         q = self.closed_q
@@ -183,12 +183,13 @@ class Subject:
 
     @property
     def generic(self) -> Numbers | None:
-        """At `generic_q`: it excludes constraints that are redundant in one configuration alone."""
+        """The results at `generic_q`, which excludes constraints that are redundant in one
+        configuration alone."""
         return self.closed if self._generic is None else self._generic[1]
 
     @cached_property
     def _generic(self) -> tuple[Any, Numbers] | None:
-        """Where the rank is greatest, if that is not here."""
+        """The configuration with the greatest rank, if that is another one."""
         if not self._nearby or self.is_isolated:
             return None
         best = max(self._nearby, key=lambda own: _rank_nearby(own[1].report))
@@ -197,7 +198,7 @@ class Subject:
 
     @cached_property
     def mobility(self) -> Mobility | None:
-        """At the closed configuration, where it may be another than n - rank."""
+        """Mobility at the closed configuration, where it may differ from n - rank."""
         if self.closed is None or not may_differ(self.closed.report):
             return None
         return mobility(self.system, self.closed_q, self.t)

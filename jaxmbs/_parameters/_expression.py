@@ -130,7 +130,7 @@ def words() -> dict[str, tuple[str, ...]]:
 
 
 def reserved(name: str) -> str | None:
-    """Why this cannot be the name of a parameter; None where it can."""
+    """The reason why this cannot be the name of a parameter; None where it can."""
     if not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
         return "is not a word of letters, digits and underscores that begins with a letter"
     if keyword.iskeyword(name):

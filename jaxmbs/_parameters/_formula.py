@@ -31,7 +31,7 @@ class FormulaError(ValueError):
 
 
 class AbstractFormula(abc.ABC):
-    """How a number (or an array) follows from others. Hashable, as it is part of what is
+    """Formula for a number (or an array) in terms of others. Hashable, as it is part of what is
     compiled."""
 
     @property

@@ -103,7 +103,7 @@ def _lengths(numbers: StateNumbers, asked: Asked) -> np.ndarray:
 
 
 def _load(numbers: StateNumbers) -> float:
-    """In N m, as scaled multipliers are."""
+    """The load in N m, like scaled multipliers."""
     scaled = np.asarray(numbers.multipliers) * np.asarray(numbers.row_scale)
     return max(float(numbers.load), float(np.max(np.abs(scaled), initial=0.0)))
 
@@ -111,8 +111,8 @@ def _load(numbers: StateNumbers) -> float:
 def _unique(
     numbers: StateNumbers, asked: Asked, slopes: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """As `analyze` and `reactions` decide: the part of a function of scaled multipliers, without
-    units, in the null space."""
+    """Uniqueness as in `analyze` and `reactions`: the part of a function of scaled multipliers,
+    without units, in the null space."""
     size = np.linalg.norm(slopes, axis=1)
     scale = asked.matrix @ np.asarray(numbers.scale)
     lengths = np.where(lengths > 0, lengths, 1.0)

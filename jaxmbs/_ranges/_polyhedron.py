@@ -106,7 +106,7 @@ def _row_space(matrix: np.ndarray) -> np.ndarray:
 
 
 def _solved(polyhedron: Polyhedron, directions: np.ndarray) -> list[Maximum]:
-    """By programs, or as the ends of an interval."""
+    """Solutions by linear programs, or as the ends of an interval."""
     if not len(directions):
         return []
     size = polyhedron.matrix.shape[1]
@@ -229,7 +229,8 @@ def _from_bases(
 
 
 def _exact_violation(polyhedron: Polyhedron, violation: float, weights: np.ndarray) -> float:
-    """By duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove -room . y."""
+    """The violation by duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove -room .
+    y."""
     held = np.flatnonzero(weights > _TOLERANCE)
     if not held.size:
         return violation

@@ -165,7 +165,8 @@ class Ranges(eqx.Module):
         return jax.tree.map(lambda x: x[index], self)
 
     def contradiction(self) -> str:
-        """Why the loads cannot be carried, in one sentence; empty if they can. One state."""
+        """The reason why the loads cannot be carried, in one sentence; empty if they can. One
+        state."""
         if bool(self.feasible) or not self._decided():
             return ""
         short = np.asarray(self.shortfall)

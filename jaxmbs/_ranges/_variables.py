@@ -55,7 +55,7 @@ class Variables:
         return self._force[name]
 
     def torque(self, name: str) -> tuple[int, ...]:
-        """As `force`, of its torque."""
+        """The torque, as `force`."""
         self._must_act_at_a_point(name)
         return self._torque[name]
 

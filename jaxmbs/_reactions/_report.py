@@ -126,7 +126,7 @@ class Reactions(eqx.Module):
         return self._wrench_at(self._place_of(constraint))
 
     def _wrench_at(self, k: int) -> Wrench:
-        """At a place of `layout`."""
+        """The wrench at a place of `layout`."""
         constraint = self.layout.constraints[k]
         # In the plane a torque is a number.
         turn = 0 if self.torque.shape[-1] == 1 else slice(None)
@@ -267,8 +267,8 @@ def _table_of_state(report: Reactions) -> _Table:
 
 
 def _wrenches(report: Reactions) -> dict[str, list[Wrench]]:
-    """By the names of joints and drivers: none for one that acts on coordinates, several for one
-    that acts on the chosen body at several of its frames."""
+    """Wrenches by the names of joints and drivers: none for one that acts on coordinates, several
+    for one that acts on the chosen body at several of its frames."""
     if report.body is None:
         return {n: [report.wrench(n)] if report.has_wrench(n) else [] for n in report.names}
     found: dict[str, list[Wrench]] = {name: [] for name in report.names}

@@ -31,7 +31,8 @@ class WrenchMaps(eqx.Module):
 
 
 def wrench_maps(places: Attachments, matrix: Float[Array, "rows nv"]) -> WrenchMaps:
-    """From C. What acts on the ground balances what the constraint exerts on its other bodies."""
+    """Maps from C. The wrench on the ground balances those of the constraint on its other
+    bodies."""
     indices = places.layout.indices
     count, dim = places.point.shape
     if count == 0:

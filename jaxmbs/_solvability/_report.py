@@ -252,7 +252,7 @@ class Solvability(eqx.Module):
         return np.asarray(self.null_space)[:, int(self.rank) :]
 
     def openness(self) -> str:
-        """Which joints and drivers are open and by how much, in one sentence; empty if none is.
+        """The open joints and drivers and their residuals, in one sentence; empty if none is.
         Concrete values only."""
         return openness(self.structure, self.length, self.residual)
 
@@ -322,7 +322,7 @@ class Solvability(eqx.Module):
 
 
 def openness(structure: Structure, length: Scalar, residual: Float[Array, " geometric"]) -> str:
-    """Which joints and drivers are open and by how much, in a sentence or two; empty if none is."""
+    """The open joints and drivers and their residuals, in a sentence or two; empty if none is."""
     opened = open_in(structure, float(length), residual)
     if not opened:
         return ""

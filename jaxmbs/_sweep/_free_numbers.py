@@ -25,7 +25,7 @@ def without_source(model: Model) -> Model:
 
 
 def free_words(model: Model, words: Sequence[str]) -> int:
-    """How many of the words name a whole number that no part holds; 0 if they name none."""
+    """Number of words that name a whole number that no part holds; 0 if they name none."""
     own = model.parameters
     if own is None:
         return 0

@@ -51,7 +51,7 @@ class Contradiction(eqx.Module):
 
 
 class Fit(eqx.Module):
-    """How a mechanism of inexact parts fits together at one state (or, batched, at many).
+    """Fit of a mechanism of inexact parts at one state (or, batched, at many).
 
     - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as in `contradictions`, with
       the rows that each belongs to.
@@ -216,7 +216,7 @@ class Misfit(AbstractQuestion):
 
 
 def _at(wrenches: Float[Array, "places n"], seconds: np.ndarray) -> Float[Array, "constraints n"]:
-    """On the second bodies; NaN for what acts on coordinates and at no place."""
+    """The wrenches on the second bodies; NaN for constraints on coordinates, without a point."""
     return jnp.where(seconds[:, None] >= 0, wrenches[seconds], jnp.nan)
 
 

@@ -222,7 +222,7 @@ def _owner(part: Any, words: Sequence[str]) -> tuple[Any, Sequence[str]]:
 
 
 def _naming(part: Any, words: Sequence[str]) -> Naming:
-    """How the entries of the array are called to which the words lead."""
+    """Names of the entries of the array at the end of the path."""
     owner, words = _owner(part, words)
     return naming_of(owner, words[0]) if words else Naming()
 

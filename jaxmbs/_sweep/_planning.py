@@ -150,7 +150,7 @@ def layout_of(
     chunk: int,
     fingerprint: str,
 ) -> Layout:
-    """Everything that a store holds."""
+    """The layout of a store."""
     said = sentences()
     words = {
         "flag_values": list(said),

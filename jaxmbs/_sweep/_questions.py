@@ -96,7 +96,7 @@ class FunctionQuestion(AbstractQuestion):
 
 
 class Verdicts(eqx.Module):
-    """Which reactions are unique at one state (or, batched, at many).
+    """Verdicts on the uniqueness of reactions at one state (or, batched, at many).
 
     - `rank` of C, `redundancy` p (degree of redundancy), `mobility`; -1 where the state is none.
     - `reaction_unique` (constraints,): of C_X^T lambda_X; `certain`: beyond doubt.

@@ -34,7 +34,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def done(self) -> np.ndarray:
-        """Which chunks are done (chunks,)."""
+        """Mask of the chunks that are done (chunks,)."""
 
     @abc.abstractmethod
     def write(self, chunk: int, arrays: Mapping[str, np.ndarray]) -> None:

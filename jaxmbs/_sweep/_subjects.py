@@ -74,7 +74,7 @@ class AbstractSubject(eqx.Module):
 
     @abc.abstractmethod
     def naming(self, name: str) -> Naming:
-        """How the entries of the whole array of a full name are called."""
+        """Names of the entries of the whole array of a full name."""
 
     @abc.abstractmethod
     def value(self, name: str) -> Array:

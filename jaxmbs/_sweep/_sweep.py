@@ -65,7 +65,7 @@ class Sweep(eqx.Module):
         return unflatten(self.template, [self.store.read(name) for name in names])
 
     def failures(self) -> dict[str, int]:
-        """How often cases failed with each sentence."""
+        """Number of failed cases by message."""
         codes, counts = np.unique(self.result, return_counts=True)
         said = sentences()
         pairs = zip(codes.tolist(), counts.tolist(), strict=True)

@@ -81,7 +81,7 @@ def blocks_of(
     t: Scalar,
     scales: Scales | None,
 ) -> list[tuple[Float[Array, "_ _ _"], ...]]:
-    """For each group the blocks of C of each of its slots (`combined`)."""
+    """The blocks of C of each slot of each group (`combined`)."""
     found = directions_of(groups, coordinates, velocities)
     return [
         combined(
@@ -397,7 +397,7 @@ def _between_nodes(elements: Sequence[_OfElements], pattern: Pattern, dtype: Any
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:
-    """Which parts of a group have a moving body in slot k that is in none before."""
+    """Parts of a group with a moving body in slot k that is in no earlier slot."""
     first = [group.indices[f"v{j}"][:, 0].tolist() for j in range(k + 1)]
     return np.array(
         [

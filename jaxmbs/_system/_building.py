@@ -77,7 +77,7 @@ from ._structure import ConstraintInfo, RowInfo, Structure
 
 
 class Built(NamedTuple):
-    """Everything that `MultibodySystem` keeps."""
+    """The data that `MultibodySystem` stores."""
 
     dimension: int
     body_groups: tuple[BodyGroup, ...]
@@ -511,7 +511,7 @@ def _constraint_groups(
 
 
 class _Sites:
-    """Where forces act: at markers of their own, or at those of a joint."""
+    """Sites where forces act: at markers of their own, or at those of a joint."""
 
     def __init__(
         self,
@@ -607,7 +607,7 @@ def _friction_groups(
 def _row_orders(
     groups: Sequence[ConstraintGroup], rows: Sequence[RowInfo]
 ) -> dict[str, np.ndarray]:
-    """Where each row, and each geometric row, is found among the groups' stacked results."""
+    """Indices of each row, and of each geometric row, among the groups' stacked results."""
     stacked = [
         (group.indices["row"][:, None] + np.arange(group.indices["order"].shape[0])).ravel()
         for group in groups

@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class DisplacedMarkers(NamedTuple):
-    """Where deformations of a group displace markers: on slot `slot` of constraint group `group`,
+    """Markers displaced by the deformations of a group: on slot `slot` of constraint group `group`,
     of its joints `joint` (n,) by the deformations `which` (n,)."""
 
     group: int
@@ -115,7 +115,7 @@ def compliance_groups(
 
 
 def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[DisplacedMarkers, ...]:
-    """From the (group, slot, joint) of each deformation of a group."""
+    """The uses, from the (group, slot, joint) of each deformation of a group."""
     uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for which, own in enumerate(slots):
         for group, slot, joint in own:
@@ -205,8 +205,8 @@ def _known_points(
     groups: Sequence[ConstraintGroup],
     slots: Sequence[tuple[int, int, int]],
 ) -> list[np.ndarray]:
-    """Where the markers in these slots are on their body in the reference configuration, as far as
-    that is not traced."""
+    """Positions of the markers in these slots on their body in the reference configuration, unless
+    they are traced."""
     found, q = [], body.coordinates()
     for g, k, joint in slots:
         marker: Any = _entries(groups[g].markers[k], np.array([joint]))
@@ -313,8 +313,8 @@ class Deformations(eqx.Module):
         loads: Float[Array, " deformations"],
         geometric: np.ndarray,
     ) -> Elasticity:
-        """From the blocks of C and from M, both in the buckets of the pattern. `geometric`: which
-        rows are."""
+        """The elasticity from the blocks of C and from M, both in the buckets of the pattern.
+        `geometric`: which rows are."""
         pairs = zip(blocks, self._blocks(columns), strict=True)
         both = tuple(jnp.concatenate(own, axis=-1) for own in pairs)
         layout = layout_of(self.pattern)

@@ -46,7 +46,7 @@ def body_loads(
     t: Scalar,
     multipliers: Float[Array, " rows"],
 ) -> tuple[Float[Array, "bodies 3"], Float[Array, "bodies 3 3"]]:
-    """As `AbstractSystem.body_loads`, of a `MultibodySystem`."""
+    """`AbstractSystem.body_loads` of a `MultibodySystem`."""
     infos = [system.structure.bodies[k] for k in bodies]
     columns = np.array([info.columns[0] for info in infos], int)
     origins = q[np.array([info.coordinates[:3] for info in infos], int)]

@@ -220,7 +220,7 @@ def _any(primitives: Primitives, kind: RowKind) -> bool:
 def blocks(
     primitives: Primitives, frames: Frames, changes: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows nv"], ...]:
-    """For each slot the block of C: geometric rows, then velocity rows, then acceleration rows.
+    """The block of C of each slot: geometric rows, then velocity rows, then acceleration rows.
 
     Geometric rows: the derivative of the residual along the columns of the tangent basis, which
     change the frames by `changes`. Velocity rows: the derivative with respect to v. Acceleration

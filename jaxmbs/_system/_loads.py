@@ -69,7 +69,7 @@ def generalized_friction(
 
 
 class FrictionMaps(eqx.Module):
-    """How joints with friction slide, and what presses them together; one entry a friction law.
+    """Maps of the slip and the pressing forces of joints with friction; one entry per friction law.
 
     - `slip` (laws, 3, nv): slips (m/s) by velocities. `pressing` (laws, 3, rows): the components of
       the force (N) that presses the joint together, by multipliers. Both padded with zeros.

@@ -58,7 +58,7 @@ def directions_of(
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
 ) -> list[Directions]:
-    """How the motion and each velocity move each group's markers."""
+    """Motion of each group's markers by the motion and by each velocity."""
     found = motion_and_directions_of(groups, q, v)
     return [Directions(motion.frames, motion.rates, changes) for motion, changes in found]
 

@@ -359,7 +359,7 @@ class MultibodySystem(AbstractSystem):
         v: Float[Array, " nv"],
         t: Scalar,
     ) -> Elasticity | None:
-        """From the blocks of C of each group."""
+        """The elasticity from the blocks of C of each group."""
         if (giving := self.deformations) is None:
             return None
         groups, extended = self.constraint_groups, self._with_ground(q, v)

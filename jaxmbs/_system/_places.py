@@ -24,10 +24,10 @@ from ._structure import Structure
 
 
 class PlaceLayout(NamedTuple):
-    """Which place is whose: the (index of the) constraint of each, and the name by which that calls
-    the body (`bodies`, "bar" or "bar.A"), in row order and within a constraint in the order of its
-    bodies; `owners`: the body's own name ("bar"). For each constraint the place on its second body
-    (its only one). `ground`: the fixed frame's name.
+    """Owner of each place: the (index of the) constraint, and its name of the body (`bodies`, "bar"
+    or "bar.A"), in row order and within a constraint in the order of its bodies; `owners`: the
+    body's own name ("bar"). For each constraint the place on its second body (its only one).
+    `ground`: the fixed frame's name.
 
     A constraint on coordinates has no place (its second is -1).
 
@@ -54,7 +54,7 @@ class PlaceLayout(NamedTuple):
 
 
 class Attachments(eqx.Module):
-    """Where each constraint acts on each of its bodies, in the world.
+    """Points where each constraint acts on each of its bodies, in the world.
 
     - `point` (places, dim): the constraint's point on the body (m): its marker there, the first of
       them if it acts on a body twice; for a rolling disk the point of contact.
@@ -143,7 +143,7 @@ def _unposed(
 def rows_by_displacements(
     primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows motions"], ...]:
-    """For each slot how the rows change by displacements of its marker."""
+    """Derivative of the rows by displacements of the marker of each slot."""
     changes = tuple(frame.displacements() for frame in frames)
     return blocks(primitives, frames, changes, rates, t)
 
@@ -191,7 +191,7 @@ def _slots(
 def _lever_arm(
     primitive: AbstractPrimitive, frame: PlanarFrame | SpatialFrame
 ) -> Float[Array, " dim"]:
-    """From a marker to the joint's point (m, world): the same point, ..."""
+    """Vector from a marker to the joint's point (m, world): zero, ..."""
     del primitive
     return jnp.zeros_like(frame.origin)
 

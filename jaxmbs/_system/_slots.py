@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 def slots_of(
     bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
 ) -> dict[str, Slot]:
-    """By the names of bodies, of their frames and of forces with states."""
+    """Slots by the names of bodies, of their frames and of forces with states."""
     slots, nq, nv, first = {}, 0, 0, 0
     for body in bodies:
         kind, parts = body.inertia_properties().coordinates, body.parts()
@@ -48,7 +48,7 @@ def slots_of(
 
 
 def names_of(body: AbstractBody) -> tuple[str, ...]:
-    """By what names it is called; a part of it may have its own."""
+    """Names of a body; a part of it may have its own."""
     return tuple({body.name: None} | {part.name: None for part in body.parts() or ()})
 
 

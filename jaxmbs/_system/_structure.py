@@ -252,15 +252,15 @@ class Structure:
         return _scale([row.quantity for row in self.rows], length)
 
     def coordinate_scale(self, length: Any) -> Any:
-        """Likewise of each coordinate (nq,)."""
+        """The unit of each coordinate (nq,), likewise."""
         return _scale([info.quantity for info in self.coordinates], length)
 
     def column_scale(self, length: Any) -> Any:
-        """Likewise of each velocity (nv,), in a second."""
+        """The unit of each velocity (nv,), likewise, per second."""
         return _scale([info.quantity for info in self.velocities], length)
 
     def deformation_scale(self, length: Any) -> Any:
-        """Likewise for each deformation of flexible bodies and joints."""
+        """The unit of each deformation of flexible bodies and joints, likewise."""
         return _scale([d.quantity for own in self.compliances for d in own.directions], length)
 
     @cached_property

@@ -23,7 +23,7 @@ def vanishing_rows(
     t: RealScalarLike,
     tolerance: float = _VANISHED,
 ) -> Bool[Array, " rows"]:
-    """Which rows that are nonlinear in v vanish at these velocities and not at others."""
+    """Rows nonlinear in v that vanish at these velocities and not at others."""
     structure = system.structure
     if not structure.nonlinear.any():
         return jnp.zeros((len(structure.rows),), bool)

@@ -153,7 +153,7 @@ class AbstractSystem(eqx.Module):
     def friction_maps(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> FrictionMaps:
-        """How the joints with friction slide and are pressed together."""
+        """Maps of the slip and the pressing forces of joints with friction."""
 
     @property
     @abc.abstractmethod
@@ -221,9 +221,9 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
-        """In the rows of the drivers: Phi, the coordinate that is prescribed (m or rad), an angle
-        between -pi and pi where the configuration counts no turns, and its value at t, which does;
-        zero in the others."""
+        """Readings in the rows of the drivers: Phi, the coordinate that is prescribed (m or rad),
+        an angle between -pi and pi where the configuration counts no turns, and its value at t,
+        which does; zero in the others."""
 
     @abc.abstractmethod
     def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:

@@ -78,7 +78,7 @@ def _bodies(subject: Subject, names: tuple[str, ...]) -> Iterator[tuple[int, ...
 
 
 def not_unique_of(subject: Subject, names: tuple[str, ...]) -> list[str]:
-    """Those whose reaction is not unique, with the compliances that there are."""
+    """The joints whose reaction is not unique, with the model's compliances."""
     assert subject.generic is not None
     structure = subject.system.structure
     verdict = subject.generic.verdict

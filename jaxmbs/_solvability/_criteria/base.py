@@ -56,7 +56,7 @@ class AbstractCriterion(eqx.Module):
         matrix: Float[Array, "m n"],
         questions: Sequence[Questions],
     ) -> list[Float[Array, " _batch"]]:
-        """How far each functional of each batch is from being unique; 0 when it is.
+        """Distance of each functional of each batch from uniqueness; 0 if it is unique.
 
         All batches come at once, so that a criterion makes one call to LAPACK for all of them.
         Two independent calls in one compiled function may run at the same time, and on a CPU

@@ -219,8 +219,8 @@ def _motions(
     t: Float[Array, ""],
     ways: Float[Array, "samples nv"],
 ) -> tuple[IntScalar, IntScalar]:
-    """How many motions C allows here, drivers released, and how many of them these ways make
-    (without units, relative to the spread)."""
+    """Number of motions that C allows here, drivers released, and number of them along these
+    displacements (without units, relative to the spread)."""
     structure = system.structure
     matrix, _, _ = scaled_constraint_matrix(system, q, v, t)
     matrix = jnp.where(structure.driven[:, None] | ~jnp.isfinite(matrix), 0.0, matrix)
