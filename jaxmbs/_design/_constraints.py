@@ -19,7 +19,7 @@ from ._study import States, Study
 
 
 class Rows(eqx.Module):
-    """At each state, along each parameter: the change of C and of Phi at a fixed configuration.
+    """Changes at each state, along each parameter: of C and of Phi at a fixed configuration.
     What the configuration follows: its geometric rows (joints whose coordinate is held have one
     more), their change, and the change of the configuration from which it is assembled."""
 

@@ -71,8 +71,8 @@ def _words(joints: tuple[str, ...], at: Attachment, zero: str, other: str, *, ex
 def _sizes(
     joints: tuple[str, ...], body: str | None, response: Trajectory
 ) -> tuple[Attachment, tuple[float, float]]:
-    """Where they act; the largest force times the characteristic length, and the largest torque,
-    that multipliers of unit size make in any state."""
+    """Bodies on which they act; the largest force times the characteristic length, and the largest
+    torque, that multipliers of unit size make in any state."""
     at = attachment(response, joints, body)
     states = response.q, response.v, response.times
     length, *found = map(np.asarray, _maps(response.system, states))

@@ -40,7 +40,7 @@ class Certificate(eqx.Module):
         return Verdict.where(every.decided & self.solvability.decided, every.unique)
 
     def critical_coefficients(self) -> dict[str, float]:
-        """For each frictional joint the coefficient of friction up to which `solvable` is proved
+        """The coefficient of friction of each frictional joint up to which `solvable` is proved
         while the others keep theirs: infinite if it is for any, 0 if it is not proved even without
         friction in that joint; NaN where the reaction of a joint with friction is not unique. One
         state, concrete only. (Of several laws in one joint the least.)

@@ -19,8 +19,8 @@ def null_space(
 
 
 def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
-    """For each motion that the columns of `free` (nv, k) span, one body that makes it, and what
-    it does then: "'rod' (turning)". No two are the same coordinate."""
+    """One body for each motion in the span of the columns of `free` (nv, k), and its kind of
+    motion: "'rod' (turning)". No two are the same coordinate."""
     rest = free / structure.column_scale(length)[:, None]
     names = []
     for _ in range(free.shape[1]):

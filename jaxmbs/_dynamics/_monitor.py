@@ -18,7 +18,7 @@ evaluation at the end of a step (`_runge_kutta.py`).
 Samples are the ends of steps where these are close enough together: where the vectors of the
 smallest value are recognised from one to the next, and the motion between them is small relative to
 the distance of the value from zero. A step may be longer than that, since its length follows from
-the error of the motion. Otherwise states within it are evaluated as well, by bisection. So is an
+the error of the motion. Then states within it are evaluated as well, by bisection. So is an
 interval across which a value changed sign, down to a small part of the step, as several may have
 done so and as the time is wanted. A state in which the vectors are lost, which is one next to a
 singular configuration, is left out.

@@ -174,7 +174,7 @@ def _solved(
     t: Float[Array, ""],
     met: float,
 ) -> tuple[Accelerations, Bool[Array, " rows"]]:
-    """With the rows that the accelerations do not satisfy."""
+    """The solution, with the rows that the accelerations do not satisfy."""
     found = solve_with_friction(system, formulation, q, v, t)
     equations = system.equations(q, v, t)
     return found, contradicting_rows(system, equations, found.acceleration, met)

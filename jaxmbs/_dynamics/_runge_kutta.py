@@ -1,8 +1,8 @@
 """One step of an explicit Runge-Kutta method between states on the constraints.
 
 A step evaluates a few states: those of its stages, and its end, which is projected onto the
-constraints. All of that is one loop with one copy of the system's equations and of the factor of S
-+ mu I. The purpose of an evaluation decides which right-hand sides are solved for:
+constraints. All of that is one loop with one copy of the system's equations and of the factor of
+S + mu I. The purpose of an evaluation decides which right-hand sides are solved for:
 
 - at a stage: dv/dt;
 - where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated again;

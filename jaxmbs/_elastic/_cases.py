@@ -58,7 +58,7 @@ class CaseAnswer(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """The same as arrays."""
+    """The results of a case as arrays."""
 
     result: RESULTS
     rank: Int[Array, ""]

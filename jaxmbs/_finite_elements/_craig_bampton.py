@@ -179,7 +179,8 @@ def _check_zeros(squares: Float[np.ndarray, " modes"], rigid: Float[np.ndarray, 
 def _grouped(
     squares: Float[np.ndarray, " modes"],
 ) -> tuple[Float[np.ndarray, " modes"], list[slice]]:
-    """Which modes have one frequency, and the squares with that in common."""
+    """Groups of modes of one frequency, and the squares of frequencies with a common value in
+    each."""
     apart = np.diff(squares) > _EQUAL * squares[1:]
     ends = [0, *(np.flatnonzero(apart) + 1), len(squares)]
     groups = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]

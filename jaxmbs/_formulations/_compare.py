@@ -278,7 +278,8 @@ class _Meter:
         self.size = max(np.max(np.abs(x), initial=0.0) for x in sizes) or 1.0
 
     def acceleration_differences(self) -> np.ndarray:
-        """From the first run that succeeded, relative, in the norm of the kinetic energy."""
+        """Relative differences from the first run that succeeded, in the norm of the kinetic
+        energy."""
         good = [run.acceleration for run in self._runs if run is not None]
         # A mass matrix that turns out to be singular has no free accelerations.
         norms = map(self._energy_norm, [*self._free, *good])

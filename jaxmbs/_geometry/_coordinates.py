@@ -36,8 +36,8 @@ class AbstractCoordinates(eqx.Module):
     @property
     @abc.abstractmethod
     def frame(self) -> tuple[int, int]:
-        """With how many velocities of the body's own frame they begin: of its origin along the
-        world's axes, and angular ones along its own axes."""
+        """Number of leading velocities that are those of the body's own frame: of its origin along
+        the world's axes, and angular ones along its own axes."""
 
     @property
     @abc.abstractmethod

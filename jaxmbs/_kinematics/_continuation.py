@@ -76,8 +76,8 @@ _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 class Continuation(NamedTuple):
     """The path to an answer. `closed`, `nearest`: properties of the answer; `continued`: by
-    leading the drivers; `ended`: they could not be moved further than the part `reached` of their
-    travel; `rank_changed`: a singular configuration was met or passed on it."""
+    continuation of the drivers; `ended`: they could not be moved further than the part `reached` of
+    their travel; `rank_changed`: a singular configuration was met or passed on it."""
 
     nearest: BoolScalar
     continued: BoolScalar

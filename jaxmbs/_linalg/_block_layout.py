@@ -298,11 +298,11 @@ class _Blocks:
         return tuple(found)
 
     def hub_slots(self) -> list[list[int]]:
-        """For each bucket of slots, the places of those on hubs."""
+        """Places of the slots on hubs, for each bucket of slots."""
         return [[n for n, s in enumerate(own) if self._on_hub(s)] for own in self._in_slots.members]
 
     def hub_bodies(self) -> list[list[int]]:
-        """For each bucket of bodies, the places of the hubs."""
+        """Places of the hubs, for each bucket of bodies."""
         return [
             [n for n, b in enumerate(own) if b in self._hubs] for own in self._in_bodies.members
         ]

@@ -234,8 +234,8 @@ class Subject:
 
     @cached_property
     def joint_points(self) -> dict[str, dict[str, np.ndarray]]:
-        """By body and joint: from the body's centre of mass to the joint's point on it (m, world
-        axes), in the reference configuration."""
+        """Vectors, by body and joint, from the body's centre of mass to the joint's point on it (m,
+        world axes), in the reference configuration."""
         places = self.reference.places
         layout, names = places.layout, self.system.structure.constraint_names
         arms = np.asarray(places.point) - np.asarray(places.origin)

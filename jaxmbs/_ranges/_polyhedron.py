@@ -1,9 +1,9 @@
 """Greatest values of linear functions on a polyhedron: linear programs, exact to rounding.
 
 HiGHS decides which inequalities are active at an optimum. The numbers do not come from it, as it
-leaves them at its tolerances: with A_S y = c on the inequalities S, y >= 0, the greatest c . z is y
-. room_S (duality), which one small solve gives to rounding. One dimension is an interval, and needs
-no program at all.
+leaves them at its tolerances: with A_S y = c on the inequalities S, y >= 0, the greatest c . z is
+y . room_S (duality), which one small solve gives to rounding. One dimension is an interval, and
+needs no program at all.
 """
 
 from typing import NamedTuple
@@ -229,8 +229,8 @@ def _from_bases(
 
 
 def _exact_violation(polyhedron: Polyhedron, violation: float, weights: np.ndarray) -> float:
-    """The violation by duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove -room .
-    y."""
+    """The violation by duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove
+    -room . y."""
     held = np.flatnonzero(weights > _TOLERANCE)
     if not held.size:
         return violation

@@ -70,7 +70,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed. `report`: of rigid bodies; `elastic`: with the compliances of
+    """The printed results. `report`: of rigid bodies; `elastic`: with the compliances of
     the model, None where there are none."""
 
     model: Model
@@ -136,7 +136,7 @@ def answer(model: Model, request: Request) -> Answer:
 def _real_mobility(
     system: MultibodySystem, q: Any, report: Solvability, request: Request
 ) -> Mobility | None:
-    """Where it is requested, or may differ from n - rank."""
+    """The mobility where it is requested, or may differ from n - rank."""
     if not request.mobility and not may_differ(report):
         return None
     tolerance = max(request.tolerance, float(np.finfo(float).eps))

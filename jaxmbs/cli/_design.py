@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     file: StudyFile
     found: Optimum | Starts

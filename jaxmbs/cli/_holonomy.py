@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     time: float

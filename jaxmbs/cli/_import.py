@@ -83,7 +83,7 @@ def _control(given: str) -> tuple[str, float]:
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """For `--json`."""
+    """The document for `--json`."""
     model, out = answer.imported.model, answer.request.out
     masses = answer.imported.masses
     precision = model.precision

@@ -26,7 +26,7 @@ from ._load import load, tell
 
 
 class Format(enum.StrEnum):
-    """How findings are printed."""
+    """Format of printed findings."""
 
     text = "text"
     json = "json"
@@ -108,7 +108,7 @@ def _read(file: str) -> tuple[Model, dict[str, str]]:
 
 
 def _evaluated(content: dict[str, Any]) -> dict[str, Any]:
-    """With numbers in the place of expressions; as it is where they cannot be found."""
+    """The table with numbers in place of expressions; unchanged where they cannot be found."""
     from ..io._expansion import expand
 
     dimension = content.get("dimension", 3)

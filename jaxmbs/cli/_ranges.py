@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     found: Ranges
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """At the reference configuration, or at the saved states of a motion from it.
+    """Ranges at the reference configuration, or at the saved states of a motion from it.
 
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
     a linear program has no solution.

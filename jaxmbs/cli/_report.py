@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     written: Written
@@ -133,7 +133,7 @@ def _trajectory(
 
 
 def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:
-    """Where the numbers come from."""
+    """Notes on the origin of the numbers."""
     found = {"model": f"built-in mechanism {model.name}"}
     if source is not None:
         digest = hashlib.sha256(source.read_bytes()).hexdigest()

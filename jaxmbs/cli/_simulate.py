@@ -85,7 +85,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     system: MultibodySystem

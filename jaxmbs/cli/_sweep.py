@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     found: Sweep

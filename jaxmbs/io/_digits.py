@@ -81,7 +81,7 @@ class Digits(NamedTuple):
     possible_angle: float = 0.0
 
     def relative(self, size: float) -> float | None:
-        """With lengths relative to `size`; None of numbers that are exact."""
+        """The digits with lengths relative to `size`; None for exact numbers."""
         worst = max(self.length / size, self.angle)
         return None if worst < _FINEST else min(worst, _COARSEST, LARGEST_PRECISION)
 

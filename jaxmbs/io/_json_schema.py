@@ -166,7 +166,7 @@ def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
 
 
 def _of_form(form: Any, moves: Moves, shape: tuple[int, ...] = ()) -> Schema:
-    """From a type of Python to what it is in a file, with expressions in place of numbers. `shape`
+    """Schema of a Python type in a file, with expressions in place of numbers. `shape`
     of an array; unknown sizes are left open."""
     if form is str:
         return {"type": "string"}

@@ -35,7 +35,7 @@ _UNITS = {
 
 
 def dataset_of(record: Record) -> Any:
-    """Everything of a motion, and what follows from it for bodies and joints.
+    """All data of a motion, and the derived results for bodies and joints.
 
     Arrays without an entry are left out: netCDF takes a dimension of length zero for one that
     grows.

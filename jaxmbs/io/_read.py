@@ -132,7 +132,7 @@ def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _where(what: str, entry: Any, index: int) -> str:
-    """How an entry is called in a message: by its name, or by its place if it has none."""
+    """Name of an entry in a message: its name, or its place if it has none."""
     name = entry.get("name") if isinstance(entry, dict) else None
     return f"{what} {shown(name, _NAME)}" if isinstance(name, str) else f"{what} number {index + 1}"
 
@@ -153,7 +153,7 @@ def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) ->
 
 
 def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dict[str, Any]:
-    """With what a part is made, of the keys of its table."""
+    """Arguments of a part, from the keys of its table."""
     keys = keys_of(cls)
     for name, key in keys.items():
         if key.instead is None:

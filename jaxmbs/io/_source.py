@@ -143,7 +143,7 @@ def _with_changes(
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the items of the TOML library."""
+    """The value without the items of the TOML library."""
     return {
         key: copy.deepcopy(value.unwrap() if isinstance(value, Item) else value)
         for key, value in entry.items()

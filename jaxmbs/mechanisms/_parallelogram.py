@@ -117,7 +117,7 @@ def modal_parallelogram(
 
 
 def _points(theta: float) -> _Points:
-    """Where the joints are (m) in the reference configuration."""
+    """Points of the joints (m) in the reference configuration."""
     radial = 0.5 * np.array([np.sin(theta), np.cos(theta), 0.0])
     up = np.array([0.0, 0.0, 0.5])
     points = {name: np.array(point) for name, point in _BASE.items()}
@@ -129,7 +129,7 @@ def _points(theta: float) -> _Points:
 
 
 def _placed(points: _Points, link: str) -> dict[str, Any]:
-    """Where a link is: its frame in the middle between its joints, z from the first to the
+    """Pose of a link: its frame in the middle between its joints, z from the first to the
     second."""
     start, end = points[link[0]], points[link[1]]
     return {"position": (start + end) / 2, "rotation": _with_z_along(end - start)}

@@ -66,7 +66,7 @@ def draw_map(found: Sweep, x: str, y: str) -> Figure:
 
 
 def _range(values: Any) -> tuple[float, float]:
-    """From the smallest number that is not zero to the largest; something where there is none."""
+    """The range from the smallest nonzero number to the largest; a default where there is none."""
     nonzero = values[values > 0]
     if nonzero.size == 0:
         return 1.0, 10.0

@@ -93,7 +93,7 @@ def _height(points: Mapping[str, list[np.ndarray]]) -> float:
 
 
 def _centres(model: Model, q: Any) -> dict[str, np.ndarray]:
-    """Where the frames of the bodies are, by the names that joints hold them by."""
+    """Positions of the frames of the bodies, by the names that joints use."""
     found, start = {}, 0
     for body in model.bodies:
         kind = body.inertia_properties().coordinates
@@ -264,7 +264,7 @@ def _third(x: float) -> int:
 
 
 def _on_paper(axes: Any, point: np.ndarray) -> tuple[float, float]:
-    """Where a point is drawn, in the axes' own two coordinates."""
+    """Position of a drawn point, in the axes' own two coordinates."""
     if len(point) == 2:
         return float(point[0]), float(point[1])
     x, y, _ = proj3d.proj_transform(point[0], point[1], point[2], axes.get_proj())

@@ -101,7 +101,8 @@ def _(
 
 
 def thinned(trajectory: Trajectory, frames: int | None) -> Trajectory:
-    """At most so many of its saved states, evenly chosen, with the first and the last."""
+    """A motion with at most this number of its saved states, evenly chosen, with the first and the
+    last."""
     count, most = trajectory.times.shape[0], frames or SHOWN
     if count <= most:
         return trajectory

@@ -175,7 +175,7 @@ def intervals_of(contents: Contents) -> list[Interval]:
 
 
 def passage_words(contents: Contents) -> str:
-    """Which singular configurations were passed."""
+    """Sentences on the singular configurations that were passed."""
     trajectory = contents.trajectory
     count, known = int(trajectory.passage_count), passages_of(contents)
     details = passed_lines(count, known, trajectory.passed, trajectory.passages_remark)
@@ -208,13 +208,13 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
 
 
 def _words_of_release(option: ReleaseOption) -> str:
-    """In words, without the joint's name."""
+    """A release in words, without the joint's name."""
     kind, to = (text.replace("_", " ") for text in (option.kind, option.to))
     return str(option._replace(kind=kind, to=to))
 
 
 def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """How it was computed."""
+    """The method of computation."""
     first, trajectory = contents.first, contents.trajectory
     now = datetime.now(UTC)
     states = trajectory.times.shape[0]

@@ -75,8 +75,8 @@ def check_count(uses: list[Any], templates: Templates) -> None:
 
 
 def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple[str, ...]) -> int:
-    """How many parts an assembly makes. Uses and parameters are work as well, also where they have
-    no part."""
+    """Number of parts that an assembly makes. Uses and parameters are work as well, also where they
+    have no part."""
     if name in above:
         way = " uses ".join([*above[above.index(name) :], name])
         raise ModelError(
@@ -282,7 +282,7 @@ def tables_of(given: Any, kind: str, where: str) -> list[dict[str, Any]]:
 
 
 def called(kind: str, entry: Mapping[str, Any], index: int, scope: Scope | None = None) -> str:
-    """How a table is called in messages."""
+    """Name of a table in messages."""
     name = entry.get("name")
     if not isinstance(name, str):
         return f"{kind} number {index + 1}"

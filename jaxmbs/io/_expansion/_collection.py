@@ -118,7 +118,7 @@ class Collection:
             ) from None
 
     def _check(self, name: str, value: Any) -> None:
-        """By the declaration of its key."""
+        """Check a number by the declaration of its key."""
         if name in self._checks:
             try:
                 self._checks[name](value)

@@ -60,7 +60,7 @@ class Scope(NamedTuple):
         return self.outer[name] if name in self.outer else self.called(name)
 
     def pose_of(self, body: str) -> Pose | None:
-        """That of a body of this scope; None for the ground."""
+        """The pose of a body of this scope; None for the ground."""
         name = self.referred(body)
         if name == "ground":
             return None

@@ -58,7 +58,7 @@ def size_of(description: Description) -> float:
 
 
 def _gap(joint: Joint) -> Vector:
-    """From the first point to the second, without the joint's free directions."""
+    """Vector from the first point to the second, without the joint's free directions."""
     gap = joint.points[1] - joint.points[0]
     if joint.kind in _APART:
         return np.zeros(3)

@@ -44,7 +44,8 @@ def is_slender(link: Link) -> bool:
 
 
 def balanced(links: Sequence[Link]) -> tuple[list[Link], list[Omission]]:
-    """With the mean of its moments for each moment of a link that no body could have."""
+    """The links, with the mean moment in place of the moments of a physically impossible
+    inertia."""
     found, changed = list(links), []
     for k, link in enumerate(links):
         if link.slip is None or link.slip.repaired:

@@ -24,7 +24,7 @@ _APART = 1e-9
 
 
 class _Frame(NamedTuple):
-    """Where a link's frame is in the world."""
+    """The frame of a link in the world."""
 
     origin: Vector
     axes: Matrix

@@ -51,7 +51,7 @@ def left_out_of_spec(mujoco: Any, spec: Any, root: Element) -> tuple[Omission, .
 
 
 def _used_sites(mujoco: Any, spec: Any) -> set[str]:
-    """Those at which something acts or is held."""
+    """Sites at which a force acts or a constraint holds."""
     held = (own for own in spec.equalities if own.objtype == mujoco.mjtObj.mjOBJ_SITE)
     at = (own for own in spec.actuators if own.trntype == mujoco.mjtTrn.mjTRN_SITE)
     pairs = [*((own.name1, own.name2) for own in held), *((own.target,) for own in at)]

@@ -26,7 +26,7 @@ _TAGS = ("body", "frame", "joint", "site", "connect", "weld", "freejoint", "repl
 
 
 def digits_of_file(path: Path, description: Description) -> Digits:
-    """By what is known of the format, and by the digits of the numbers in it."""
+    """Digits of a file, by its format and by the numbers in it."""
     return _FORMATS[path.suffix.lower()](path, description)
 
 

@@ -25,7 +25,7 @@ class Pose(NamedTuple):
     axes: Matrix
 
     def after(self, outer: "Pose") -> "Pose":
-        """The same frame as seen from where `outer` is given."""
+        """The same frame relative to the frame in which `outer` is given."""
         return Pose(outer.origin + outer.axes @ self.origin, outer.axes @ self.axes)
 
     def inverse(self) -> "Pose":
@@ -37,7 +37,7 @@ IDENTITY = Pose(np.zeros(3), np.eye(3))
 
 
 def numbers(text: str | None, count: int, said: str) -> np.ndarray:
-    """So many finite numbers.
+    """The given count of finite numbers.
 
     **Raises:** `ModelError` for another text.
     """
@@ -130,7 +130,7 @@ class Frames:
         return self._poses[name]
 
     def is_link(self, name: str) -> bool:
-        """Or the world: anything but a frame."""
+        """Is it a link or the world, not a frame?"""
         return name == WORLD or name in self._links
 
     def link(self, name: str) -> str:

@@ -52,7 +52,7 @@ class _Given(NamedTuple):
 
     @property
     def points(self) -> np.ndarray:
-        """On both links."""
+        """The joint's points on both links."""
         return np.stack([self.point, self.point])
 
 

@@ -128,8 +128,8 @@ def _one_wrong(inertia: Matrix) -> str:
 
 
 def _range(inertia: Matrix, name: str) -> tuple[float, float] | None:
-    """Between which values a body can have the number at one place, with all the others as they
-    are: those for which no second moment of mass is negative, a convex set."""
+    """Range of the number at one place for which the inertia is physically possible, with all the
+    others unchanged: those for which no second moment of mass is negative, a convex set."""
     size = float(np.max(np.abs(inertia)))
     i, j = _PLACES[name]
 

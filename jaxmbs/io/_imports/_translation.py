@@ -43,8 +43,9 @@ _NAMES = "names there hold no comma, full stop or quote, and are all different"
 
 
 class Selection(NamedTuple):
-    """Which links are made bodies, and which are made part of the ground; `balance`: replace
-    moments of inertia that no body can have; `mend`: replace them, so that all can be checked."""
+    """Selection of the links that are made bodies, and of those that are made part of the ground;
+    `balance`: replace moments of inertia that no body can have; `mend`: replace them, so that all
+    can be checked."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()

@@ -315,7 +315,7 @@ def _motions(read: Any, prim: Any) -> tuple[_Motion, ...] | None:
 
 
 def _is_locked(read: Any, prim: Any, word: str) -> bool:
-    """By the standard where low > high; a range that has shrunk to one value holds as well."""
+    """Is it locked? By the standard where low > high; a range of a single value locks as well."""
     limit = read.usd.UsdPhysics.LimitAPI.Get(prim, word)
     has = prim.HasAPI(read.usd.UsdPhysics.LimitAPI, word)
     return has and limit.GetLowAttr().Get() >= limit.GetHighAttr().Get()

@@ -69,7 +69,8 @@ _FROM_SHAPES = (
 
 
 def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any, str]:
-    """By the library's own rules, in single precision; and the path of a shape that is another."""
+    """Mass of the shapes by the library's own rules, in single precision; and the path of a shape
+    of another kind."""
     unknown: list[str] = []
 
     def information(shape: Any) -> Any:

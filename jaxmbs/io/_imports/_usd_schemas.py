@@ -160,7 +160,7 @@ def extensions_of(
 
 
 def applied_schemas(prim: Any) -> list[str]:
-    """All that are applied, whether their plugins are there or not."""
+    """All applied schemas, with or without their plugins."""
     listed_ones = prim.GetMetadata("apiSchemas")
     names = [] if listed_ones is None else list(map(str, listed_ones.GetAppliedItems()))
     return list(dict.fromkeys([*names, *map(str, prim.GetAppliedSchemas())]))
