@@ -64,7 +64,7 @@ _CLEAR = 0.6
 _MOTION = 0.5
 _MOTION_PER_VALUE = 2.0
 
-# The place of the next sample in an interval that is too long, which is no symmetric one, since
+# The place of the next sample in an interval that is too long, which is not the midpoint, since
 # passages lie at these; the least part of a step; states within a step at most.
 _PART = 0.45
 _LEAST_PART = 1 / 64

@@ -194,7 +194,7 @@ def analyze_matrix(
     rows, rank = len(structure.rows), decomposition.rank
     measures = _measures(layout, decomposition, matrix, row_scale, criterion)
     near = [criterion.near_threshold(measure) for measure in measures]
-    # Measures of nothing are no numbers, so that none can be mistaken for that of a verdict.
+    # Measures without a verdict are NaN, so that none can be mistaken for that of a verdict.
     reaction, multiplier, body, subset, subset_body, combination = (
         (jnp.where(valid, measure, jnp.nan), Verdict.where(valid, criterion.unique(measure)))
         for measure in measures

@@ -156,7 +156,7 @@ def _clear(group: Any) -> None:
 def _consolidate(address: str) -> None:
     """Copy the description of all arrays to the root, where xarray reads it."""
     with warnings.catch_warnings():
-        # It is no part of the specification of the third format, as Zarr says each time.
+        # It is not part of the specification of the third format, as Zarr warns each time.
         warnings.simplefilter("ignore")
         optional("zarr", "sweep").consolidate_metadata(address)
 
