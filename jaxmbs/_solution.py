@@ -2,7 +2,7 @@ from equinox.internal import Enumeration
 
 
 class RESULTS(Enumeration):
-    """What a run-time computation ended with; each text says what to try next.
+    """Outcome of a run-time computation; each text says what to try next.
 
     Failures that only the numbers reveal are members here, so that they work under `jit` and
     `vmap`; the caller's edge turns the first of them into an exception.
@@ -25,6 +25,11 @@ class RESULTS(Enumeration):
     acceleration_not_finite = (
         "The accelerations are not finite. Look for a division by zero, or a number that is not "
         "finite, in the masses, forces and motions at this state."
+    )
+    light_parts_lost = (
+        "The reactions of parts that are very light beside what they carry were not found: the "
+        "system is too large for the decomposition that finds them. Give these parts more mass, "
+        "leave them out (join what they connect), or use UdwadiaKalaba(), which takes long."
     )
     mass_matrix_not_definite = (
         "The mass matrix is not positive definite. Give every coordinate inertia, or, where the "

@@ -243,3 +243,117 @@ def platform(base: Sequence[float], top: Sequence[float], yaw: float) -> Model:
 FEET = (-15, 15, 105, 135, 225, 255)
 HEADS = (-45, 45, 75, 165, 195, 285)
 EVEN = (0, 60, 120, 180, 240, 300)
+
+
+def dead_centre_slider_crank(*, second: bool = False) -> Model:
+    """Crank and rod of one length, upright, whose crank is the rocker of a four-bar at its dead
+    centre. At the angle s of the driving crank its own is about c s^2, so that the slider stays on
+    the pivot, x = 0, or follows as x = 2 l c s^2: two motions that touch. `second`: the rocker of
+    a second four-bar, mounted on that of the first one, is the crank: x = 0 or
+    x = 2 l (c s^2 + d t^2), two surfaces that touch."""
+    pivot, top = (0.0, 0.0), (0.0, 1.0)
+    ends = [((-2.0, 0.2), (-0.5, 0.6))] + [((1.7, -0.4), (0.6, 0.5))] * second
+    bodies, pins, base = {}, [], "ground"
+    for k, (far, near) in enumerate(ends, start=1):
+        pin = tuple(np.add(far, 0.3 * np.subtract(near, far)))
+        rocker = f"rocker {k}"
+        bodies |= {f"driver {k}": [far, pin], f"link {k}": [pin, near], rocker: [pivot, near]}
+        pins += [
+            (f"A{k}", (base, f"driver {k}"), far),
+            (f"B{k}", (f"driver {k}", f"link {k}"), pin),
+            (f"C{k}", (f"link {k}", rocker), near),
+            (f"D{k}", (base, rocker), pivot),
+        ]
+        base = rocker
+    bodies |= {"rod": [top, pivot], "slider": [pivot]}
+    pins += [("E", (base, "rod"), top), ("F", ("rod", "slider"), pivot)]
+    guide = planar.Translational("G", ("ground", "slider"), pivot, (1.0, 0.0))
+    return bars(bodies, pins, guide)
+
+
+def flat_polygon(*lengths: float) -> Model:
+    """Bars along a line, lengths with signs, between two pins of the ground."""
+    places = [(float(x), 0.0) for x in np.cumsum([0.0, *lengths])]
+    names = ["ground", *(f"bar {k}" for k in range(1, len(places))), "ground"]
+    return bars(
+        {name: [places[k], places[k + 1]] for k, name in enumerate(names[1:-1])},
+        [(f"P{k}", (names[k], names[k + 1]), place) for k, place in enumerate(places)],
+    )
+
+
+def signature(*lengths: float) -> tuple[int, int]:
+    """Of the height of the last pin of such bars to second order, sum of l x^2, on the turns x at
+    which it stays to first order, sum of l x = 0: how many squares of each sign (Milgram & Trinkle
+    2004)."""
+    sizes = np.array(lengths)
+    free = np.linalg.svd(sizes[None])[2][1:]
+    values = np.linalg.eigvalsh(free @ np.diag(sizes) @ free.T)
+    return int(np.sum(values > 0)), int(np.sum(values < 0))
+
+
+def wunderlich(a: float = 9.0, b: float = 6.0, c: float = 3.0) -> tuple[Model, Any]:
+    """Wunderlich's twelve bars (1954): the edges of a cube, four of each length, six loops that are
+    parallelograms or antiparallelograms; the lengths are those of the CUIK suite. Here the two
+    loops of b and a are crossed, their bars b antiparallel, and the two of b and c are flat.
+
+    Bars at a vertex are pinned there. One bar b is the ground. Also returned: its places."""
+    height = np.sqrt(a**2 - b**2)
+    places = {}
+    for side, (start, along) in enumerate([(0.0, b), (b, -b)]):
+        for k, at in enumerate([(0.0, 0.0), (along, height)]):
+            for j in range(2):
+                places[side, k, j] = (start + at[0] + c * j, at[1])
+    bodies, at_vertex = {}, {vertex: [] for vertex in places}
+    for vertex in places:
+        for direction, letter in enumerate("bac"):
+            if vertex[direction]:
+                continue
+            end = tuple(1 if k == direction else x for k, x in enumerate(vertex))
+            name = f"{letter}{''.join(map(str, vertex))}"
+            name = "ground" if name == "b000" else name
+            bodies[name] = [places[vertex], places[end]]
+            at_vertex[vertex].append(name)
+            at_vertex[end].append(name)
+    del bodies["ground"]
+    pins = []
+    for vertex, (first, *others) in at_vertex.items():
+        label = "".join(map(str, vertex))
+        pins += [(f"P{label}{k}", (first, own), places[vertex]) for k, own in enumerate(others)]
+    return bars(bodies, pins), places
+
+
+def hexagon_with_arches() -> Model:
+    """Six bars in a loop, one of them the ground: three motions; and a straight arch on each of two
+    others. Three loops with five motions to first order, wherever it goes, and three in truth: the
+    numbers of Wohlhart's three-loop linkage (Mueller 2025, arXiv 2509.14698)."""
+    corners = [(0, 0), (-0.4, 0.7), (0.1, 1.3), (1.1, 1.5), (1.7, 0.8), (1.2, 0.1)]
+    names = ["ground", *(f"bar {k}" for k in range(1, 6)), "ground"]
+    bodies = {name: [corners[k], corners[k + 1]] for k, name in enumerate(names[1:-1])}
+    pins = [(f"P{k}", (names[k], names[k + 1]), corner) for k, corner in enumerate(corners)]
+    for name, start, step in (
+        ("bar 2", (0.2, 1.6), (0.3, 0.1)),
+        ("bar 4", (1.5, 1.4), (0.2, -0.3)),
+    ):
+        places = [tuple(np.add(start, k * np.array(step))) for k in (0.0, 1.0, 2.2)]
+        own = [f"{name} left", f"{name} right"]
+        bodies |= {own[0]: places[:2], own[1]: places[1:]}
+        pairs = [(name, own[0]), (own[0], own[1]), (own[1], name)]
+        pins += [(f"{name} {k}", pair, places[k]) for k, pair in enumerate(pairs)]
+    return bars(bodies, pins)
+
+
+def arch_of_rods() -> Model:
+    """Two rods in line with three ball joints between two points of a door: each spins about
+    itself, and their middle moves across to first order alone. Five motions and three."""
+    ends = np.array([[0.3, 0.1, 0.2], [0.6, 0.3, 0.5], [1.0, 17 / 30, 0.9]])
+    bodies = [
+        spatial.Body(name, mass=1.0, inertia=(0.1, 0.1, 0.2), position=np.mean(points, axis=0))
+        for name, points in {"door": ends, "left": ends[:2], "right": ends[1:]}.items()
+    ]
+    pairs = [("door", "left"), ("left", "right"), ("right", "door")]
+    joints = [
+        spatial.Spherical(f"S{k}", pair, point)
+        for k, (pair, point) in enumerate(zip(pairs, ends, strict=True))
+    ]
+    hinge = spatial.Revolute("hinge", ("ground", "door"), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    return Model("arch of rods", 3, bodies=bodies, joints=[hinge, *joints])

@@ -122,3 +122,9 @@ class TestReport:
         text = page.read_text(encoding="utf-8")
         assert "Of rigid bodies: the compliances soft A, soft B are not used here" in text
         assert "does not determine the reactions of A, B" in text
+
+
+def test_simulate_tells_that_they_are_not_used(files):
+    said = told("simulate", files["both"], "--end", "0.01")
+    assert "compliances soft A, soft B are not used: reactions are those of rigid" in said
+    assert "--formulation elastic uses them" in " ".join(said.split())

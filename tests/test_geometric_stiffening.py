@@ -95,8 +95,7 @@ class TestDerivatives:
             *("mode_first_moment", "mode_second_moment", "mode_products"),
         )
         turn = rng.normal(size=4)
-        # Deflections of a few percent: at a tenth of the length truncation leaves no mass matrix.
-        eta = 0.01 * rng.normal(size=4)
+        eta = 0.05 * rng.normal(size=4)
         state = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn), eta])
         speed, load = rng.normal(size=10), rng.normal(size=3)
         speed[3:6] *= 5.0

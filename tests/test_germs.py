@@ -85,6 +85,67 @@ KNOWN: Mapping[str, Known] = {
 }
 
 
+def product(*factors: Mapping[Any, float]) -> dict[Any, float]:
+    found: dict[Any, float] = {tuple(0 for _ in next(iter(factors[0]))): 1.0}
+    for factor in factors:
+        more: dict[Any, float] = {}
+        for first, x in found.items():
+            for second, y in factor.items():
+                powers = tuple(a + b for a, b in zip(first, second, strict=True))
+                more[powers] = more.get(powers, 0.0) + x * y
+        found = more
+    return found
+
+
+def curve(power: int, size: float = 1.0) -> dict[Any, float]:
+    """x - size y^power."""
+    return {(1, 0): 1.0, (0, power): -size}
+
+
+_X = {(1, 0): 1.0}
+_Z = {(0, 0, 1): 1.0}
+_ROUND = {(2, 0, 0): 1.0, (0, 2, 0): 1.0, (0, 0, 2): -1.0}
+
+# Branches that touch each other, and several cones.
+TOUCHING: Mapping[str, Known] = {
+    **{f"x (x - y^{n})": Known([product(_X, curve(n))], (1, 1), 2 * n) for n in (2, 3, 4)},
+    "nearly one": Known([product(curve(2, 0.01), curve(2, -0.01))], (1, 1), 4),
+    "three": Known([product(curve(2), curve(2, 2.0), curve(2, -1.0))], (1, 1, 1), 6),
+    # Nothing leads from outside to the middle one.
+    "three, one in the middle": Known([product(_X, curve(3), curve(3, -1.0))], (1, 1, 1), 9),
+    "plane and paraboloid": Known(
+        [product(_Z, {(0, 0, 1): 1.0, (2, 0, 0): -1.0, (0, 2, 0): -1.0})], (2, 2), 4
+    ),
+    "two paraboloids": Known([{(0, 0, 2): 1.0, (4, 0, 0): -1.0, (0, 4, 0): -1.0}], (2, 2), 4),
+    "two saddles that also cross": Known([{(0, 0, 2): 1.0, (2, 2, 0): -1.0}], (2, 2), 4),
+    "planes nearly one": Known([product(_Z, {(0, 0, 1): 1.0, (1, 0, 0): -0.02})], (2, 2), 2),
+    "plane and touching curve": Known(
+        [product(_Z, {(0, 1, 0): 1.0}), product(_Z, {(0, 0, 1): 1.0, (2, 0, 0): -1.0})], (2, 1), 2
+    ),
+    "cone in a cone": Known(
+        [product(_ROUND, {(2, 0, 0): 1.0, (0, 2, 0): 1.0, (0, 0, 2): -4.0})], (2, 2), 4, cones=2
+    ),
+    "cones that cross": Known(
+        [product(_ROUND, {(2, 0, 0): 1.0, (0, 2, 0): -1.0, (0, 0, 2): 1.3})], (2, 2), 4, cones=2
+    ),
+    "cone and plane": Known(
+        [product(_ROUND, {(1, 0, 0): 1.0, (0, 0, 1): 0.4})], (2, 2), 3, cones=1
+    ),
+    "two squares of each sign": Known(
+        [{(2, 0, 0, 0): 1.0, (0, 2, 0, 0): 1.0, (0, 0, 2, 0): -1.0, (0, 0, 0, 2): -1.3}],
+        (3,),
+        2,
+        cones=1,
+    ),
+    "one square against three": Known(
+        [{(2, 0, 0, 0): 1.0, (0, 2, 0, 0): 1.0, (0, 0, 2, 0): 1.0, (0, 0, 0, 2): -1.3}],
+        (3,),
+        2,
+        cones=1,
+    ),
+}
+
+
 def check(found: Any, known: Known) -> None:
     assert found.decided, found.doubts
     assert tuple(sorted((p.dimension for p in found.pieces), reverse=True)) == known.branches
@@ -100,6 +161,20 @@ def test_known_germs(name: str):
     check(found, KNOWN[name])
     for piece in found.pieces:
         assert np.max(np.abs(germ(piece.points).value)) <= 3 * germ.noise
+
+
+@pytest.mark.parametrize("name", TOUCHING)
+def test_branches_that_touch(name: str):
+    found = cone(Polynomials(TOUCHING[name].tables), 6, 0.1)
+    check(found, TOUCHING[name])
+    assert not found.doubts
+
+
+@pytest.mark.parametrize("power", [5, 6])
+def test_touching_branches_that_rounding_hides_are_told(power: int):
+    found = cone(Polynomials([product(_X, curve(power))]), 6, 0.1)
+    assert len(found.pieces) == 1
+    assert "4 arcs of motion that touch each other" in found.doubts[0]
 
 
 @pytest.mark.parametrize("name", KNOWN)

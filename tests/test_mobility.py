@@ -65,6 +65,13 @@ KNOWN: Mapping[str, Known] = {
     "guide at an inflection": Known(known.guided_at_inflection, 1, 0, (), 3),
     "guide of Watt's linkage": Known(known.watt_guided, 1, 0, (), 5),
     "cusp": Known(known.mirrored_at_inflection, 2, 1, ((1, 1),), 3, cusps=1),
+    "motions that touch": Known(known.dead_centre_slider_crank, 2, 1, _FLAT, 4),
+    "surfaces that touch": Known(
+        lambda: known.dead_centre_slider_crank(second=True), 3, 2, ((2, 2), (2, 2)), 4
+    ),
+    "wunderlich": Known(lambda: known.wunderlich()[0], 3, 2, ((2, 2), (1, 1)), 2),
+    "hexagon with arches": Known(known.hexagon_with_arches, 5, 3, ((3, 5),), 2),
+    "arch of rods": Known(known.arch_of_rods, 5, 3, ((3, 5),), 2),
     "arch on a cart": Known(known.arch_on_cart, 3, 2, ((2, 3),), 2),
     "platform at yaw 90": Known(lambda: known.platform(known.FEET, known.HEADS, 90.0), 1, 0, (), 2),
     # Legs along one regulus: yaw and height change together, and they stay on one.
@@ -91,7 +98,7 @@ USUAL = (
     *("stretched four-bar", "flat parallelogram", "crank as long as its rod", "kinematotropic"),
     *("gear of the tangent ratio", "guide at an inflection", "guide of Watt's linkage", "cusp"),
     *("arch on a cart", "platform at yaw 90", "platform of two hexagons", "platform", "bennett"),
-    "threefold Bricard",
+    *("threefold Bricard", "motions that touch"),
 )
 
 
@@ -147,6 +154,69 @@ def check_second_order(system: Any, found: jm.Mobility) -> None:
     np.testing.assert_allclose(
         np.linalg.norm(known_forms), wanted, atol=1e-8 * float(along @ along)
     )
+
+
+_POLYGONS = (
+    (1, 1.2, 0.9, -1.7),
+    (1, 1.2, -0.9, 1.7),
+    (1, -1.1, -0.9, 1.7, 0.3),
+    (1, 1.1, -0.9, 1.7, -0.8),
+    (1, 1.1, 0.9, 1.7, 0.8),
+    (1, 2, 1.5, -2.1, 1.3),
+)
+
+
+@pytest.mark.parametrize("place", representatives(range(len(_POLYGONS)), 0, 4))
+def test_flat_polygons_are_cones_by_their_signature(place: int):
+    """Of squares of both signs, more than one of either, one cone; of one sign, no motion."""
+    lengths = _POLYGONS[place]
+    plus, minus = known.signature(*lengths)
+    found = ask(known.flat_polygon(*lengths))
+    assert found.first_order == plus + minus
+    assert not found.doubtful, found.doubts
+    if 0 in (plus, minus):
+        assert found.mobility == 0
+        return
+    (branch,) = found.branches
+    assert branch.is_cone
+    assert branch.freedoms == found.mobility == plus + minus - 1
+
+
+class TestWunderlich:
+    def test_the_oracle(self):
+        """In NumPy alone. The flat loop of b and c is a parallelogram, with equal angles of c: then
+        all closes, with the angle of a and that one free. Or it is crossed, with the angles g and
+        g2(g): then the last bar has the length b where f(x, g) = 0, and f / g vanishes here with a
+        slope that does not: one curve."""
+        a, b, c = 9.0, 6.0, 3.0
+
+        def crossed(length: float, angle: float) -> np.ndarray:
+            """End of the second crank of an antiparallelogram less that of the first one."""
+            first = length * np.array([np.cos(angle), np.sin(angle)])
+            # The second end is that of the parallelogram, mirrored in the diagonal.
+            along = np.array([b, 0.0]) - first
+            along /= np.linalg.norm(along)
+            second = 2 * (first @ along) * along - first
+            return second - first
+
+        def left(x: float, g: float) -> float:
+            top = np.array([b, 0.0]) + crossed(a, np.arccos(b / a) + x) + crossed(c, g)
+            return float(top @ top - b**2)
+
+        for x, g in ((0.1, 0.0), (-0.2, 0.0)):
+            assert abs(left(x, g)) < 1e-12
+        step = 1e-5
+        assert abs(left(0.0, step) / step) < 1e-2
+        slope = (left(step, step) - left(-step, step)) / step / (2 * step)
+        assert abs(slope) > 1.0
+
+    def test_all_bars_have_their_lengths(self):
+        _, places = known.wunderlich()
+        for vertex, place in places.items():
+            for direction, length in enumerate((6.0, 9.0, 3.0)):
+                if not vertex[direction]:
+                    end = tuple(1 if k == direction else x for k, x in enumerate(vertex))
+                    np.testing.assert_allclose(np.hypot(*np.subtract(places[end], place)), length)
 
 
 class TestClosedForms:
@@ -276,6 +346,23 @@ class TestTold:
     def test_in_the_report(self, path: Path, tmp_path: Path):
         write(known.arch_on_link(), tmp_path / "page.html")
         assert "First-order mobility 2, real mobility 1." in (tmp_path / "page.html").read_text()
+
+    def test_what_is_left_out_in_large_mechanisms(self, monkeypatch, path: Path, tmp_path: Path):
+        """The count of coordinates from which it is left out, set low."""
+        monkeypatch.setattr("jaxmbs._mobility._mobility._MOST_COORDINATES", 10)
+        printed = CliRunner().invoke(app, ["analyze", str(path)], catch_exceptions=False).stdout
+        joined = " ".join(printed.split())
+        assert "mobility 2 to first order (the real mobility is not computed unasked" in joined
+        assert "ask with --mobility, or jm.mobility)" in joined
+        document = CliRunner().invoke(app, ["analyze", str(path), "--json"], catch_exceptions=False)
+        assert json.loads(document.stdout)["real_mobility"] is None
+        (finding,) = jm.lint(known.arch_on_link()).of("JM105")
+        assert finding.severity.word == "note"
+        assert "--mobility" in finding.message
+        write(known.arch_on_link(), tmp_path / "page.html")
+        assert "jm.mobility computes it" in (tmp_path / "page.html").read_text()
+        # Where nothing is redundant there is nothing to compute.
+        assert not jm.lint(mechanisms.slider_crank()).of("JM105")
 
     def test_texts(self):
         shaky = ask(known.arch())

@@ -1,6 +1,5 @@
 import dataclasses
 import functools
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +19,12 @@ from ._fields import (
     ORIENTATION,
     orientation_of,
 )
+from ._modal_checks import check_definite, warn_bent_mass, warn_fast_spin
 from ._modal_inertia import (
     modal_inertia,
     modal_scale,
     ModalInertia,
     normalised,
-    undeformed_mass_matrix,
 )
 from ._modal_marker import attached, ModalMarker, node_frames, Nodes, nodes_of
 from ._reduced_body import ReducedBody, SecondOrder
@@ -64,16 +63,16 @@ class ModalBody(AbstractBody):
     terms of this displacement field, up to the quadratic ones in eta, so that momentum and energy
     are those of the displaced mass, exactly.
 
-    Where `reduced` holds displacements of second order (`SecondOrder`), what bends becomes shorter,
-    so that tension, centrifugal force too, stiffens bending, and compression softens it until the
-    body buckles; deformations must still be small beside the body. Without them a body must not
-    spin nearly as fast as it vibrates in its first bending mode, nor be pressed with a notable part
-    of its buckling load. `simulate` says where a run leaves either.
+    Where `reduced` holds displacements of second order (`SecondOrder`), a bent body becomes
+    shorter, so that tension, including centrifugal force, stiffens bending, and compression softens
+    it until the body buckles; deformations must still be small relative to the body. Without them a
+    body must not spin nearly as fast as it vibrates in its first bending mode, nor be pressed with
+    a notable part of its buckling load. `simulate` reports where a run leaves either.
 
     Joints, drivers and forces hold it at its nodes. By the body's name: at the node that lies at
     the joint's point in the reference configuration. By "link.A": at the node "A" of "link", to
-    which the joint's point is attached rigidly, however far it is. A node turns by the rotation
-    whose vector, 2 tan(angle / 2) axis, is the small one that the modes say, psi eta.
+    which the joint's point is attached rigidly, however far it is. A node rotates by the rotation
+    whose vector, 2 tan(angle / 2) axis, is the small rotation of the modes, psi eta.
 
     **Arguments:**
 
@@ -91,11 +90,12 @@ class ModalBody(AbstractBody):
       (modes,), initial; default zero. They are measured as root mean square displacements of the
       body's mass (m, m/s), whatever `reduced` scales its modes to: eta times `modal_scale`.
 
-    **Raises:** `TypeError` if `reduced` is no `ReducedBody`; `ValueError` for `stiffening` by a
+    **Raises:** `TypeError` if `reduced` is not a `ReducedBody`; `ValueError` for `stiffening` by a
     body whose displacements of second order are not known, and for numbers that no body can have:
     of shapes that do not belong together, matrices that are not symmetric, a mass matrix that is
     not positive definite (modes that depend on each other, or are motions of a rigid body). Warns
-    of a body that begins faster than it vibrates, without displacements of second order.
+    of a body that begins faster than it vibrates, without displacements of second order, and of
+    integrals that are not those of one displaced mass, so that bent they leave no mass matrix.
 
     Source: Shabana, *Dynamics of Multibody Systems* (2020), chapter 5; of second order Wallrapp &
     Schwertassek, "Representation of geometric stiffening in multibody system simulation" (1991).
@@ -135,7 +135,8 @@ class ModalBody(AbstractBody):
         self.modal_coordinates = _checks.real(start, modes, "modal_coordinates")
         rates = np.zeros(modes) if modal_velocities is None else modal_velocities
         self.modal_velocities = _checks.real(rates, modes, "modal_velocities")
-        _warn_fast_spin(self.name, self.reduced, self.angular_velocity)
+        warn_fast_spin(self.name, self.reduced, self.angular_velocity)
+        warn_bent_mass(self.name, self.reduced)
 
     @property
     def modal_scale(self) -> Float[Array, " modes"]:
@@ -173,7 +174,7 @@ class ModalBody(AbstractBody):
         frames: SpatialFrame,
         placement: SpatialFrame,
     ) -> ModalMarker:
-        """On the node that lies at the placement; where numbers are traced, on the nearest."""
+        """The marker on the node at the placement; where numbers are traced, on the nearest."""
         distances = jnp.linalg.norm(frames.origin - placement.origin[None], axis=1)
         self._refuse_far(distances, placement.origin)
         return attached(nodes, q, jnp.argmin(distances), placement)
@@ -200,7 +201,7 @@ def _size(reduced: ReducedBody) -> Float[Array, ""]:
 
 
 def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> ReducedBody:
-    """With or without its displacements of second order."""
+    """The body with or without its displacements of second order."""
     wanted = None if stiffening is None else _settings.flag(stiffening, "stiffening")
     if wanted and reduced.second_order is None:
         raise ValueError(
@@ -211,30 +212,8 @@ def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> Reduce
     return dataclasses.replace(reduced, second_order=None) if wanted is False else reduced
 
 
-def _warn_fast_spin(name: str, reduced: ReducedBody, spin: Vector3) -> None:
-    """Warn of a body whose centrifugal force, which does not stiffen its bending, is larger than
-    what holds its first mode together."""
-    known = _checks.concrete(spin)
-    if reduced.second_order is not None or known is None or not np.any(known):
-        return
-    products, stiffness = (_checks.concrete(x) for x in (reduced.mode_products, reduced.stiffness))
-    if products is None or stiffness is None or not stiffness.size:
-        return
-    inverse = np.linalg.inv(np.linalg.cholesky(np.einsum("aaij->ij", products)))
-    lowest = np.sqrt(max(np.linalg.eigvalsh(inverse @ stiffness @ inverse.T)[0], 0.0))
-    if np.linalg.norm(known) > lowest:
-        warnings.warn(
-            f"Body {_checks.shown(name)} begins at {np.linalg.norm(known):.3g} rad/s, above its "
-            f"lowest frequency of {lowest:.3g} rad/s, and centrifugal force does not stiffen it. "
-            "Give it displacements of second order (reduced.second_order, which "
-            "finite_elements.reduce computes for solid meshes and for beams), or let it spin more "
-            "slowly.",
-            stacklevel=3,
-        )
-
-
 def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
-    """Refuse what is no reduced body.
+    """Refuse a value that is not a reduced body.
 
     **Raises:** `TypeError` or `ValueError`.
     """
@@ -272,7 +251,7 @@ def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
     _check_symmetric(numbers)
     second = _checked_second_order(reduced.second_order, nodes, modes)
     own = ReducedBody(**numbers, nodes=reduced.nodes, second_order=second)
-    _check_definite(own)
+    check_definite(own)
     return own
 
 
@@ -317,29 +296,3 @@ def _check_symmetric(numbers: Mapping[str, Array]) -> None:
                 f"reduced.{word} must be a symmetric matrix; it differs from its transpose by "
                 f"{np.max(np.abs(known - known.T)):.3g}, where its largest entry is {size:.3g}."
             )
-
-
-def _check_definite(reduced: ReducedBody) -> None:
-    """Refuse a mass matrix, of the undeformed body, that has no inverse."""
-    # Nothing is known of what is traced, nor while a program is traced of what follows from it.
-    products = _checks.concrete(reduced.mode_products)
-    if products is None:
-        return
-    squares = np.diagonal(products[0, 0] + products[1, 1] + products[2, 2])
-    if np.any(squares <= 0):
-        raise ValueError(
-            f"mode {int(np.argmin(squares)) + 1} of reduced moves no mass; leave it out."
-        )
-    matrix = _checks.concrete(undeformed_mass_matrix(reduced))
-    if matrix is None:
-        return
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
-    if np.any(scale == 0):
-        raise ValueError("reduced.inertia must be positive definite.")
-    least = np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0]
-    if least < 1e-12:
-        raise ValueError(
-            "the mass matrix of reduced must be positive definite (its smallest eigenvalue, for a "
-            f"unit diagonal, is {least:.2g}): leave out modes that depend on each other or move it "
-            "as a rigid body, and check that first_moment and inertia are about one point."
-        )

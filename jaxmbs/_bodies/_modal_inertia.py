@@ -7,15 +7,15 @@ u phi^T, and these are polynomials in eta whose coefficients `ReducedBody` holds
 chapter 5, where the integrals are called inertia shape integrals).
 
 With displacements of second order, u = p + phi eta + 1/2 Gamma eta eta (`SecondOrder`), what a
-velocity of the modes moves is phi + Gamma eta. The kinetic energy is kept to second order in eta
-and its rate: the integrals of Gamma and of p Gamma^T enter, those of phi Gamma^T, of third order,
-do not. It is still the kinetic energy of a motion in a frame, so that momenta and energy stay what
-they are in free motion, exactly. With Omega the spin, the integral of p Gamma^T is the geometric
-stiffness by centrifugal force (K0_omega of Wallrapp & Schwertassek 1998, *Dynamik flexibler
-Mehrkoerpersysteme*); that by the forces of joints is in the motion of markers.
+velocity of the modes moves is phi + Gamma eta. To second order in eta and its rate the integrals of
+Gamma and of p Gamma^T enter alone; terms beyond are those of a field that has these
+(`SecondOrderField`). It is the kinetic energy of a motion in a frame, so that momenta and energy
+stay what they are in free motion, exactly. With Omega the spin, the integral of p Gamma^T is the
+geometric stiffness by centrifugal force (K0_omega of Wallrapp & Schwertassek 1998, *Dynamik
+flexibler Mehrkoerpersysteme*); that by the forces of joints is in the motion of markers.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -36,15 +36,14 @@ from .._geometry import (
 )
 from .._linalg import cholesky, cholesky_solve
 from ._reduced_body import ReducedBody
+from ._second_order_field import Moments, second_order_field, SecondOrderField
 from .base import AbstractBodyInertia, ModalElasticity
 
 
 # The root mean square of an arc about the line that is nearest to it, where its end stands out by
-# one from the tangent at its beginning, is one by the root of this.
-_ARC = 180.0
-
-# A uniform rod is so many times as long as the square of the radius of gyration says.
-_ROD = 12.0
+# one from the tangent at its beginning, is one by the root of 180; the square of a uniform rod's
+# length is 12 times that of its radius of gyration.
+ARC = 180.0 / 12.0
 
 
 def modal_coordinates(modes: int) -> ProductCoordinates:
@@ -55,8 +54,8 @@ def modal_coordinates(modes: int) -> ProductCoordinates:
 
 
 def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
-    """How far each mode of `reduced` moves the mass: the root mean square of |phi|, so that the
-    product with a modal coordinate is a length (m), whatever the modes were scaled to."""
+    """The displacement of the mass by each mode of `reduced`: the root mean square of |phi|, so
+    that the product with a modal coordinate is a length (m), whatever the modes were scaled to."""
     squares = _trace(reduced.mode_products)
     return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
 
@@ -90,27 +89,6 @@ def normalised(reduced: ReducedBody) -> ReducedBody:
     )
 
 
-class SecondMoments(NamedTuple):
-    """The integrals of Gamma_ij (kg m), `first`, and of p_a Gamma_b,ij (kg m^2), `second`."""
-
-    first: Float[Array, "3 modes modes"]
-    second: Float[Array, "3 3 modes modes"]
-
-
-class _Moments(NamedTuple):
-    """Of the deformed body, about the frame's origin along its axes: the integrals of u (kg m), of
-    u_a u_b (kg m^2), at [a, b], and of u_a du_b / d eta, at [a, b, mode]."""
-
-    first: Vector3
-    second: Matrix3
-    modal: Float[Array, "3 3 modes"]
-
-    @property
-    def inertia(self) -> Matrix3:
-        """The inertia matrix (kg m^2)."""
-        return _trace(self.second) * np.eye(3, dtype=self.second.dtype) - self.second
-
-
 class ModalInertia(AbstractBodyInertia):
     """A body whose points are displaced by phi eta in a floating frame, and where `second_order` is
     known by 1/2 Gamma eta eta.
@@ -136,53 +114,43 @@ class ModalInertia(AbstractBodyInertia):
     modal_inverse: Float[Array, "modes modes"]
     stiffness: Float[Array, "modes modes"]
     damping: Float[Array, "modes modes"]
-    second_order: SecondMoments | None
+    second_order: SecondOrderField | None
     coordinates: ProductCoordinates = eqx.field(static=True)
 
-    def _first_moment(self, eta: Float[Array, " modes"]) -> Vector3:
-        linear = self.first_moment + self.mode_first_moment @ eta
-        if self.second_order is None:
-            return linear
-        return linear + 0.5 * (self.second_order.first @ eta) @ eta
-
-    def _mode_first_moment(self, eta: Float[Array, " modes"]) -> Float[Array, "3 modes"]:
-        """The change of the first moment along each mode."""
-        if self.second_order is None:
-            return self.mode_first_moment
-        return self.mode_first_moment + self.second_order.first @ eta
-
-    def _moments(self, eta: Float[Array, " modes"]) -> _Moments:
+    def _moments(self, eta: Float[Array, " modes"]) -> Moments:
         # With d = phi eta: u_a phi_b = p_a phi_b + d_a phi_b, and u u^T = p p^T + d p^T + u d^T.
         modal = self.mode_second_moment + jnp.einsum("abjk,j->abk", self.mode_products, eta)
         displaced = self.mode_second_moment @ eta
-        second = self.second_moment + displaced.T + modal @ eta
-        if self.second_order is not None:
-            # p Gamma^T eta in the modes; 1/2 p (Gamma eta eta)^T and its transpose in u u^T.
-            bent = self.second_order.second @ eta
-            half = 0.5 * (bent @ eta)
-            modal, second = modal + bent, second + half + half.T
-        return _Moments(self._first_moment(eta), second, modal)
+        linear = Moments(
+            self.first_moment + self.mode_first_moment @ eta,
+            self.second_moment + displaced.T + modal @ eta,
+            self.mode_first_moment,
+            modal,
+            _trace(self.mode_products),
+        )
+        return linear if self.second_order is None else self.second_order.displaced(linear, eta)
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
         del t
         rotation, moments = rotation_from_quaternion(q[3:7]), self._moments(q[7:])
         linear = self.mass * np.eye(3, dtype=q.dtype)
         turning = -composed(rotation, cross_matrix(moments.first))
-        moving = rotation @ self._mode_first_moment(q[7:])
-        modal = _trace(self.mode_products)
+        moving = rotation @ moments.mode_first
         coupling = _skew_part(moments.modal)
         return jnp.concatenate(
             [
                 jnp.concatenate([linear, turning, moving], axis=1),
                 jnp.concatenate([turning.T, moments.inertia, coupling], axis=1),
-                jnp.concatenate([moving.T, coupling.T, modal], axis=1),
+                jnp.concatenate([moving.T, coupling.T, moments.mass], axis=1),
             ]
         )
 
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        matrix = self.mass_matrix(q, t)
+        if self.second_order is not None:
+            return cholesky_solve(cholesky(matrix), jnp.eye(len(matrix), dtype=q.dtype))
         # Of blocks, with the modes eliminated first: their own block is constant, and what is left
         # is of the size of a rigid body (Golub & Van Loan 2013, section 3.2.11).
-        matrix = self.mass_matrix(q, t)
         rigid, coupling = matrix[:6, :6], matrix[:6, 6:]
         carried = coupling @ self.modal_inverse
         schur = rigid - carried @ coupling.T
@@ -202,26 +170,26 @@ class ModalInertia(AbstractBodyInertia):
         # Minus the integral of each velocity's direction times what is left of the acceleration
         # with v constant, w x (w x u) + 2 w x d, d = phi deta/dt (the quadratic velocity vector,
         # Shabana 2020, chapter 5). Products are those of a x (b x c) = b (a c) - c (a b). With
-        # displacements of second order Gamma (deta/dt) (deta/dt) is left besides; along the modes
-        # it is of third order.
+        # displacements of second order Gamma (deta/dt) (deta/dt) is left besides.
         del t
         eta, w, rates = q[7:], v[3:6], v[6:]
         moments, spin = self._moments(eta), cross_matrix(w)
         rotation = rotation_from_quaternion(q[3:7])
-        along = rotated(spin, moments.first) + 2 * (self._mode_first_moment(eta) @ rates)
+        along = rotated(spin, moments.first) + 2 * (moments.mode_first @ rates)
         force = -rotated(composed(rotation, spin), along)
-        # The integral of u_a d_b.
+        # The integrals of u_a d_b, and of d_a phi_b.
         flow = moments.modal @ rates
+        moving = jnp.einsum("abjk,j->abk", self.mode_products, rates)
         coriolis = _trace(flow) * w - rotated(flow.T, w)
         moment = -rotated(spin, rotated(moments.inertia, w)) - 2 * coriolis
+        modal = (w @ w) * _trace(moments.modal) - jnp.einsum("a,abk,b->k", w, moments.modal, w)
         if self.second_order is not None:
-            force = force - rotated(rotation, (self.second_order.first @ rates) @ rates)
-            moment = moment - _skew_part(self.second_order.second @ rates) @ rates
-        centrifugal = (w @ w) * _trace(moments.modal) - jnp.einsum(
-            "a,abk,b->k", w, moments.modal, w
-        )
-        moving = _skew_part(jnp.einsum("abjk,j->abk", self.mode_products, rates))
-        return jnp.concatenate([force, moment, centrifugal - 2 * (w @ moving)])
+            moving = self.second_order.flow(moving, eta, rates)
+            bend, turning, work = self.second_order.bending(eta, rates)
+            force = force - rotated(rotation, bend)
+            moment = moment - _skew_part(turning)
+            modal = modal - work
+        return jnp.concatenate([force, moment, modal - 2 * (w @ _skew_part(moving))])
 
     def internal_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
@@ -249,44 +217,57 @@ class ModalInertia(AbstractBodyInertia):
             stiffness=self.stiffness,
             centre=centre,
             second_moment=second,
-            deflections=_ARC / _ROD * apart / _trace(second),
+            deflections=ARC * apart / _trace(second),
             stiffened=self.second_order is not None,
         )
 
     def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
-        own = rotated(rotation_from_quaternion(q[3:7]).T, gravity)
-        moment = rotated(cross_matrix(self._first_moment(q[7:])), own)
-        return jnp.concatenate([self.mass * gravity, moment, own @ self._mode_first_moment(q[7:])])
+        own, moments = rotated(rotation_from_quaternion(q[3:7]).T, gravity), self._moments(q[7:])
+        moment = rotated(cross_matrix(moments.first), own)
+        return jnp.concatenate([self.mass * gravity, moment, own @ moments.mode_first])
 
     def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
-        first = rotated(rotation_from_quaternion(q[3:7]), self._first_moment(q[7:]))
+        first = rotated(rotation_from_quaternion(q[3:7]), self._moments(q[7:]).first)
         return -(gravity @ (self.mass * q[:3] + first))
 
 
 @jax.jit
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
-    """Of a body that is `normalised`."""
-    found = reduced.second_order
-    second = None if found is None else SecondMoments(found.first_moment, found.second_moment)
+    """The inertia of a `normalised` body."""
     trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
+    second_moment = 0.5 * trace * jnp.eye(3, dtype=trace.dtype) - reduced.inertia
     return ModalInertia(
         mass=reduced.mass,
         first_moment=reduced.first_moment,
-        second_moment=0.5 * trace * jnp.eye(3, dtype=trace.dtype) - reduced.inertia,
+        second_moment=second_moment,
         mode_first_moment=reduced.mode_first_moment,
         mode_second_moment=reduced.mode_second_moment,
         mode_products=reduced.mode_products,
         modal_inverse=cholesky_solve(cholesky(modal), jnp.eye(modal.shape[0], dtype=modal.dtype)),
         stiffness=reduced.stiffness,
         damping=reduced.damping,
-        second_order=second,
+        second_order=_field(reduced, second_moment),
         coordinates=modal_coordinates(reduced.stiffness.shape[0]),
     )
 
 
+def _field(reduced: ReducedBody, second_moment: Matrix3) -> SecondOrderField | None:
+    if reduced.second_order is None:
+        return None
+    first = reduced.first_moment
+    whole = jnp.concatenate([reduced.mass[None], first])
+    moments = jnp.concatenate(
+        [whole[None], jnp.concatenate([first[:, None], second_moment], axis=1)]
+    )
+    modal = jnp.concatenate([reduced.mode_first_moment[None], reduced.mode_second_moment])
+    given = reduced.second_order
+    return second_order_field(given.first_moment, given.second_moment, moments, modal)
+
+
 @jax.jit
 def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
-    """Of a body that need not be `normalised`, along its own axes."""
+    """The mass matrix of the undeformed body along its own axes; the body need not be
+    `normalised`."""
     inertia = modal_inertia(normalised(reduced))
     q = jnp.asarray(inertia.coordinates.origin, reduced.mass.dtype)
     return inertia.mass_matrix(q, jnp.zeros_like(reduced.mass))
@@ -297,7 +278,7 @@ def _trace(moments: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
     return moments[0, 0] + moments[1, 1] + moments[2, 2]
 
 
-def _skew_part(moments: Float[Array, "3 3 n"]) -> Float[Array, "3 n"]:
+def _skew_part(moments: Float[Array, "3 3 *n"]) -> Float[Array, "3 *n"]:
     """The integral of a x b from that of a_i b_j, at [i, j]."""
     return jnp.stack(
         [

@@ -1,4 +1,4 @@
-"""Does a motion stay within the theory of its elastic bodies?
+"""Does a motion, or a state, stay within the theory of its elastic bodies?
 
 They deform little beside their size. Where displacements of second order are not known, forces
 along a body do not act on its bending; what they would do is measured against the stiffness that
@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from .._bodies import ModalElasticity
@@ -57,15 +58,26 @@ def _deflections(
     return found
 
 
+class _States(NamedTuple):
+    """Concrete states, along a first axis; `multipliers` where loads are known."""
+
+    system: AbstractSystem
+    times: Float[Array, " n"]
+    q: Float[Array, "n nq"]
+    v: Float[Array, "n nv"]
+    multipliers: Float[Array, "n rows"] | None
+
+
 class _Body(NamedTuple):
-    """What a run says of one elastic body at its saved states (n,), along its own axes."""
+    """What is said of one elastic body in the states (n,), along its own axes. No `force`: loads
+    are not known."""
 
     name: str
     times: Float[np.ndarray, " n"]
     bent: Float[np.ndarray, " n"]
     elasticity: ModalElasticity
     spins: Float[np.ndarray, "n 3"]
-    force: Float[np.ndarray, "n 3"]
+    force: Float[np.ndarray, "n 3"] | None
     moment: Float[np.ndarray, "n 3 3"]
     held: Float[np.ndarray, "rows nv"]
 
@@ -73,22 +85,54 @@ class _Body(NamedTuple):
 def limits_left(trajectory: Trajectory) -> list[str]:
     """A sentence for each elastic body of which a run leaves the theory, with the time at which
     that begins, and what to do. Concrete numbers of one run."""
-    system = trajectory.system
-    if not system.elasticities() or trajectory.times.ndim != 1:
+    if trajectory.times.ndim != 1:
         return []
-    found = [_sentence(body) for body in _bodies(trajectory)]
+    system, loads = trajectory.system, trajectory.multipliers
+    return _sentences(_States(system, trajectory.times, trajectory.q, trajectory.v, loads))
+
+
+def limits_left_by_motion(
+    system: AbstractSystem,
+    times: Float[Array, " n"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+) -> list[str]:
+    """`limits_left` of a motion of which forces are not known."""
+    return _sentences(_States(system, times, q, v, None))
+
+
+def limits_left_by_state(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    multipliers: Float[Array, " rows"] | None,
+) -> str:
+    """Lines of `limits_left` for one state. Empty for traced numbers, of which nothing is known."""
+    known = None if multipliers is None else multipliers[None]
+    return "\n".join(_sentences(_States(system, jnp.asarray(t)[None], q[None], v[None], known)))
+
+
+def _sentences(states: _States) -> list[str]:
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(states))
+    if traced or not len(states.times) or not states.system.elasticities():
+        return []
+    if not all(bool(jnp.all(jnp.isfinite(x))) for x in (states.q, states.v)):
+        return []
+    found = [_sentence(body) for body in _bodies(states)]
     return [sentence for sentence in found if sentence]
 
 
-def _bodies(trajectory: Trajectory) -> list[_Body]:
-    system, structure = trajectory.system, trajectory.system.structure
-    t, q, v = (np.asarray(x) for x in (trajectory.times, trajectory.q, trajectory.v))
-    kinds = _kinds(system, trajectory.q)
+def _bodies(states: _States) -> list[_Body]:
+    system, structure = states.system, states.system.structure
+    t, q, v = (np.asarray(x) for x in (states.times, states.q, states.v))
+    kinds = _kinds(system, states.q)
     soft = tuple(k for (e, bent), bodies in kinds if not e.stiffened for k in bodies)
     loads, matrix = None, np.zeros((0, structure.nv))
     if soft:
-        states = (trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers)
-        loads = [np.asarray(x) for x in _loads(system, soft, states)]
+        if states.multipliers is not None:
+            given = (states.q, states.v, states.times, states.multipliers)
+            loads = [np.asarray(x) for x in _loads(system, soft, given)]
         if structure.rows:
             matrix = np.asarray(system.constraint_matrix(q[0], v[0], t[0]))
     found = []
@@ -102,11 +146,11 @@ def _bodies(trajectory: Trajectory) -> list[_Body]:
             columns = np.array(info.columns)
             held = matrix[:, columns]
             held = np.concatenate([held[:, :3] @ axes[0], held[:, 3:]], axis=1)
-            force, moment = np.zeros((len(t), 3)), np.zeros((len(t), 3, 3))
+            force, moment = None, np.zeros((len(t), 3, 3))
             if loads is not None and k in soft:
                 force, moment = (x[:, soft.index(k)] for x in loads)
-            force = np.einsum("nab,na->nb", axes, force)
-            moment = np.einsum("nab,nac,ncd->nbd", axes, moment, axes)
+                force = np.einsum("nab,na->nb", axes, force)
+                moment = np.einsum("nab,nac,ncd->nbd", axes, moment, axes)
             spins = v[:, columns[3:6]]
             name, size = info.name, np.asarray(bent)[:, j]
             found.append(_Body(name, t, size, own, spins, force, moment, held))
@@ -147,16 +191,26 @@ def _sentence(body: _Body) -> str:
     large = ~(body.bent <= _BENT)
     if large.any():
         what = (
-            f"it bends by {100 * body.bent[np.argmax(large)]:.3g} % of its length (later by up to "
-            f"{100 * np.max(body.bent):.3g} %)"
+            f"it bends by {100 * body.bent[np.argmax(large)]:.3g} % of its length"
+            f"{_later(body, f'by up to {100 * np.max(body.bent):.3g} %')}"
         )
         findings.append(_Finding(_first(body, large), what, _LESS_BENDING))
     if not findings:
         return ""
     findings.sort(key=lambda one: one.time)
-    text = "; ".join(f"from {one.time:.6g} s on {one.what}" for one in findings)
+    # Of one state there is no time to tell.
+    when = [f"from {one.time:.6g} s on " if len(body.times) > 1 else "" for one in findings]
+    text = "; ".join(word + one.what for word, one in zip(when, findings, strict=True))
     advice = " ".join(dict.fromkeys(one.advice for one in findings[:1]))
     return f"Elastic body {body.name!r} leaves the theory of small deformations: {text}. {advice}"
+
+
+def _later(body: _Body, what: str) -> str:
+    return f" (later {what})" if len(body.times) > 1 else ""
+
+
+def _later_too(body: _Body, what: str) -> str:
+    return f"; later {what}" if len(body.times) > 1 else ""
 
 
 def _first(body: _Body, where: Bool[np.ndarray, " n"]) -> float:
@@ -170,8 +224,9 @@ def _spin(body: _Body) -> Iterator[_Finding]:
     fast = across**2 > _STIFFENED * lowest**2
     if lowest > 0 and fast.any():
         what = (
-            f"it spins across its length at {across[np.argmax(fast)]:.3g} rad/s (later at up to "
-            f"{np.max(across):.3g} rad/s), where its lowest frequency, as its joints hold it, is "
+            f"it spins across its length at {across[np.argmax(fast)]:.3g} rad/s"
+            f"{_later(body, f'at up to {np.max(across):.3g} rad/s')}, where its lowest frequency, "
+            f"as its joints hold it, is "
             f"{lowest:.3g} rad/s, and centrifugal force does not stiffen its bending here"
         )
         yield _Finding(_first(body, fast), what, _STIFFENING)
@@ -180,7 +235,7 @@ def _spin(body: _Body) -> Iterator[_Finding]:
 def _forces_along(body: _Body) -> Iterator[_Finding]:
     """What forces along the body would change."""
     lowest, own = held_frequency(body.elasticity, body.held), body.elasticity
-    if lowest == 0:
+    if lowest == 0 or body.force is None:
         return
     w, second, mass = body.spins, own.second_moment, own.mass_matrix[0, 0]
     # Of the stress the integral over the body: what acts at its points, and minus what accelerates
@@ -200,8 +255,9 @@ def _forces_along(body: _Body) -> Iterator[_Finding]:
             value = along[np.argmax(large)]
             kind = "compression" if value < 0 else "tension"
             what = (
-                f"a {kind} of {abs(value):.3g} N acts along it (the mean over its length; later "
-                f"up to {np.max(np.abs(along)):.3g} N), where its buckling load is about "
+                f"a {kind} of {abs(value):.3g} N acts along it (the mean over its length"
+                f"{_later_too(body, f'up to {np.max(np.abs(along)):.3g} N')}), where its buckling "
+                f"load is about "
                 f"{limit:.3g} N (from its lowest frequency, {lowest:.3g} rad/s), and does not act "
                 "on its bending here"
             )

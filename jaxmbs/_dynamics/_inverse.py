@@ -11,6 +11,7 @@ from .._formulations import AbstractFormulation, Accelerations, chosen_formulati
 from .._formulations._elastic_resolution import check_compliances
 from .._solution import RESULTS
 from .._system import AbstractSystem, takes_state
+from ._elastic_theory import limits_left, limits_left_by_motion
 from ._friction import solve_with_friction
 from ._kinematics import Kinematics, kinematics
 from ._projection import errors
@@ -26,7 +27,7 @@ def inverse_dynamics(
     formulation: Setting[AbstractFormulation | None] = None,
     throw: Setting[bool] = True,
 ) -> Trajectory:
-    """The forces behind a motion that drivers determine: driving forces and torques, and the
+    """The forces of a motion that drivers determine: driving forces and torques, and the
     reaction of every joint.
 
     The motion is that of `kinematics`; its multipliers solve M dv/dt + C^T lambda = F, friction
@@ -55,10 +56,24 @@ def inverse_dynamics(
         passed=found.passed,
         passages_remark=found.passages_remark,
     )
+    trajectory = _with_limits(trajectory)
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):
         raise RuntimeError(RESULTS[trajectory.result])
     return trajectory
+
+
+def _with_limits(trajectory: Trajectory) -> Trajectory:
+    """With the elastic bodies that forces take beyond their theory, beside those that the motion
+    does."""
+    left = limits_left(trajectory)
+    if not left:
+        return trajectory
+    by_motion = limits_left_by_motion(
+        trajectory.system, trajectory.times, trajectory.q, trajectory.v
+    )
+    lines = [one for one in trajectory.message.splitlines() if one not in by_motion]
+    return dataclasses.replace(trajectory, message="\n".join([*lines, *left]))
 
 
 @eqx.filter_jit

@@ -43,6 +43,7 @@ from .._system import (
     refuse_internal,
     takes_state,
 )
+from ._elastic_theory import limits_left_by_motion
 from ._mobility import look_at_drivers, movers, null_space
 from ._passages import Passage, passages_between, passed_lines, unsearched_remark
 from ._projection import MET, position_error, velocity_error
@@ -194,8 +195,8 @@ def kinematics(
     if bool(free[0] > _SUSPECT):
         _refuse_undriven(system, found.q[0], grid[0])
     if not bool(failed):
-        return _with_passages(found)
-    found = _with_passages(_until_failure(found, np.asarray(free)))
+        return _with_passages(_with_limits(found))
+    found = _with_passages(_with_limits(_until_failure(found, np.asarray(free))))
     if throw:
         raise KinematicsError(found)
     return found
@@ -486,6 +487,13 @@ def _until_failure(found: Kinematics, free: np.ndarray) -> Kinematics:
     )
     kept = {name: getattr(found, name)[:last] for name in arrays}
     return dataclasses.replace(found, **kept, message=message)
+
+
+def _with_limits(found: Kinematics) -> Kinematics:
+    """With the elastic bodies that the motion takes beyond their theory."""
+    left = limits_left_by_motion(found.system, found.times, found.q, found.v)
+    message = "\n".join([*([found.message] if found.message else []), *left])
+    return dataclasses.replace(found, message=message) if left else found
 
 
 def _with_passages(found: Kinematics) -> Kinematics:

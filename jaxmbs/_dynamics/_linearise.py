@@ -4,6 +4,7 @@ A displacement is measured from the motion that goes on, not from a fixed point,
 which that motion is steady (`_steady.py`), so that A is constant.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,9 +16,11 @@ from jaxtyping import Array, Complex, Float
 
 from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
+from .._formulations import MinimumNorm
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
 from .._system import AbstractSystem, ColumnInfo, takes_state
+from ._elastic_theory import limits_left_by_state
 from ._first_order import constant_axes, first_order, TurningAxes
 from ._force_states import (
     beside_states,
@@ -26,6 +29,7 @@ from ._force_states import (
     identity,
     state_scale,
 )
+from ._friction import solve_with_friction
 from ._initial import check_state
 from ._mobility import movers, null_space
 from ._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
@@ -56,12 +60,13 @@ class Linearisation(eqx.Module):
       of each along the velocities, of length 1 in the mass metric, its largest entry real; the
       velocities are the eigenvalue times it where the state is at rest.
     - `states`: name and quantity of each state s that forces have of their own (m of them). They
-      stand behind the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m
-      rows more, (nv + m); what counts as one of a state is of length 1 in them.
+      follow the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m rows
+      more, (nv + m); what counts as one of a state is of length 1 in them.
     - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
       measured. `variation`: the largest change of A that was seen along the motion (1/s), its
-      displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
-      are given as zero.
+      displacements times a typical frequency: rounding. Eigenvalues that are zero up to rounding
+      are given as zero. `message`: elastic bodies whose theory does not hold at this state, so that
+      their frequencies are not those of it, and what to do.
     """
 
     position_basis: Float[Array, "nv p"]
@@ -72,6 +77,7 @@ class Linearisation(eqx.Module):
     turning: Float[Array, "3"]
     variation: Scalar
     states: tuple[ColumnInfo, ...] = eqx.field(static=True)
+    message: str = eqx.field(static=True, default="")
 
     @property
     def mass(self) -> Float[Array, "k k"]:
@@ -102,6 +108,7 @@ class Linearisation(eqx.Module):
         if self.states:
             names = ", ".join(f"{x.name} ({x.quantity.unit or '1'})" for x in self.states)
             lines.append(f"beside displacements: {names}")
+        lines += [self.message] if self.message else []
         return "\n".join(lines)
 
 
@@ -115,18 +122,17 @@ def linearise(
     """Eigenvalues and mode shapes of small motions about a state on the constraints.
 
     The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion: one
-    whose velocities, and whose small motions, are constant along axes that turn at a constant
-    rate. Displacements are measured along these `turning` axes: fixed ones for a straight course
-    (wheels that are symmetric about their axes turn, the axes do not) or a sleeping top, those
-    that go round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest,
-    loads and drivers count as they are at `t`. Redundant rows do not disturb it. States of forces
-    (a controller's integral) must not change there, and are coordinates of small motions beside
-    the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
+    whose velocities, and whose small motions, are constant along axes that turn at a constant rate.
+    Displacements are measured along these `turning` axes: fixed ones for a straight course (wheels
+    that are symmetric about their axes turn, the axes do not) or a sleeping top, those that go
+    round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest, loads and
+    drivers count as they are at `t`. Redundant rows do not disturb it. States of forces (a
+    controller's integral) must be constant there, and are further coordinates of small motions
+    after the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     A motion that may begin elsewhere, in another direction or faster has eigenvalues zero, in
     pairs where what is changed makes a position grow with time (speed and way); in a turn with
-    the rate Omega a shift has +-i Omega, as it turns against the axes. They say nothing of
-    stability.
+    the rate Omega a shift has +-i Omega, as it turns against the axes. They do not show stability.
 
     Differentiable once, forward (`jax.jvp`; `jax.jacfwd` would trace it) and reverse, in t, the
     state (that of `equilibrium`, say) and every
@@ -137,18 +143,37 @@ def linearise(
 
     **Returns:** a `Linearisation`.
 
-    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
-    do not allow, a state at rest that is no equilibrium, naming a body that would move off or a
+    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints do
+    not allow, a state at rest that is not an equilibrium, naming a body that would accelerate or a
     force's state that changes, and a motion that is not steady, naming what changes (`floquet`
     takes periodic ones), and a system that cannot move.
     """
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     t = jnp.asarray(t, q.dtype)
-    return _linearised(system, q, v, t).small
+    small, message = _linearised(system, q, v, t).small, _limits(system, q, v, t)
+    return dataclasses.replace(small, message=message) if message else small
+
+
+def _limits(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> str:
+    """Of which elastic bodies the state leaves the theory."""
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q, v, t)))
+    if traced or not system.elasticities():
+        return ""
+    return limits_left_by_state(system, q, v, t, _multipliers(system, q, v, t))
+
+
+@eqx.filter_jit
+def _multipliers(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> Float[Array, " rows"]:
+    """Those of least norm."""
+    return solve_with_friction(system, MinimumNorm(), q, v, t).multipliers
 
 
 class _Found(NamedTuple):
-    """What is asked for, and the axes along which it is measured."""
+    """The requested result, and the axes along which it is measured."""
 
     small: Linearisation
     axes: TurningAxes
@@ -186,8 +211,8 @@ def _linearised(
 
 
 class _Measure(NamedTuple):
-    """What modes are made of, and measured by: Y and M with the states of forces beside them, and
-    what counts as one of each coordinate."""
+    """Matrices that compose and measure modes: Y and M extended by the states of forces, and the
+    unit of each coordinate."""
 
     position: Float[Array, "steps d"]
     mass: Float[Array, "steps steps"]
@@ -286,7 +311,8 @@ def first_order_nearby(
     velocity: Float[Array, "nv k"],
     axes: TurningAxes,
 ) -> Nearby:
-    """From the bases and axes here, to first order, those of states and systems nearby."""
+    """First-order equations of states and systems nearby, with bases and axes continued from here
+    to first order."""
     mass, position, velocity = transport_bases(system, q, v, t, position, velocity)
     found = first_order(system, q, v, t, position, velocity, axes)
     return Nearby(position, velocity, found.state, mass, found.rate)
@@ -310,7 +336,7 @@ def transport_bases(
 def _transport_basis(
     descriptor: AbstractKKTMatrices, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
 ) -> Float[Array, "nv k"]:
-    """In the null space, and orthonormal to first order."""
+    """The basis transported in the null space, orthonormal to first order."""
     if not basis.shape[1]:
         return basis
     residuals = jax.vmap(descriptor.apply_C, in_axes=1)(basis)

@@ -37,9 +37,9 @@ _LONG = 1.5
 
 class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
-    method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
-    a monitor carries on, if there is one; `passed`: was a singular configuration passed, or was
-    one `near`? `usable`: is the end on the constraints?"""
+    method has no estimate; `dense`: for its interpolation; `inner`: what it carries on. `watched`:
+    what a monitor carries on, if there is one; `passed`: was a singular configuration passed, or
+    was one `near`? `usable`: is the end on the constraints?"""
 
     y1: PyTree
     error: Any
@@ -62,7 +62,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
-        """What the method carries at first."""
+        """The method's initial state."""
 
     @abc.abstractmethod
     def take_step(
@@ -85,7 +85,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
     @property
     @abc.abstractmethod
     def interpolation_cls(self) -> Any:
-        """What interpolates a step, of the ends' times and of what the step says is `dense`."""
+        """The interpolant of a step, from the times of its ends and the step's `dense` output."""
 
     @property
     def term_compatible_contr_kwargs(self) -> Any:
@@ -144,7 +144,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
 
 
 class ProjectedSolver(AbstractProjectedSolver):
-    """Of any method of Diffrax.
+    """Projection of any Diffrax method.
 
     The error of a step is how far apart the method's two solutions are on the constraints: next to
     a singular configuration they lie apart mostly across them, which the projection takes away. The
@@ -201,9 +201,9 @@ class ProjectedSolver(AbstractProjectedSolver):
 
 
 class ProjectedRungeKutta(AbstractProjectedSolver):
-    """Of an explicit Runge-Kutta method, with stages and end of a step in one loop that looks at
-    each state once (`_runge_kutta.py`). The end's slope is the first of the next step. `inside`:
-    what is asked for between the ends of steps, if anything is."""
+    """Projection of an explicit Runge-Kutta method, with stages and end of a step in one loop that
+    evaluates each state once (`_runge_kutta.py`). The end's slope is the first of the next step.
+    `inside`: output between the ends of steps, if any."""
 
     solver: dfx.AbstractERK
     monitor: SingularValueMonitor | None
@@ -254,7 +254,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         )
 
     def _slopes(self, h: Scalar, step: Step) -> dict[str, Array]:
-        """What the interpolation takes of a step besides its ends."""
+        """The slopes that the interpolation uses besides the ends of a step."""
         slopes = h * jnp.pad(step.slopes, ((0, 0), (0, 1)))
         if self.inside is None:
             return {"k0": slopes[0], "k1": slopes[-1]}
@@ -271,8 +271,8 @@ def projected_solver(
     projecting: bool,
     inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    """What a run gives to Diffrax in the place of a method. `inside`: what it asks for between the
-    ends of steps, if anything is."""
+    """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
+    ends of steps, if any."""
     del inside
     return ProjectedSolver(solver, monitor, projecting)
 
@@ -295,7 +295,8 @@ def _(
     projecting: bool,
     inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    # It meets Phi = 0 itself, and velocities that were projected would not be those of its order.
+    # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
+    # order.
     del projecting, inside
     return ProjectedSolver(solver, monitor, False)
 
@@ -308,7 +309,7 @@ def _onto_constraints(
     near: BoolScalar | None,
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
     """The end of a step on the constraints, its error there, and whether it can be used. `near`:
-    is a singular configuration close? None: nobody looks."""
+    is a singular configuration close? None: without a monitor."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(still, *split(still, y), now)
@@ -340,8 +341,8 @@ def _onto_constraints(
 def _rounding(
     system: AbstractSystem, t: Any, y: Float[Array, " state"], near: BoolScalar
 ) -> Float[Array, " state"]:
-    """How far the projection moves a state where it should not, if a singular configuration is
-    `near`, and no distance otherwise. It has no derivative."""
+    """Displacement of a state by the projection through rounding alone, if a singular configuration
+    is `near`, and zero otherwise. It has no derivative."""
     system, y, t = stop_gradient((system, y, jnp.asarray(t, y.dtype)))
 
     def move(carry: tuple[BoolScalar, Array]) -> tuple[BoolScalar, Array]:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -7,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._custom_types import Numbers, Setting
+from .._custom_types import BoolScalar, Numbers, Setting
 from .._linalg import (
     cholesky,
     cholesky_solve,
@@ -20,11 +21,14 @@ from .._linalg import (
 )
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
-from .._system import Equations
+from .._system import any_lane, Equations, MOST
 from ._mass_weighted import mass_weighted
 from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
+
+# What may be left of C dv/dt = Gamma, relative to its terms.
+_LEFT = 1e-6
 
 # The changes of multipliers that need no further refinement, relative, and how often it is tried.
 _REFINED = 1e-12
@@ -36,22 +40,21 @@ class MinimumNorm(AbstractFormulation):
 
         S lambda = C M^-1 F - Gamma,   S = C M^-1 C^T,   dv/dt = M^-1 (F - C^T lambda)
 
-    (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all
-    solutions the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not
-    depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is
-    formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
-    which carries a motion through a singular configuration; a state that is this close to one is
-    better solved by `UdwadiaKalaba`. Where parts are so light beside what they carry that S loses
-    them (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes
-    C M^-1/2.
+    (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all solutions
+    the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not depend on
+    units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is formed.
+    Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out, which
+    carries a motion through a singular configuration; a state that is this close to one is better
+    solved by `UdwadiaKalaba`. Where parts are so light relative to their loads that S loses them
+    (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes C M^-1/2.
 
     **Arguments:**
 
     - `weights`: (rows,), positive, in the place of d_i, in the order of the rows. Dense.
-    - `clean`: remove the rounding that collects in the null space of S, and carry the derivative
-      of non-unique multipliers. Without, multipliers may be off by about 1e-7 there: enough
-      where only the motion is asked for, and half the price, unless it is differentiated. It means
-      nothing with `weights`.
+    - `clean`: remove the rounding that collects in the null space of S, and carry the derivative of
+      non-unique multipliers. Without, multipliers may be off by about 1e-7 there: sufficient where
+      only the motion is needed, at half the cost, unless it is differentiated. It means nothing
+      with `weights`.
     """
 
     word: ClassVar[str] = "minimum-norm"
@@ -83,8 +86,9 @@ class MinimumNorm(AbstractFormulation):
             check_mass(self, equations.structure)
         if self.weights is None:
             if equations.structure.light:
-                return UdwadiaKalaba().solve(equations)
-            return _block_sparse(equations) if self.clean else _rounded(equations)
+                return UdwadiaKalaba().solve_refined(equations)
+            sparse = _block_sparse if self.clean else _rounded
+            return _unless_light(equations, lambda: sparse(equations))
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):
             raise ValueError(
@@ -94,10 +98,45 @@ class MinimumNorm(AbstractFormulation):
         return _weighted(equations, self.weights)
 
 
+def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> Accelerations:
+    """What `sparse` finds, or `UdwadiaKalaba` where only the numbers tell whether parts are light,
+    and they are; of systems that are too large for it, a failure where something was lost."""
+    light = equations.light
+    if light is None:
+        return sparse()
+
+    def either() -> Accelerations:
+        found = sparse()
+        if equations.structure.nv > MOST:
+            lost = light & _is_lost(equations, found)
+            result = RESULTS.where(lost, RESULTS.light_parts_lost, found.result)
+            return Accelerations(found.acceleration, found.multipliers, result)
+        dense = UdwadiaKalaba().solve_refined(equations)
+        return Accelerations(
+            jnp.where(light, dense.acceleration, found.acceleration),
+            jnp.where(light, dense.multipliers, found.multipliers),
+            RESULTS.where(light, dense.result, found.result),
+        )
+
+    return lax.cond(any_lane(light), either, sparse)
+
+
+def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:
+    """Is more left of C dv/dt = Gamma than rounding explains, in the units of its terms?"""
+    descriptor, offset = equations.descriptor, equations.offset
+    left = jnp.abs(descriptor.apply_C(found.acceleration) - offset)
+    rows = jnp.abs(descriptor.constraint_matrix())
+    # What rounds are forces, which accelerate light parts most.
+    forces = jnp.abs(equations.force) + rows.T @ jnp.abs(found.multipliers)
+    rounded = float(jnp.finfo(left.dtype).eps) * rows @ jnp.abs(descriptor.inverse_mass(forces))
+    terms = rows @ jnp.abs(found.acceleration) + jnp.abs(offset)
+    return ~jnp.all(left <= _LEFT * terms + 100 * rounded)
+
+
 def _block_sparse(equations: Equations) -> Accelerations:
     force, factor = equations.force, equations.factor
-    # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
-    # one, whose derivative `pseudosolve` knows.
+    # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary one,
+    # whose derivative `pseudosolve` implements.
     rows = unit_rows(equations.descriptor)
     if factor is not None:
         factor = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(rows.scale))
@@ -117,7 +156,7 @@ def _rounded(equations: Equations) -> Accelerations:
 @eqx.filter_custom_jvp
 def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
     """S^+ right. Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S
-    with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back,
+    with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is restored,
     by the same solve."""
 
     def going(carry: Any) -> Any:
@@ -138,7 +177,7 @@ def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " ro
 
 @_least.def_jvp
 def _least_jvp(primals: Any, tangents: Any) -> Any:
-    """The derivative at constant rank is that of the solve, which `pseudosolve` knows."""
+    """The derivative at constant rank is that of the solve, implemented in `pseudosolve`."""
 
     first, change = eqx.filter_jvp(KKTSystem.multipliers, primals, tangents)
     return _least(*primals), jnp.zeros_like(first) if change is None else change

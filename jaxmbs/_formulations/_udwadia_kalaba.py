@@ -1,4 +1,4 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,9 +27,9 @@ class UdwadiaKalaba(AbstractFormulation):
     **Arguments:** `semidefinite`: M need only be positive semidefinite, and definite on the null
     space of C: the accelerations are unique exactly if M and C, one over the other, have full
     column rank (Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097). That is checked, and
-    `undetermined_accelerations` names what is not determined. Nothing more is asked of F: with full
-    column rank there is no direction that neither M nor C^T can balance. M and F are replaced by
-    M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
+    `undetermined_accelerations` names what is not determined. No further condition on F is needed:
+    with full column rank there is no direction that neither M nor C^T can balance. M and F are
+    replaced by M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
     C dv/dt = Gamma, and the mass matrix becomes positive definite (Udwadia & Schutte 2010). The
     norm of the multipliers is measured with that matrix then.
     """
@@ -41,6 +41,15 @@ class UdwadiaKalaba(AbstractFormulation):
         self.semidefinite = _settings.flag(semidefinite, "semidefinite")
 
     def solve(self, equations: Equations) -> Accelerations:
+        return self._solved(equations, refined=False)
+
+    def solve_refined(self, equations: Equations) -> Accelerations:
+        """`solve`, and once more what it leaves of the equations. In derivatives by the mass of a
+        light part the factors of M change as 1 / m, which cancels: the second solve takes away
+        what is left of that too."""
+        return self._solved(equations, refined=True)
+
+    def _solved(self, equations: Equations, refined: bool) -> Accelerations:
         if self.semidefinite:
             scaled, failure = _augmented(equations), RESULTS.acceleration_not_determined
             failed = ~(scaled.definite & _all_held(equations))
@@ -48,12 +57,21 @@ class UdwadiaKalaba(AbstractFormulation):
             scaled, failure = mass_weighted(equations), RESULTS.mass_matrix_not_definite
             failed = ~scaled.definite
         inverse = Pseudoinverse(scaled.matrix)
-        w = scaled.force + inverse.apply(scaled.offset - scaled.matrix @ scaled.force)
-        return outcome(
-            scaled.acceleration(w),
-            scaled.multipliers(inverse.apply_transposed(scaled.force - w)),
-            (failed, failure),
-        )
+
+        def respond(force: Float[Array, " nv"], offset: Float[Array, " rows"]) -> tuple[Any, Any]:
+            w = force + inverse.apply(offset - scaled.matrix @ force)
+            multipliers = scaled.multipliers(inverse.apply_transposed(force - w))
+            return scaled.acceleration(w), multipliers
+
+        acceleration, multipliers = respond(scaled.force, scaled.offset)
+        if refined:
+            descriptor = equations.descriptor
+            balance = equations.force - descriptor.mass(acceleration)
+            balance = balance - descriptor.apply_CT(multipliers)
+            rate = equations.offset - descriptor.apply_C(acceleration)
+            more = respond(scaled.weigh(balance), rate / scaled.row_scale)
+            acceleration, multipliers = acceleration + more[0], multipliers + more[1]
+        return outcome(acceleration, multipliers, (failed, failure))
 
 
 def _augmented(equations: Equations) -> MassWeighted:
@@ -70,8 +88,8 @@ def _augmented(equations: Equations) -> MassWeighted:
 
 
 def _all_held(equations: Equations) -> BoolScalar:
-    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots do not tell:
-    they are relative to their columns, which have no units of their own."""
+    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots are not
+    decisive: they are relative to their columns, which have no units of their own."""
     descriptor = equations.descriptor
     mass = jnp.diagonal(descriptor.mass_matrix())
     # What the metric adds to M where that may be singular has the size of other masses.
@@ -84,7 +102,7 @@ def _all_held(equations: Equations) -> BoolScalar:
 def effective_mass(
     metric: Float[Array, " nv"], constraints: Float[Array, "rows nv"]
 ) -> Float[Array, " rows"]:
-    """The mass that each row feels, by the diagonal of a metric in the place of M. Any positive
+    """The effective mass of each row, by the diagonal of a metric in place of M. Any positive
     number will do, and this one has the right units and size. By the diagonal of M itself it would
     be nearly nothing where M has nearly none in one direction, as a link without mass whose joint
     has the inertia of a drive: rows that such a link shares would then seem to be one."""

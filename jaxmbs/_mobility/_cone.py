@@ -18,6 +18,7 @@ import numpy as np
 
 from ._germ import AbstractGerm, Values
 from ._spheres import directions, Link, link, NOT_ZERO, Piece, refined, ZERO
+from ._surfaces import surfaces
 
 
 # More unknowns than these are too many to find all branches by random starts.
@@ -25,7 +26,11 @@ MOST_UNKNOWNS = 12
 
 # The radius of spheres is halved so often, until two in turn say the same.
 _HALVINGS = 6
+_TRIES = 3
 _LEAST_RADIUS = 1e-4
+
+# Arcs whose directions differ by less from one on a smaller sphere go on in that.
+_NEARLY = 0.1
 
 # Powers of the radius that differ by less from a whole number are that.
 _WHOLE = 0.1
@@ -190,10 +195,11 @@ def _with_idle(
 
 def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Generator) -> Cone:
     """From spheres that become smaller, until two in turn say the same."""
-    zero = ZERO * germ.noise
+    zero, touching = ZERO * germ.noise, 0
     outer = inner = link(germ, radius, rng)
     for _ in range(_HALVINGS):
         inner = link(germ, radius / 2, rng)
+        touching = max(touching, _merging(outer, inner))
         if outer.signature() == inner.signature() and not outer.doubts and not inner.doubts:
             break
         outer, radius = inner, radius / 2
@@ -202,13 +208,63 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
         return undecided(germ, "; ".join(dict.fromkeys(doubts)))
     needed, is_sure = _order(germ, outer, inner, radius, rng)
     reach = _reach(zero, radius)
-    pieces = tuple(refined(germ, piece, radius, rng) for piece in outer.pieces)
-    doubts = [] if is_sure else [f"the order is about {needed}"]
+    pieces, doubts, powers = _told_apart(germ, outer, inner, radius, rng)
+    pieces = tuple(refined(germ, piece, radius, rng) for piece in pieces)
+    needed = max([needed, *map(round, powers)])
+    is_sure &= all(abs(power - round(power)) < 2 * _WHOLE for power in powers)
+    if touching > len(outer.halves):
+        doubts.append(
+            f"{touching} arcs of motion that touch each other were seen, of which "
+            f"{len(outer.halves)} differ by more than rounding nearer to the configuration"
+        )
+    if not is_sure:
+        doubts.append(f"the order is about {needed}")
     decided = needed <= reach and (reach >= order or not pieces)
     if not decided:
         doubts.append(_too_small(reach))
     rows = np.eye(germ.equations)
     return Cone(pieces, needed, reach, radius, outer.left, decided, tuple(doubts), rows)
+
+
+def _merging(outer: Link, inner: Link) -> int:
+    """How many arcs leave the outer sphere, if all lie next to fewer on the inner one."""
+    if len(outer.halves) <= len(inner.halves) or not len(inner.halves):
+        return 0
+    cosines = outer.halves @ inner.halves.T
+    return len(outer.halves) if np.min(np.max(cosines, axis=1)) > 1 - _NEARLY**2 / 2 else 0
+
+
+def _told_apart(
+    germ: AbstractGerm, outer: Link, inner: Link, radius: float, rng: np.random.Generator
+) -> tuple[tuple[Piece, ...], list[str], list[float]]:
+    """Branches, those of a dimension of two or more one by one, by two spheres; doubts about their
+    number, and powers of the radius by which values between those that touch grow."""
+    pieces = [piece for piece in outer.pieces if piece.dimension == 1]
+    doubts: list[str] = []
+    powers: list[float] = []
+    for rough, again in zip(*(_surfaces_of(x) for x in (outer, inner)), strict=True):
+        tries, found, confirmed, agree = 0, None, None, False
+        while found is None or confirmed is None or tries < _TRIES:
+            found = surfaces(germ, rough, radius, rng)
+            confirmed = surfaces(germ, again, radius / 2, rng)
+            agree, tries = found.signature() == confirmed.signature(), tries + 1
+            if agree and not found.doubts and not confirmed.doubts:
+                break
+        if not agree:
+            counts = sorted({len(found.pieces), len(confirmed.pieces)})
+            words = " or ".join(str(count) for count in counts)
+            doubts.append(
+                f"the number of branches of dimension {rough.dimension} is not sure ({words})"
+            )
+        pieces += found.pieces
+        doubts += dict.fromkeys(found.doubts + confirmed.doubts)
+        gaps = zip(found.gaps, confirmed.gaps, strict=False)
+        powers += [float(np.log2(a / b)) for a, b in gaps if min(a, b) > NOT_ZERO * germ.noise]
+    return tuple(pieces), doubts, powers
+
+
+def _surfaces_of(found: Link) -> list[Piece]:
+    return sorted((p for p in found.pieces if p.dimension > 1), key=lambda p: p.dimension)
 
 
 def _order(

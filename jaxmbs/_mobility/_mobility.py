@@ -1,5 +1,7 @@
 """Which first-order motions are finite ones, and how many branches of motion meet."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -101,18 +103,38 @@ def mobility(
     return _mobility(system, q, jnp.asarray(t, q.dtype), order, distance, limit)
 
 
-# Of more coordinates than these it is a matter of minutes, and waits until it is asked for.
+# With more coordinates than this it takes minutes, and is computed only on request.
 _MOST_COORDINATES = 300
 
+LEFT_OUT = f"the real mobility is not computed unasked above {_MOST_COORDINATES} coordinates"
 
-def may_differ(report: Solvability) -> bool:
-    """May the real mobility differ from that of a report, n - rank, which is decided? Not where no
-    geometric row is redundant. False as well where it would take long to say."""
+
+def without_asking(
+    report: Solvability,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    t: RealScalarLike,
+    **how: Any,
+) -> Mobility | None:
+    """`mobility` where it may differ from n - rank of the report, and takes little time."""
+    if not _may_differ(report) or is_left_out(report):
+        return None
+    return mobility(system, q, t, **how)
+
+
+def is_left_out(report: Solvability) -> bool:
+    """May the real mobility differ from n - rank of the report, and is the mechanism so large that
+    `without_asking` does not compute it?"""
+    return _may_differ(report) and report.structure.nv > _MOST_COORDINATES
+
+
+def _may_differ(report: Solvability) -> bool:
+    """Not where no geometric row is redundant, or where no velocity is left."""
     structure, rank = report.structure, int(report.rank_geometric)
     return (
         bool(report.decided)
         and int(np.sum(structure.geometric)) > rank
-        and rank < structure.nv <= _MOST_COORDINATES
+        and rank < structure.nv
         and bool(np.all(structure.velocity_level))
     )
 

@@ -58,8 +58,8 @@ class Mobility(eqx.Module):
       decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length` (m).
     - `first_order`: n - rank of C, the `mobility` of `analyze`. `mobility`: the real one, the
       largest number of `freedoms` of a branch; -1 where it was not decided.
-    - `branches`: those that meet here, the freest first; none if the mechanism is rigid. Of cones
-      of one dimension, and of branches of dimension two or more that touch, there may be more.
+    - `branches`: those that meet here, the freest first; none if the mechanism is rigid. Those that
+      touch are counted one by one up to `reach`; where their number is not sure, `doubts` says so.
     - `order`: of the highest derivative along curves that was needed; 1 where no geometric row is
       redundant, and all that there are up to `reach` where redundant rows restrict nothing.
       `reach`: conditions up to this order would have been noticed.

@@ -22,26 +22,24 @@ _SMALL = 0.03
 _LEVELS = 5
 
 # Spheres about points of a branch, relative to the distance of these from 0.
-_LOCAL = 0.03
+_LOCAL = (0.03, 0.003, 0.0003)
 
 # Directions nearer than this are one: triple zeros are found to a third of the digits.
-_SAME = 1e-3
+SAME = 1e-3
 
 # So many points of the zeros on a sphere are looked at closely, each from so many starts about it,
 # and so many more for each unknown.
 _LOOKED_AT, _LOOKED_AT_MORE = 8, 4
 _STARTS, _STARTS_MORE = 4, 3
 
-# In every direction of its tangent space there is a smooth branch but for this, so many times
-# nearer to 0.
-_FLAT, _NEARER = 0.05, 16.0
-
 # A derivative that is smaller, relative to the first, is that of a multiple zero.
 _MULTIPLE = 1e-4
 
-# Tangent spaces that differ by less belong to one smooth branch; branches of a dimension of two or
-# more that touch each other are counted as one, and all cones of one dimension.
-_TURNED, _CONE = 0.3, 0.7
+# Of two zeros nearer than `SAME` the values between them are looked at, at these parts.
+_BETWEEN, _ONE = (0.2, 0.45, 0.7), 30.0
+
+# Where zeros nearly touch there may be others between.
+_NEARLY = 0.1
 
 
 class Piece(NamedTuple):
@@ -72,12 +70,14 @@ class _Ends(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Zeros on one sphere: `pieces` as far as one sphere tells, `halves` (n, k): directions of
-    arcs; `minima`: directions and values of minima that are not zero; `gaps`: largest values
-    between arcs that leave in one direction; `size`: root mean square of |g|; `left`: the largest
-    value of what counts as zero; `doubts`."""
+    """Zeros on one sphere: `pieces` as far as one sphere tells, those of a dimension of two or
+    more as one for each dimension; `halves` (n, k): directions of arcs; `minima`: directions and
+    values of minima that are not zero; `gaps`: largest values between arcs that leave in one
+    direction; `size`: root mean square of |g|; `left`: the largest value of what counts as zero;
+    `doubts`."""
 
     pieces: list[Piece]
+    halves: np.ndarray
     minima: list[tuple[np.ndarray, float]]
     gaps: list[float]
     size: float
@@ -100,13 +100,13 @@ def refined(germ: AbstractGerm, piece: Piece, radius: float, rng: np.random.Gene
         return piece
     nodes = piece.points / np.linalg.norm(piece.points, axis=1, keepdims=True)
     if piece.dimension > 1:
-        nodes = _spread_out(nodes, 3 * piece.dimension)
+        nodes = spread_out(nodes, 3 * piece.dimension)
         nodes = np.concatenate([nodes, -nodes])
     factor, table = (2.0 if piece.one_way else 4.0), []
     for level in range(_LEVELS):
         small = radius / 2**level
-        weights = _weights_at(germ, small, rng)
-        ends = _minimise(germ, np.zeros_like(nodes), small, nodes, weights)
+        weights = weights_at(germ, small, rng)
+        ends = minimise(germ, np.zeros_like(nodes), small, nodes, weights)
         if not np.all(ends.size <= ZERO * germ.noise):
             break
         nodes = ends.u
@@ -135,20 +135,21 @@ def link(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> Link:
     start = germ(radius * u)
     value = start.value
     if not np.all(start.found):
-        return Link([], [], [], 1.0, 0.0, ["the constraints could not be solved"])
+        return Link([], u[:0], [], [], 1.0, 0.0, ["the constraints could not be solved"])
     size = float(np.sqrt(np.mean(np.sum(value**2, axis=1))))
     weights, faint = _weights(value, germ.noise)
-    ends = _minimise(germ, np.zeros_like(u), radius, u, weights)
+    ends = minimise(germ, np.zeros_like(u), radius, u, weights)
     doubts = ["an equation is hardly larger than rounding"] if faint else []
     is_zero = ends.size <= zero
     if np.any(~is_zero & (ends.size < NOT_ZERO * germ.noise) & ends.settled):
         doubts.append("a value on a sphere is hardly larger than rounding")
     left = float(np.max(ends.size[is_zero], initial=0.0))
     minima = _minima(germ, radius, u, ends)
-    nodes = _distinct(ends.u[is_zero])
+    nodes = _distinct(germ, radius, ends.u[is_zero])
+    nodes = _with_those_between(germ, radius, nodes, weights)
     pieces, halves, more = _pieces(germ, radius, nodes, weights, rng)
     gaps = _gaps(germ, radius, halves)
-    return Link(pieces, minima, gaps, size, left, doubts + more)
+    return Link(pieces, halves, minima, gaps, size, left, doubts + more)
 
 
 def _minima(
@@ -158,7 +159,7 @@ def _minima(
     those of the conditions of lowest order count most, as curves that satisfy these do."""
     if germ.equations > 1:
         plain = np.eye(germ.equations)
-        ends = _minimise(germ, np.zeros_like(u), radius, u, plain)
+        ends = minimise(germ, np.zeros_like(u), radius, u, plain)
     found: list[tuple[np.ndarray, float]] = []
     for n in np.flatnonzero((ends.size > ZERO * germ.noise) & ends.settled):
         if all(float(ends.u[n] @ v) < 1 - 1e-4 for v, _ in found):
@@ -174,11 +175,16 @@ def _weights(values: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:
     return right[kept] / sizes[kept, None], bool(np.any(kept & (sizes < 10 * NOT_ZERO * noise)))
 
 
-def _minimise(
-    germ: AbstractGerm, centres: np.ndarray, radius: float, u: np.ndarray, weights: np.ndarray
+def minimise(
+    germ: AbstractGerm,
+    centres: np.ndarray,
+    radius: float,
+    u: np.ndarray,
+    weights: np.ndarray,
+    small: float = _SMALL,
 ) -> _Ends:
     """|W g| on spheres about the centres (n, k), from u (n, k): Levenberg and Marquardt's method,
-    each start by itself."""
+    each start by itself. It ends at values of `small` times what counts as zero."""
     u, zero = u.copy(), ZERO * germ.noise
     values = germ(centres + radius * u)
     cost = np.where(values.found, np.sum((values.value @ weights.T) ** 2, axis=1), np.inf)
@@ -206,7 +212,7 @@ def _minimise(
             old[here] = fresh[better]
         damping[at] = np.clip(np.where(better, 0.1, 8.0) * damping[at], 1e-18, 1e12)
         size = np.max(np.abs(values.value[at]), axis=1)
-        ended = (size <= _SMALL * zero) | (np.minimum(length[:, 0], 1.0) < 1e-9)
+        ended = (size <= small * zero) | (np.minimum(length[:, 0], 1.0) < 1e-9)
         ended |= damping[at] > 1e6
         ended[better] |= ~gained
         going[at] = ~ended
@@ -223,16 +229,57 @@ def _damped_step(slope: np.ndarray, value: np.ndarray, damping: np.ndarray) -> n
     return -np.einsum("bi,bik->bk", parts, right)
 
 
-def _distinct(u: np.ndarray) -> np.ndarray:
-    """Directions (n, k) that differ."""
+def _distinct(germ: AbstractGerm, radius: float, u: np.ndarray) -> np.ndarray:
+    """Zeros (n, k) on the sphere that differ: those at a distance, and those near each other with
+    values between them that are not zero."""
     kept: list[np.ndarray] = []
-    for direction in u:
-        if all(np.linalg.norm(direction - other) > _SAME for other in kept):
-            kept.append(direction)
+    left = list(u)
+    while left:
+        first, *others = left
+        kept.append(first)
+        left = others
+        if not others:
+            break
+        near = np.linalg.norm(np.stack(others) - first, axis=1) < SAME
+        close = np.stack(others)[near]
+        if len(close):
+            repeated = are_one_zero(germ, radius, np.repeat(first[None], len(close), 0), close)
+            near[np.flatnonzero(near)[~repeated]] = False
+        left = [other for other, same in zip(others, near, strict=True) if not same]
     return np.stack(kept) if kept else u[:0]
 
 
-def _spread_out(nodes: np.ndarray, count: int) -> np.ndarray:
+def are_one_zero(germ: AbstractGerm, radius: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Are zeros a and b (n, k), near each other, one: is all between them zero as well?"""
+    return value_between(germ, radius, a, b) <= _ONE * germ.noise
+
+
+def value_between(germ: AbstractGerm, radius: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The largest |g| between directions a and b (n, k) on the sphere."""
+    size = np.zeros(len(a))
+    for part in _BETWEEN:
+        between = (1 - part) * a + part * b
+        between = between / np.linalg.norm(between, axis=1, keepdims=True)
+        size = np.maximum(size, np.max(np.abs(germ(radius * between).value), axis=1))
+    return size
+
+
+def _with_those_between(
+    germ: AbstractGerm, radius: float, nodes: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Nodes, and those between two that nearly touch, to which no way leads from outside."""
+    apart = np.linalg.norm(nodes[:, None] - nodes[None], axis=-1)
+    a, b = np.nonzero(np.triu(apart < _NEARLY, 1))
+    if not a.size or a.size > 8 * germ.unknowns:
+        return nodes
+    between = [(1 - part) * nodes[a] + part * nodes[b] for part in _BETWEEN]
+    u = np.concatenate(between)
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    ends = minimise(germ, np.zeros_like(u), radius, u, weights)
+    return _distinct(germ, radius, np.concatenate([nodes, ends.u[ends.size <= ZERO * germ.noise]]))
+
+
+def spread_out(nodes: np.ndarray, count: int) -> np.ndarray:
     """At most so many of them, far from each other."""
     if len(nodes) <= count:
         return nodes
@@ -255,20 +302,10 @@ def _pieces(
     k = germ.unknowns
     if not len(nodes):
         return [], nodes, []
-    nodes = _spread_out(nodes, _LOOKED_AT + _LOOKED_AT_MORE * k)
-    starts = _STARTS + _STARTS_MORE * k
-    u = np.concatenate([directions(rng, starts, k) for _ in nodes])
-    centres = np.repeat(radius * nodes, starts, axis=0)
-    ends = _minimise(germ, centres, _LOCAL * radius, u, weights)
-    near = ends.size <= ZERO * germ.noise
-    tangents = [
-        _tangent(ends.u[n * starts : (n + 1) * starts][near[n * starts : (n + 1) * starts]])
-        for n in range(len(nodes))
-    ]
+    nodes = spread_out(nodes, _LOOKED_AT + _LOOKED_AT_MORE * k)
+    tangents = local_tangents(germ, radius, nodes, weights, rng)
+    free = k - _ranks(germ, radius, nodes, weights)
     # Next to where branches meet both are seen: more directions than the derivative leaves free.
-    slopes = weights @ germ(radius * nodes).slope
-    sizes = np.linalg.svd(slopes, compute_uv=False)
-    free = k - np.sum(sizes > _MULTIPLE * np.max(sizes), axis=1)
     clean = [n for n in range(len(nodes)) if tangents[n].shape[1] <= free[n]]
     doubts = [] if clean else ["branches meet wherever they were looked at"]
     nodes, tangents = nodes[clean], [tangents[n] for n in clean]
@@ -280,7 +317,8 @@ def _pieces(
         own = [n for n, x in enumerate(tangents) if x.shape[1] == dimension]
         spaces = np.stack([tangents[n] for n in own])
         if dimension > 1:
-            pieces += _sheets(germ, nodes[own], spaces, radius, rng)
+            spanned = tangent_of(nodes[own])
+            pieces.append(Piece(dimension, spanned, False, False, radius * nodes[own], spaces))
             continue
         halves = nodes[own]
         pieces += _arcs(halves, spaces, radius)
@@ -289,7 +327,41 @@ def _pieces(
     return pieces, halves, doubts
 
 
-def _tangent(u: np.ndarray) -> np.ndarray:
+def local_tangents(
+    germ: AbstractGerm,
+    radius: float,
+    nodes: np.ndarray,
+    weights: np.ndarray,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Tangent spaces (k, dimension) of branches through the nodes, from zeros about each: on
+    spheres that become smaller where another branch is near."""
+    k = germ.unknowns
+    starts = _STARTS + _STARTS_MORE * k
+    free = k - _ranks(germ, radius, nodes, weights)
+    found = [np.eye(k)] * len(nodes)
+    left = np.arange(len(nodes))
+    for local in _LOCAL:
+        u = np.concatenate([directions(rng, starts, k) for _ in left])
+        centres = np.repeat(radius * nodes[left], starts, axis=0)
+        ends = minimise(germ, centres, local * radius, u, weights)
+        near = ends.size <= ZERO * germ.noise
+        for n, own in enumerate(left):
+            part = slice(n * starts, (n + 1) * starts)
+            found[own] = tangent_of(ends.u[part][near[part]])
+        left = np.array([n for n in left if found[n].shape[1] > free[n]], int)
+        if not left.size:
+            break
+    return found
+
+
+def _ranks(germ: AbstractGerm, radius: float, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Ranks of the derivatives at zeros."""
+    sizes = np.linalg.svd(weights @ germ(radius * nodes).slope, compute_uv=False)
+    return np.sum(sizes > _MULTIPLE * np.max(sizes), axis=1)
+
+
+def tangent_of(u: np.ndarray) -> np.ndarray:
     """An orthonormal basis (k, dimension) of what directions (n, k) span."""
     if not len(u):
         return np.zeros((u.shape[1], 0))
@@ -312,53 +384,7 @@ def _arcs(halves: np.ndarray, tangents: np.ndarray, radius: float) -> list[Piece
     return pieces
 
 
-def _sheets(
-    germ: AbstractGerm,
-    nodes: np.ndarray,
-    tangents: np.ndarray,
-    radius: float,
-    rng: np.random.Generator,
-) -> list[Piece]:
-    """Branches of one dimension of two or more: points with like tangent spaces together, if they
-    lie in one of these the more, the nearer they are to 0. What does not is a cone."""
-    dimension = tangents.shape[2]
-    projectors = tangents @ np.swapaxes(tangents, 1, 2)
-    apart = np.linalg.norm(projectors[:, None] - projectors[None], ord=2, axis=(-2, -1))
-    left, pieces, others = set(range(len(nodes))), [], []
-    while left:
-        group, edge = set(), {min(left)}
-        while edge:
-            group |= edge
-            edge = {n for n in left - group if any(apart[n, m] < _TURNED for m in edge)}
-        left -= group
-        own = sorted(group)
-        together = float(np.max(apart[np.ix_(own, own)])) < _CONE
-        _, vectors = np.linalg.eigh(np.mean(projectors[own], axis=0))
-        tangent = vectors[:, ::-1][:, :dimension]
-        if not together or not _is_flat(germ, tangent, radius, rng):
-            others += own
-            continue
-        points = radius * nodes[own]
-        pieces.append(Piece(dimension, tangent, False, False, points, tangents[own]))
-    # One by itself is no sheet: there branches meet.
-    if len(others) > dimension:
-        points, spanned = radius * nodes[others], _tangent(nodes[others])
-        pieces.append(Piece(dimension, spanned, False, True, points, tangents[others]))
-    return pieces
-
-
-def _is_flat(
-    germ: AbstractGerm, tangent: np.ndarray, radius: float, rng: np.random.Generator
-) -> bool:
-    """Is there a zero near 0 in every direction of the space (k, dimension)?"""
-    small, dimension = radius / _NEARER, tangent.shape[1]
-    u = directions(rng, 4 * dimension, dimension) @ tangent.T
-    ends = _minimise(germ, np.zeros_like(u), small, u, _weights_at(germ, small, rng))
-    near = np.linalg.norm(ends.u - u, axis=1) < _FLAT
-    return bool(np.all(near & (ends.size <= ZERO * germ.noise)))
-
-
-def _weights_at(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> np.ndarray:
+def weights_at(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> np.ndarray:
     k = germ.unknowns
     found = germ(radius * directions(rng, 8 + 4 * k, k))
     return _weights(found.value[found.found], germ.noise)[0]

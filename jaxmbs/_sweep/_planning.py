@@ -1,4 +1,4 @@
-"""What is settled before the first case: names, devices, sizes, the layout of the store."""
+"""Preparation before the first case: names, devices, sizes, the layout of the store."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def subject_of(
     v: Setting[Float[Array, " nv"] | None],
     t: Setting[RealScalarLike],
 ) -> AbstractSubject:
-    """What is varied, and the state from which cases start."""
+    """The subject of variation, and the state from which cases start."""
     start = None
     if isinstance(system, Model):
         if q is not None or v is not None or np.ndim(t) or t != 0.0:
@@ -62,7 +62,7 @@ def _start(
 
 
 def named(subject: AbstractSubject, cases: Cases) -> Cases:
-    """The cases under their full names, after a look at what is extreme among them.
+    """The cases under their full names, after a check of their extreme values.
 
     **Raises:** `ModelError` for names that mean nothing and numbers that cannot be.
     """
@@ -82,8 +82,8 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
 def devices_of(devices: Any) -> tuple[Device, ...]:
     """All the devices, in order.
 
-    **Raises:** `TypeError` for what are no devices, `ModelError` for none or one that is named
-    twice.
+    **Raises:** `TypeError` for values that are not devices, `ModelError` for none or a repeated
+    one.
     """
     given = tuple(devices.devices.flat) if isinstance(devices, Mesh) else devices
     given = jax.devices() if given is None else given
@@ -108,7 +108,7 @@ def chunk_of(
     **Arguments:** `given` by the user; `stored` in the store that is continued; `count` of all
     cases; `width` of a batch; `each`: bytes of one case.
 
-    **Raises:** `ModelError` if the store has other chunks than the user wants.
+    **Raises:** `ModelError` if the store has other chunks than requested.
     """
     wanted = None if given is None else -(-given // width) * width
     if stored is not None:
@@ -150,7 +150,7 @@ def layout_of(
     chunk: int,
     fingerprint: str,
 ) -> Layout:
-    """Everything that a store holds."""
+    """The layout of a store."""
     said = sentences()
     words = {
         "flag_values": list(said),
@@ -170,7 +170,8 @@ def layout_of(
         *(_case_variable(subject, n, x) for n, x in zip(cases.names, cases.values, strict=True)),
         *variables(shapes["answer"], taken, units),
     )
-    structure = subject_structure(subject, cases)
+    # Names of the rows and bodies of every case: they are the same in all.
+    structure = first_system(subject, cases).structure
     attributes = {
         "title": system.name if isinstance(system, Model) else type(system).__name__,
         "jaxmbs_version": __version__,
@@ -184,10 +185,10 @@ def layout_of(
     return Layout(len(cases), chunk, along, attributes, fingerprint)
 
 
-def subject_structure(subject: AbstractSubject, cases: Cases) -> Any:
-    """Names of the rows and bodies of every case: they are the same in all."""
+def first_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:
+    """The system of the first case."""
     first = {n: x[0] for n, x in zip(cases.names, cases.values, strict=True)}
-    return subject.place(first).system.structure
+    return subject.place(first).system
 
 
 def _case_variable(subject: AbstractSubject, name: str, values: np.ndarray) -> Variable:

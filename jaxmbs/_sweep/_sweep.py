@@ -15,20 +15,29 @@ from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
-from .._system import AbstractSystem, Model
+from .._system import AbstractSystem, diagonal_masses, Model
 from .._version import __version__
 from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
-from ._planning import bytes_of_case, chunk_of, devices_of, layout_of, named, subject_of
+from ._planning import (
+    bytes_of_case,
+    chunk_of,
+    devices_of,
+    first_system,
+    layout_of,
+    named,
+    subject_of,
+)
 from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
 from ._running import barrier, open_store, run
 from ._stores import AbstractStore, Layout
+from ._subjects import may_change_masses
 from ._zarr_store import existing_chunk
 
 
-# Cases side by side. Cores work best on a few dozen states at a time, accelerators on thousands.
+# Cases in a batch. Cores work best on a few dozen states at a time, accelerators on thousands.
 _WIDTH, _WIDTH_ACCELERATOR = 32, 4096
 
 
@@ -49,7 +58,7 @@ class Sweep(eqx.Module):
 
     @property
     def result(self) -> Int[np.ndarray, " cases"]:
-        """What each case ended with: the number of its `RESULTS` member, 0 for success."""
+        """Outcome of each case: the number of its `RESULTS` member, 0 for success."""
         return self.store.read(RESULT)
 
     @property
@@ -58,14 +67,14 @@ class Sweep(eqx.Module):
         return self.store.read(CONFIGURATION)
 
     def answers(self) -> Any:
-        """What the question answered, with the cases as a leading axis of every array. Where a
-        case failed its numbers mean nothing."""
+        """Answers to the question, with the cases as a leading axis of every array. The numbers of
+        a failed case have no meaning."""
         taken = (RESULT, CONFIGURATION, *self.cases.names)
         names = [v.name for v in variables(self.template, taken, {})]
         return unflatten(self.template, [self.store.read(name) for name in names])
 
     def failures(self) -> dict[str, int]:
-        """How often cases failed with each sentence."""
+        """Number of failed cases by message."""
         codes, counts = np.unique(self.result, return_counts=True)
         said = sentences()
         pairs = zip(codes.tolist(), counts.tolist(), strict=True)
@@ -114,14 +123,14 @@ def sweep(
     units: Setting[Mapping[str, str] | None] = None,
     progress: Setting[bool] = False,
 ) -> Sweep:
-    """Ask a question of many cases of a system: other numbers, other configurations.
+    """Evaluate many cases of a system: other numbers, other configurations.
 
-    Every case is assembled (the closed configuration nearest to where it starts, with its
-    drivers and held coordinates at the values of the case), and asked. Cases are taken in batches
-    of `width`, chunk by chunk, on all devices; what a case gives depends, bit for bit, on
-    nothing but the case, the width and the platform: not on chunks, devices or processes. A case
-    that fails (does not assemble, is in doubt, is not a number) is recorded with its `RESULTS`
-    message and stops nothing.
+    Every case is assembled (the closed configuration nearest to where it starts, with its drivers
+    and held coordinates at the values of the case), and evaluated. Cases are taken in batches of
+    `width`, chunk by chunk, on all devices; what a case gives depends, bit for bit, on nothing but
+    the case, the width and the platform: not on chunks, devices or processes. A case that fails
+    (does not assemble, is in doubt, is not a number) is recorded with its `RESULTS` message and
+    stops nothing.
 
     With a `store` the results go chunk by chunk to a Zarr store. A sweep that was killed goes on
     where it stopped when it is called again with the same arguments, and ends with the same bits.
@@ -132,13 +141,13 @@ def sweep(
     **Arguments:**
 
     - `question`: a function (system, q, v, t) to arrays in any pytree, which works under `vmap`
-      (`screen`, `analyze`, a lambda around `simulate`, ...), or a question with a second look,
-      such as `Certification()`.
+      (`screen`, `analyze`, a lambda around `simulate`, ...), or a question with a second
+      evaluation, such as `Certification()`.
     - `system`: a `Model`, whose parts are varied by their names, or a system, whose arrays are.
     - `cases`: names and values.
-    - `q` (nq,), `v` (nv,), `t` (s): where every case starts, if its own names say no other;
+    - `q` (nq,), `v` (nv,), `t` (s): where every case starts, unless its own names give another;
       default the model's reference configuration and velocities (a system has to be given q).
-      v reaches the question as it is; `consistent_state` makes it consistent.
+      v is passed to the question unchanged; `consistent_state` makes it consistent.
     - `assemble`: False takes q as it is.
     - `store`: a folder or an fsspec address; default none: results stay in memory.
     - `chunk`: cases for each device at a time, rounded up to whole batches; default what an
@@ -146,7 +155,7 @@ def sweep(
       needs besides does not grow with the chunk), but at most 128 batches and a sixteenth
       of the cases. A store keeps its own.
     - `devices`: a mesh, or devices; default all, of all processes.
-    - `width`: cases side by side; default 32 on a CPU, 4096 elsewhere.
+    - `width`: cases in a batch; default 32 on a CPU, 4096 elsewhere.
     - `units`: of the answer's arrays, by their names, for the store.
     - `progress`: show a bar with rate and time left.
 
@@ -170,7 +179,12 @@ def sweep(
         raise ModelError("several processes need a store that all of them can reach.")
     platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
-    campaign = Campaign(question, subject, cases.names, assemble, batch)
+    first = first_system(subject, cases)
+    masses = None
+    if may_change_masses(cases.names) and not first.structure.light:
+        masses = diagonal_masses(first)
+    light = first.structure.light
+    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses)
     shapes = shapes_of(campaign, cases.values)
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)
@@ -190,7 +204,7 @@ def _units(units: Any) -> Mapping[str, str]:
     given = {} if units is None else units
     such_as = '{"force": "N"}'
     _settings.mapping(given, "units", such_as)
-    # A number without a unit may say so by an empty text.
+    # A number without a unit may have an empty text.
     if not all(isinstance(unit, str) for unit in given.values()):
         raise TypeError(f"units must be texts such as {such_as}, got {_checks.shown(given)}.")
     return given

@@ -17,11 +17,12 @@ from .._verdict import Verdict
 
 
 class Workspace(eqx.Module):
-    """What a map of a workspace shows at one state (or, batched, at many).
+    """Data of a workspace map at one state (or, batched, at many).
 
     - `rank`, `redundancy`, `rank_gap`, `margin`, `reaction_unique` (constraints,): as in
       `Solvability`.
-    - `force` (N): the largest resultant force on a body that is unique; 0 if none is.
+    - `force` (N): the largest resultant force on a body that is unique; 0 if none is. Bodies in
+      coordinates of their own have no frame whose force that would be, and no part in it.
     - `result`: a `RESULTS` member, of the state and the multipliers.
     """
 
@@ -46,6 +47,9 @@ class Workspace(eqx.Module):
             f"{float(self.force):.6g} N",
             f"unique: {', '.join(name for name, unique in named if bool(unique)) or 'none'}",
         ]
+        left_out = [body.name for body in self.structure.bodies if not body.force]
+        if left_out:
+            lines.append(f"forces on {', '.join(left_out)} are left out: no frame of their own")
         return "\n".join([*([failed] if failed else []), *lines])
 
 

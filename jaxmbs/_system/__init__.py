@@ -5,6 +5,12 @@ from ._doors import (
 )
 from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
 from ._generalized import GeneralizedSystem as GeneralizedSystem
+from ._light_parts import (
+    any_lane as any_lane,
+    diagonal_masses as diagonal_masses,
+    masses_alike as masses_alike,
+    MOST as MOST,
+)
 from ._loads import FrictionMaps as FrictionMaps
 from ._model import Model as Model
 from ._multibody import MultibodySystem as MultibodySystem

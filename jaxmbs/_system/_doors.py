@@ -1,4 +1,4 @@
-"""The doors of all questions about a system at a state."""
+"""Argument checks of all functions of a system at a state."""
 
 import functools
 import warnings
@@ -19,15 +19,16 @@ T = TypeVar("T")
 def takes_state(
     *, decides_rank: bool = False, **arguments: str
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator for functions of a `system` and a state: checks both (see `state_method`).
+    """A decorator for functions of a `system` and a state: checks both (see `state_method`), and
+    looks at masses that were not known when the system was made.
 
-    `decides_rank`: without double precision the function says, before it computes anything, what
-    that means.
+    `decides_rank`: without double precision the function warns, before it computes anything, of the
+    consequences.
 
     **Raises:** `TypeError` or `ValueError`, one sentence of what was given and what is wanted.
     """
-    structure_of = _structure_for_rank if decides_rank else _structure_of
-    return functools.partial(with_checks, structure_of, arguments)
+    admitted = _admitted_for_rank if decides_rank else _admitted
+    return functools.partial(with_checks, admitted, arguments)
 
 
 def refuse_internal(structure: Structure, what: str, advice: str) -> None:
@@ -54,12 +55,12 @@ def refuse_acceleration_level(structure: Structure, what: str, advice: str) -> N
         )
 
 
-def _structure_for_rank(system: Any) -> Structure:
+def _admitted_for_rank(system: Any) -> AbstractSystem:
     _warn_single_precision()
-    return _structure_of(system)
+    return _admitted(system)
 
 
-def _structure_of(system: Any) -> Structure:
+def _admitted(system: Any) -> AbstractSystem:
     if not isinstance(system, AbstractSystem):
         raise TypeError(
             "system must be a system of equations, such as a MultibodySystem or what "
@@ -71,7 +72,7 @@ def _structure_of(system: Any) -> Structure:
             'Switch double precision on (jax.config.update("jax_enable_x64", True)) before the '
             "first part is made, and make all parts and the system anew."
         )
-    return system.structure
+    return system.with_light_parts_looked_at()
 
 
 def _warn_single_precision() -> None:

@@ -7,19 +7,26 @@ small. So a system looks once, when it is made, whether S has such eigenvalues t
 has not: then multipliers of minimum norm are found by dense decompositions of C M^-1/2, and ways
 back onto the constraints are measured by masses of one size. That is static: programs of other
 systems have not one equation of this.
+
+Where masses are traced, as in a function that makes a system and is compiled or mapped, the same is
+looked at as data: programs of such systems hold both ways, and take the dense one where a case
+needs it. Masses that were replaced after a system was made are looked at by the questions that it
+is asked (`_doors.py`).
 """
 
+import weakref
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._bodies.base import AbstractRigidInertia
-from ._blocks import BodyGroup
+from .._custom_types import BoolScalar
+from .._stop_gradient import stop_gradient
 
 
 # Eigenvalues of S, in rows of unit length, below this are too near to mu: what cleans the null
@@ -30,65 +37,197 @@ _SMALL = 1e-5
 # the other are zero, of redundant rows.
 _LOST, _ZERO = 0.1, 1e-13
 
-# Beyond so many velocities a dense decomposition takes longer than users wait.
-_MOST = 1000
+# Beyond so many velocities a dense decomposition takes longer than users wait: what is left of the
+# equations is looked at, if an eigenvalue may be below the other.
+MOST = 1000
+_SMALL_AMONG_MANY = 1e-6
+
+# Configurations that are looked at besides the reference, which may be a singular one, and how far
+# they are from it, in what counts as one of each velocity.
+_OTHERS, _FAR = 2, 0.4
+
+# Masses of other numbers are those that were looked at, if none of them changed by more than this.
+_ALIKE = 2.0
+
+# So many answers are kept.
+_KEPT = 256
 
 
-def loses_light_parts(system: Any) -> bool:
-    """Does C M^-1 C^T of this system lose what C has, at its reference configuration? False while
-    numbers are traced, and for systems that are too large."""
+def loses_light_parts(system: Any) -> bool | None:
+    """Does C M^-1 C^T of this system lose what C has, in configurations near its reference? None
+    if that is not known, since numbers are traced or the system is too large."""
+    if not _may_lose(system):
+        return False
+    inertias = _arrays([group.inertia for group in system.body_groups])
+    if any(isinstance(x, Tracer) for x in inertias):
+        return None
+    suspicious = _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
+    if not suspicious:
+        return False
+    everything = _arrays(system)
+    if any(isinstance(x, Tracer) for x in everything):
+        return None
+    return _kept(("all", everything), lambda: _looked_at(system))
+
+
+def _looked_at(system: Any) -> bool | None:
+    if system.structure.nv > MOST:
+        return None
+    try:
+        rows, mass, unit = map(np.asarray, _matrices(system))
+        return bool(_loses(rows, mass, unit, np))
+    except np.linalg.LinAlgError:
+        # Masses that are not positive definite are told by whoever divides by them.
+        return False
+
+
+def light_parts_as_data(system: Any) -> BoolScalar:
+    """The same where numbers are traced; of systems that are too large, whether they may."""
+    system = stop_gradient(system)
+    suspicious = _suspicious(system, jnp)
+    if system.structure.nv > MOST:
+        return suspicious
+    return lax.cond(
+        any_lane(suspicious),
+        lambda: suspicious & _loses(*_matrices(system), jnp),
+        lambda: jnp.asarray(False),
+    )
+
+
+def masses_alike(system: Any, known: Float[Array, " nv"]) -> BoolScalar:
+    """Are the masses of a system nearly those of another one (`diagonal_masses`), or so much alike
+    among each other that nothing is lost?"""
+    system = stop_gradient(system)
+    own = diagonal_masses(system)
+    near = (own <= _ALIKE * known) & (known <= _ALIKE * own)
+    return jnp.all(near) | ~_suspicious(system, jnp)
+
+
+@jax.custom_batching.custom_vmap
+def any_lane(condition: BoolScalar) -> BoolScalar:
+    """The condition; under `vmap` whether any of the states meets it, which is one for all: so
+    `lax.cond` stays a choice, and does not become a selection between both."""
+    return condition
+
+
+@any_lane.def_vmap
+def _any_lane(_: int, batched: list[bool], condition: Array) -> tuple[BoolScalar, bool]:
+    return (jnp.any(condition, axis=0) if batched[0] else condition), False
+
+
+def _may_lose(system: Any) -> bool:
     structure = system.structure
-    if structure.nv > _MOST or not structure.rows or structure.semidefinite:
-        return False
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(eqx.filter(system, eqx.is_array))):
-        return False
-    rigid = [g for g in system.body_groups if isinstance(g.inertia, AbstractRigidInertia)]
+    return bool(structure.rows) and not structure.semidefinite and _count(system) > 1
+
+
+def _arrays(tree: Any) -> list[Any]:
+    return [x for x in jax.tree.leaves(tree) if eqx.is_array(x)]
+
+
+# What was found for which arrays: these by their identities, and whether they are those still.
+_answers: dict[tuple[Any, ...], tuple[list[Any], Any]] = {}
+
+
+def _kept(question: tuple[str, list[Any]], answer: Any) -> Any:
+    """The answer for these arrays, computed once."""
+    name, arrays = question
+    key = (name, *map(id, arrays))
+    known, found = _answers.get(key, ([], None))
+    if len(known) == len(arrays) and all(
+        own() is array for own, array in zip(known, arrays, strict=True)
+    ):
+        return found
+    found = answer()
+    while len(_answers) >= _KEPT:
+        _answers.pop(next(iter(_answers)), None)
+    _answers[key] = [weakref.ref(array) for array in arrays], found
+    return found
+
+
+def _columns(system: Any) -> tuple[list[int], list[int], list[int]]:
+    """Velocities whose masses are compared with each other: those of frames along lines, about
+    axes, and those of coordinates of another kind. Bodies whose masses elements couple are left
+    out."""
     coupled = {c for e in system.element_groups for c in e.indices["v"].ravel().tolist()}
-    diagonals = [_diagonal(g) for g in rigid if not coupled & set(g.indices["v"].ravel().tolist())]
-    bodies = sum(len(own) for own in diagonals)
-    if bodies < 2:
-        return False
-    masses = np.concatenate([own[:, 0] for own in diagonals])
-    moments = np.concatenate([own[:, system.gravity.shape[0] :].ravel() for own in diagonals])
-    ratios = [np.min(x) / np.max(x) for x in (masses, moments) if x.size and np.max(x) > 0]
-    # Cheap, and true of most: no eigenvalue can be as small.
-    if not ratios or min(ratios) / bodies > _SMALL:
-        return False
-    rows, mass, unit = map(np.asarray, _matrices(system))
-    lengths = np.linalg.norm(rows * unit, axis=1)
-    if not np.all(np.isfinite(rows)) or not lengths.any():
-        return False
-    own, others = _values(rows, mass), _values(rows * unit, np.eye(len(mass)))
-    # Next to a singular configuration both are small.
-    return bool(np.any((own < np.sqrt(_SMALL)) & (own < _LOST * others)))
+    posed = [body for body in system.structure.bodies if body.posed]
+    own = [body for body in posed if not coupled & {*body.columns}]
+    left_out = coupled | {column for body in posed for column in body.columns}
+    everything = [c for group in system.body_groups for c in group.indices["v"].ravel().tolist()]
+    others = [column for column in everything if column not in left_out]
+    return [c for b in own for c in b.force], [c for b in own for c in b.torque], others
 
 
-def _diagonal(group: BodyGroup) -> np.ndarray:
-    """The diagonals of M (n, nv) of rigid bodies, which are constant."""
-    count = group.indices["q"].shape[1]
-    still, now = jnp.zeros((count,)), jnp.zeros(())
+def _count(system: Any) -> int:
+    """How many things have a mass of their own."""
+    lines, _, others = _columns(system)
+    return len(lines) // system.gravity.shape[0] + len(others)
 
-    def diagonal(inertia: Any) -> Float[Array, " nv"]:
-        return jnp.diagonal(inertia.mass_matrix(still, now))
 
-    return np.asarray(eqx.filter_vmap(diagonal)(group.inertia))
+def diagonal_masses(system: Any, xp: Any = jnp) -> Any:
+    """The diagonal of M (nv,) without what elements add, at the reference configuration."""
+    now = jnp.zeros(())
+
+    def diagonal(inertia: Any, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+        return jnp.diagonal(inertia.mass_matrix(q, now))
+
+    reference, parts, places = xp.asarray(system.reference_q), [], []
+    for group in system.body_groups:
+        own = eqx.filter_vmap(diagonal)(group.inertia, jnp.asarray(reference[group.indices["q"]]))
+        parts.append(xp.ravel(xp.asarray(own)))
+        places.append(np.ravel(group.indices["v"]))
+    return xp.concatenate(parts)[np.argsort(np.concatenate(places))]
+
+
+def _suspicious(system: Any, xp: Any) -> Any:
+    """Is a mass so small beside others that C M^-1 C^T may lose something? Cheap, and false of
+    most: no eigenvalue can be as small then."""
+    lines, turns, others = _columns(system)
+    masses = diagonal_masses(system, xp)
+    sets = [masses[np.array(own)] for own in (lines, turns) if own]
+    if others:
+        scaled = masses * xp.asarray(system.column_scale()) ** 2
+        sets.append(scaled[np.array(others)])
+    ratios = []
+    for own in sets:
+        largest = xp.max(own)
+        ratios.append(xp.where(largest > 0, xp.min(own) / xp.where(largest > 0, largest, 1.0), 1.0))
+    small = _SMALL if system.structure.nv <= MOST else _SMALL_AMONG_MANY
+    return xp.min(xp.stack(ratios)) / _count(system) <= small
 
 
 @eqx.filter_jit
 def _matrices(
     system: Any,
-) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"], Float[Array, " nv"]]:
-    """C and M at the reference configuration, and what counts as one of each velocity."""
-    q, v, t = system.reference_q, system.initial_v, jnp.zeros(())
-    descriptor = system.descriptor(q, v, t)
-    return descriptor.constraint_matrix(), descriptor.mass_matrix(), system.column_scale()
+) -> tuple[Float[Array, "k rows nv"], Float[Array, "k nv nv"], Float[Array, " nv"]]:
+    """C and M at the reference configuration and near it, and what counts as one of each
+    velocity."""
+    v, t, unit = system.initial_v, jnp.zeros(()), system.column_scale()
+    steps = np.random.default_rng(0).normal(size=(_OTHERS, system.structure.nv)) * _FAR
+    steps = jnp.concatenate([jnp.zeros((1, system.structure.nv)), steps]) * unit[None]
+
+    def at(step: Float[Array, " nv"]) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
+        descriptor = system.descriptor(system.retract(system.reference_q, step), v, t)
+        return descriptor.constraint_matrix(), descriptor.mass_matrix()
+
+    return *jax.vmap(at)(steps), unit
 
 
-def _values(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """The singular values of C M^-1/2, in rows of unit length, but for those that are zero."""
+def _loses(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
+    """Has C M^-1/2 singular values that are small where those of C are not, in one of the
+    configurations? With the functions `xp`, of NumPy or JAX."""
+    finite = xp.all(xp.isfinite(rows), axis=(1, 2)) & xp.all(xp.isfinite(mass), axis=(1, 2))
+    rows = xp.where(finite[:, None, None], rows, 0.0)
+    mass = xp.where(finite[:, None, None], mass, np.eye(rows.shape[-1]))
     # M is in blocks of sizes far apart: its Cholesky factor is exact in each.
-    half = np.linalg.solve(np.linalg.cholesky(mass), rows.T).T
-    lengths = np.linalg.norm(half, axis=1)
-    half = half / np.where(lengths > 0, lengths, 1.0)[:, None]
-    values = np.linalg.svd(half, compute_uv=False)
-    return np.where(values > _ZERO, values, 1.0)
+    half = xp.linalg.solve(xp.linalg.cholesky(mass), xp.swapaxes(rows, 1, 2))
+    own, others = _values(xp.swapaxes(half, 1, 2), xp), _values(rows * unit[None, None], xp)
+    # Next to a singular configuration both are small.
+    return xp.any((own < np.sqrt(_SMALL)) & (own < _LOST * others))
+
+
+def _values(rows: Any, xp: Any) -> Any:
+    """The singular values of rows made of unit length, but for those that are zero."""
+    lengths = xp.linalg.norm(rows, axis=2)
+    rows = rows / xp.where(lengths > 0, lengths, 1.0)[:, :, None]
+    values = xp.linalg.svd(rows, compute_uv=False)
+    return xp.where(values > _ZERO, values, 1.0)

@@ -7,13 +7,14 @@ import jax
 import jax.lax as lax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Servo
-from .._custom_types import Numbers, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import AbstractForce
 from .._indices import Indices
@@ -50,7 +51,7 @@ from ._groups import (
     map_parts,
 )
 from ._jitted import jitted
-from ._light_parts import loses_light_parts
+from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
     friction_maps,
     FrictionMaps,
@@ -78,7 +79,7 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
-    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), for `ElasticResolution`.
+    - `compliances`: flexibility of bodies and joints (`jaxmbs.elastic`), for `ElasticResolution`.
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
@@ -105,6 +106,9 @@ class MultibodySystem(AbstractSystem):
     indices: Indices = eqx.field(static=True)
     pattern: Pattern = eqx.field(static=True)
     deformations: Deformations | None
+    # Of light parts: does the structure know, and what is known as data.
+    looked_at: bool = eqx.field(static=True)
+    light: BoolScalar | None
 
     def __init__(
         self,
@@ -141,8 +145,44 @@ class MultibodySystem(AbstractSystem):
         self.indices = built.indices
         self.pattern = built.pattern
         self.deformations = built.deformations
-        if loses_light_parts(self):
-            self.structure = self.structure.with_light_parts()
+        self.looked_at, self.light = True, None
+        loses = loses_light_parts(self)
+        self.looked_at = loses is not None
+        if loses:
+            self.structure = self.structure.with_light_parts(True)
+
+    def with_light_parts(self, light: bool) -> "MultibodySystem":
+        if light == self.structure.light and self.looked_at and self.light is None:
+            return self
+        return self._known(self.structure.with_light_parts(light), True, None)
+
+    def with_light_parts_looked_at(self) -> "MultibodySystem":
+        if self.light is not None:
+            return self
+        loses = loses_light_parts(self)
+        if loses is not None:
+            return self.with_light_parts(loses)
+        # Whatever is traced may be a system that was looked at before it was an argument.
+        replaced = not isinstance(self.reference_q, Tracer)
+        if self.structure.light or (self.looked_at and not replaced):
+            return self
+        return self._known(self.structure, False, light_parts_as_data(self))
+
+    def _known(
+        self, structure: Structure, looked_at: bool, light: BoolScalar | None
+    ) -> "MultibodySystem":
+        other = object.__new__(MultibodySystem)
+        changed = {"structure": structure, "looked_at": looked_at, "light": light}
+        for name, value in (vars(self) | changed).items():
+            object.__setattr__(other, name, value)
+        return other
+
+    @property
+    def light_parts(self) -> BoolScalar | None:
+        if self.looked_at:
+            return None
+        # Without a look the way that is always right.
+        return jnp.asarray(True) if self.light is None else self.light
 
     @property
     def _inertia_groups(self) -> tuple[BodyGroup | ElementGroup, ...]:
@@ -155,8 +195,10 @@ class MultibodySystem(AbstractSystem):
         return self._mass(q, self._mass_time(q, t)).dense()
 
     def _mass(self, q: Float[Array, " nq"], t: Scalar, pattern: Pattern | None = None) -> BlockMass:
-        light = self.structure.light
-        unit = self.column_scale() if self.structure.semidefinite or light else None
+        light = self.light_parts if self.light_parts is not None else self.structure.light
+        if self.structure.nv > MOST:
+            light = False
+        unit = self.column_scale() if self.structure.semidefinite or light is not False else None
         own = pattern or self.pattern
         return block_mass(self.body_groups, self.element_groups, own, q, t, unit, light)
 
@@ -187,7 +229,7 @@ class MultibodySystem(AbstractSystem):
             np.concatenate([group.indices[f"v{k}"] for k in range(len(group.markers))], axis=1)
             for group in self.force_groups
         ]
-        # The ground's columns stand behind the last one.
+        # The ground's columns follow the last one.
         return tuple(
             tuple(column for column in columns if column < self.structure.nv)
             for places in own
@@ -237,7 +279,7 @@ class MultibodySystem(AbstractSystem):
         return self._matrix(self.constraint_groups, count, q, v, t, self._scales())
 
     def _scales(self) -> Scales | None:
-        """Of C, if it may hold nothing but rounding (`combined`)."""
+        """Scales of C; None if C cannot consist of rounding errors alone (`combined`)."""
         if all(map(is_posed, self.constraint_groups)):
             return None
         columns, ground = self.column_scale(), jnp.ones(self.indices["ground_v"].shape)
@@ -254,7 +296,7 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, "rows nv"]:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
-        # The ground's columns stand behind the last one and are cut off at the end.
+        # The ground's columns follow the last one and are cut off at the end.
         matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
         found = blocks_of(groups, coordinates, velocities, t, scales)
         for group, blocks in zip(groups, found, strict=True):
@@ -338,6 +380,7 @@ class MultibodySystem(AbstractSystem):
             in_order([rows.offset for rows in found]),
             self.structure,
             elasticity=self._elasticity(own, q, v, t),
+            light=self.light_parts,
         )
         gap, rate = in_order([rows.gap for rows in found]), in_order([rows.rate for rows in found])
         return Evaluation(equations, gap, rate)
@@ -359,7 +402,7 @@ class MultibodySystem(AbstractSystem):
         v: Float[Array, " nv"],
         t: Scalar,
     ) -> Elasticity | None:
-        """From the blocks of C of each group."""
+        """The elasticity from the blocks of C of each group."""
         if (giving := self.deformations) is None:
             return None
         groups, extended = self.constraint_groups, self._with_ground(q, v)
@@ -449,7 +492,7 @@ class MultibodySystem(AbstractSystem):
         )
 
     def _mass_time(self, q: Float[Array, " nq"], t: RealScalarLike | None) -> Scalar:
-        """The time at which M is asked for, which only masses that depend on it need."""
+        """The time at which M is evaluated; only time-dependent masses need it."""
         if t is None and any(group.inertia.rheonomic for group in self._inertia_groups):
             raise ValueError("the mass of this system depends on time: give t (s).")
         return jnp.asarray(0.0 if t is None else t, q.dtype)

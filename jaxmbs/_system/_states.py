@@ -1,9 +1,9 @@
 """Where states come in: one check for every public function and method that takes one.
 
-What can be known is refused by name before anything is computed: what is no system, no array, of
+Concrete arguments are refused by name before anything is computed: not a system, not an array,
 another length or precision, a batch where one state is meant, a number that is not finite, a
-quaternion that is no rotation. Of values that are being traced only shapes and types are known;
-`is_state` is what compiled programs ask of the numbers themselves.
+quaternion that is not a rotation. Of values that are being traced only shapes and types are known;
+`is_state` is the check of the numbers in compiled programs.
 """
 
 import functools
@@ -41,15 +41,16 @@ def state_method(**arguments: str) -> Callable[[Callable[P, T]], Callable[P, T]]
 
     **Raises:** `TypeError` or `ValueError`, one sentence of what was given and what is wanted.
     """
-    return functools.partial(with_checks, lambda system: system.structure, arguments)
+    return functools.partial(with_checks, lambda system: system, arguments)
 
 
 def with_checks(
-    structure_of: Callable[[Any], Structure],
+    admitted: Callable[[Any], Any],
     arguments: Mapping[str, str],
     function: Callable[P, T],
 ) -> Callable[P, T]:
-    """The function, whose first argument has the structure, behind the checks of the others."""
+    """The function, whose first argument has the structure, with checks of the others. `admitted`:
+    what the function gets in place of the first."""
     parameters = inspect.signature(function).parameters
     kinds = {"q": "q", "v": "v", "t": "t", **arguments}
     checked = [
@@ -64,8 +65,13 @@ def with_checks(
     def door(*given: P.args, **named: P.kwargs) -> T:
         if not given and first not in named:
             return call(*given, **named)
-        structure = structure_of(given[0] if given else named[first])
         positional = list(given)
+        system = admitted(positional[0] if positional else named[first])
+        structure = system.structure
+        if positional:
+            positional[0] = system
+        else:
+            named[first] = system
         for place, name, check, optional in checked:
             if place < len(positional):
                 if not (positional[place] is None and optional):
@@ -225,7 +231,7 @@ def _refuse_rotations(structure: Structure, known: np.ndarray, name: str) -> Non
 
 
 def precision() -> np.dtype:
-    """Of all numbers: double, if it is switched on."""
+    """The floating-point type of all numbers: double precision if it is enabled."""
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""What the reference says besides keys: written by hand, in the order of the page."""
+"""Text of the reference besides keys: written by hand, in the order of the page."""
 
 HEAD = """# Model files
 
@@ -210,7 +210,7 @@ analysis itself failed (it did not converge, constraints contradict each other),
 | `removable_rows` | each row whose removal alone keeps the rank |
 | `complete_removal` | a set of rows whose removal leaves full row rank |
 | `dependent_sets` | smallest sets of joints whose rows together are dependent |
-| `real_mobility` | with `--mobility`, and where geometric rows are redundant and something moves: `mobility`, the degrees of freedom in truth (null where not decided), and `first_order`; `order` of the derivatives that decide; `shaky`: are there fewer motions than first order allows; `branches` that meet here, each with `degrees_of_freedom`, `first_order` along it, `one_way` (a cusp), `cone`, and `tangent`, velocities in the order of the coordinates; `doubts` |
+| `real_mobility` | with `--mobility`, and where geometric rows are redundant and something moves (null above 300 coordinates, where it is computed with `--mobility` alone): `mobility`, the degrees of freedom in truth (null where not decided), and `first_order`; `order` of the derivatives that decide; `shaky`: are there fewer motions than first order allows; `branches` that meet here, each with `degrees_of_freedom`, `first_order` along it, `one_way` (a cusp), `cone`, and `tangent`, velocities in the order of the coordinates; `doubts` |
 | `sharing` | all joints that share loads: those that dependent sets connect |
 | `singularity`, `releases` | where asked for: the rank nearby, whether this configuration is singular or isolated, and joints whose release makes all reactions unique |
 

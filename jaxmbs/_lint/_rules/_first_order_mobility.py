@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ..._mobility import LEFT_OUT
 from .._findings import Finding, Severity
 from .._subject import Subject
 from ..base import AbstractRule
@@ -22,8 +23,17 @@ class FirstOrderMobility(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         found = subject.mobility
-        # Where there is no closed neighbour JM104 says it.
-        if found is None or not found.decided or subject.is_isolated:
+        if subject.is_mobility_left_out:
+            yield self._note(f"{LEFT_OUT}; jm.mobility and `jaxmbs analyze --mobility` compute it")
+        # Where there is no closed neighbour JM104 reports it.
+        if found is None or subject.is_isolated:
+            return
+        if not found.decided:
+            reasons = "; ".join(found.doubts)
+            yield self._note(
+                f"the mobility is {found.first_order} to first order, and the real one was not "
+                f"decided: {reasons}"
+            )
             return
         first = [branch.first_order for branch in found.branches]
         if not found.is_shaky or any(x == found.mobility for x in first):
@@ -35,3 +45,6 @@ class FirstOrderMobility(AbstractRule):
             first_order=float(found.first_order),
             mobility=float(found.mobility),
         )
+
+    def _note(self, message: str) -> Finding:
+        return self.finding(message, [])._replace(severity=Severity.NOTE)
