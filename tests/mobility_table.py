@@ -177,16 +177,16 @@ def held_block() -> Mechanism:
     )
 
 
-def sarrus(first: Any, second: Any, *, flat_chain: bool = False) -> Mechanism:
+def sarrus(first: Any, second: Any) -> Mechanism:
     """Two chains of three hinges, of one axis each, from the ground to a block above it."""
     bodies: dict[str, Any] = {"block": [(0, 0, 1.2)]}
     joints = []
-    for label, axis in (("a", first), ("b", second)):
-        axis = np.array(axis, float) / np.linalg.norm(axis)
+    for label, given in (("a", first), ("b", second)):
+        axis = np.array(given, float) / np.linalg.norm(given)
         out = np.cross(axis, [0, 0, 1.0])
         out /= np.linalg.norm(out)
         low, high = 0.5 * out, 0.4 * out + np.array([0, 0, 1.2])
-        knee = (low + high) / 2 if flat_chain else 0.9 * out + np.array([0, 0, 0.55])
+        knee = 0.9 * out + np.array([0, 0, 0.55])
         bodies |= {f"low {label}": [low, knee], f"high {label}": [knee, high]}
         joints += [
             Joint("hinge", ("ground", f"low {label}"), low, axis),
