@@ -90,8 +90,8 @@ for k, angles in enumerate(coupler):
 for k, branch in enumerate(crossing.branches, start=1):
     turns = branch.tangent[[2, 5], 0]
     turns = 18 * turns / np.abs(turns[0])
-    right.plot(*np.outer(turns, [-1, 1]), f"C{k}-", lw=2.5, label=f"branch {k}")
+    right.plot(*np.outer(turns, [-1, 1]), f"C{k}" + ("-", "--")[k - 1], lw=2.5, label=f"branch {k}")
 right.set(xlabel="crank (deg)", ylabel="coupler (deg)", xlim=(-60, 60), ylim=(-60, 60))
-right.legend(loc="upper left")
+right.legend(loc="lower left")
 right.grid(alpha=0.3)
 figure.savefig("37_mobility.png", dpi=130)

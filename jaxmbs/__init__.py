@@ -136,7 +136,7 @@ if _TYPE_CHECKING:
     from . import finite_elements as finite_elements, io as io, plot as plot, report as report
 
 
-# What needs an extra: loaded when it is asked for, as `jaxmbs.io`.
+# Modules that need an extra, loaded on first use, like `jaxmbs.io`.
 _WITH_EXTRAS = {"finite_elements": "elastic", "io": "cli", "plot": "cli", "report": "report"}
 
 

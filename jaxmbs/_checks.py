@@ -52,7 +52,7 @@ def shown(value: Any, most: int = _QUOTED) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """On one line, without its middle where it is longer than `most` characters."""
+    """The text on one line, without its middle where it is longer than `most` characters."""
     line = " ".join(part.strip() for part in text.splitlines())
     return line if len(line) <= most else f"{line[: 2 * most // 3]} ... {line[-most // 4 :]}"
 
@@ -73,8 +73,8 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Shape of a number, array or nested lists of numbers; () for what is no array, which
-    `real` then refuses with a sentence."""
+    """Shape of a number, array or nested lists of numbers; () for a value that is not an array,
+    which `real` then refuses with a message."""
     try:
         return jnp.asarray(value, dtype=float).shape
     except (TypeError, ValueError, OverflowError):
@@ -110,7 +110,7 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
 
 
 def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
-    """What to write in place of the name of a world axis ("z", "-x")."""
+    """Advice to write numbers in place of the name of a world axis ("z", "-x")."""
     if not isinstance(value, str) or shape not in ((2,), (3,)):
         return ""
     sign, letter = -1.0 if value.startswith("-") else 1.0, value.lstrip("+-").lower()
@@ -154,7 +154,7 @@ def _too_small(what: str, got: str) -> str:
 
 
 def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"]:
-    """What a user's constraint function returned, as a vector of `count` rows."""
+    """The result of a user's constraint function, as a vector of `count` rows."""
     rows = jnp.atleast_1d(jnp.asarray(result))
     if rows.shape != (count,):
         raise ValueError(
@@ -165,7 +165,7 @@ def rows_of_function(result: Any, count: int, what: str) -> Float[Array, " rows"
 
 
 def returned(value: Any, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
-    """What a user's function returned, as an array of this shape.
+    """The result of a user's function, as an array of this shape.
 
     **Raises:** `ValueError`.
     """
@@ -244,7 +244,7 @@ def two_points(value: Numbers, dimension: int, what: str) -> Float[Array, "2 dim
 
 
 def nonzero(known: np.ndarray, what: str, fix: str) -> None:
-    """Refuse a vector of which products leave no direction."""
+    """Refuse a vector that is zero or too short to define a direction."""
     if not np.any(known):
         raise ValueError(f"{what} has zero length; {fix}.")
     if np.max(np.abs(known)) < SMALLEST:
@@ -252,7 +252,7 @@ def nonzero(known: np.ndarray, what: str, fix: str) -> None:
 
 
 def name(value: str, what: str) -> str:
-    """A name that can stand in reports, options and column headings."""
+    """A name that is valid in reports, options and column headings."""
     title(value, what)
     bad = sorted(set(value) & set(",.'\"`"))
     if bad:
@@ -307,7 +307,7 @@ def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]
 
 
 def _items(value: Any) -> tuple[Any, ...]:
-    """What a list holds; nothing for what is none."""
+    """The items of a list; none for a value that is not iterable."""
     return tuple(value) if isinstance(value, Iterable) else ()
 
 
@@ -376,7 +376,7 @@ def takes_arguments(value: Any, what: str, arguments: str) -> None:
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
-        # Functions that are not Python's tell nothing.
+        # Functions that are not Python's have no signature.
         return
     try:
         signature.bind(*arguments.split(", "))

@@ -1,4 +1,4 @@
-"""Array aliases. Everything above speaks these words and no others."""
+"""Array aliases. All other modules use these types and no others."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TYPE_CHECKING, TypeAlias, TypeVar

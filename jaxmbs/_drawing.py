@@ -1,9 +1,9 @@
-"""What a picture of a moving mechanism shows, before any library draws it: bodies as lines from
-the centre of mass to the points of their joints.
+"""The drawing of a moving mechanism, independent of any library: bodies as lines from the centre of
+mass to the points of their joints.
 
-Models hold no shapes. So each body is a hub, at the origin of its frame (the centre of mass of a
+Models contain no shapes. So each body is a hub, at the origin of its frame (the centre of mass of a
 rigid body), and a spoke to every point at which a joint or driver acts on it. A body whose
-coordinates tell of no frame has its hub in the middle of these points.
+coordinates do not define a frame has its hub in the middle of these points.
 """
 
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class Skeleton(NamedTuple):
 def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
     """The drawing of n states.
 
-    **Arguments:** `reactions` of these states, which know where joints act; `q` (n, nq).
+    **Arguments:** `reactions` of these states, which contain the points of joints; `q` (n, nq).
     """
     structure, layout = reactions.structure, reactions.layout
     points = _in_space(np.asarray(reactions.point))
@@ -94,7 +94,7 @@ def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
 
 
 def _in_space(points: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """With z = 0 where there is none."""
+    """The points in space, with z = 0 in the plane."""
     missing = 3 - points.shape[-1]
     return np.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, missing)])
 

@@ -5,9 +5,9 @@ from ._errors import ModelError
 
 
 def optional(module: str, extra: str) -> ModuleType:
-    """A module that only those need who ask for what it does.
+    """A module needed only by the functions of an extra.
 
-    **Raises:** `ModelError` that says which extra to install.
+    **Raises:** `ModelError` that names the extra to install.
     """
     try:
         return importlib.import_module(module)

@@ -1,14 +1,14 @@
-"""What is said of a part's field, once: its key in a model file, its unit, what it admits, what it
-means, and how its single numbers are called.
+"""Declaration of a part's field: its key in a model file, its unit, its admissible values, its
+meaning, and the names of its single numbers.
 
-A declaration stands on the field, as its converter: `eqx.field(converter=positive("mass", "kg",
-"of the body"))`. So what makes the array and refuses what cannot be is what readers, writers,
-sweeps and the reference of model files (`io/REFERENCE.md`) ask. A part without declarations works
-too; its numbers have no unit then, and no file holds it.
+The declaration is the field's converter: `eqx.field(converter=positive("mass", "kg", "of the
+body"))`. So readers, writers, sweeps and the reference of model files (`io/REFERENCE.md`) use the
+same object that makes the array and refuses invalid values. A part without declarations works too;
+its numbers then have no unit, and it cannot be written to a file.
 
-A number of an array is called by a word for each axis: by its place, counted from 0, or by a
-letter. In an array with a row for each of two bodies, which a model file writes [[..], [..]], the
-rows are `first` and `second`.
+A number of an array is named by one word for each axis: its index, counted from 0, or a letter. In
+an array with a row for each of two bodies, which a model file writes [[..], [..]], the rows are
+`first` and `second`.
 """
 
 import dataclasses
@@ -33,15 +33,15 @@ _Made = TypeVar("_Made")
 
 
 class Naming(NamedTuple):
-    """What an array does not say itself: letters of the entries along its last axis, which count
-    where there are as many entries; is it a symmetric matrix?"""
+    """Naming of an array's entries: letters of the entries along its last axis, used where there
+    are as many entries; is it a symmetric matrix?"""
 
     letters: tuple[str, ...] = ()
     symmetric: bool = False
 
 
 class Moves(enum.Enum):
-    """How a number of a part changes where the part is put elsewhere as a whole, by a rotation and
+    """Transformation of a number of a part where the part is moved as a whole, by a rotation and
     a translation of its axes: not at all, as a point, as a vector, as an orientation (quaternion,
     rotation matrix or planar angle), as a symmetric matrix over motions (linear, then angular), as
     coefficients of velocities (linear in world axes, then angular in body axes). `along_marker`:
@@ -64,13 +64,13 @@ class Field(NamedTuple):
     """A declaration. Called with what a user gives, it makes what the field holds.
 
     - `key`: its key in a model file, and the argument's name in messages. `form`: the type of that
-      key. `unit`: empty for texts and where entries have several; `{driven}` stands for that of
-      the coordinate that a motion prescribes.
+      key. `unit`: empty for texts and where entries have several; `{driven}` denotes that of the
+      coordinate that a motion prescribes.
     - `admits`: what it may be, in words. `check(value, what)` makes the array, or raises a
       `ValueError` that names `what`. `within(dimension)`: the same declaration for a model of that
       dimension, of arrays that have its length.
-    - `left_out`: what stands there if None is given, in words; None is refused where there are
-      none. `number_left_out(part)`: that number, where the part's others say it.
+    - `left_out`: the default if None is given, in words; None is refused where there are
+      none. `number_left_out(part)`: that number, where it follows from the part's others.
     - `refers`: is it the name of another part, or names of bodies?
     - `moves`: what becomes of it in a sub-assembly that has a place.
     - `shape`: that of its array where it is known, of texts as well; `bounds` of its
@@ -108,7 +108,7 @@ class Field(NamedTuple):
         return (self, *self.others)
 
     def written(self, value: Any) -> Mapping[str, Any]:
-        """What a model file holds of it, by key."""
+        """The field's content in a model file, by key."""
         return {self.key: value} if self.split is None else self.split(value)
 
 
@@ -128,13 +128,13 @@ def unit_of(part: Any, word: str, driven: str = "") -> str:
 
 
 def naming_of(part: Any, word: str) -> Naming:
-    """Of one field of a part."""
+    """The naming of one field of a part."""
     said = fields_of(part).get(word)
     return Naming() if said is None else said.naming
 
 
 def given_or_left_out(part: Any, word: str) -> Array | None:
-    """The number of one field of a part; None if it is left out and nothing stands for it."""
+    """The number of one field of a part; None if it is omitted and has no default."""
     given, said = getattr(part, word), fields_of(part).get(word)
     if given is not None or said is None or said.number_left_out is None:
         return given
@@ -142,8 +142,7 @@ def given_or_left_out(part: Any, word: str) -> Array | None:
 
 
 class AbstractDeclared(eqx.Module):
-    """A part whose fields have declarations: an argument that it has not is refused with what to
-    write."""
+    """A part whose fields have declarations: an unknown argument is refused with a suggestion."""
 
     def __new__(cls, *given: Any, **named: Any) -> "AbstractDeclared":
         _refuse_unknown(cls, named)
@@ -175,7 +174,7 @@ def _refuse_unknown(cls: type, named: Mapping[str, Any]) -> None:
 
 class Key(NamedTuple):
     """A key of a part's table in a model file: the argument of the part that it gives, its
-    declaration, the key that may stand in its place, and what does where it is not given."""
+    declaration, the key that may replace it, and the default."""
 
     argument: str
     said: Field
@@ -357,13 +356,13 @@ def optional(
     left_out: str,
     number_left_out: Callable[[Any], Array] | None = None,
 ) -> Callable[[_Given | None], _Made | None]:
-    """The declaration, of what may be left out: what stands there then, in words and of the part,
-    where its other numbers say it."""
+    """The declaration of an optional field: its default in words, and as a function of the part
+    where it follows from its other numbers."""
     return cast(Field, convert)._replace(left_out=left_out, number_left_out=number_left_out)
 
 
 def dimension_of(value: Any) -> int:
-    """That of a point, or of several: 2 or else 3."""
+    """Dimension of a point, or of several: 2 or else 3."""
     return 2 if _checks.shape_of(value)[-1:] == (2,) else 3
 
 

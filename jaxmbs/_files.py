@@ -18,10 +18,10 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write a file or a folder to, which then takes the place of `path` as
-    a whole. If anything fails it is removed, and what was there stays.
+    """A name next to `path` to write a file or a folder to, which then replaces `path` as a whole.
+    If anything fails it is removed, and what was there stays.
 
-    **Raises:** `OSError` if it cannot be put there.
+    **Raises:** `OSError` if it cannot be written.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:

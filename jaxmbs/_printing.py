@@ -1,4 +1,4 @@
-"""What the printed results have in common."""
+"""Common functions of the printed results."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def array(values: Any) -> str:
 
 
 def complex_line(value: Any, beside: Any) -> str:
-    """A line of a table: a complex number, and a real one beside it."""
+    """A line of a table: a complex number, and a real one next to it."""
     text = f"{float(np.real(value)):+.6g} {float(np.imag(value)):+.6g}i"
     return f"{text:<28}{float(beside):.6g}"
 
@@ -37,12 +37,12 @@ def largest(values: Any) -> str:
 
 
 def batch(what: str, shape: tuple[int, ...]) -> str:
-    """Of results that are batched."""
+    """Text of batched results."""
     count = int(np.prod(shape))
     return f"{count} {what} (index them to print one)"
 
 
 def outcome(result: RESULTS) -> str:
-    """What a computation that failed says about it; empty for one that did not."""
+    """Message of a computation that failed; empty for one that succeeded."""
     # Of cases of a sweep the number is one of NumPy's.
     return RESULTS[jax.tree.map(np.asarray, result)]

@@ -5,7 +5,7 @@ once, and one may be killed while it writes. With a largest size JAX takes turns
 writes beside each program when it was used last; that comes after the program, so that a program
 without it is one of which the writing was cut short. Such a program cannot be read, and without
 its time nothing can be removed any more: it is taken away at the next start. Programs are
-compiled for one processor, which JAX's keys do not tell, so that each kind has a folder.
+compiled for one processor, which JAX's keys do not contain, so that each kind has a folder.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _PATIENCE = 10.0
 # No program is as large (bytes).
 _NONE = 2**62
 
-# What JAX sets by itself; another value is the user's.
+# JAX's default; another value is the user's.
 _DEFAULTS = {
     "jax_compilation_cache_max_size": -1,
     "jax_persistent_cache_min_compile_time_secs": 1.0,
@@ -41,11 +41,11 @@ def keep_programs(
 ) -> Path | None:
     """Keep compiled programs on disk, so that later processes find them and compile nothing anew.
 
-    The command line does this by itself. A program is found again for the same mechanism and
-    question with other numbers, by the same versions of JAX and of this library's code on the
-    same kind of processor. What JAX has been told about its cache, by its own variables
-    (`JAX_COMPILATION_CACHE_DIR`, `JAX_ENABLE_COMPILATION_CACHE`, ...) or settings, stands. Needs
-    the extra `cache`.
+    The command line does this automatically. A program is found again for the same mechanism and
+    question with other numbers, by the same versions of JAX and of this library's code on the same
+    kind of processor. What JAX has been told about its cache, by its own variables
+    (`JAX_COMPILATION_CACHE_DIR`, `JAX_ENABLE_COMPILATION_CACHE`, ...) or settings, takes
+    precedence. Needs the extra `cache`.
 
     **Arguments:**
 
@@ -54,7 +54,8 @@ def keep_programs(
       read; one that cannot be made is left out with a warning.
     - `megabytes`: kept at most; those not used for longest go first.
 
-    **Returns:** the folder in use; None where JAX's own settings stand, or no folder is to be had.
+    **Returns:** the folder in use; None where JAX's own settings take precedence, or no folder is
+    available.
     """
     folder = None if folder is None else Path(_settings.path(folder, "folder"))
     megabytes = _settings.whole_number(megabytes, "megabytes", least=1)
@@ -117,14 +118,14 @@ def _is_writable(place: Path, filelock: Any) -> bool:
     size = "jax_compilation_cache_max_size"
     try:
         with filelock.FileLock(place / ".lockfile", timeout=_PATIENCE):
-            # Without a largest size, which a user may have asked for, JAX writes no times.
+            # Without a largest size, which a user may have set, JAX writes no times.
             if _is_free(size) or getattr(jax.config, size) != -1:
                 _remove_halves(place)
     except filelock.Timeout:
         # Others write.
         return True
     except (OSError, NotImplementedError):
-        # It cannot be written, or its file system knows no locks.
+        # It cannot be written, or its file system does not support locks.
         return False
     return True
 

@@ -42,8 +42,8 @@ def holds_numbers(value: Any) -> bool:
 
 
 def known_numbers(value: Any) -> np.ndarray | None:
-    """The numbers of what a user gave, None where one of them is traced (or there are none). Asked
-    of `value` itself: what JAX makes of it inside of a transformation is traced as well."""
+    """The numbers of what a user gave, None where one of them is traced (or there are none). A
+    check of `value` itself: its JAX array is traced inside of a transformation."""
     try:
         return np.asarray(value)
     except (TypeError, ValueError):
@@ -70,8 +70,8 @@ def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
     """One finite number in a range: at least `least` or greater than `above`, at most `most` or
     less than `below`. `advice`: the usual fix.
 
-    **Raises:** `TypeError` for what is no number, `ValueError` for one out of the range, both
-    naming `what`.
+    **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of the range,
+    both naming `what`.
     """
     check_range(value, what, **limits)
     return jnp.asarray(value, dtype=float)
@@ -87,7 +87,7 @@ def check_range(
     below: float | int | None = None,
     advice: str = "",
 ) -> None:
-    """`between`, of which only the refusals are wanted."""
+    """`between`, for its refusals alone."""
     words = _range_words(least, above, most, below)
     fix = f"; {advice}" if advice else ""
     expected = f"{what} must be a finite number{words and f', {words}'}"
@@ -128,7 +128,8 @@ def whole_number(
 ) -> int:
     """A count: no boolean, no floating-point number, not traced. `why`: of the least, in brackets.
 
-    **Raises:** `TypeError` for what is no whole number, `ValueError` for one out of the range.
+    **Raises:** `TypeError` for a value that is not a whole number, `ValueError` for one out of the
+    range.
     """
     bound = f"at least {least}" + (f" ({why})" if why else "")
     if isinstance(value, Tracer):
@@ -171,7 +172,7 @@ def random_key(value: Any, what: str) -> Any:
 def flag(value: Any, what: str) -> bool:
     """True or False.
 
-    **Raises:** `TypeError` for anything else, also for what Python would take for true.
+    **Raises:** `TypeError` for anything else, also for values that Python treats as true.
     """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {shown(value)}.")
@@ -181,7 +182,7 @@ def flag(value: Any, what: str) -> bool:
 def instance(value: Any, kind: type[_T], what: str, such_as: str) -> _T:
     """An object of a class. `such_as`: what may be written.
 
-    **Raises:** `TypeError` that says what to write, also for the class in its place.
+    **Raises:** `TypeError` that states what to write, also for the class in its place.
     """
     if isinstance(value, kind):
         return value
@@ -227,7 +228,7 @@ def mapping(value: Any, what: str, such_as: str) -> Any:
 def names(values: Any, what: str, such_as: str) -> tuple[str, ...]:
     """Names in a list or tuple; a text alone would be taken letter by letter.
 
-    **Raises:** `TypeError` for what is no name, `ValueError` for an empty one.
+    **Raises:** `TypeError` for a value that is not a name, `ValueError` for an empty one.
     """
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise TypeError(f"{what} must be a list of names such as {such_as}, got {shown(values)}.")
@@ -237,7 +238,7 @@ def names(values: Any, what: str, such_as: str) -> tuple[str, ...]:
 def text(value: Any, what: str, such_as: str) -> str:
     """A text that is not empty.
 
-    **Raises:** `TypeError` for what is no text, `ValueError` for an empty one.
+    **Raises:** `TypeError` for a value that is not a string, `ValueError` for an empty one.
     """
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a text such as {such_as}, got {shown(value)}.")
@@ -247,9 +248,9 @@ def text(value: Any, what: str, such_as: str) -> str:
 
 
 def path(value: Any, what: str) -> Any:
-    """Where a file is.
+    """The path of a file.
 
-    **Raises:** `TypeError` for what is no path, `ValueError` for an empty one.
+    **Raises:** `TypeError` for a value that is not a path, `ValueError` for an empty one.
     """
     if isinstance(value, os.PathLike):
         return value
@@ -259,8 +260,8 @@ def path(value: Any, what: str) -> Any:
 def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " n"]:
     """A vector of finite numbers, of `size` of them if that is given.
 
-    **Raises:** `TypeError` for what are no numbers, `ValueError` for another shape and for NaN
-    and inf.
+    **Raises:** `TypeError` for values that are not numbers, `ValueError` for another shape and for
+    NaN and inf.
     """
     expected = (
         f"{what} must be a vector of {'finite' if size is None else f'{size} finite'} numbers"
@@ -277,7 +278,7 @@ def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " 
 
 
 def increasing(value: Any, what: str, dtype: Any, *, least: int) -> Float[Array, " n"]:
-    """At least `least` times (s), each later than the one before.
+    """The given times (s), at least `least` of them, each later than the one before.
 
     **Raises:** as `vector`, and `ValueError` for too few or such as do not increase.
     """

@@ -2,7 +2,7 @@ from equinox.internal import Enumeration
 
 
 class RESULTS(Enumeration):
-    """What a run-time computation ended with; each text says what to try next.
+    """Outcome of a run-time computation; each text says what to try next.
 
     Failures that only the numbers reveal are members here, so that they work under `jit` and
     `vmap`; the caller's edge turns the first of them into an exception.

@@ -10,6 +10,6 @@ T = TypeVar("T")
 
 
 def stop_gradient(tree: T) -> T:
-    """The same, a constant for all derivatives; what is no array stays as it is."""
+    """The same, a constant for all derivatives; values that are not arrays are unchanged."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(lax.stop_gradient(arrays), rest)

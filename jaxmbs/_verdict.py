@@ -1,6 +1,6 @@
 """The answer to "is this unique?": yes, no, or not decided.
 
-A rank is no rank where the state is no state. A Boolean array has no room for that: whatever stood
+A rank is meaningless at an invalid state. A Boolean array has no room for that: whatever stood
 there would be read as one of the two. So verdicts are of this type, which becomes a Boolean only
 where everything in it has been decided.
 """
@@ -33,9 +33,8 @@ class Verdict(eqx.Module):
     """One verdict, or an array of them: unique, not unique, or not decided.
 
     - `unique`, `not_unique`, `decided`: Boolean arrays, under `jit` and `vmap` as well.
-    - `bool(verdict)`, `np.asarray(verdict)`: True where unique, False where
-      not. They raise a `ValueError` where one is not decided, and a `TypeError` while the numbers
-      are being traced, when nobody knows.
+    - `bool(verdict)`, `np.asarray(verdict)`: True where unique, False where not. They raise a
+      `ValueError` where one is not decided, and a `TypeError` while the numbers are being traced.
     - `tolist()`: True, False and None. `&`, `|`, `all`, `any`: not decided unless what has been
       decided settles it (Kleene's logic).
 
@@ -82,7 +81,7 @@ class Verdict(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of what `np.asarray` makes of it."""
+        """The dtype of `np.asarray` of it."""
         return np.dtype(bool)
 
     def __len__(self) -> int:
@@ -98,8 +97,8 @@ class Verdict(eqx.Module):
         return Verdict(self._value.reshape(*shape))
 
     def all(self, axis: int | tuple[int, ...] | None = None, **options: Any) -> "Verdict":
-        """Unique if all are, not unique if one is not. (`options` are NumPy's, whose functions
-        ask this one: they are left out.)"""
+        """Unique if all are, not unique if one is not. (`options` are those of NumPy, whose
+        functions call this one: they are ignored.)"""
         del options
         return _settled(jnp.all(self.unique, axis=axis), jnp.any(self.not_unique, axis=axis))
 

@@ -1,4 +1,4 @@
-"""What is known of reactions beforehand, for `jaxmbs.ranges`."""
+"""Prior knowledge of reactions, for `jaxmbs.ranges`."""
 
 from ._ranges import (
     AbstractBound as AbstractBound,

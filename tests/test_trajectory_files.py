@@ -221,7 +221,8 @@ def test_a_kinematics_has_no_reactions(trajectory: Trajectory, tmp_path: Path):
     for name in ("door.nc", "door.zarr"):
         save_trajectory(found, tmp_path / name)
         with xarray.open_dataset(tmp_path / name) as opened:
-            assert {"position", "acceleration", "reached"} < set(opened.data_vars)
+            assert {"position", "acceleration", "reached", "regular"} < set(opened.data_vars)
+            assert opened["regular"].values.tolist() == found.regular.tolist()
             assert not {"force", "unique", "multipliers"} & set(opened.variables)
         with pytest.raises(ModelError, match="no file of a trajectory: it has no accepted"):
             load_trajectory(tmp_path / name, trajectory.system)

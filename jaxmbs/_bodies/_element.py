@@ -19,8 +19,8 @@ from .base import AbstractBody, AbstractElement
 
 
 class _OfNodes(eqx.Module):
-    """A function of arrays of each node as one of arrays of all, side by side: `widths` of the
-    arguments that are such, which come first."""
+    """A function of arrays of each node as a function of the concatenated arrays of all nodes:
+    `widths` of the arguments that are such, which come first."""
 
     function: Callable[..., Any]
     widths: tuple[tuple[int, ...], ...] = eqx.field(static=True)
@@ -38,8 +38,8 @@ class Element(AbstractElement):
     """Mass and elasticity between bodies, its nodes, as functions of their coordinates: a beam
     between two of them, with its consistent mass.
 
-    To M, F and the energy of the nodes it adds what its functions return, in the velocities of
-    the nodes side by side; M of them all has to be positive definite. A node whose whole mass is
+    To M, F and the energy of the nodes it adds what its functions return, in the concatenated
+    velocities of the nodes; M of them all has to be positive definite. A node whose whole mass is
     that of elements is a `jaxmbs.generalized.Body` without a `mass_matrix`.
 
     **Arguments:**
@@ -49,7 +49,7 @@ class Element(AbstractElement):
       each node. As that of a `Body`; default none.
     - `force(q, v, t)`: (n,), default none; v as q. `complete`: it holds the velocity terms of M as
       well; by default these are found by differentiating the kinetic energy.
-    - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
+    - `energy(q)`: stored energy (J); minus its gradient is added to `force`. Default none.
     - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given
       in a system that has gravity.
 

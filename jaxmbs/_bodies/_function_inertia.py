@@ -56,7 +56,7 @@ def mass_function(given: MassFunction | Float[Array, "nv nv"] | None) -> MassFun
 
 
 def force_function(given: ForceFunction | Float[Array, " nv"] | None) -> ForceFunction | None:
-    """Likewise."""
+    """The force as a function, likewise."""
     return given if given is None or callable(given) else ConstantForce(given)
 
 

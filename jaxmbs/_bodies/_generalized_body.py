@@ -78,7 +78,7 @@ class GeneralizedBody(AbstractBody):
     With the coordinates q and v = dq/dt it obeys M(q, t) dv/dt + (velocity terms of M) = force, to
     which joints, drivers and forces of the system add theirs. Joints and forces hold it at its
     `frames`: `"arm.tip"` is the frame `"tip"` of the body `"arm"`, wherever the name of a body is
-    asked for.
+    expected.
 
     **Arguments:**
 
@@ -95,11 +95,11 @@ class GeneralizedBody(AbstractBody):
     - `force(q, v, t)`: (n,), or an array, default none. `complete`: it holds the velocity terms of
       M as well; by default these are found by differentiating the kinetic energy.
     - `kinetic_energy(q, v)` or `kinetic_energy(q, v, t)` in the place of `mass_matrix`: T (J),
-      quadratic in v, with linear terms and others if need be (of a moving frame, say). Or
-      `lagrangian(q, v)`, `lagrangian(q, v, t)`: L = T - V. By Lagrange's equations M = d2L/dv2, and
-      what else they hold acts beside `force`. The system's energy does not know V of a Lagrangian:
-      give T and `energy` for that.
-    - `energy(q)`: what it stores (J); minus its gradient acts beside `force`. Default none.
+      quadratic in v, with linear and other terms if need be (for a moving frame, say). Or
+      `lagrangian(q, v)`, `lagrangian(q, v, t)`: L = T - V. By Lagrange's equations M = d2L/dv2;
+      their other terms are added to `force`. The system's energy does not include V of a
+      Lagrangian: give T and `energy` for that.
+    - `energy(q)`: stored energy (J); minus its gradient is added to `force`. Default none.
     - `frames`: name -> function of q, a `PlanarFrame` (origin (2,), angle) or `SpatialFrame`
       (origin (3,), rotation), in the world.
     - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given
@@ -180,7 +180,7 @@ class GeneralizedBody(AbstractBody):
         self.told_apart = None if parts is None else parts_of(names, parts)
 
     def __check_init__(self):
-        """What moves it, said once and in a way that can be used."""
+        """Exactly one source of mass, and no force that the Lagrangian already contains."""
         masses = {
             "mass_matrix": self.mass_matrix,
             "kinetic_energy": self.kinetic_energy,
@@ -202,7 +202,7 @@ class GeneralizedBody(AbstractBody):
 
     @property
     def _energy(self) -> tuple[StateEnergy, str] | None:
-        """The energy that says what mass there is, and what the argument is called."""
+        """The energy that defines the mass, and the name of its argument."""
         if self.lagrangian is not None:
             return self.lagrangian, "lagrangian"
         return None if self.kinetic_energy is None else (self.kinetic_energy, "kinetic_energy")
@@ -269,7 +269,7 @@ class GeneralizedBody(AbstractBody):
 
 
 def _function_or_array(value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """What a user gave, or None.
+    """The user's function or array, checked; None if there is none.
 
     **Raises:** `ValueError`.
     """
@@ -277,7 +277,7 @@ def _function_or_array(value: Any, shape: tuple[int, ...], what: str) -> Any:
 
 
 def _refuse_indefinite(mass_matrix: Any, semidefinite: bool) -> None:
-    """Refuse an array that is no mass matrix; says nothing of functions and traced numbers.
+    """Refuse an array that is not a mass matrix; functions and traced numbers are not checked.
 
     **Raises:** `ValueError`.
     """
@@ -314,9 +314,9 @@ def coordinate_names(given: Sequence[str]) -> tuple[str, ...]:
 def measures_of(
     names: Sequence[str], lengths: Sequence[str], quantities: Mapping[str, Quantity] | None
 ) -> tuple[Quantity, ...]:
-    """What each coordinate is.
+    """The quantity of each coordinate.
 
-    **Raises:** `ValueError` for a name that is none of them, or is named by both.
+    **Raises:** `ValueError` for an unknown name, or one that is named by both.
     """
     known = quantities_of(quantities, names)
     for place in _places(names, lengths, "lengths"):
@@ -331,8 +331,8 @@ def parts_of(
 ) -> tuple[Part, ...]:
     """The parts of a body with coordinates of these names.
 
-    **Raises:** `ValueError` for a coordinate that is none of them or comes twice, and for what is
-    no pair.
+    **Raises:** `ValueError` for an unknown or repeated coordinate, and for a value that is not a
+    pair.
     """
     found, taken = [], {}
     for name, pair in _checks.table(parts, "parts", "pairs of lists").items():
@@ -355,9 +355,9 @@ def parts_of(
 
 
 def _places(names: Sequence[str], some: Sequence[str], what: str) -> tuple[int, ...]:
-    """Where some of the names stand among them.
+    """Indices of some of the names among all.
 
-    **Raises:** `ValueError` for one that is none of them.
+    **Raises:** `ValueError` for an unknown name.
     """
     given = _checks.name_list(some, what)
     for name in given:

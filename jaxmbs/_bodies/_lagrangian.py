@@ -42,7 +42,7 @@ class RheonomicMass(eqx.Module):
 
 
 class LagrangianForce(eqx.Module):
-    """F(q, v, t) of a Lagrangian, and what acts `beside` it (forces without a potential)."""
+    """F(q, v, t) of a Lagrangian, plus the forces `beside` it (without a potential)."""
 
     energy: StateEnergy
     beside: ForceFunction | None
@@ -64,13 +64,13 @@ class LagrangianForce(eqx.Module):
 def mass_of(energy: StateEnergy, what: str) -> LagrangianMass | RheonomicMass:
     """The mass matrix, as a function of q, or of q and t where the energy depends on it.
 
-    **Raises:** `ValueError` for what is no function of q and v, or of q, v and t.
+    **Raises:** `ValueError` for a value that is not a function of q and v, or of q, v and t.
     """
     return (RheonomicMass if takes_time(energy, what, ("q", "v")) else LagrangianMass)(energy)
 
 
 def force_of(energy: StateEnergy, what: str, beside: ForceFunction | None) -> LagrangianForce:
-    """All that Lagrange's equations hold besides M dv/dt, and what acts beside it.
+    """All terms of Lagrange's equations except M dv/dt, plus the further forces.
 
     **Raises:** as `mass_of`.
     """
@@ -79,7 +79,7 @@ def force_of(energy: StateEnergy, what: str, beside: ForceFunction | None) -> La
 
 def refuse_not_quadratic(energy: StateEnergy, q: Float[Array, " n"], what: str) -> None:
     """Refuse a Lagrangian whose second derivative by v depends on v next to q: its mass matrix
-    would. Says nothing of traced numbers.
+    would. Traced numbers are not checked.
 
     **Raises:** `ValueError`.
     """
@@ -108,7 +108,7 @@ def _mass(
 
 
 def _number(energy: Callable[..., Any], *state: Any) -> Scalar:
-    """What the user's function returned, as a number."""
+    """The value of the user's function, as a scalar."""
     value = jnp.asarray(energy(*state), float)
     if value.shape != ():
         raise ValueError(

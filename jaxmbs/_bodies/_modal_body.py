@@ -63,16 +63,16 @@ class ModalBody(AbstractBody):
     terms of this displacement field, up to the quadratic ones in eta, so that momentum and energy
     are those of the displaced mass, exactly.
 
-    Where `reduced` holds displacements of second order (`SecondOrder`), what bends becomes shorter,
-    so that tension, centrifugal force too, stiffens bending, and compression softens it until the
-    body buckles; deformations must still be small beside the body. Without them a body must not
-    spin nearly as fast as it vibrates in its first bending mode, nor be pressed with a notable part
-    of its buckling load. `simulate` says where a run leaves either.
+    Where `reduced` holds displacements of second order (`SecondOrder`), a bent body becomes
+    shorter, so that tension, including centrifugal force, stiffens bending, and compression softens
+    it until the body buckles; deformations must still be small relative to the body. Without them a
+    body must not spin nearly as fast as it vibrates in its first bending mode, nor be pressed with
+    a notable part of its buckling load. `simulate` reports where a run leaves either.
 
     Joints, drivers and forces hold it at its nodes. By the body's name: at the node that lies at
     the joint's point in the reference configuration. By "link.A": at the node "A" of "link", to
-    which the joint's point is attached rigidly, however far it is. A node turns by the rotation
-    whose vector, 2 tan(angle / 2) axis, is the small one that the modes say, psi eta.
+    which the joint's point is attached rigidly, however far it is. A node rotates by the rotation
+    whose vector, 2 tan(angle / 2) axis, is the small rotation of the modes, psi eta.
 
     **Arguments:**
 
@@ -90,7 +90,7 @@ class ModalBody(AbstractBody):
       (modes,), initial; default zero. They are measured as root mean square displacements of the
       body's mass (m, m/s), whatever `reduced` scales its modes to: eta times `modal_scale`.
 
-    **Raises:** `TypeError` if `reduced` is no `ReducedBody`; `ValueError` for `stiffening` by a
+    **Raises:** `TypeError` if `reduced` is not a `ReducedBody`; `ValueError` for `stiffening` by a
     body whose displacements of second order are not known, and for numbers that no body can have:
     of shapes that do not belong together, matrices that are not symmetric, a mass matrix that is
     not positive definite (modes that depend on each other, or are motions of a rigid body). Warns
@@ -174,7 +174,7 @@ class ModalBody(AbstractBody):
         frames: SpatialFrame,
         placement: SpatialFrame,
     ) -> ModalMarker:
-        """On the node that lies at the placement; where numbers are traced, on the nearest."""
+        """The marker on the node at the placement; where numbers are traced, on the nearest."""
         distances = jnp.linalg.norm(frames.origin - placement.origin[None], axis=1)
         self._refuse_far(distances, placement.origin)
         return attached(nodes, q, jnp.argmin(distances), placement)
@@ -201,7 +201,7 @@ def _size(reduced: ReducedBody) -> Float[Array, ""]:
 
 
 def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> ReducedBody:
-    """With or without its displacements of second order."""
+    """The body with or without its displacements of second order."""
     wanted = None if stiffening is None else _settings.flag(stiffening, "stiffening")
     if wanted and reduced.second_order is None:
         raise ValueError(
@@ -213,7 +213,7 @@ def _stiffened(reduced: ReducedBody, stiffening: Setting[bool | None]) -> Reduce
 
 
 def _checked(reduced: Setting[ReducedBody]) -> ReducedBody:
-    """Refuse what is no reduced body.
+    """Refuse a value that is not a reduced body.
 
     **Raises:** `TypeError` or `ValueError`.
     """

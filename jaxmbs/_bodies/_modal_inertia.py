@@ -54,8 +54,8 @@ def modal_coordinates(modes: int) -> ProductCoordinates:
 
 
 def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
-    """How far each mode of `reduced` moves the mass: the root mean square of |phi|, so that the
-    product with a modal coordinate is a length (m), whatever the modes were scaled to."""
+    """The displacement of the mass by each mode of `reduced`: the root mean square of |phi|, so
+    that the product with a modal coordinate is a length (m), whatever the modes were scaled to."""
     squares = _trace(reduced.mode_products)
     return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
 
@@ -233,7 +233,7 @@ class ModalInertia(AbstractBodyInertia):
 
 @jax.jit
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
-    """Of a body that is `normalised`."""
+    """The inertia of a `normalised` body."""
     trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
     second_moment = 0.5 * trace * jnp.eye(3, dtype=trace.dtype) - reduced.inertia
     return ModalInertia(
@@ -266,7 +266,8 @@ def _field(reduced: ReducedBody, second_moment: Matrix3) -> SecondOrderField | N
 
 @jax.jit
 def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
-    """Of a body that need not be `normalised`, along its own axes."""
+    """The mass matrix of the undeformed body along its own axes; the body need not be
+    `normalised`."""
     inertia = modal_inertia(normalised(reduced))
     q = jnp.asarray(inertia.coordinates.origin, reduced.mass.dtype)
     return inertia.mass_matrix(q, jnp.zeros_like(reduced.mass))

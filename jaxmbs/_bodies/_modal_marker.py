@@ -22,8 +22,8 @@ from .base import AbstractMarker, MarkerKinematics
 
 
 class NodeSecondOrder(NamedTuple):
-    """Of a node or, with a leading axis, of all: what displaces (`translation`) and turns
-    (`rotation`) it by products of modal coordinates."""
+    """Second-order displacement (`translation`) and rotation (`rotation`) of a node by products of
+    modal coordinates; for all nodes with a leading axis."""
 
     translation: Float[Array, "*nodes 3 modes modes"]
     rotation: Float[Array, "*nodes 3 modes modes"]
@@ -58,7 +58,7 @@ class ModalMarker(AbstractMarker):
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         # As on a rigid body (`SpatialMarker`), but what the body's rotation turns moves within it.
-        # Origin and axes stand side by side, (3, 4). With c = psi eta / 2 the node's rotation B
+        # Origin and axes concatenated, (3, 4). With c = psi eta / 2 the node's rotation B
         # has B' = B (omega x), omega = 2 (c' - c x c') / (1 + c c) (Rodrigues parameters, Shabana
         # 2020, chapter 2), so that omega' = -2 c c' / (1 + c c) omega where c' is constant; with
         # displacements of second order it is not, and 2 (c'' - c x c'') / (1 + c c) is added.
@@ -118,12 +118,12 @@ class ModalMarker(AbstractMarker):
 
 
 def _turn(vector: Vector3) -> Matrix3:
-    """The rotation of which the vector is twice the Rodrigues vector, 2 tan(angle / 2) axis."""
+    """The rotation whose vector is twice the Rodrigues vector, 2 tan(angle / 2) axis."""
     return rotation_from_quaternion(jnp.concatenate([jnp.ones((1,), vector.dtype), 0.5 * vector]))
 
 
 def _as_origin(vector: Vector3) -> Float[Array, "3 4"]:
-    """A displacement of an origin with axes beside it, which it does not turn."""
+    """A displacement of the origin in an array of origin and axes; the axes do not rotate."""
     return jnp.pad(vector[:, None], ((0, 0), (0, 3)))
 
 
@@ -145,7 +145,7 @@ def _bent(
     second_order: NodeSecondOrder | None,
     eta: Float[Array, " modes"],
 ) -> tuple[_Bent, _Bent]:
-    """What displaces a node, and what turns it."""
+    """The displacement and the rotation of a node."""
     linear = (translation, rotation)
     if second_order is None:
         moved, turned = (_Bent(x @ eta, x) for x in linear)
@@ -180,7 +180,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(reduced: ReducedBody) -> Nodes:
-    """Of a `normalised` body."""
+    """The nodes of a `normalised` body."""
     centre = reduced.first_moment / reduced.mass
     found = reduced.second_order
     second = None if found is None else NodeSecondOrder(found.translations, found.rotations)

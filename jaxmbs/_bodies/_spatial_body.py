@@ -286,7 +286,7 @@ class SpatialBody(AbstractSpatialBody):
 
 
 class SlenderBody(AbstractSpatialBody):
-    """A rigid body in space of which principal moments of inertia may be zero: a rod without
+    """A rigid body in space whose principal moments of inertia may be zero: a rod without
     thickness, a point of mass with an orientation.
 
     Joints must hold it where it has no inertia, or no acceleration follows from forces
@@ -334,7 +334,7 @@ class MasslessBody(AbstractSpatialBody):
     """A rigid body in space without mass: the piece between two joints whose own inertia is left
     out, such as the cross of a universal joint.
 
-    Joints must hold it so that it cannot move by itself, or no acceleration follows from forces.
+    Joints must constrain it so that it cannot move on its own, or forces determine no acceleration.
     Formulations that invert the mass matrix refuse a system that holds one.
 
     **Arguments:** `name`; `position`: of its frame's origin in the world (m), reference
@@ -375,7 +375,7 @@ def _linear_and_angular(linear: Scalar, angular: Matrix3) -> Float[Array, "6 6"]
 
 
 def _symmetric_inverse(matrix: Matrix3) -> Matrix3:
-    """By cofactors, which are read off the matrix repeated beside and below itself."""
+    """The inverse by cofactors, taken from the matrix tiled twice in each direction."""
     tiled = jnp.tile(matrix, (2, 2))
     cofactors = tiled[1:4, 1:4] * tiled[2:5, 2:5] - tiled[1:4, 2:5] * tiled[2:5, 1:4]
     first, beside = matrix[0], cofactors[0]

@@ -1,4 +1,4 @@
-"""Bodies: what carries mass, and the markers that joints and forces see of them."""
+"""Bodies: inertias, and the markers to which joints and forces attach."""
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class MarkerKinematics(NamedTuple):
 
 
 class AbstractMarker(eqx.Module):
-    """A frame attached to a body, which knows how the body's coordinates move it. `located`: it is
+    """A frame attached to a body, as a function of the body's coordinates. `located`: it is
     somewhere, and not the coordinates themselves."""
 
     located: ClassVar[bool] = True
@@ -47,8 +47,8 @@ class AbstractMarker(eqx.Module):
 
     @abc.abstractmethod
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
-        """The frame and how the body's motion changes it: what `differentiated` says, in closed
-        form where there is a short one, as each program holds several copies of it."""
+        """The frame and how the body's motion changes it: the result of `differentiated`, in closed
+        form where there is a short one, as each program contains several copies of it."""
 
     @abc.abstractmethod
     def turned(self, turn: Float[Array, " ..."]) -> "AbstractMarker":
@@ -78,7 +78,7 @@ def differentiated(
 
 class AbstractInertia(eqx.Module):
     """The mechanical properties of one body, or of what lies between several, without name and
-    place, so that they stack. Of several bodies coordinates and velocities are side by side."""
+    place, so that they stack. Coordinates and velocities of several bodies are concatenated."""
 
     coordinates: eqx.AbstractVar[AbstractCoordinates]
 
@@ -96,7 +96,7 @@ class AbstractInertia(eqx.Module):
     @property
     @abc.abstractmethod
     def weighed(self) -> bool:
-        """Does it say how gravity acts on it?"""
+        """Does it define how gravity acts on it?"""
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
@@ -106,8 +106,8 @@ class AbstractInertia(eqx.Module):
     def inertia_force(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, " nv"]:
-        """Velocity-dependent inertia terms, on the side of F: what `lagrangian_inertia_force`
-        says, in closed form where there is a short one."""
+        """Velocity-dependent inertia terms, on the side of F: the result of
+        `lagrangian_inertia_force`, in closed form where there is a short one."""
 
     @abc.abstractmethod
     def internal_force(
@@ -130,13 +130,13 @@ class AbstractInertia(eqx.Module):
 
 
 class ModalElasticity(eqx.Module):
-    """What tells how far an elastic body is from the limits of its theory.
+    """Data that show how far an elastic body is from the limits of its theory.
 
     - `mass_matrix` (nv, nv), of the undeformed body along its own axes: frame, then modes;
       `stiffness` (modes, modes). `centre` (3,) of mass (m), `second_moment` (3, 3) about it: the
       integral of p p^T dm (kg m^2), both along the body's axes.
-    - `deflections` (modes, modes): eta^T deflections eta is the square of what the body bends by,
-      beside its length: the deflection of the end of a bar that is bent to an arc.
+    - `deflections` (modes, modes): eta^T deflections eta is the square of the bending deflection,
+      relative to the body's length: the deflection of the end of a bar that is bent to an arc.
     - `stiffened`: do forces along the body act on its bending?
     """
 
@@ -149,7 +149,7 @@ class ModalElasticity(eqx.Module):
 
 
 class AbstractBodyInertia(AbstractInertia):
-    """Of one body."""
+    """The inertia of one body."""
 
     @property
     def deforms(self) -> bool:
@@ -157,7 +157,7 @@ class AbstractBodyInertia(AbstractInertia):
         return False
 
     def elasticity(self) -> ModalElasticity | None:
-        """Of a body that deforms by modes; None of others."""
+        """The elasticity of a body that deforms by modes; None for other bodies."""
         return None
 
     @property
@@ -167,12 +167,12 @@ class AbstractBodyInertia(AbstractInertia):
 
     @abc.abstractmethod
     def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
-        """The inverse of its block of M; not asked for where an element adds mass to it, nor where
-        it is only semidefinite."""
+        """The inverse of its block of M; not used where an element adds mass to it, nor where it is
+        only semidefinite."""
 
 
 class AbstractRigidInertia(AbstractBodyInertia):
-    """Of a body that does not deform and whose mass does not change."""
+    """The inertia of a rigid body of constant mass."""
 
     massless: ClassVar[bool] = False
     rheonomic: ClassVar[bool] = False
@@ -221,8 +221,8 @@ class Site(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What verdicts tell apart within a body: the places among the body's velocities of its
-    resultant force and of its resultant torque."""
+    """A part of a body that has verdicts of its own: the indices of its resultant force and of its
+    resultant torque among the body's velocities."""
 
     name: str
     force: tuple[int, ...]
@@ -236,7 +236,7 @@ class AbstractBody(AbstractDeclared):
 
     @abc.abstractmethod
     def inertia_properties(self) -> AbstractBodyInertia:
-        """What the system groups and evaluates."""
+        """The inertia that the system groups and evaluates."""
 
     @abc.abstractmethod
     def coordinates(self) -> Float[Array, " nq"]:
@@ -248,11 +248,12 @@ class AbstractBody(AbstractDeclared):
 
     @abc.abstractmethod
     def sites(self) -> Mapping[str, Site]:
-        """Where joints and forces may hold it, by the names that they call it."""
+        """Points where joints and forces may act on it, by the names that they use."""
 
     def parts(self) -> tuple[Part, ...] | None:
-        """What stands in its place in answers, where its coordinates are those of several things:
-        their names, and its coordinates by their own names alone. None: it is one thing."""
+        """The parts that replace the body in answers, where its coordinates are those of several
+        parts: the names of the parts; coordinates then go by their own names alone. None: the body
+        is one part."""
         return None
 
 
@@ -280,9 +281,9 @@ class AbstractElement(AbstractDeclared):
     @property
     @abc.abstractmethod
     def nodes(self) -> tuple[str, ...]:
-        """Those of its bodies that move, whose coordinates it has."""
+        """Its moving bodies, whose coordinates it has."""
 
     @abc.abstractmethod
     def inertia_properties(self, nodes: Sequence[AbstractBody]) -> AbstractInertia:
-        """What the system groups and evaluates, in the coordinates of the nodes side by side
-        (`ProductCoordinates`)."""
+        """The inertia that the system groups and evaluates, in the concatenated coordinates of the
+        nodes (`ProductCoordinates`)."""

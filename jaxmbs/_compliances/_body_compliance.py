@@ -45,13 +45,12 @@ class NodeDeformation(AbstractDeformation):
 
 
 class BodyCompliance(AbstractBodyCompliance):
-    """A body that is elastic as finite elements say: what they leave at its nodes, without their
-    dynamics,
+    """A body with the elasticity of finite elements, reduced to its nodes, without their dynamics,
 
         displacement of the nodes = sum over modes of phi (phi^T force) / stiffness,
 
-    with the modes of the body free in space, so that what accelerates it loads it by its own
-    inertia as far as those modes know. Joints hold it at nodes.
+    with the modes of the body free in space, so that its acceleration loads it by its own inertia,
+    as far as those modes represent it. Joints hold it at nodes.
 
     **Arguments:** `body`: its name, a body in space whose frame is that of the reduced one (origin
     and axes); `reduced`: a `jaxmbs.spatial.ReducedBody` with positive definite stiffness.

@@ -86,7 +86,8 @@ _TILT_MISFIT = optional(
 
 
 class JointCompliance(AbstractJointCompliance):
-    """A joint that gives way where it holds, seen from its second body (its only one):
+    """A joint that is flexible in its constrained directions, relative to body 2 (or its single
+    body):
 
         displacement = compliance * force + misfit,
 
@@ -94,7 +95,7 @@ class JointCompliance(AbstractJointCompliance):
     there. The axes are those of its marker, which that body carries: the third one along a spatial
     joint's axis and the first along n1 (`io/REFERENCE.md`, names of rows), the world's in the
     reference configuration where it has none; in the plane the first is along the joint's axis.
-    Along what a joint does not hold there is no force, and nothing to give way to.
+    Along its free directions there is no force, and hence no deformation.
 
     **Arguments:**
 

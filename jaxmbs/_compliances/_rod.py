@@ -95,7 +95,7 @@ class Rod(AbstractBodyCompliance):
             )
 
     def check_points(self, points: Callable[[], list[np.ndarray]]) -> None:
-        """Uniform strain knows of all points."""
+        """Uniform strain is defined at all points."""
 
     def deformation(self, reference: Any) -> AxialDeformation:
         if reference.dimension != self.points.shape[1]:

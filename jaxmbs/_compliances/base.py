@@ -1,10 +1,10 @@
-"""Compliances: how bodies and joints give way to what they carry.
+"""Compliances: deformation of bodies and joints under load.
 
-A compliance as the user writes it has a name and a place. What is evaluated has neither: a
-deformation, which says how the markers of joints are displaced by a few coordinates eta. To a
-constraint these are velocities more, so that C has columns more, D, with no mass and with the
-stiffness of the part. The rigid motion stays what it is; reactions that it leaves undecided are
-those that strain the parts least (`jaxmbs.ElasticResolution`).
+A compliance as the user writes it has a name and a place. The evaluated object has neither: a
+deformation, by which a few coordinates eta displace the markers of joints. To a constraint these
+are velocities more, so that C has columns more, D, with no mass and with the stiffness of the part.
+The rigid motion stays what it is; reactions that it leaves undecided are those that strain the
+parts least (`jaxmbs.ElasticResolution`).
 """
 
 import abc
@@ -27,10 +27,10 @@ class Direction(NamedTuple):
 
 
 class AbstractDeformation(eqx.Module):
-    """`n` deformations eta of a body or joint, of which none couples with another.
+    """`n` uncoupled deformations eta of a body or joint.
 
-    - `compliance` (n,): what a unit of the generalized force of each makes of it, at least zero;
-      zero does not give way.
+    - `compliance` (n,): deformation per unit of its generalized force, at least zero; zero is
+      rigid.
     - `misfit` (n,): what each is without any force: parts that were made too long, heated, mounted
       askew.
     """
@@ -41,50 +41,52 @@ class AbstractDeformation(eqx.Module):
     @property
     @abc.abstractmethod
     def directions(self) -> tuple[Direction, ...]:
-        """Of each of them. Must be known without the values of any array."""
+        """The direction of each deformation. Must be known without the values of any array."""
 
     @abc.abstractmethod
     def displacements(self, marker: Any, body: Any) -> Float[Array, "motions n"]:
-        """How a marker moves by a unit of each: translation along the world's axes (m), rotation
+        """Motion of a marker by a unit of each: translation along the world's axes (m), rotation
         about these (rad). `marker`: its frame, planar or spatial; `body`: that of its body."""
 
 
 class AbstractCompliance(AbstractDeclared):
-    """A named compliance as the user writes it. `kind` is its word in model files."""
+    """A named compliance as the user writes it. `kind` is its name in model files."""
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]
 
 
 class AbstractBodyCompliance(AbstractCompliance):
-    """Of a body: all markers of joints on it are displaced."""
+    """The compliance of a body: all markers of joints on it are displaced."""
 
     body: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def deformation(self, reference: Any) -> AbstractDeformation:
-        """What is evaluated; `reference`: the body's frame in the reference configuration.
+        """The deformation to evaluate; `reference`: the body's frame in the reference
+        configuration.
 
         **Raises:** `ValueError` for a body of the other dimension.
         """
 
     @abc.abstractmethod
     def check_points(self, points: Callable[[], list[np.ndarray]]) -> None:
-        """Look at where joints hold the body: `points` finds these (dim,), m, from its frame and
-        along its axes, those that are known.
+        """Check the points where joints hold the body: `points` finds these (dim,), m, from its
+        frame and along its axes, those that are known.
 
-        **Raises:** `ValueError` where it does not know how it gives way.
+        **Raises:** `ValueError` where its deformation is not defined.
         """
 
 
 class AbstractJointCompliance(AbstractCompliance):
-    """Of a joint: its marker on its second body (its only one) is displaced."""
+    """The compliance of a joint: its marker on body 2 is displaced (on a single body, the marker
+    there)."""
 
     joint: eqx.AbstractVar[str]
 
     @abc.abstractmethod
     def deformation(self, dimension: int) -> AbstractDeformation:
-        """What is evaluated, in the plane (2) or in space (3).
+        """The deformation to evaluate, in the plane (2) or in space (3).
 
         **Raises:** `ValueError` for numbers of the other dimension.
         """

@@ -24,11 +24,11 @@ class AccelerationConstraint(AbstractAccelerationPrimitive, AbstractConstraint):
     """Rows `matrix(q, v, t) dv/dt = offset(q, v, t)`: the general form of Udwadia & Kalaba (1992;
     Zhao et al. 2018, eq. 18).
 
-    No position or velocity is asked for, so that a motion is nowhere taken back onto them: errors
-    of the start stay, and those of the integration add up.
+    No position or velocity is prescribed, so that a motion is never projected back onto them:
+    errors of the start remain, and those of the integration accumulate.
 
     **Arguments:** `matrix`: A (rows, n), `offset`: b (rows,), functions or arrays; of one row (n,)
-    and a number. Of several bodies the columns of A are their velocities side by side. `rows`,
+    and a number. With several bodies, the columns of A are their concatenated velocities. `rows`,
     `quantity`: as for `PositionConstraint`.
     """
 

@@ -54,5 +54,5 @@ class Distance(AbstractJoint):
         return (Apart(self.reference_distance() if self.length is None else self.length),)
 
     def reference_distance(self) -> Scalar:
-        """Of the two points (m)."""
+        """Distance between the two points (m)."""
         return jnp.linalg.norm(self.points[0] - self.points[1])

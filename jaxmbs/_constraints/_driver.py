@@ -34,9 +34,9 @@ class Driver(AbstractDeclared):
     cylindrical) or "rotation" (revolute, cylindrical), of the joint's SECOND body against its
     first, zero in the reference configuration, or the name of the body's coordinate, as it counts;
     `motion`: its value over time (m or rad). `time_constant` (s): if given, the driver is a servo:
-    a coordinate that is not where the motion wants it is taken there by and by (`Servo`), in
-    space an angle by at most 3/8 of a turn. `limit`
-    (N or N m): the largest size of a servo's force, reported where more is needed.
+    a coordinate that deviates from the motion approaches it with that time constant (`Servo`), in
+    space an angle by at most 3/8 of a turn. `limit` (N or N m): the largest size of a servo's
+    force, reported where more is needed.
 
     The driver acts at its joint's markers, on both bodies of the joint.
 
@@ -83,7 +83,7 @@ class Driver(AbstractDeclared):
     ) -> Driven | ServoRows:
         """The row that the driver adds to what has these coordinates and is called so.
 
-        **Raises:** `ValueError` if there is no such coordinate.
+        **Raises:** `ValueError` for an unknown coordinate.
         """
         if self.coordinate not in coordinates:
             offer = " or ".join(map(repr, coordinates)) or "none that can be driven"

@@ -77,7 +77,7 @@ def function_of(arguments: str) -> Callable[[Any], Any]:
 
 
 def quantity(value: Quantity) -> Quantity:
-    """What a residual measures.
+    """The quantity that a residual measures, checked.
 
     **Raises:** `ValueError`.
     """

@@ -128,7 +128,7 @@ def PfaffianConstraint(
     eq. 22).
 
     **Arguments:** `matrix`: A (rows, n), `offset`: c (rows,), functions or arrays; of one row (n,)
-    and a number. Of several bodies the columns of A are their velocities side by side. `rows`,
+    and a number. With several bodies, the columns of A are their concatenated velocities. `rows`,
     `quantity`: as for `PositionConstraint`.
     """
     count = len(_fields.suffixes_of(rows))
@@ -200,7 +200,7 @@ def one_or_all(arrays: Sequence[Any]) -> Any:
 
 
 def own_coordinates(bodies: Sequence[str], references: Frames) -> Frames:
-    """In place of frames the coordinates themselves, of each of the bodies."""
+    """The coordinates of each of the bodies, in place of frames."""
     del bodies
     return tuple(
         reference if reference.dimension is None else CoordinateFrame(jnp.zeros(0))

@@ -15,7 +15,7 @@ RowsFunction: TypeAlias = Callable[..., Float[Array, " ..."]]
 
 
 class LinearRows(eqx.Module):
-    """`count` rows of a matrix and a number beside each, functions of the state or arrays."""
+    """`count` rows of a matrix and a constant term for each, functions of the state or arrays."""
 
     matrix: RowsFunction | Float[Array, "rows n"]
     offset: RowsFunction | Float[Array, " rows"]
@@ -34,7 +34,7 @@ class LinearRows(eqx.Module):
     def __call__(
         self, *state: Any, columns: int
     ) -> tuple[Float[Array, "rows n"], Float[Array, " rows"]]:
-        """The matrix of so many columns, and the numbers beside it, at a state."""
+        """The matrix with this number of columns, and the constant terms, at a state."""
         matrix, offset = (
             jnp.asarray(x(*state) if callable(x) else x, float) for x in (self.matrix, self.offset)
         )
@@ -57,7 +57,7 @@ def _array_beside(value: Any, count: int) -> Float[Array, " rows"]:
 
 
 def _shaped_matrix(value: Float[Array, " ..."], rows: int, columns: int) -> Float[Array, "rows n"]:
-    """Of one row it may be a vector."""
+    """The matrix in the shape (rows, columns); a single row may be given as a vector."""
     if value.shape != (rows, columns) and not (rows == 1 and value.shape == (columns,)):
         raise ValueError(
             f"matrix must be of shape [{rows}, {columns}], got {list(value.shape)}; say rows=... "

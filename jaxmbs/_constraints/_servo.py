@@ -31,7 +31,7 @@ TimeConstant = Float[Array, ""] | Float[Array, " rows"] | Float[Array, "rows row
 
 
 class ServoRows(AbstractAccelerationPrimitive):
-    """What primitives ask of a motion, as rows at acceleration level whose error decays."""
+    """Primitives of a servo constraint, as rows at acceleration level whose error decays."""
 
     primitives: tuple[AbstractPrimitive, ...]
     time_constant: TimeConstant | None
@@ -197,20 +197,20 @@ class ServoConstraint(AbstractConstraint):
 
 @functools.singledispatch
 def _residual_range(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
-    """The largest residual that a primitive can tell from another one: any, ..."""
+    """The largest residual that a primitive can measure unambiguously: any, ..."""
     return jnp.full((len(primitive.rows),), jnp.inf)
 
 
 @_residual_range.register
 def _(primitive: Driven) -> Float[Array, " rows"]:
-    """... but for an angle in space half a turn, as frames do not count turns there, ..."""
+    """... except half a turn for an angle in space, as frames do not count turns there, ..."""
     wraps = isinstance(primitive.coordinate, SpatialRotation)
     return jnp.full((1,), jnp.pi if wraps else jnp.inf)
 
 
 @_residual_range.register
 def _(primitive: Advance) -> Float[Array, " rows"]:
-    """... and for a screw half a thread, which it cannot tell from the next one."""
+    """... and half a thread for a screw, as threads are indistinguishable."""
     flat = primitive.pitch == 0
     return jnp.where(flat, jnp.inf, jnp.abs(primitive.pitch) / 2)[None]
 

@@ -33,9 +33,10 @@ Twists: TypeAlias = tuple[Any, ...]
 
 
 class RowKind(enum.Enum):
-    """What a scalar row restricts: `position`, a residual Phi(q, t) = 0 whose derivative is the row
-    of C (geometric rows); `velocity`, a residual g(q, v, t) = 0; `acceleration`, a residual
-    A(q, v, t) dv/dt - b(q, v, t) = 0 alone, so that no state is taken back onto it."""
+    """The level at which a scalar row restricts the motion: `position`, a residual Phi(q, t) = 0
+    whose derivative is the row of C (geometric rows); `velocity`, a residual g(q, v, t) = 0;
+    `acceleration`, a residual A(q, v, t) dv/dt - b(q, v, t) = 0 alone, so that no state is
+    projected back onto it."""
 
     position = "position"
     velocity = "velocity"
@@ -131,13 +132,13 @@ class AbstractAccelerationPrimitive(AbstractPrimitive):
     def servo_error(
         self, frames: Frames, rates: Frames, t: RealScalarLike
     ) -> Float[Array, " acceleration"]:
-        """How far the motion is from the wanted one, beta (1/s times the rows' quantities); zero
-        where nothing is wanted of velocities."""
+        """The servo error of the motion, beta (1/s times the rows' quantities); zero where
+        velocities are not controlled."""
 
     @abc.abstractmethod
     def force_limits(self) -> Float[Array, " acceleration"]:
-        """The largest size of each row's multiplier that what acts there can give; infinite where
-        nothing is said."""
+        """The largest magnitude of each row's multiplier that its actuator can provide; infinite
+        where no limit is given."""
 
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
@@ -169,7 +170,7 @@ class Release(NamedTuple):
     """A joint of fewer rows that may replace another at the same place.
 
     `turns` rotates the axes of each of the old joint's markers (None: leave as they are).
-    `axis` says which column of the last turned marker names the direction to report, if any.
+    `axis`: the column of the last turned marker that is the direction to report, if any.
     """
 
     kind: str
@@ -181,7 +182,7 @@ class Release(NamedTuple):
 class AbstractJoint(AbstractDeclared):
     """A named joint as the user writes it, in the reference configuration.
 
-    `kind` is its word in model files and reports. `located`: it has a point, which counts in
+    `kind` is its name in model files and reports. `located`: it has a point, which counts in
     the characteristic length.
     """
 
@@ -199,10 +200,10 @@ class AbstractJoint(AbstractDeclared):
 
     @abc.abstractmethod
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        """What the joint is composed of, in row order."""
+        """The primitives that make up the joint, in row order."""
 
     def coordinates(self) -> Mapping[str, AbstractCoordinate]:
-        """The relative coordinates that a driver may prescribe, by their word."""
+        """The relative coordinates that a driver may prescribe, by name."""
         return {}
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Quasi-Newton methods of Optimistix, which are told what they ask for.
+"""Quasi-Newton methods of Optimistix with values supplied from outside.
 
-Each of their steps evaluates the objective at one point, which their state knows beforehand. So the
-value and the slope there come from the study's tape, as for SciPy's methods, and a step is given
-the linear function that has both: a small program, the same for all studies of one size.
+Each of their steps evaluates the objective at one point, which their state contains beforehand. So
+the value and the slope there come from the study's tape, as for SciPy's methods, and a step is
+given the linear function that has both: a small program, the same for all studies of one size.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from ._refusal import DesignError
 class BFGS(AbstractOptimiser):
     """Optimistix's method of Broyden, Fletcher, Goldfarb and Shanno; no constraints.
 
-    The bounds are kept by a variable z of which a point is (1 - cos pi z) / 2 (as in Minuit: James
+    The bounds are kept by a variable z with the point (1 - cos pi z) / 2 (as in Minuit: James
     & Roos 1975). No step leaves them, and an optimum may lie on one. There the slope by z is zero:
     it goes on from a thousandth of their width within.
 

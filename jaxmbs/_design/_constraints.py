@@ -19,7 +19,7 @@ from ._study import States, Study
 
 
 class Rows(eqx.Module):
-    """At each state, along each parameter: the change of C and of Phi at a fixed configuration.
+    """Changes at each state, along each parameter: of C and of Phi at a fixed configuration.
     What the configuration follows: its geometric rows (joints whose coordinate is held have one
     more), their change, and the change of the configuration from which it is assembled."""
 
@@ -60,7 +60,7 @@ def scaled(at: States) -> Scaled:
 
 @eqx.filter_jit
 def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
-    """Of C and Phi along every parameter, at every state."""
+    """Changes of C and Phi along every parameter, at every state."""
     moving, nv = study.run.moving, at.v.shape[1]
     origin = lax.stop_gradient(study.place_parts(design).q)
 
@@ -85,8 +85,8 @@ def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
 
 
 def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
-    """The displacement with which each state follows each parameter: the start's, and the least
-    one that meets the constraints again, or comes closest. Free motions may be added to it."""
+    """The displacement with which each state follows each parameter: the start's, and the least one
+    that satisfies the constraints again, or comes closest. Free motions may be added to it."""
     followed = np.asarray(moved.followed) * columns
     start = np.asarray(moved.start) / columns[:, None]
     if not followed.shape[1]:

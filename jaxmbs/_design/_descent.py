@@ -1,4 +1,4 @@
-"""Descent by Optax, many starts side by side in one compiled program."""
+"""Descent by Optax, many starts batched in one compiled program."""
 
 import functools
 import os
@@ -33,8 +33,8 @@ _LAST_RATE = 0.01
 
 
 class Descent(AbstractOptimiser):
-    """Methods of Optax that ask for gradients alone, their steps taken back into the bounds; no
-    constraints. It runs in one compiled program, of one start or of many.
+    """Methods of Optax that use gradients alone, their steps clipped to the bounds; no constraints.
+    It runs in one compiled program, of one start or of many.
 
     A design that fails takes its start halfway back to the best one that did not.
 
@@ -97,7 +97,7 @@ def enter(book: Logbook, points: np.ndarray, values: np.ndarray, seen: Survey) -
 
 
 class Walkers(eqx.Module):
-    """Where every start is: its next `point` (n, p), the method's `memory`, its best point (n, p)
+    """State of every start: its next `point` (n, p), the method's `memory`, its best point (n, p)
     with the `least` value (n,), the `code` (n,) of the failure of one that has never been
     computed, and how many of its designs `failed` (n,)."""
 
@@ -148,7 +148,7 @@ class Way:
         return self.count > self._optimiser.steps
 
     def advance(self) -> None:
-        """So many iterates as are kept at a time."""
+        """Advance by the number of iterates that are saved at a time."""
         chosen = self._optimiser
         rate = None if chosen.method is not None else chosen.rate
         plan = _Plan(rate, jnp.asarray(chosen.steps), jnp.asarray(self.count))
@@ -162,7 +162,7 @@ class Way:
         self._record.write({"points": self.points, "values": self.values, **leaves})
 
     def outcome(self, start: int) -> Outcome:
-        """Of one start, with an account of its last tenth."""
+        """Outcome of one start, with an account of its last tenth."""
         values = np.minimum.accumulate(self.values[:, start])
         steps = self._optimiser.steps
         last = max(steps // 10, 1)
@@ -223,7 +223,7 @@ def _iterates(
 
 
 def _scale(plan: _Plan, number: IntScalar) -> Scalar:
-    """What the method's steps are multiplied by."""
+    """The factor of the method's steps."""
     if plan.rate is None:
         return jnp.ones(())
     along = (1 + jnp.cos(jnp.pi * number / plan.steps)) / 2
@@ -231,7 +231,7 @@ def _scale(plan: _Plan, number: IntScalar) -> Scalar:
 
 
 def _step(problem: Problem, method: Any, scale: Scalar, walker: Walkers) -> tuple[Walkers, Scalar]:
-    """Of one start."""
+    """One step of one start."""
     found = problem.look(walker.point)
     good = found.code == FINE
     value = jnp.where(good, found.values[0], jnp.inf)

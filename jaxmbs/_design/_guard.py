@@ -45,7 +45,7 @@ class _Conditions(NamedTuple):
 
 
 class Guard(eqx.Module):
-    """Which directions of a design keep the rank and the closure of its mechanism.
+    """Directions of a design that keep the rank and the closure of its mechanism.
 
     - `names` (p,): the parameters. `ranks` (n,): of C at each state.
     - `rank_measure`, `closure_measure` (p,): the part of the change of C, and of Phi, along each
@@ -68,13 +68,15 @@ class Guard(eqx.Module):
         return not self.broken(direction)
 
     def broken(self, direction: Setting[Mapping[str, float] | str]) -> list[str]:
-        """What this direction breaks, in words; nothing where there is a derivative along it."""
+        """The conditions that this direction violates, in words; empty where there is a derivative
+        along it."""
         return self._broken(self._vector(direction))
 
     def require(self, direction: Setting[Mapping[str, float] | str]) -> None:
         """Refuse a direction along which there is no derivative.
 
-        **Raises:** `DesignError` that says what it breaks and which combination keeps it.
+        **Raises:** `DesignError` that names the violated condition and the combination that keeps
+        it.
         """
         vector = self._vector(direction)
         broken = self._broken(vector)
@@ -127,7 +129,7 @@ class Guard(eqx.Module):
         return f"the rank of the constraints ({', '.join(map(str, ranks))} here)"
 
     def _way_out(self, vector: np.ndarray) -> str:
-        """Which other parameters make up for what a direction breaks, as few as do."""
+        """The fewest other parameters that compensate for a violated condition."""
         others = [k for k in range(len(self.names)) if not vector[k]]
         for count in (1, 2):
             for chosen in itertools.combinations(others, count):
@@ -143,7 +145,8 @@ class Guard(eqx.Module):
         )
 
     def _completed(self, vector: np.ndarray, others: list[int]) -> dict[str, float] | None:
-        """What the other parameters have to change by, if that helps."""
+        """The changes of the other parameters that satisfy the conditions; None if there are
+        none."""
         if not others:
             return None
         conditions = self.conditions
@@ -158,7 +161,7 @@ class Guard(eqx.Module):
         whole[others] = amounts / unit
         if self._broken(whole):
             return None
-        # Numbers that only rounding made are no part of a combination.
+        # Numbers that are only rounding do not enter a combination.
         moved = np.abs(amounts) > _KEEPS * np.max(np.abs(amounts), initial=0.0)
         return {self.names[k]: whole[k] for k, own in zip(others, moved, strict=True) if own}
 
@@ -189,7 +192,7 @@ def guard(
 ) -> Guard:
     """Which directions of a design keep the rank of C and the closure, at all states of its run?
 
-    Costs two singular value decompositions for each state, beside derivatives of C.
+    Costs two singular value decompositions for each state, besides derivatives of C.
 
     **Arguments:** `design`: numbers by name or in order; default as the model gives them.
 
@@ -251,8 +254,8 @@ def _norms(arrays: np.ndarray) -> np.ndarray:
 
 
 def amounts(study: Study, design: np.ndarray, length: float) -> np.ndarray:
-    """By how much each parameter may change: its own size, at least one characteristic length,
-    or one where it is no length."""
+    """The scale of each parameter's change: its own magnitude, at least one characteristic length,
+    or one where it is not a length."""
     units = [study.subject.unit(name) for name in study.names]
     least = np.array([length if unit == "m" else 1.0 for unit in units])
     return np.maximum(np.abs(design), least)

@@ -33,11 +33,11 @@ class Logbook:
         self.points: list[np.ndarray] = []
 
     def enter(self, point: np.ndarray, value: float, ranks: np.ndarray, across: np.ndarray) -> None:
-        """One iterate. An infinite value says that it failed: it has no ranks. `across` (m,): how
+        """One iterate. An infinite value marks a failure: it has no ranks. `across` (m,): how
         much each function depends on what is not unique there.
 
-        **Raises:** `DesignError` that says where the rank changed since the iterate before, or
-        which reactions have ceased to be unique.
+        **Raises:** `DesignError` that states where the rank changed since the previous iterate, or
+        which reactions are no longer unique.
         """
         if np.isfinite(value) and not np.array_equal(ranks, self._ranks):
             raise DesignError(self._changed(point))

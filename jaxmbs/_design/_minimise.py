@@ -35,7 +35,7 @@ from ._study import design_vector, states, Study
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))
 _NOT_UNIQUE = int(code_of(RESULTS.reaction_not_unique))
 
-# Where no start has a greater value, the most promising one tells whether it is zero.
+# Where no start has a greater value, the most promising one shows whether it is zero.
 _SMALL = 1e-9
 
 _START = '{"bodies.crank.mass": 1.0}'
@@ -54,14 +54,14 @@ def minimise(
 ) -> Optimum:
     """The design that makes an objective least, by its gradients.
 
-    The start is guarded: an objective or a constraint of reactions that are not unique is
-    refused, or one that is zero by what a joint is (the force of a driver of a rotation), an
-    objective that is zero there and does not change, and so are parameters along which the rank or
-    the closure breaks. The rank of every iterate is compared with that of the start, at every state
-    of its run, and what the objective and the constraints depend on has to be unique there too;
-    where either fails the study ends, and says at which design. (What changes between two iterates
-    and back leaves no trace: see `rank_changes`.) Every design is assembled; one that cannot be
-    computed is avoided, and counted.
+    The start is guarded: an objective or a constraint of reactions that are not unique is refused,
+    or one that is zero by what a joint is (the force of a driver of a rotation), an objective that
+    is zero there and does not change, and so are parameters along which the rank or the closure
+    breaks. The rank of every iterate is compared with that of the start, at every state of its run,
+    and the quantities of the objective and the constraints must be unique there too; where either
+    fails the study ends, and reports the design. (A change between two iterates that is reversed is
+    not detected: see `rank_changes`.) Every design is assembled; one that cannot be computed is
+    avoided, and counted.
 
     **Arguments:**
 
@@ -109,7 +109,7 @@ def multistart(
     store: Setting[str | os.PathLike[str] | None] = None,
     progress: Setting[Progress | None] = None,
 ) -> Starts:
-    """`minimise` from many starts at once, side by side in one compiled program.
+    """`minimise` from many starts at once, batched in one compiled program.
 
     A start that cannot be computed, or whose best design has another rank than its own first or
     depends on reactions that are not unique, is recorded as failed and stops no other. The best

@@ -2,10 +2,10 @@
 
 An objective is any function of the states of a run to a number. Multipliers are known up to N z, N
 a basis of the left null space of C; so an objective J has a gradient only if J(lambda + N z) does
-not depend on z. It is asked of the derivative of J by lambda, across N, at the multipliers that
-were found and at others that are as good. A reaction has no derivative either in a singular
-configuration, out of which free motions change the rank of C: N^T (dC z) w is not zero there for
-some free motions z and w.
+not depend on z. This is decided by the derivative of J by lambda, across N, at the multipliers that
+were found and at other equally valid ones. Nor does a reaction have a derivative in a singular
+configuration, from which free motions change the rank of C: N^T (dC z) w is not zero there for some
+free motions z and w.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ _TRIALS = 2
 # Terms of a combination that are named.
 _TERMS = 6
 
-# The part of what a parameter may change by that a design beside another is away. What is across N
+# Distance of a neighbouring design, relative to the scale of the parameter. What is across N
 # there is as large as its slope, and rounding and curvature are far below.
 _BESIDE = 1e-4
 
@@ -78,9 +78,9 @@ class Evaluation(eqx.Module):
 
 
 class Dependence(eqx.Module):
-    """How an objective depends on the multipliers of each state, rows of unit length.
+    """Dependence of an objective on the multipliers of each state, rows of unit length.
 
-    - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N behind
+    - `value`. `gradient` (n, rows): by the multipliers. `null_space` (n, rows, rows): N after
       zeros.
     - `row_scale` (n, rows): what rows were divided by. `across`, `singular` (n,): what of it is
       not unique; how much the rank changes out of the configuration.
@@ -111,8 +111,8 @@ def evaluate(
 ) -> Evaluation:
     """The value of an objective, and whether it has a gradient at all.
 
-    Works under `jit`, `vmap` and differentiation: there the `result` alone tells. It does not
-    look at the parameters: see `guard`.
+    Works under `jit`, `vmap` and differentiation: there failures appear in the `result` alone. It
+    does not check the parameters: see `guard`.
 
     **Arguments:** `design` (p,): in the order of `study.names`; `forward`: as in `Study.respond`.
     """
@@ -127,8 +127,8 @@ def evaluate(
 
 
 class NullSpaceData(eqx.Module):
-    """What a response leaves open at each state: N of the scaled C behind zeros, what its rows
-    were divided by, and how much free motions change the rank."""
+    """Null-space data of a response at each state: N of the scaled C in its last columns, the
+    divisors of the rows, and the change of the rank with free motions."""
 
     null_space: Float[Array, "n rows rows"]
     row_scale: Float[Array, "n rows"]
@@ -136,8 +136,8 @@ class NullSpaceData(eqx.Module):
 
 
 class MultiplierSensitivity(NamedTuple):
-    """How an objective changes with the multipliers of each state, at those that were found and
-    at others (k) that are as good: values, gradients, their lengths, and the part of each across
+    """Sensitivity of an objective to the multipliers of each state, at those that were found and at
+    other equally valid ones (k): values, gradients, their lengths, and the part of each across
     N."""
 
     values: Float[Array, " k"]
@@ -178,7 +178,7 @@ def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData
 
 
 def across(objectives: Sequence[Objective], response: Trajectory, after: Any) -> Float[Array, " m"]:
-    """How much each objective depends on what is not unique, at the state where it does most; see
+    """Dependence of each objective on what is not unique, at the state where it is largest; see
     `unique`. Works under `jit` and `vmap`; not differentiated. `after`: as in `null_space_data`."""
     response, after = stop_gradient((response, after))
     states = (response.q, response.v, response.times)
@@ -192,7 +192,7 @@ def across(objectives: Sequence[Objective], response: Trajectory, after: Any) ->
 
 
 def unique(across: Float[Array, "*n m"] | np.ndarray) -> Bool[np.ndarray, "*n"]:
-    """Do all objectives (m,) depend on nothing that is not unique? What failed is no matter."""
+    """Do all objectives (m,) depend on nothing that is not unique? Failures are ignored."""
     return np.asarray(~np.any(np.asarray(across) > _UNIQUE, axis=-1))
 
 
@@ -231,8 +231,8 @@ def _largest(lengths: Float[Array, "k n"]) -> Scalar:
 def _null_space(
     response: Trajectory, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "rows rows"], Float[Array, " rows"]]:
-    """N of the scaled C behind zeros, with the columns of what is elastic if multipliers are those
-    of it, and what its rows were divided by."""
+    """N of the scaled C after zeros, with the columns of deformations if multipliers include
+    elasticity, and the divisors of its rows."""
     system = response.system
     matrix = system.constraint_matrix(q, v, t)
     if response.elastic:
@@ -242,7 +242,7 @@ def _null_space(
 
 
 def _unit(system: AbstractSystem) -> Float[Array, " nv"]:
-    """What columns are multiplied by."""
+    """The factors of the columns."""
     return system.column_scale()
 
 
@@ -254,7 +254,7 @@ def _change(
     null: Float[Array, "rows rows"],
     scale: Float[Array, " rows"],
 ) -> Scalar:
-    """How much free motions change the rank."""
+    """Change of the rank with free motions."""
     structure, unit = system.structure, _unit(system)
     normal = jnp.asarray(np.random.default_rng(1).normal(size=(_TRIALS, 2, structure.nv)))
 
@@ -302,7 +302,7 @@ def require_gradient(
 def refuse_zero(objective: Objective, response: Trajectory, what: str = "the objective") -> None:
     """Refuse an objective that is zero in every state, whatever the joints carry.
 
-    **Raises:** `DesignError` that says what to ask instead.
+    **Raises:** `DesignError` that suggests another objective.
     """
     # Only where its value does not depend on multipliers is it worth a program of its own.
     value, slope, largest = _size_of(objective, response)
@@ -351,7 +351,7 @@ def refuse_idle(
 
 
 def _loaded(response: Trajectory) -> str:
-    """What carries loads at these states."""
+    """Advice that names the constraints that carry loads at these states."""
     structure = response.system.structure
     sizes = np.max(np.abs(np.asarray(response.multipliers)), axis=0, initial=0.0)
     rows = sizes > 1e-9 * np.max(sizes, initial=0.0)
@@ -389,12 +389,12 @@ def perturbed_design(
 def require_unique_beside(
     study: Study, objective: Objective, design: Float[Array, " p"], kept: Guard, *, project: bool
 ) -> None:
-    """Refuse an objective that is unique at a design and not beside it.
+    """Refuse an objective that is unique at a design and not at neighbouring ones.
 
-    A combination of reactions may be unique at one design alone. Multipliers that are as good
-    there lead to others beside it, so that the derivative of the objective depends on which were
-    chosen. It is asked of the designs a little aside, along every parameter (`project`: along the
-    directions that keep rank and closure); one that cannot be computed tells nothing.
+    A combination of reactions may be unique at one design alone. Equally valid multipliers there
+    continue to different ones nearby, so that the derivative of the objective depends on the
+    choice. The check uses neighbouring designs along every parameter (`project`: along the
+    directions that keep rank and closure); one that cannot be computed is ignored.
 
     **Raises:** `DesignError` that names the direction and the joints.
     """
@@ -522,7 +522,7 @@ def hessian_vector(
     direction: Setting[Mapping[str, float]],
     design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Float[Array, " p"]:
-    """How the gradient of an objective changes along a direction: its Hessian times that.
+    """Derivative of an objective's gradient along a direction: the Hessian times the direction.
 
     **Arguments:** `direction`: numbers by name, names that are left out do not move; `design` as
     for `gradient`.

@@ -1,4 +1,4 @@
-"""Optimisers behind one call. Those of SciPy keep constraints."""
+"""Optimisers with one interface. Those of SciPy keep constraints."""
 
 import abc
 import os
@@ -29,8 +29,8 @@ INSIDE = 1e-3
 
 
 class Outcome(NamedTuple):
-    """Where an optimiser ended: the best point (p,), the values (m,) of all functions there, what
-    it says about it, and how many designs failed."""
+    """End of an optimisation: the best point (p,), the values (m,) of all functions there, its
+    message, and the number of failed designs."""
 
     point: np.ndarray
     values: np.ndarray
@@ -40,8 +40,8 @@ class Outcome(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What an optimiser is given: a problem, the point (p,) from which it starts, the book of its
-    iterates, and the file that keeps what is needed to go on after a stop."""
+    """Arguments of an optimiser: a problem, the point (p,) from which it starts, the logbook of its
+    iterates, and the file from which a stopped search resumes."""
 
     problem: Problem
     start: Float[Array, " p"]
@@ -157,7 +157,7 @@ class TrustRegion(AbstractOptimiser):
 
 
 class Entry(NamedTuple):
-    """What was computed of one point."""
+    """Values computed at one point."""
 
     point: np.ndarray
     values: np.ndarray
@@ -168,8 +168,8 @@ class Entry(NamedTuple):
 
 
 class Tape:
-    """Every evaluation of a study, in order. What stands on it is not computed again: so an
-    optimiser that always takes the same way goes on where it was stopped.
+    """Every evaluation of a study, in order. Recorded points are not computed again: so a
+    deterministic optimiser continues where it was stopped.
 
     The objective is given in units of its first value, what a constraint exceeds its limit by in
     units of that.
@@ -213,7 +213,7 @@ class Tape:
         return float(found.values[0]) / self._scale, found.slopes[0] / self._scale
 
     def margins(self, point: np.ndarray) -> np.ndarray:
-        """By how much each limit is exceeded; at most zero where it is kept."""
+        """Violation of each limit; at most zero where it is satisfied."""
         return (self.at(point).values[1:] - np.asarray(self._problem.limits)) / self._limits
 
     def margin_slopes(self, point: np.ndarray) -> np.ndarray:
@@ -247,5 +247,5 @@ class Tape:
 
 
 def start_failed(code: int) -> DesignError:
-    """What is said of a start whose objective cannot be computed."""
+    """The error for a start whose objective cannot be computed."""
     return DesignError(f"the start cannot be computed: {sentence(code)}")

@@ -24,12 +24,12 @@ class Visit(NamedTuple):
 
 
 class Optimum(eqx.Module):
-    """Where a study ended.
+    """Result of a study.
 
     - `design`: the best design, by names; `value` of the objective there, `start_value` at the
       start, in the objective's `unit`. `constraints`: what each constraint's function is there.
-    - `converged`, `message`: what the optimiser says. `failed`: designs that were tried and could
-      not be computed.
+    - `converged`, `message`: as reported by the optimiser. `failed`: designs that were tried and
+      could not be computed.
     - `history`: every iterate; `bounds` by names; `study`.
     - `start_response`, `response`: the states of the start and of the best design.
     """
@@ -89,7 +89,7 @@ class Optimum(eqx.Module):
 
 
 class Starts(eqx.Module):
-    """Where many starts ended.
+    """Results of many starts.
 
     - `begins`, `designs` (n, p): where each began, and its best design, in the order of `names`;
       `values` (n,) of the objective there, infinite for a start that failed.
@@ -108,7 +108,7 @@ class Starts(eqx.Module):
     best: Optimum
 
     def failures(self) -> dict[str, int]:
-        """How often starts failed with each sentence."""
+        """Number of failed starts by message."""
         codes, counts = np.unique(self.codes[self.codes != FINE], return_counts=True)
         return {sentence(c): n for c, n in zip(codes.tolist(), counts.tolist(), strict=True)}
 

@@ -21,7 +21,7 @@ _ZERO = 1e-6
 _GOLDEN = (5**0.5 - 1) / 2
 _HALVINGS = 45
 
-# Numbers of a design that are told.
+# Numbers of a design in messages.
 _SHOWN = 4
 
 
@@ -94,11 +94,11 @@ def rank_changes(
     *,
     count: Setting[int] = 33,
 ) -> tuple[RankChange, ...]:
-    """Where the rank of the constraints changes on the straight way between two designs: for
-    good, or at a singular design that the way passes.
+    """Changes of the rank of the constraints on the straight line between two designs: permanent,
+    or at a singular design on the line.
 
-    Looked for between `count` designs, and around those next to which a singular value is least;
-    what begins and ends between two of them without a trace at either is not seen.
+    The search is between `count` designs, and around those with the smallest singular value; a
+    change that begins and ends between two of them without a trace at either is missed.
 
     **Arguments:** `start`, `end`: designs, by names or in order; `count`: at least 3.
 

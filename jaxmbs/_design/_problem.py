@@ -1,4 +1,4 @@
-"""What an optimiser sees of a study: numbers of a point in units of the bounds."""
+"""A study as an optimiser evaluates it: numbers of a point in units of the bounds."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ._slopes import slopes
 from ._study import Study
 
 
-# Designs whose ranks are looked at side by side.
+# Number of designs whose ranks are evaluated in one batch.
 _WIDTH, _WIDEST = 16, 256
 
 # A start may lie this far outside of the bounds, in units of their widths.
@@ -36,7 +36,8 @@ FINE = int(code_of(RESULTS.successful))
 class AtMost(eqx.Module):
     """A constraint: `function` of the states of a run is at most `bound`, in its unit.
 
-    **Raises:** `TypeError` or `ValueError` for what is no function, or no finite number.
+    **Raises:** `TypeError` or `ValueError` for a value that is not a function, or not a finite
+    number.
     """
 
     function: Objective
@@ -75,12 +76,12 @@ class Problem(eqx.Module):
     width: Float[Array, " p"]
 
     def design(self, point: Float[Array, "*n p"] | np.ndarray) -> Float[Array, "*n p"]:
-        """Of one point or of many."""
+        """The design of one point or of many."""
         one = (1,) * (point.ndim - 1)
         return self.low.reshape(*one, -1) + self.width.reshape(*one, -1) * point
 
     def point(self, design: Float[Array, "*n p"]) -> Float[Array, "*n p"]:
-        """Of one design or of many."""
+        """The point of one design or of many."""
         one = (1,) * (design.ndim - 1)
         return (design - self.low.reshape(*one, -1)) / self.width.reshape(*one, -1)
 
@@ -91,7 +92,7 @@ class Problem(eqx.Module):
     def values(
         self, point: Float[Array, " p"], *, forward: bool = False
     ) -> tuple[Float[Array, " m"], Trajectory]:
-        """Of every function, with the states."""
+        """The value of every function, with the states."""
         response = self.study.respond(self.design(point), forward=forward)
         return jnp.stack([function(response) for function in self.functions]), response
 
@@ -217,7 +218,7 @@ def look(problem: Problem, point: Float[Array, " p"]) -> Look:
 
 
 def _code(code: IntScalar, numbers: BoolScalar) -> IntScalar:
-    """What failed first; what is not a number has failed."""
+    """The code of the first failure; NaN counts as a failure."""
     nothing = code_of(RESULTS.answer_not_a_number).astype(code.dtype)
     return jnp.where((code == FINE) & ~numbers, nothing, code)
 

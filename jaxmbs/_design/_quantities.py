@@ -1,4 +1,4 @@
-"""What an objective is made of: numbers of every state of a run."""
+"""Quantities that make up an objective: numbers of every state of a run."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -57,15 +57,8 @@ class Combination(AbstractQuantity):
 class AbstractResultant(AbstractQuantity):
     """The magnitude of a resultant of joints on one body."""
 
-    joints: tuple[str, ...] = eqx.field(static=True)
-    body: str | None = eqx.field(static=True)
-
-    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
-        given = (joints,) if isinstance(joints, str) else joints
-        self.joints = _settings.names(given, "joints", '("A", "B")')
-        if not self.joints:
-            raise ValueError("joints must name at least one joint or driver, got none.")
-        self.body = None if body is None else _settings.text(body, "body", '"crank"')
+    joints: eqx.AbstractVar[tuple[str, ...]]
+    body: eqx.AbstractVar[str | None]
 
     @abc.abstractmethod
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
@@ -86,6 +79,12 @@ class Force(AbstractResultant):
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
 
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        self.joints, self.body = _joints_and_body(joints, body)
+
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
         return at.force
 
@@ -103,6 +102,12 @@ class Torque(AbstractResultant):
     **Raises:** (when called) `ValueError` for names that mean nothing.
     """
 
+    joints: tuple[str, ...] = eqx.field(static=True)
+    body: str | None = eqx.field(static=True)
+
+    def __init__(self, joints: Setting[str | Sequence[str]], body: Setting[str | None] = None):
+        self.joints, self.body = _joints_and_body(joints, body)
+
     def resultant(self, at: "Attachment") -> Callable[..., Float[Array, "n rows"]]:
         return at.torque
 
@@ -112,7 +117,7 @@ class Torque(AbstractResultant):
 
 
 class Attachment(NamedTuple):
-    """Where joints act on one body: `places` (n,) of `layout`."""
+    """Points where joints act on one body: `places` (n,) of `layout`."""
 
     system: AbstractSystem
     layout: PlaceLayout
@@ -125,7 +130,7 @@ class Attachment(NamedTuple):
         indices = self.layout.indices
         if np.isin(self.places, indices["unposed"]).any() or self._on_ground:
             return self._resultant(q, v, t)[0]
-        # What displaces the whole body tells it, and nothing needs to know where that is.
+        # A displacement of the whole body determines it; its position is not needed.
         rows = np.unique(indices["rows"][self.places])
         columns = indices["columns"][self.places[0]]
         dim = {3: 2, 6: 3}[columns.shape[0]]
@@ -137,7 +142,7 @@ class Attachment(NamedTuple):
     def torque(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, "turns rows"]:
-        """Likewise the torque, about the first joint's point."""
+        """The torque, likewise, about the first joint's point."""
         return self._resultant(q, v, t)[1]
 
     @property
@@ -158,7 +163,7 @@ class Attachment(NamedTuple):
         rows = self.layout.indices["rows"][self.places][:, None, :]
         columns = np.broadcast_to(rows, parts.shape)
         lines = np.broadcast_to(np.arange(parts.shape[1])[None, :, None], parts.shape)
-        # Behind the last row stands what fills up those of a joint.
+        # The padding of a joint's rows follows the last row.
         found = jnp.zeros((parts.shape[1], count + 1), parts.dtype)
         return found.at[lines, columns].add(parts)[:, :count]
 
@@ -178,7 +183,8 @@ def attachment(response: Trajectory, joints: tuple[str, ...], body: str | None) 
 def magnitudes(
     response: Trajectory, function: Callable[..., Float[Array, "n rows"]]
 ) -> Float[Array, " n"]:
-    """Of what is linear in the multipliers, at each state: `function` of it is a matrix."""
+    """The magnitude of a quantity that is linear in the multipliers, at each state; `function`
+    gives its matrix."""
 
     def magnitude(state: tuple[Array, Array, Array, Array]) -> Scalar:
         *where, multipliers = state
@@ -189,6 +195,14 @@ def magnitudes(
         return jnp.where(acting, jnp.sqrt(jnp.where(acting, square, 1.0)), 0.0)
 
     return lax.map(magnitude, (response.q, response.v, response.times, response.multipliers))
+
+
+def _joints_and_body(joints: Any, body: Any) -> tuple[tuple[str, ...], str | None]:
+    given = (joints,) if isinstance(joints, str) else joints
+    names = _settings.names(given, "joints", '("A", "B")')
+    if not names:
+        raise ValueError("joints must name at least one joint or driver, got none.")
+    return names, None if body is None else _settings.text(body, "body", '"crank"')
 
 
 def _places_on(
@@ -230,7 +244,7 @@ def _quantity(value: Any) -> AbstractQuantity:
 
 
 class AbstractObjective(eqx.Module):
-    """An objective that knows its unit. (Any function of the states to a number is one.)"""
+    """An objective with a unit. (Any function of the states to a number is one.)"""
 
     @abc.abstractmethod
     def __call__(self, response: Trajectory) -> Scalar:
@@ -258,7 +272,7 @@ class Peak(AbstractObjective):
         exponent: Setting[RealScalarLike | None] = None,
     ):
         self.quantity = _quantity(quantity)
-        # Below 1 it is no norm, and its slope at a value of zero is infinite.
+        # Below 1 it is not a norm, and its slope at zero is infinite.
         self.exponent = (
             None if exponent is None else _settings.between(exponent, "exponent", least=1)
         )

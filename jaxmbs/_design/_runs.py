@@ -1,4 +1,4 @@
-"""What is computed of each design: the states of which an objective is made."""
+"""Computation of each design: the states that enter an objective."""
 
 import abc
 import functools
@@ -23,7 +23,7 @@ _FORWARD = dfx.ForwardMode()
 
 
 class AbstractRun(eqx.Module):
-    """From a system and the state in which it starts to the states that an objective sees.
+    """A map from a system and its initial state to the states of an objective.
 
     `moving`: are they those of a motion, each of which follows from the one before? Otherwise
     there is one, the start itself. `one_mode`: must it be known beforehand whether they are
@@ -43,10 +43,10 @@ class AbstractRun(eqx.Module):
         *,
         forward: bool = False,
     ) -> Trajectory:
-        """The states with their multipliers; what fails is told by the `result`.
+        """The states with their multipliers; failures are reported by the `result`.
 
-        q is closed. Works under `jit`, `vmap` and differentiation: where there is one mode alone,
-        in forward mode if it is asked for, in reverse mode otherwise.
+        q is closed. Works under `jit`, `vmap` and differentiation: where only one mode is possible,
+        in forward mode if requested, otherwise in reverse mode.
         """
 
 
@@ -102,7 +102,7 @@ class AtState(AbstractRun):
 
 
 class Driven(AbstractRun):
-    """The motion that drivers determine, and the forces behind it: `inverse_dynamics`.
+    """The motion that drivers determine, and its forces: `inverse_dynamics`.
 
     **Arguments:** `times` (n,): s, increasing; at the first of them the mechanism is assembled.
     `formulation`: as of `AtState`.
@@ -141,7 +141,7 @@ class Motion(AbstractRun):
     **Arguments:** `end`: s; `count`: states saved from the start to the end, at equal times, at
     least 2; `rtol`, `atol`: of a step, as of `simulate`; `formulation`: default as of `simulate`;
     `monitor`: watch for singular configurations between the steps (at the saved states a study does
-    anyway), which a motion that meets none can do without.
+    anyway), unnecessary for a motion without any.
     """
 
     moving: ClassVar[bool] = True

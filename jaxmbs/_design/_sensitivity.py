@@ -57,15 +57,16 @@ class Sensitivity(eqx.Module):
     """d(reaction)/d(parameter), where there is such a derivative.
 
     - `reactions` (m,), `parameters` (p,): names; `units`, `parameter_units`.
-    - `values` (m,), `derivatives` (m, p): NaN for what is not unique, at this design or beside it,
-      and for parameters that break the rank or the closure, so that no number stands there.
-    - `unique` (m,), `singular` (m,): is the reaction unique; is it looked at in a singular
-      configuration? `unique_beside` (m, p): does it stay unique beside this design, along each
-      parameter? `guard`: what parameters break.
-    - `amounts` (p,): what a parameter's change is relative to: its size, at least a
-      characteristic length, or 1 where it is no length.
+    - `values` (m,), `derivatives` (m, p): NaN for what is not unique, at this design or near it,
+      and for parameters that change the rank or break the closure.
+    - `unique` (m,), `singular` (m,): is the reaction unique; is the configuration singular?
+      `unique_beside` (m, p): does it stay unique near this design, along each parameter? `guard`:
+      what parameters break.
+    - `amounts` (p,): the scale of a parameter's change: its magnitude, at least a characteristic
+      length, or 1 where it is not a length.
 
-    `sensitivity["B", "bodies.rod.mass"]` is one number, or the refusal that says why there is none.
+    `sensitivity["B", "bodies.rod.mass"]` is one number, or an error that explains why there is
+    none.
     """
 
     reactions: tuple[str, ...] = eqx.field(static=True)
@@ -171,9 +172,9 @@ def sensitivity(
     reactions: Setting[Mapping[str, Objective] | None] = None,
     design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None,
 ) -> Sensitivity:
-    """How much each reaction changes with each parameter of a study.
+    """Sensitivity of each reaction to each parameter of a study.
 
-    A reaction that is not unique has no derivative: the word stands in place of a number.
+    A reaction that is not unique has no derivative: a word replaces the number.
     A parameter along which the rank or the closure breaks has none either, nor one along which the
     reaction ceases to be unique.
 
@@ -258,7 +259,7 @@ def _unique_beside(
     sizes: np.ndarray,
 ) -> Bool[np.ndarray, "m p"]:
     """Is each of them unique a little aside along each parameter? A design that cannot be computed
-    tells nothing."""
+    is ignored."""
     found = np.ones((len(functions), len(study.names)), bool)
     for k, direction in enumerate(np.eye(len(study.names))):
         response = perturbed_design(study, design, direction, sizes)

@@ -20,7 +20,7 @@ from ._runs import AbstractRun
 # takes three times as long to compile.
 _FEW = 6
 
-# From x (p,), and whether forward mode is asked for, to values (m,) and something else.
+# From x (p,), and whether forward mode is requested, to values (m,) and auxiliary output.
 Answered = Callable[[Float[Array, " p"], bool], tuple[Float[Array, " m"], Any]]
 
 

@@ -86,15 +86,15 @@ class Study(eqx.Module):
         """A design as a vector in the order of `names`; names that are left out keep their
         number.
 
-        **Raises:** `DesignError` for names that are no parameters, or another count of numbers;
-        `TypeError` or `ValueError` for what are no finite numbers.
+        **Raises:** `DesignError` for names that are not parameters, or another count of numbers;
+        `TypeError` or `ValueError` for numbers that are not finite.
         """
         return design_vector(self, design, "design")
 
     def direction(self, direction: Setting[Mapping[str, float]]) -> np.ndarray:
         """A direction as a vector: names that are left out do not move.
 
-        **Raises:** `DesignError` for names that are no parameters.
+        **Raises:** `DesignError` for names that are not parameters.
         """
         _settings.mapping(direction, "direction", '{"bodies.crank.mass": 1.0}')
         moved = {
@@ -116,12 +116,13 @@ class Study(eqx.Module):
     def respond(
         self, design: Setting[Float[Array, " p"]], *, forward: Setting[bool] = False
     ) -> Trajectory:
-        """The states of a design. Works under `jit`, `vmap` and differentiation; what fails is
-        told by the `result`. `forward`: through a motion in forward mode, not in reverse mode."""
+        """The states of a design. Works under `jit`, `vmap` and differentiation; failures are
+        reported by the `result`. `forward`: through a motion in forward mode, not in reverse
+        mode."""
         forward = _settings.flag(forward, "forward")
         system, held, q, v, t = self.place_parts(self.values(design))
         assembly = assemble(held, q, t, throw=False)
-        # What did not close is run from where it is, and told by the result.
+        # An unclosed configuration is run as it is, and reported by the result.
         response = self.run(system, assembly.q, v, t, forward=forward)
         closed = assembly.result == RESULTS.successful
         result = RESULTS.where(closed, response.result, assembly.result)
@@ -139,7 +140,7 @@ class Study(eqx.Module):
 def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
     """`Study.values` of what the user calls `what`.
 
-    **Raises:** also `TypeError` or `ValueError` for what are no finite numbers.
+    **Raises:** also `TypeError` or `ValueError` for numbers that are not finite.
     """
     if isinstance(design, Mapping):
         _settings.mapping(design, what, '{"bodies.crank.mass": 1.0}')
@@ -159,7 +160,7 @@ def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
 
 
 def known_parameters(study: Study, names: Mapping[str, object]) -> None:
-    """**Raises:** `DesignError` for a name that is no parameter."""
+    """**Raises:** `DesignError` for a name that is not a parameter."""
     for name in names:
         if name not in study.names:
             raise DesignError(
@@ -168,8 +169,8 @@ def known_parameters(study: Study, names: Mapping[str, object]) -> None:
 
 
 class States(eqx.Module):
-    """Where the constraint matrix of a design is looked at: closed configurations. Velocities
-    matter to nonlinear velocity constraints alone."""
+    """States at which the constraint matrix of a design is evaluated: closed configurations.
+    Velocities matter to nonlinear velocity constraints alone."""
 
     times: Float[Array, " n"]
     q: Float[Array, "n nq"]

@@ -21,8 +21,8 @@ _ROUNDING = 1e-9
 
 @functools.singledispatch
 def zero_words(objective: Any, response: Trajectory) -> str:
-    """Why an objective, or a quantity, is zero in every state of a run for any multipliers, and
-    what to ask instead; empty if it is not, as far as one can know."""
+    """The reason why an objective, or a quantity, is zero in every state of a run for any
+    multipliers, and a better choice; empty if it is not zero, as far as that can be decided."""
     del objective, response
     return ""
 
@@ -71,8 +71,8 @@ def _words(joints: tuple[str, ...], at: Attachment, zero: str, other: str, *, ex
 def _sizes(
     joints: tuple[str, ...], body: str | None, response: Trajectory
 ) -> tuple[Attachment, tuple[float, float]]:
-    """Where they act; the largest force times the characteristic length, and the largest torque,
-    that multipliers of unit size make in any state."""
+    """Bodies on which they act; the largest force times the characteristic length, and the largest
+    torque, that multipliers of unit size make in any state."""
     at = attachment(response, joints, body)
     states = response.q, response.v, response.times
     length, *found = map(np.asarray, _maps(response.system, states))

@@ -1,10 +1,10 @@
-"""What a run prepares for the adjoint with which it is differentiated.
+"""Preparation of a run for the adjoint that differentiates it.
 
-Most differentiate the steps that were made. The continuous adjoint does not see them: it solves the
-equations of the motion again, backwards, side by side with those of the derivative. No projection
-is part of that, and none is needed: the exact motion stays on the constraints by itself, and what
-a step leaves is as small as its error. What moves with the parameters is the start, so that this
-is projected where it can be differentiated.
+Most differentiate the steps that were made. The continuous adjoint does not use them: it solves the
+equations of the motion again, backwards, together with those of the derivative. It needs no
+projection: the exact motion stays on the constraints, and the residual of a step is as small as its
+error. What moves with the parameters is the start, so that this is projected where it can be
+differentiated.
 """
 
 import functools
@@ -55,7 +55,7 @@ def prepared(
     solver: dfx.AbstractSolver,
     controller: dfx.AbstractStepSizeController,
 ) -> PreparedAdjoint:
-    """For a run by this method and this choice of steps."""
+    """The adjoint for a run by this method and this choice of steps."""
     del solver
     return PreparedAdjoint(adjoint, controller)
 
@@ -68,7 +68,7 @@ def _(
 ) -> PreparedAdjoint:
     # The exact motion does not depend on where steps end.
     controller = stop_gradient(controller)
-    # A way back that ends early would be a wrong derivative, of which no result tells.
+    # A backward integration that ends early would give a wrong derivative without any result code.
     own = {"solver": solver, "stepsize_controller": controller, "throw": True}
     return PreparedAdjoint(dfx.BacksolveAdjoint(**(own | adjoint.kwargs)), controller)
 

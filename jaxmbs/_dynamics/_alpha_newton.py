@@ -11,7 +11,7 @@ regular, the increment is the same, and the multipliers change by what is least.
 
 A matrix and its inverse are kept over iterations and steps, as long as that is cheaper: a new one
 costs as much as some dozens of iterations. With an old one the iteration converges linearly, at a
-rate that is measured and says when it is close enough.
+measured rate, from which convergence is decided.
 
 The derivative of the solution is that of the equations at it (implicit function theorem), with a
 matrix of its own. Nothing is unrolled.
@@ -77,8 +77,8 @@ class Matrix(eqx.Module):
 
 
 class Guess(eqx.Module):
-    """Of the unknowns: `increment` and scaled `multipliers`. `unit` (nv,): what counts as one of
-    each coordinate, `scale` (rows,) of each row."""
+    """Values of the unknowns: `increment` and scaled `multipliers`. `unit` (nv,): the unit of each
+    coordinate, `scale` (rows,) of each row."""
 
     increment: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]
@@ -119,7 +119,7 @@ class _Iterate(NamedTuple):
 
 
 def no_matrix(system: AbstractSystem, dtype: Any) -> Matrix:
-    """For the first step."""
+    """The matrix before the first step."""
     size = system.structure.nv + len(system.structure.rows)
     none = jnp.asarray(0)
     return Matrix(
@@ -165,7 +165,7 @@ def _solve_step(
 
 
 def _kept(start: Beginning, matrix: Matrix, end: _Iterate) -> Matrix:
-    """What the next step is told of the matrix."""
+    """The matrix that the next step starts with."""
     fewest = jnp.where(end.fresh, end.count, jnp.minimum(matrix.fewest, end.count))
     more = jnp.where(end.fresh, 0, matrix.more + end.count - fewest)
     length = jnp.where(end.fresh, start.h, matrix.length)
@@ -287,8 +287,9 @@ def _linearised(
 def _units(
     system: AbstractSystem, descriptor: AbstractKKTMatrices
 ) -> tuple[Float[Array, " n"], Scalar]:
-    """Of increments and scaled multipliers: in these M, as a metric, and S have unit diagonals. And
-    mu: S has eigenvalues as small as the ratio of masses, which must stay above it."""
+    """Units of increments and scaled multipliers, in which M, as a metric, and S have unit
+    diagonals; and mu, which must stay below the eigenvalues of S: these are as small as the ratio
+    of masses."""
     masses = jnp.diagonal(descriptor.metric().mass_matrix())
     units = 1 / jnp.concatenate([jnp.sqrt(masses), descriptor.row_scale()])
     sizes = masses * system.column_scale() ** 2
@@ -299,8 +300,9 @@ def _units(
 def _inverse(
     system: AbstractSystem, start: Beginning, unknowns: Float[Array, " n"]
 ) -> Float[Array, "n n"]:
-    """Of a matrix that leaves out what is small or changes slowly: of the dynamic equations it has
-    mass, and stiffness and damping of the forces alone; of the rows C."""
+    """The inverse of an approximate matrix without terms that are small or vary slowly: of the
+    dynamic equations it contains mass, and stiffness and damping of the forces alone; of the rows,
+    C."""
     increment, _ = _parts(system, unknowns)
     end, scheme = end_of(system, start, increment), start.scheme
     turned = scheme.gamma / (scheme.beta * start.h)
@@ -323,13 +325,13 @@ def _inverse(
 def _exact_inverse(
     system: AbstractSystem, start: Beginning, unknowns: Float[Array, " n"]
 ) -> Float[Array, "n n"]:
-    """Of the matrix of all terms, some times as dear: reactions turn with the bodies, which counts
-    where stiff forces make them large on the way to the solution."""
+    """The inverse of the matrix of all terms, several times as expensive: reactions turn with the
+    bodies, which matters where stiff forces make them large on the way to the solution."""
     return _regular_inverse(system, _linearised(system, start, unknowns))
 
 
 def _regular_inverse(system: AbstractSystem, found: _Linearised) -> Float[Array, "n n"]:
-    """Of the matrix with mu."""
+    """The inverse of the matrix with mu."""
     of_rows = np.arange(found.units.shape[0]) >= system.structure.nv
     both = found.units[:, None] * found.units[None, :]
     damped = found.matrix * both - jnp.diag(found.shift * of_rows)

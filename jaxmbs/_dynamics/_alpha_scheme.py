@@ -11,8 +11,8 @@ Arnold 2012, eqs. 21-23):
     M1 dv/dt1 + C1^T lambda = F1,    Phi1 = 0,    g1 = 0
 
 The unknowns are d and beta h^2 lambda, the dynamic equations are multiplied by beta h^2 and the
-velocity rows by beta h / gamma: so all that stands in the matrix of Newton's method stays as it is
-when h goes to zero, M and C (Bottasso, Bauchau & Cardona 2007, SIAM J. Sci. Comput. 29).
+velocity rows by beta h / gamma: so all entries of the matrix of Newton's method remain bounded when
+h goes to zero, M and C (Bottasso, Bauchau & Cardona 2007, SIAM J. Sci. Comput. 29).
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from .._system import AbstractSystem
 
 
 class Coefficients(NamedTuple):
-    """Of the scheme."""
+    """Coefficients of the scheme."""
 
     alpha_m: Scalar
     alpha_f: Scalar
@@ -37,8 +37,8 @@ class Coefficients(NamedTuple):
 
 
 def coefficients(spectral_radius: Scalar) -> Coefficients:
-    """Those of second order whose spectral radius is this for infinite frequencies, and least for
-    lower ones (Chung & Hulbert 1993, J. Appl. Mech. 60, eqs. 17, 19, 25)."""
+    """The second-order coefficients whose spectral radius is this for infinite frequencies, and
+    least for lower ones (Chung & Hulbert 1993, J. Appl. Mech. 60, eqs. 17, 19, 25)."""
     alpha_m = (2 * spectral_radius - 1) / (spectral_radius + 1)
     alpha_f = spectral_radius / (spectral_radius + 1)
     gamma = 0.5 + alpha_f - alpha_m
@@ -46,7 +46,7 @@ def coefficients(spectral_radius: Scalar) -> Coefficients:
 
 
 class Beginning(eqx.Module):
-    """Where a step begins, and how long it is: `q`, `v`, dv/dt (`acceleration`), a (`auxiliary`),
+    """Beginning and length of a step: `q`, `v`, dv/dt (`acceleration`), a (`auxiliary`),
     the time `t1` (s) of its end and its length `h` (s)."""
 
     q: Float[Array, " nq"]
@@ -72,7 +72,7 @@ class Beginning(eqx.Module):
 
 
 class End(NamedTuple):
-    """Where an increment leads to: as `Beginning`."""
+    """End of a step after an increment: as `Beginning`."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -92,7 +92,7 @@ def end_of(system: AbstractSystem, start: Beginning, increment: Float[Array, " n
 
 
 class Residual(NamedTuple):
-    """What is left of the scaled equations: of the dynamic ones (nv,) and of the rows (rows,)."""
+    """Residual of the scaled equations: of the dynamic ones (nv,) and of the rows (rows,)."""
 
     dynamic: Float[Array, " nv"]
     rows: Float[Array, " rows"]

@@ -1,4 +1,4 @@
-"""What the slopes and steps of a run depend on besides the state."""
+"""Arguments of the slopes and steps of a run besides the state."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class Arguments(eqx.Module):
 
 class Packed(eqx.Module):
     """Arguments as a plain list of their leaves: the continuous adjoint has a state for each, and
-    the loops of Diffrax take no state with an empty tuple in it, of which a system has many."""
+    the loops of Diffrax accept no state that contains an empty tuple; a system contains many."""
 
     leaves: list[Any]
     structure: Any = eqx.field(static=True)

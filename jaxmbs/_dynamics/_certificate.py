@@ -40,7 +40,7 @@ class Certificate(eqx.Module):
         return Verdict.where(every.decided & self.solvability.decided, every.unique)
 
     def critical_coefficients(self) -> dict[str, float]:
-        """For each frictional joint the coefficient of friction up to which `solvable` is proved
+        """The coefficient of friction of each frictional joint up to which `solvable` is proved
         while the others keep theirs: infinite if it is for any, 0 if it is not proved even without
         friction in that joint; NaN where the reaction of a joint with friction is not unique. One
         state, concrete only. (Of several laws in one joint the least.)
@@ -102,7 +102,7 @@ class Certificate(eqx.Module):
         )
 
     def _margin(self) -> str:
-        """Which joint is closest to where that ends."""
+        """The joint closest to the limit of the condition."""
         own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
         limits = {n: c for n, c in self.critical_coefficients().items() if np.isfinite(c)}
         if not limits:
@@ -111,7 +111,7 @@ class Certificate(eqx.Module):
         return f" (in {name} up to a coefficient of {limits[name]:.4g})"
 
     def _advice(self, named: tuple[str, ...]) -> str:
-        """What would make the condition hold."""
+        """Ways to make the condition hold."""
         structure = self.solvability.structure
         redundant = _listed(sharing_dependent_sets(self.solvability, named))
         ways = [

@@ -1,4 +1,4 @@
-"""What a user chooses for a run, looked at before anything is computed."""
+"""A user's choices for a run, checked before anything is computed."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
 
 
 def chosen_controller(controller: Any, first_step: Any) -> dfx.AbstractStepSizeController | None:
-    """None for None. Checks the first step too.
+    """The controller, or None for None; both arguments are checked.
 
     **Raises:** also `ValueError` for steps of constant size without that size.
     """

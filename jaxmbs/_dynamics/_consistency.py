@@ -1,8 +1,8 @@
 """Can all constraints that are given at acceleration level be met?
 
-Those of positions and velocities can at a state that satisfies them. What servo constraints want,
-and rows of accelerations alone, may contradict the others or each other: formulations return what
-meets all of them least badly then.
+Those of positions and velocities can at a state that satisfies them. Servo constraints, and rows of
+accelerations alone, may contradict the others or each other: formulations then return the
+accelerations with the least residual.
 """
 
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ def acceleration_residual(
 def check_acceleration_rows(
     system: AbstractSystem, equations: Equations, found: Accelerations
 ) -> Accelerations:
-    """With the failure that rows at acceleration level are not met."""
+    """The result, with a failure where rows at acceleration level are not satisfied."""
     if system.structure.velocity_level.all():
         return found
     met = _are_met(system, equations, found.acceleration)
@@ -58,7 +58,7 @@ def _are_met(
 
 
 def _largest(system: AbstractSystem, equations: Equations) -> Scalar:
-    """Accelerations that the rows ask for, and that they would have without them."""
+    """Accelerations that the rows prescribe, and those without the rows."""
     descriptor, scale = equations.descriptor, system.residual_scale()
     free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
     sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
@@ -71,10 +71,10 @@ def contradicting_rows(
     acceleration: Float[Array, " nv"],
     met: float = MET,
 ) -> Bool[Array, " rows"]:
-    """Which rows, of all levels, accelerations miss by more than a part `met` of the largest.
+    """Rows, of all levels, that accelerations violate by more than a part `met` of the largest.
 
     Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
-    accelerations. What is not a number has a result of its own, and is no contradiction.
+    accelerations. NaN has a result of its own, and is not a contradiction.
     """
     left = equations.descriptor.apply_C(acceleration) - equations.offset
     limit = met * _largest(system, equations) + ROUNDING

@@ -1,5 +1,5 @@
-"""Which constraints ask for accelerations that contradict each other at one state, and which hardly
-determine them. Concrete numbers, dense."""
+"""Constraints that prescribe contradictory accelerations at one state, or barely determine them.
+Concrete numbers, dense."""
 
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ def _rows(
 def contradiction(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
-    """A sentence that names what asks for accelerations that contradict each other; empty if all
+    """A sentence that names the constraints with contradictory accelerations; empty if all
     agree."""
     if not len(system.structure.rows):
         return ""

@@ -1,4 +1,4 @@
-"""What servo constraints need along a motion."""
+"""Controls that servo constraints need along a motion."""
 
 import functools
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ _BALANCED = 1e-6
 
 
 class Controls(eqx.Module):
-    """What the actuators of servo constraints do at the saved times of a motion.
+    """Actuator forces of servo constraints at the saved times of a motion.
 
     - `times` (n,): s. `values` (n, controls): N or N m, positive along the velocity or the rows
       that they act on. `limits` (controls,): their largest sizes, infinite where there is none.
@@ -47,7 +47,7 @@ class Controls(eqx.Module):
 
     @property
     def exceeded(self) -> Bool[Array, "n controls"]:
-        """Where a control is larger than its limit."""
+        """True where a control is larger than its limit."""
         return jnp.abs(self.values) > self.limits[..., None, :]
 
     def __str__(self) -> str:
@@ -67,16 +67,16 @@ def controls(
 
     With `ServoControl` these are those of its actuators. With any other formulation a servo
     constraint acts by the ideal force of its own rows, one control for each row, whose generalized
-    force C^T u stands beside F. Differentiable, and works under `jit` and `vmap`; what is refused
+    force C^T u is added to F. Differentiable, and works under `jit` and `vmap`; what is refused
     because of numbers is NaN there.
 
     **Arguments:** `trajectory`: of `simulate`; `formulation`: the one that made it, or a
-    `ServoControl` that is asked what it would do at the states of another motion.
+    `ServoControl` to be evaluated at the states of another motion.
 
     **Returns:** `Controls`, to be printed.
 
     **Raises:** `ValueError` for a system without servo constraints, and for a motion that was made
-    by actuators of which `formulation` does not know.
+    by actuators that `formulation` does not have.
     """
     structure = trajectory.system.structure
     chosen = chosen_formulation(formulation, structure)
@@ -122,8 +122,7 @@ def _controls_along_motion(
 
 
 class _ControlInfo(NamedTuple):
-    """What is known of controls besides their values: each one's `names` and `units`, and
-    `limits`."""
+    """Data of controls besides their values: the `names`, `units` and `limits` of each."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
@@ -134,7 +133,7 @@ class _ControlInfo(NamedTuple):
 def _describe_controls(
     formulation: AbstractFormulation, system: AbstractSystem, count: int
 ) -> _ControlInfo:
-    """Of ideal servo constraints: that of their rows."""
+    """Info on the controls; for ideal servo constraints, that of their rows."""
     del formulation, count
     rows = np.flatnonzero(system.structure.servo)
     infos = [system.structure.rows[k] for k in rows]

@@ -1,5 +1,5 @@
 """Stages and polynomials by which a step of Dormand and Prince's method of eighth order (1981, J.
-Comp. Appl. Math. 7) is interpolated with sixth order: `_interpolation.py` says how.
+Comp. Appl. Math. 7) is interpolated with sixth order: See `_interpolation.py`.
 
 Printed by `tests/oracle_order_conditions.py`, which derives them. The nodes were searched for: of
 three stages, those of the least error of seventh order. It is 1.4e-7 h^7 at most in the norm in

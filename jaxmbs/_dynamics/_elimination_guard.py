@@ -1,8 +1,8 @@
 """A run whose elimination becomes singular ends just before that happens.
 
-Steps across such a configuration are halved until little is left of them. That needs no root of
-an interpolant, which would belong to a step computed from beyond; and if the null space only
-turned far in one step its halves tell, and the run goes on.
+Steps across such a configuration are halved until little is left of them. That needs no root of an
+interpolant, which would belong to a step computed from beyond; and if the null space only turned
+far in one step, its halves show that, and the run continues.
 """
 
 import functools
@@ -28,7 +28,7 @@ _LEFT = 1e-6
 
 
 class Guarded(NamedTuple):
-    """What a guard carries along.
+    """State that a guard carries from step to step.
 
     `inner`: state of the controller; `dependence`: of the elimination, where the step starts;
     `beyond`: the end of the last step that went across (infinite: there is none, or the motion
@@ -126,7 +126,7 @@ def _failed(y: Float[Array, " state"], error: Any, pending: BoolScalar) -> BoolS
 
 @functools.singledispatch
 def numbered(formulation: AbstractFormulation, structure: Structure) -> AbstractFormulation:
-    """The formulation as runs know it: new names of dropped rows compile nothing."""
+    """The formulation as runs use it: new names of dropped rows need no compilation."""
     del structure
     return formulation
 
@@ -172,7 +172,7 @@ def _(
 
 @functools.singledispatch
 def ended_by_guard(controller_state: Any) -> BoolScalar:
-    """Did a run end because its elimination became singular? Asked of the state of the
+    """Did a run end because its elimination became singular? Evaluated on the state of the
     controller at the end."""
     del controller_state
     return jnp.asarray(False)

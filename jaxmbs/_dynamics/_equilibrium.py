@@ -11,10 +11,10 @@ P V s^+ V^T r, which takes |K| = V s V^T in the place of K, is the same next to 
 equilibrium and goes with the force elsewhere (Dauphin et al. 2014), so it comes first.
 One decomposition serves both. Where K vanishes along a force the step is as long as is allowed.
 
-States s of forces are unknowns beside dq, with their rates g(q, 0, s, t) = 0 as equations beside
-r = 0. What brings a state to rest is no force, so there are no signs to go by: all steps are
-Newton's own then. Columns and rows of states are of the size of the stiffness, so that the rank of
-all does not depend on their units.
+States s of forces are further unknowns besides dq, with their rates g(q, 0, s, t) = 0 as equations
+besides r = 0. A state's rate is not a force, so there are no signs to follow: all steps are then
+Newton's own. Columns and rows of states are of the size of the stiffness, so that the rank of all
+does not depend on their units.
 
 None of this has a derivative; a last Newton step with K^+ held constant has that of the implicit
 function theorem.
@@ -98,7 +98,7 @@ class Equilibrium(eqx.Module):
         return "\n".join([*lines, *([self.message] if self.message else [])])
 
     def reactions(self) -> Reactions:
-        """Reactions of all joints at rest, each with its verdict; evaluated when asked for."""
+        """Reactions of all joints at rest, each with its verdict; evaluated on first use."""
         rest = jnp.zeros((self.system.structure.nv,), self.q.dtype)
         found = reactions_of_multipliers(self.system, self.q, rest, self.time, self.multipliers)
         return dataclasses.replace(found, message=self.message)
@@ -115,12 +115,12 @@ def equilibrium(
 ) -> Equilibrium:
     """A configuration in which the system stays at rest, drivers held as they are at time t.
 
-    Goes from q with the forces, so that a stable equilibrium is found unless q is next to an
-    unstable one; the stiffness of `linearise` tells. Where equilibria are not isolated (a mobility
-    without stiffness) the one found depends on q. States of forces (a controller's integral) begin
-    with their values in q and end with values that do not change; such an equilibrium may be
-    unstable, as it is searched by Newton's steps alone. Friction at rest is none. `reactions()`
-    of the result gives the physical wrenches with their verdicts.
+    The search follows the forces from q, so that a stable equilibrium is found unless q is next to
+    an unstable one; the stiffness of `linearise` shows which. Where equilibria are not isolated (a
+    mobility without stiffness) the one found depends on q. States of forces (a controller's
+    integral) begin with their values in q and end with values that do not change; such an
+    equilibrium may be unstable, as it is searched by Newton's steps alone. Friction at rest is
+    none. `reactions()` of the result gives the physical wrenches with their verdicts.
     Differentiable, forward and reverse, in t and every array of the system at an isolated
     equilibrium, not in q. Dense: one singular value decomposition a step.
 
@@ -132,7 +132,7 @@ def equilibrium(
     **Raises:** `RuntimeError` if none is found, with a body that the forces still move, the
     joint that does not close, or the force's state that still changes or may have any value. Under
     `jit` or `vmap` without those names, by a callback with which JAX neither keeps nor exports a
-    program; with `throw=False` the `result` says so instead.
+    program; with `throw=False` the `result` reports it instead.
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
@@ -152,7 +152,7 @@ def equilibrium(
 
 
 class _Last(NamedTuple):
-    """Of a search: its last step, and the states that nothing depends on (see `_Iterate`)."""
+    """End of a search: its last step, and the states that nothing depends on (see `_Iterate`)."""
 
     way: Float[Array, " steps"]
     undetermined: Float[Array, " states"] | None
@@ -239,8 +239,8 @@ def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps
 
 
 def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) -> _Iterate:
-    """Onto the constraints, and one step along them; `plain`: Newton's own, for forces that are
-    no gradient."""
+    """Onto the constraints, and one step along them; `plain`: Newton's own step, for forces without
+    a potential."""
     unit, structure = system.column_scale(), system.structure
     nv, states = structure.nv, structure.internal.size
     rest = jnp.zeros_like(x.way)
@@ -296,7 +296,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
 
 
 def _next_radius(x: _Iterate, unbalanced: Float[Array, " nv"], unit: Float[Array, " nv"]) -> Scalar:
-    """How long the next step may be."""
+    """Length limit of the next step."""
     # Forces that turn round along the last step: it was too long.
     overshot = x.way @ unbalanced < -0.5 * x.power
     last = jnp.max(jnp.abs(x.way / unit))
@@ -305,9 +305,9 @@ def _next_radius(x: _Iterate, unbalanced: Float[Array, " nv"], unit: Float[Array
 
 
 class _StateSizes(eqx.Module):
-    """What makes the rows and columns of states as large as the stiffness, `size`: factors of all
-    `rows` and `columns`, 1 for those of displacements. `reach`: how far a step of one changes the
-    rate of each state at most."""
+    """Factors that scale the rows and columns of states to the magnitude of the stiffness, `size`:
+    for all `rows` and `columns`, 1 for those of displacements. `reach`: the largest change of the
+    rate of each state by a unit step."""
 
     rows: Float[Array, " steps"]
     columns: Float[Array, " steps"]
@@ -340,14 +340,14 @@ class _StateSizes(eqx.Module):
 
 
 def _sizes_of_states(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
-    """Of the states at q: at least what counts as one."""
+    """Magnitudes of the states at q: at least the unit of each."""
     structure = system.structure
     one = state_scale(structure, system.characteristic_length())
     return jnp.maximum(one, jnp.abs(q[structure.internal]))
 
 
 class _HeldMultipliers(eqx.Module):
-    """What the constraints do at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
+    """Constraint forces at rest: `multipliers` (rows,) S^+ C M^-1 F, and P."""
 
     system: KKTSystem
     multipliers: Float[Array, " rows"]
@@ -408,7 +408,7 @@ def _explanation(system: AbstractSystem, found: Equilibrium, last: _Last, t: Rea
 def _explained_state(
     system: AbstractSystem, found: Equilibrium, last: _Last, t: RealScalarLike
 ) -> str:
-    """Of a state of a force without equilibrium, if there is one."""
+    """Explanation that names a force state without equilibrium; empty if there is none."""
     structure = system.structure
     if last.undetermined is None:
         return ""

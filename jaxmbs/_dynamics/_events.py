@@ -26,8 +26,8 @@ class AbstractEvent(eqx.Module):
 
     @abc.abstractmethod
     def reason(self, trajectory: Trajectory) -> str:
-        """What happened at the end of this trajectory, and what to try: sentences that follow
-        "The run was stopped at ... s: "."""
+        """Explanation of the event at the end of this trajectory, and what to try: sentences that
+        follow "The run was stopped at ... s: "."""
 
     @abc.abstractmethod
     def condition(
@@ -81,10 +81,10 @@ class StopAtSingular(AbstractEvent):
     """Stop at the first singular configuration that the motion passes, where the rank of C
     drops and the mobility changes.
 
-    The run ends with the step that led across it, not in it: there constraints do not determine
-    the motion, and states next to it are the less exact the closer they are. `passages[0]` is the
-    time of the configuration itself, interpolated within that step. A motion that comes very near
-    one may be stopped too; then it has no `passages`, and `message` says so.
+    The run ends with the step that crossed it, not in it: there constraints do not determine the
+    motion, and the accuracy of states decreases towards it. `passages[0]` is the time of the
+    configuration itself, interpolated within that step. A motion that comes very near one may be
+    stopped too; then it has no `passages`, and `message` states that.
     """
 
     needs_monitor: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What a failed run says: what happened, when, at which joint, and what to try."""
+"""Explanation of a failed run: what happened, when, at which joint, and what to try."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -72,8 +72,8 @@ def explain(
 def _undetermined(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
-    """Which accelerations nothing determines, or hardly anything, as where a run ends next to it;
-    of systems whose mass matrix need only be semidefinite."""
+    """Accelerations that are undetermined, or barely determined, as where a run ends close to such
+    a state; of systems whose mass matrix need only be semidefinite."""
     finite = all(bool(jnp.all(jnp.isfinite(x))) for x in (q, v, t))
     if not (system.structure.semidefinite and finite):
         return ""
@@ -112,15 +112,16 @@ def _unmet_constraints(
 
 
 def _bodies(system: AbstractSystem, force: Float[Array, " nv"]) -> str:
-    """On which bodies the force is NaN or infinite."""
+    """Bodies on which the force is NaN or infinite."""
     columns = set(np.flatnonzero(~np.isfinite(np.asarray(force))).tolist())
     bodies = [b.name for b in system.structure.bodies if columns & {*b.columns}]
     return ", ".join(bodies) or "the system"
 
 
 def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
-    """What cannot be followed: a force that is NaN or infinite, joints or drivers that open,
-    or the body that accelerates most; there or, where steps went to zero, a little later."""
+    """The probable cause of failure: a force that is NaN or infinite, joints or drivers that open,
+    or the body with the largest acceleration; at the end or, where steps went to zero, a little
+    later."""
     t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
     opened = open_constraints(system, system.scaled_residual(q, t))
     if opened:

@@ -10,7 +10,7 @@ d/dt (d, e) = L (d, e). Measured in axes that turn with Omega and not with the b
 by K d and K e less, K = B^T X(Omega) B - B^T dB/dt, where B takes velocities to axes that never
 turn (`world_axes`) and X is `turning`: d/dt (z, w) = A (z, w), A that of L - K.
 
-States s of forces stand behind z, as they do in q, (z, s, w): they belong to no axes, and their
+States s of forces follow z, as in q, (z, s, w): they belong to no axes, and their
 rates are those of `flow`.
 """
 
@@ -37,8 +37,8 @@ class TurningAxes(NamedTuple):
     order next to a motion at which all of this is known (constant rank of N).
 
     - `determined` (3,): of least norm. `inverse` (3, 3): N^+. `free` (3, 3): 1 - N^+ N.
-    - `spin` (3, nv): takes B v to the angular velocity whose component along the `free`
-      directions Omega has besides; zero for none.
+    - `spin` (3, nv): maps B v to the angular velocity that contributes its component along the
+      `free` directions to Omega; zero for none.
     """
 
     determined: Float[Array, "3"]
@@ -69,7 +69,7 @@ def constant_axes(rate: Float[Array, "3"], nv: int) -> TurningAxes:
 
 
 class FirstOrder(NamedTuple):
-    """A and Omega, and what else the motion says of itself: `unsteady` dv/dt - K v, the rate at
+    """A and Omega, and further data of the motion: `unsteady` dv/dt - K v, the rate at
     which the velocities leave the turning axes; `normal` N and `right` r of Omega; `free` M^-1 F
     and `acceleration` dv/dt."""
 
@@ -92,7 +92,7 @@ def first_order(
     velocity: Float[Array, "nv k"],
     axes: TurningAxes,
 ) -> FirstOrder:
-    """At one state, with its bases Y and Z."""
+    """First-order equations at one state, with its bases Y and Z."""
     states = system.structure.internal
     p, n = position.shape[1], position.shape[1] + states.size + velocity.shape[1]
     formulation = motion_only(MinimumNorm(), system)
@@ -101,7 +101,7 @@ def first_order(
     def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array, Array], Array]:
         step, there, speed = displaced_state(system, descriptor, (q, v, t), (position, velocity), x)
         found = solve_stage(system, formulation, there, speed, t)
-        # The motion goes on, and the displaced state would stay beside it if it moved so.
+        # The motion continues, and the displaced state would keep its distance if it moved so.
         beside = jax.jvp(lambda y: displaced(system, y, step), (q,), (system.rate(q, v),))[1]
         relative = system.flow(there, speed, t) - beside
         return (relative, speed, found.acceleration), found.acceleration
@@ -141,9 +141,9 @@ def displaced_state(
     x: Float[Array, " n"],
 ) -> Displaced:
     """The state next to (q, v, t) by x in the null spaces, (z, w) or (z, s, w), on the constraints
-    to first order: the configuration stays there by itself, the velocity does not. What takes it
-    back may be that of the state itself, whose `descriptor` is given, as nothing is left over
-    there."""
+    to first order: the configuration stays there without correction, the velocity does not. What
+    takes it back may be that of the state itself, whose `descriptor` is given, as nothing is left
+    over there."""
     q, v, t = state
     position = beside_states(bases[0], identity(system.structure))
     coordinates = position.shape[1]

@@ -1,4 +1,4 @@
-"""Steps whose lengths are given beforehand, of methods that know no error."""
+"""Steps of given lengths, for methods without an error estimate."""
 
 import functools
 from typing import Any, NamedTuple
@@ -57,8 +57,7 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
 
 
 class Steps(NamedTuple):
-    """How the lengths of steps are chosen, and the first of them (s), both as `simulate` has
-    them."""
+    """The choice of step lengths, and the first of them (s), both as in `simulate`."""
 
     controller: dfx.AbstractStepSizeController | None
     first_step: Any
@@ -72,7 +71,7 @@ def chosen_steps(
     stabilisation: AbstractStabilisation,
     adjoint: dfx.AbstractAdjoint,
 ) -> Steps:
-    """Those that a method makes.
+    """The steps that a method makes.
 
     **Raises:** `ValueError` for what does not go with it.
     """
@@ -119,7 +118,7 @@ def _(
 @functools.singledispatch
 def check_formulation(solver: dfx.AbstractSolver, formulation: AbstractFormulation) -> None:
     """
-    **Raises:** `ValueError` for a formulation that the method does not ask.
+    **Raises:** `ValueError` for a formulation that the method does not support.
     """
     del solver, formulation
 

@@ -45,9 +45,9 @@ class Floquet(eqx.Module):
 
     - `position_basis` Y (nv, p) and `basis` Z (nv, k): displacements of the configuration and of
       the velocities at the start, as of `Linearisation`.
-    - `monodromy` Phi (p + k, p + k), with the states s of forces behind the displacements,
-      (z, s, w), as of `Linearisation`. `multipliers` (p + k,): its eigenvalues, the largest first;
-      the motion is unstable if one is larger than 1. One of an autonomous system is 1: the motion
+    - `monodromy` Phi (p + k, p + k), with the states s of forces after the displacements, (z, s,
+      w), as in `Linearisation`. `multipliers` (p + k,): its eigenvalues, the largest first; the
+      motion is unstable if one is larger than 1. One of an autonomous system is 1: the motion
       itself, later.
     - `period` (s). `exponents` (p + k,): logarithms of the multipliers over the period (1/s),
       frequencies up to multiples of 2 pi / period.
@@ -140,7 +140,7 @@ class _Period(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is asked for, and the number of steps it took."""
+    """The requested result, and the number of steps it took."""
 
     floquet: Floquet
     steps: IntScalar | None

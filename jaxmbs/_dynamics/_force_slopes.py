@@ -27,8 +27,9 @@ class Colouring(NamedTuple):
 
 @functools.lru_cache
 def colouring(sets: tuple[tuple[int, ...], ...], size: int) -> Colouring:
-    """Of a matrix whose rows and columns depend on each other within these sets alone. Each column
-    has the first colour that no column before it has with which it shares a row."""
+    """The colouring of a matrix whose rows and columns depend on each other within these sets
+    alone. Each column has the first colour that no column before it has with which it shares a
+    row."""
     entries = np.zeros((size, size), dtype=bool)
     for own in sets:
         entries[np.ix_(own, own)] = True
@@ -51,6 +52,6 @@ def coloured_jacobian(
     def push(seed: Float[Array, " n"]) -> Float[Array, " n"]:
         return jax.jvp(function, (x,), (seed,))[1]
 
-    # One after the other: side by side they took twice as long.
+    # One after the other: batched they took twice as long.
     sums = lax.map(push, jnp.asarray(found.seeds, x.dtype))
     return jnp.where(found.entries, sums[found.colours].T, 0.0)

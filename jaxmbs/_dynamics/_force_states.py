@@ -1,6 +1,6 @@
-"""States of forces beside displacements of bodies: coordinates s in q that no velocity moves.
+"""States of forces, besides displacements of bodies: coordinates s in q that no velocity changes.
 
-A step is one along the velocities (nv,) and behind it the change of each state; without states the
+A step is one along the velocities (nv,), followed by the change of each state; without states the
 first alone, and nothing here adds an operation to a program.
 """
 
@@ -40,12 +40,12 @@ def beside_states(
 
 
 def identity(structure: Structure) -> np.ndarray:
-    """Of the states (m, m)."""
+    """The identity matrix of the states (m, m)."""
     return np.eye(structure.internal.size)
 
 
 def state_scale(structure: Structure, length: Any) -> Any:
-    """What counts as one of each state (m,), of NumPy if the length (m) is a `float`."""
+    """The unit of each state (m,); a NumPy array if the length (m) is a `float`."""
     return structure.coordinate_scale(length)[structure.internal]
 
 
@@ -53,15 +53,15 @@ def state_scale(structure: Structure, length: Any) -> Any:
 def rates_of_states(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " m"]:
-    """Of a system that has states."""
+    """The rates of the states of a system that has states."""
     return system.flow(q, v, t)[system.structure.internal]
 
 
 def coordinate_units(
     structure: Structure, mass: np.ndarray, length: float, displacements: int
 ) -> np.ndarray:
-    """What counts as one of the coordinates of small motions (d,), in the mass metric: of
-    displacements 1, of states as much as is a displacement of one beside them."""
+    """Units of the coordinates of small motions (d,), in the mass metric: 1 for displacements; for
+    states, the change equivalent to a unit displacement."""
     own = state_scale(structure, length) / _one(structure, mass, length)
     return np.concatenate([np.ones(displacements), own])
 
@@ -79,9 +79,9 @@ def changing_state(
     matrix: Float[Array, "n n"],
     displacements: int,
 ) -> str:
-    """What to say of the state of a force that changes most, if one does: its rates may be no more
-    than what the matrix of small motions, that of `first_order`, makes of small ones. Concrete
-    numbers."""
+    """Description of the force state that changes fastest; empty if no state changes. A state does
+    not count as changing if its rate is at most what the matrix of small motions, that of
+    `first_order`, gives for small motions. Concrete numbers."""
     structure = system.structure
     if not structure.internal.size:
         return ""
@@ -102,6 +102,6 @@ def changing_state(
 
 
 def said_to_change(structure: Structure, which: int, rate: float) -> str:
-    """Of the state of that number among the states."""
+    """Description of the state of that index among the states, and of its rate."""
     info = structure.coordinates[structure.internal[which]]
     return f"the state {info.name!r} of a force still changes, by {rate:.3g} {info.quantity.unit}/s"

@@ -4,13 +4,13 @@ Friction makes F depend on lambda, so both are a fixed point around the friction
 
     f = friction(lambda),     (dv/dt, lambda) = solve(F + f).
 
-At one state (dv/dt, lambda) is affine in f. So the formulation is linearised once, which keeps
-its factors, and every iteration is one solve with them. The map f -> friction(lambda(f)) is the
-modulus of an affine function for each joint; with one frictional joint its iteration converges
-exactly where the fixed point exists and is unique whatever the loads are (N = |a + b N| has one
-solution for every a iff |b| < 1, and then it is a contraction). So an iteration that does not
-converge is no weakness of the method alone: a joint jams, or the rigid-body model has no or
-several answers (Painleve).
+At one state (dv/dt, lambda) is affine in f. So the formulation is linearised once, which keeps its
+factors, and every iteration is one solve with them. The map f -> friction(lambda(f)) is the modulus
+of an affine function for each joint; with one frictional joint its iteration converges exactly
+where the fixed point exists and is unique whatever the loads are (N = |a + b N| has one solution
+for every a iff |b| < 1, and then it is a contraction). So failure to converge is not only a
+weakness of the method: a joint jams, or the rigid-body model has no or several solutions
+(Painleve).
 
 The derivative is that of the fixed point, (1 - A) df = direct change, with A the derivative of the
 map. The series 1 + A + A^2 ... converges where the iteration does, and so does its transpose.
@@ -68,7 +68,7 @@ def solve_with_friction(
       `max_steps`: at most, 1 or more.
 
     **Returns:** `Accelerations`; its `result` is `friction_did_not_converge` if they did not, and
-    `state_not_valid` for traced numbers that are no state.
+    `state_not_valid` for traced numbers that are not a valid state.
     """
     formulation = chosen_formulation(formulation, system.structure)
     rtol = _settings.known_number(rtol, "rtol", above=0, below=1)
@@ -134,7 +134,7 @@ def accelerated(
 
 
 class _State(eqx.Module):
-    """What the fixed point depends on."""
+    """Data that the fixed point depends on."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
@@ -145,7 +145,7 @@ class _State(eqx.Module):
 
 
 class _Response(NamedTuple):
-    """What friction forces f (nv,) lead to, and the friction forces that follow from that."""
+    """The response to friction forces f (nv,), and the friction forces that follow from it."""
 
     acceleration: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]

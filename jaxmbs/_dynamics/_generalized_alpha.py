@@ -16,9 +16,9 @@ from ._runge_kutta import accelerations_at
 
 
 class AlphaState(eqx.Module):
-    """What the method carries from step to step: dv/dt at the end of the last one, and of that
-    `before` it; a (`auxiliary`), lambda, and the matrix of Newton's method; units of coordinates
-    and rows."""
+    """State that the method carries from step to step: dv/dt at the end of the last one, and of the
+    one `before` it; a (`auxiliary`), lambda, and the matrix of Newton's method; units of
+    coordinates and rows."""
 
     acceleration: Float[Array, " nv"]
     before: Float[Array, " nv"]
@@ -38,13 +38,13 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
     whose frequency w is high, h w >> 1, are not followed but damped: by the factor
     `spectral_radius` a step in the limit. So steps are as long as the slow motion allows.
 
-    Positions are on the constraints by the method itself; its velocities meet C v + b = 0 to the
-    order of h^2 only, and are carried on as they are. A state that is saved has them projected,
-    and accelerations and reactions are those of the formulation there: with second order too.
-    (The force of a stiff damper has the error of the velocity times its coefficient.)
-    States within a step lie on cubic Hermite polynomials through both ends. Give it to
-    `simulate(..., solver=GeneralizedAlpha(step=1e-3))`; it knows no error, hence no adaptive step
-    sizes: compare runs with steps h and h/2.
+    Positions satisfy the constraints by the method itself; its velocities satisfy C v + b = 0 to
+    the order of h^2 only, and are not projected. A state that is saved has them projected, and
+    accelerations and reactions are those of the formulation there: with second order too. (The
+    force of a stiff damper has the error of the velocity times its coefficient.) States within a
+    step lie on cubic Hermite polynomials through both ends. Give it to `simulate(...,
+    solver=GeneralizedAlpha(step=1e-3))`; it has no error estimate, hence no adaptive step sizes:
+    compare runs with steps h and h/2.
 
     **Arguments:**
 
@@ -155,7 +155,7 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
                 ((end.q, end.v, t1), end.acceleration),
             )
         ]
-        # What is no solution must not look like a motion.
+        # A failed solution must not be returned as a motion.
         y1 = jnp.where(solved.converged, jnp.concatenate([end.q, end.v, y0[-1:]]), jnp.nan)
         dense = {"y0": y0, "y1": y1, "k0": start.h * slopes[0], "k1": start.h * slopes[1]}
         following = AlphaState(

@@ -49,7 +49,7 @@ def residuals(
 def projected_state(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Projected:
-    """The state on the constraints next to (q, v); NaN for what is no state."""
+    """The state on the constraints next to (q, v); NaN for an invalid state."""
     found = project(system, q, v, t, motion_solver())
     valid = is_state(system.structure, q, v, t)
     q, v = (jnp.where(valid, x, jnp.nan) for x in (found.q, found.v))
@@ -66,13 +66,13 @@ def consistent_state(
     """The state next to (q, v) that all constraints allow at time t, in the mass metric.
 
     Close to closure this is the projection of a step of an integrator: use `assemble` for a
-    mechanism that is far from closed. Differentiable in every argument, from a closed
+    mechanism with large closure errors. Differentiable in every argument, from a closed
     configuration and any velocities.
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s).
 
-    **Returns:** a `ConsistentState`, which unpacks to q, v; NaN for traced numbers that are no
-    state.
+    **Returns:** a `ConsistentState`, which unpacks to q, v; NaN for traced numbers that are not a
+    valid state.
 
     **Raises:** `ValueError` if there is none nearby, naming the joint.
     """
@@ -90,8 +90,8 @@ def check_state(
     t: Scalar,
     advice: str = "consistent=True moves to the nearest state they allow",
 ) -> None:
-    """Refuse a state that the constraints do not allow, or that leaves one of them out; say
-    nothing of traced ones.
+    """Refuse a state that the constraints do not allow, or that leaves one of them out; traced ones
+    are not checked.
 
     **Raises:** `ValueError` that names the joint or driver, by how much and what to do.
     """

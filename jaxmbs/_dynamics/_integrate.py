@@ -1,12 +1,12 @@
-"""Diffrax's integration in programs that ask nothing of Python while they run.
+"""Diffrax's integration in programs without callbacks to Python.
 
-`diffeqsolve` checks the sign of the first step, and that the times of saved states are in order
-and within the run. In a compiled program each of these checks is a callback into Python, and for
-the sake of one such callback JAX neither keeps the program in its compilation cache nor exports it
-for another platform. What they check is known here: a first step has a length and no sign, the run
-goes from the first to the last of the times, and `in_order` looks at these once, with an answer
-that the `result` of a run can tell. So Diffrax is told of both in places where it trusts what it
-is given: of the first step by the step size controller, which proposes it, and of the times by the
+`diffeqsolve` checks the sign of the first step, and that the times of saved states are in order and
+within the run. In a compiled program each of these checks is a callback into Python, and for the
+sake of one such callback JAX neither keeps the program in its compilation cache nor exports it for
+another platform. The conditions that they check are known here: a first step has a length and no
+sign, the run goes from the first to the last of the times, and `in_order` checks these once, with
+an answer that the `result` of a run can report. So both are passed to Diffrax where it does not
+check them: the first step by the step size controller, which proposes it, and the times by the
 adjoint, which makes the loop that saves states.
 """
 
@@ -33,10 +33,10 @@ def integrate(
     adjoint: dfx.AbstractAdjoint,
     **options: Any,
 ) -> Any:
-    """`diffrax.diffeqsolve` from the first of the times to the last, with the states at these
-    times before what `saveat` saves, which holds no times itself.
+    """`diffrax.diffeqsolve` from the first of the times to the last, with the states at these times
+    before the output of `saveat`, which contains no times itself.
 
-    The times must be in order (`in_order`), as nobody looks here. The first step is that of the
+    The times must be in order (`in_order`); this is not checked here. The first step is that of the
     controller (`starting`). `options`: others of `diffeqsolve`.
     """
     return dfx.diffeqsolve(
@@ -54,8 +54,8 @@ def integrate(
 
 
 def in_order(times: Float[Array, " times"]) -> BoolScalar:
-    """Do these times never go back? (Diffrax would run back, with the sign of time turned, which
-    projections and monitors do not know.)"""
+    """Do these times never go back? (Diffrax would run backwards with the sign of time reversed,
+    which projections and monitors do not support.)"""
     return jnp.all(jnp.diff(times) >= 0)
 
 
@@ -111,7 +111,7 @@ class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
 
 
 class _Starting(_AbstractStarting):
-    """Of any controller."""
+    """The first step of any controller."""
 
     controller: dfx.AbstractStepSizeController
     first_step: Scalar
@@ -121,7 +121,7 @@ class _Starting(_AbstractStarting):
 
 
 class _AdaptiveStarting(_AbstractStarting, dfx.AbstractAdaptiveStepSizeController[Any, Any]):
-    """Of a controller with tolerances, which implicit methods ask for."""
+    """The first step of a controller with tolerances, which implicit methods require."""
 
     controller: dfx.AbstractAdaptiveStepSizeController
     first_step: Scalar

@@ -41,8 +41,8 @@ class InsideStages(NamedTuple):
 
 @functools.singledispatch
 def inside_stages(solver: dfx.AbstractSolver) -> InsideStages | None:
-    """What a method needs to be interpolated by `StepInterpolation`; None where Diffrax's own
-    interpolant is as exact as it should be."""
+    """Stages that a method needs for `StepInterpolation`; None where Diffrax's own interpolant is
+    sufficiently accurate."""
     del solver
 
 
@@ -53,19 +53,20 @@ def _(solver: dfx.Dopri8) -> InsideStages | None:
 
 
 class Inside(eqx.Module):
-    """What a run asks for between the ends of its steps: states at `times` (s), and where `events`
-    are."""
+    """Output of a run between the ends of its steps: states at `times` (s), and the location of
+    `events`."""
 
     times: Float[Array, " times"]
     events: bool = eqx.field(static=True)
 
     def wanted(self, t0: Scalar, t1: Scalar) -> BoolScalar:
-        """Is something asked for within this step?"""
+        """Is output requested within this step?"""
         return self.events | jnp.any((t0 < self.times) & (self.times < t1))
 
 
 class StepInterpolation(dfx.AbstractLocalInterpolation):
-    """Of `Dopri8`, from the states at both ends and h times the slopes `k` of its used stages."""
+    """Interpolation of a `Dopri8` step, from the states at both ends and h times the slopes `k` of
+    its used stages."""
 
     t0: RealScalarLike
     t1: RealScalarLike

@@ -27,7 +27,7 @@ def inverse_dynamics(
     formulation: Setting[AbstractFormulation | None] = None,
     throw: Setting[bool] = True,
 ) -> Trajectory:
-    """The forces behind a motion that drivers determine: driving forces and torques, and the
+    """The forces of a motion that drivers determine: driving forces and torques, and the
     reaction of every joint.
 
     The motion is that of `kinematics`; its multipliers solve M dv/dt + C^T lambda = F, friction

@@ -23,7 +23,7 @@ def exceeded_limits(
 
 
 def force_unit(quantity: Quantity) -> str:
-    """Of the force whose work is done along this quantity."""
+    """The unit of the force that does work along this quantity."""
     return {LENGTH: "N", ANGLE: "N m"}.get(quantity, f"J/{quantity.unit}")
 
 

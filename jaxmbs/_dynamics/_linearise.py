@@ -60,13 +60,13 @@ class Linearisation(eqx.Module):
       of each along the velocities, of length 1 in the mass metric, its largest entry real; the
       velocities are the eigenvalue times it where the state is at rest.
     - `states`: name and quantity of each state s that forces have of their own (m of them). They
-      stand behind the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m
-      rows more, (nv + m); what counts as one of a state is of length 1 in them.
+      follow the displacements: A is that of (z, s, w), (p + m + k) in size, and modes have m rows
+      more, (nv + m); what counts as one of a state is of length 1 in them.
     - `turning` (3,): angular velocity (rad/s, world) of the axes along which displacements are
       measured. `variation`: the largest change of A that was seen along the motion (1/s), its
-      displacements times a typical frequency: rounding. Eigenvalues that are zero but for that
-      are given as zero. `message`: elastic bodies of which the state leaves the theory, so that
-      their frequencies are not those of this state; with what to do.
+      displacements times a typical frequency: rounding. Eigenvalues that are zero up to rounding
+      are given as zero. `message`: elastic bodies whose theory does not hold at this state, so that
+      their frequencies are not those of it, and what to do.
     """
 
     position_basis: Float[Array, "nv p"]
@@ -122,18 +122,17 @@ def linearise(
     """Eigenvalues and mode shapes of small motions about a state on the constraints.
 
     The state must be an equilibrium (`equilibrium` finds one) or belong to a steady motion: one
-    whose velocities, and whose small motions, are constant along axes that turn at a constant
-    rate. Displacements are measured along these `turning` axes: fixed ones for a straight course
-    (wheels that are symmetric about their axes turn, the axes do not) or a sleeping top, those
-    that go round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest,
-    loads and drivers count as they are at `t`. Redundant rows do not disturb it. States of forces
-    (a controller's integral) must not change there, and are coordinates of small motions beside
-    the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
+    whose velocities, and whose small motions, are constant along axes that turn at a constant rate.
+    Displacements are measured along these `turning` axes: fixed ones for a straight course (wheels
+    that are symmetric about their axes turn, the axes do not) or a sleeping top, those that go
+    round with it for a steady turn, a precessing top, or an unsymmetric rotor. At rest, loads and
+    drivers count as they are at `t`. Redundant rows do not disturb it. States of forces (a
+    controller's integral) must be constant there, and are further coordinates of small motions
+    after the displacements. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     A motion that may begin elsewhere, in another direction or faster has eigenvalues zero, in
     pairs where what is changed makes a position grow with time (speed and way); in a turn with
-    the rate Omega a shift has +-i Omega, as it turns against the axes. They say nothing of
-    stability.
+    the rate Omega a shift has +-i Omega, as it turns against the axes. They do not show stability.
 
     Differentiable once, forward (`jax.jvp`; `jax.jacfwd` would trace it) and reverse, in t, the
     state (that of `equilibrium`, say) and every
@@ -144,8 +143,8 @@ def linearise(
 
     **Returns:** a `Linearisation`.
 
-    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
-    do not allow, a state at rest that is no equilibrium, naming a body that would move off or a
+    **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints do
+    not allow, a state at rest that is not an equilibrium, naming a body that would accelerate or a
     force's state that changes, and a motion that is not steady, naming what changes (`floquet`
     takes periodic ones), and a system that cannot move.
     """
@@ -174,7 +173,7 @@ def _multipliers(
 
 
 class _Found(NamedTuple):
-    """What is asked for, and the axes along which it is measured."""
+    """The requested result, and the axes along which it is measured."""
 
     small: Linearisation
     axes: TurningAxes
@@ -212,8 +211,8 @@ def _linearised(
 
 
 class _Measure(NamedTuple):
-    """What modes are made of, and measured by: Y and M with the states of forces beside them, and
-    what counts as one of each coordinate."""
+    """Matrices that compose and measure modes: Y and M extended by the states of forces, and the
+    unit of each coordinate."""
 
     position: Float[Array, "steps d"]
     mass: Float[Array, "steps steps"]
@@ -312,7 +311,8 @@ def first_order_nearby(
     velocity: Float[Array, "nv k"],
     axes: TurningAxes,
 ) -> Nearby:
-    """From the bases and axes here, to first order, those of states and systems nearby."""
+    """First-order equations of states and systems nearby, with bases and axes continued from here
+    to first order."""
     mass, position, velocity = transport_bases(system, q, v, t, position, velocity)
     found = first_order(system, q, v, t, position, velocity, axes)
     return Nearby(position, velocity, found.state, mass, found.rate)
@@ -336,7 +336,7 @@ def transport_bases(
 def _transport_basis(
     descriptor: AbstractKKTMatrices, mass: Float[Array, "nv nv"], basis: Float[Array, "nv k"]
 ) -> Float[Array, "nv k"]:
-    """In the null space, and orthonormal to first order."""
+    """The basis transported in the null space, orthonormal to first order."""
     if not basis.shape[1]:
         return basis
     residuals = jax.vmap(descriptor.apply_C, in_axes=1)(basis)

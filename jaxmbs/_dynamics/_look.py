@@ -1,5 +1,5 @@
-"""A state of a step that is looked at, and what is solved for there: accelerations, ways back onto
-the constraints, the part of the step's error that these take away (`_runge_kutta.py`)."""
+"""Evaluation of a state of a step, and the solutions there: accelerations, projections onto the
+constraints, the part of the step's error that these remove (`_runge_kutta.py`)."""
 
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ from ._arguments import Arguments
 from ._friction import accelerated
 
 
-# Proximal steps for the way back onto the constraints, with the larger mu, as in
+# Proximal steps for the projection onto the constraints, with the larger mu, as in
 # `_linalg.damped_solver`.
 _PASSES = 2
 
 
 class Purpose(NamedTuple):
-    """What a look is for. `opening`: the way back of a configuration; `closing`: of velocities;
-    `measuring`: of both where nothing is left of it, which is rounding; `locating`: a singular
-    configuration within the step; `starting`: the first vectors of a monitor; `arriving`: at the
-    end of the step."""
+    """Purpose of an evaluation. `opening`: the projection of a configuration; `closing`: of
+    velocities; `measuring`: of both once they are converged, so that only rounding is left;
+    `locating`: a singular configuration within the step; `starting`: the first vectors of a
+    monitor; `arriving`: at the end of the step."""
 
     opening: BoolScalar
     closing: BoolScalar
@@ -47,9 +47,9 @@ class Purpose(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What is known at one state before anything is solved. `closure`, `rest`: the largest
-    residual of the configuration and of the velocity; `moving`: does it go back onto the
-    constraints? `looks`: how many there were at this stage."""
+    """Data at one state before anything is solved. `closure`, `rest`: the largest residual of the
+    configuration and of the velocity; `moving`: is it projected back onto the constraints? `looks`:
+    the number of evaluations at this stage."""
 
     stage: IntScalar
     looks: Scalar
@@ -65,8 +65,8 @@ class Look(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """`move`, `change` (nv,): the ways back of the configuration and of the velocity, if they are
-    asked for; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
+    """`move`, `change` (nv,): the projections of the configuration and of the velocity, if they are
+    requested; `acceleration` (nv,); `across` (2, nv): the part of the error that the constraints
     take away; `factored`: with what it was solved."""
 
     move: Float[Array, " nv"]
@@ -100,8 +100,8 @@ def _unless_light(
 def solve_look(
     given: Arguments, look: Look, embedded: Float[Array, "2 nv"], last_slope: Scalar
 ) -> Solved:
-    """What is solved for at one state. `embedded`: the error without the last slope, which has the
-    weight `last_slope` (s) in it."""
+    """The solution at one state. `embedded`: the error without the last slope, which has the weight
+    `last_slope` (s) in it."""
     system, structure = given.system, given.system.structure
     geometric, held = structure.geometric, structure.velocity_level
     q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
@@ -158,7 +158,7 @@ def solve_look(
         multipliers = factored.approximate_multipliers(right, passes[k])
         return answers.at[k].set(factored.response(multipliers))
 
-    # One at a time, and those that this look is for: most are stages, which ask for one of five.
+    # One at a time, and those that this evaluation needs: most are stages, which need one of five.
     first = jnp.where(moves | (not shared), 1, 0)
     end = jnp.where(purpose.arriving, 5, jnp.where(purpose.closing, 3, 1))
     end = jnp.where(moves, 3, jnp.where(purpose.locating, first, end))

@@ -1,9 +1,9 @@
 """Are redundant rows redundant only where the mechanism closes?
 
 The rows of a Bennett linkage depend on each other on the constraints, but off them, where the
-stages of a Runge-Kutta method lie, they do not, and there they ask for accelerations that
-contradict each other. (Those of a plane mechanism built of spatial joints depend on each other
-everywhere.) Slopes are to be taken on the constraints then.
+stages of a Runge-Kutta method lie, they do not, and there they prescribe contradictory
+accelerations. (Those of a plane mechanism built of spatial joints depend on each other everywhere.)
+Slopes are to be taken on the constraints then.
 
 To find out, a configuration q' is made as a stage makes one, by a straight step along an
 admissible velocity; q is the one on the constraints next to it. A left null vector x of C at q
@@ -48,7 +48,7 @@ def rank_increases_off_manifold(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> BoolScalar:
     """Do rows that depend on each other at q (nq,), which is closed, become independent next to
-    it? Also true where that cannot be told. It has no derivative."""
+    it? Also true where that cannot be decided. It has no derivative."""
     shape = (len(system.structure.rows), system.structure.nv)
     if 0 in shape:
         return jnp.asarray(False)

@@ -19,8 +19,8 @@ def null_space(
 
 
 def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
-    """For each motion that the columns of `free` (nv, k) span, one body that makes it, and what
-    it does then: "'rod' (turning)". No two are the same coordinate."""
+    """One body for each motion in the span of the columns of `free` (nv, k), and its kind of
+    motion: "'rod' (turning)". No two are the same coordinate."""
     rest = free / structure.column_scale(length)[:, None]
     names = []
     for _ in range(free.shape[1]):
@@ -33,7 +33,7 @@ def movers(free: np.ndarray, structure: Structure, length: float) -> list[str]:
 
 
 def look_at_drivers(structure: Structure) -> str:
-    """What to try where constraints cannot be met."""
+    """Advice where constraints cannot be satisfied."""
     drivers = ", ".join(c.name for c in structure.constraints if c.kind == "driver")
     if not drivers:
         return "End the run before that, or look at the constraints that open."

@@ -39,9 +39,9 @@ class SmallMotions(NamedTuple):
 def sorted_eigenvalues(
     state: np.ndarray, units: np.ndarray, rounding: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By frequency, then by decay, with eigenvectors. The first rows and columns are those of
-    coordinates, of which `units` (d,) count as one; where the matrix is known up to `rounding`
-    (1/s), eigenvalues that are zero but for that are zero, as often as they are multiple."""
+    """Eigenvalues by frequency, then by decay, with eigenvectors. The first rows and columns are
+    those of coordinates, whose units are `units` (d,); where the matrix is known up to `rounding`
+    (1/s), eigenvalues within that of zero are zero, with their multiplicity."""
     scale = np.ones(state.shape[0])
     if rounding > 0:
         frequency = frequency_scale(state, units) or 1.0
@@ -56,7 +56,8 @@ def sorted_eigenvalues(
 
 
 def rate_scale(state: np.ndarray, units: np.ndarray, frequency: float) -> np.ndarray:
-    """What makes rates of all n: coordinates times a typical frequency, beside velocities."""
+    """Factors that turn all n components into rates: coordinates times a typical frequency, like
+    velocities."""
     scale = np.ones(state.shape[0])
     scale[: len(units)] = frequency / units
     return scale
@@ -123,7 +124,7 @@ def normalised(modes: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _factors(modes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What modes are multiplied by, and where they are largest."""
+    """The factors that modes are multiplied by, and the indices of their largest entries."""
     if not modes.size:
         return np.ones(modes.shape[1]), np.zeros(modes.shape[1], int)
     weight = np.sqrt(np.diagonal(mass))[:, None]
@@ -136,7 +137,8 @@ def _factors(modes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def changes_of_modes(
     at: SmallMotions, change: SmallMotions, units: np.ndarray, rounding: float = 0.0
 ) -> tuple[Complex[Array, " n"], Complex[Array, "steps n"]]:
-    """Of the eigenvalues and the normalised modes; linear in the `change`, `at` concrete."""
+    """Changes of the eigenvalues and of the normalised modes; linear in the `change`, `at`
+    concrete."""
     position, state, mass = (np.asarray(x) for x in at)
     values, shapes = sorted_eigenvalues(state, units, rounding)
     p, n = position.shape[1], len(values)
@@ -164,7 +166,7 @@ def changes_of_modes(
 def changes_of_eigenvalues(
     matrix: np.ndarray, values: np.ndarray, change: Float[Array, "n n"]
 ) -> Complex[Array, " n"]:
-    """Of the eigenvalues in their order; linear in the `change`, the matrix concrete."""
+    """Changes of the eigenvalues in their order; linear in the `change`, the matrix concrete."""
     if not len(values):
         return jnp.zeros((0,), complex)
     projectors = [_resolved(matrix, values, k)[0] for k in range(len(values))]

@@ -11,17 +11,17 @@ The smallest values are carried along by inverse iteration with the factor of S 
     x <- S (S + mu I)^-2 x,
 
 which leaves the null space (the redundancy) out. There are several, since values cross: the one
-that will vanish need not be the smallest a step earlier, and where symmetry keeps it apart from
-the others no iteration would ever turn to it, but for what is mixed in at random. The factor is
-that of the look which a step takes at its end (`_runge_kutta.py`).
+that will vanish need not be the smallest a step earlier, and where symmetry separates it from the
+others, an iteration converges to it only because of a random component. The factor is that of the
+evaluation at the end of a step (`_runge_kutta.py`).
 
 Samples are the ends of steps where these are close enough together: where the vectors of the
-smallest value are recognised from one to the next, and the motion between them is small beside what
-the value is away from zero. A step may be longer than that, since its length follows from the error
-of the motion. Then states within it are looked at as well, by bisection. So is an interval
-across which a value changed sign, down to a small part of the step, as several may have done so and
-as the time is wanted. A state in which the vectors are lost, which is one next to a singular
-configuration, is left out.
+smallest value are recognised from one to the next, and the motion between them is small relative to
+the distance of the value from zero. A step may be longer than that, since its length follows from
+the error of the motion. Then states within it are evaluated as well, by bisection. So is an
+interval across which a value changed sign, down to a small part of the step, as several may have
+done so and as the time is wanted. A state in which the vectors are lost, which is one next to a
+singular configuration, is left out.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ _CLEAR = 0.6
 _MOTION = 0.5
 _MOTION_PER_VALUE = 2.0
 
-# The place of the next sample in an interval that is too long, which is no symmetric one, since
+# The place of the next sample in an interval that is too long, which is not the midpoint, since
 # passages lie at these; the least part of a step; states within a step at most.
 _PART = 0.45
 _LEAST_PART = 1 / 64
@@ -83,7 +83,7 @@ STATES = 16
 
 
 class SingularCrossings(eqx.Module):
-    """What a monitor carries along.
+    """State that a monitor carries from step to step.
 
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
     and their vectors; `time`, and of the sample before the time and the `earlier_values` (k,) of
@@ -123,7 +123,7 @@ class PackedCrossings(eqx.Module):
         return SingularCrossings(*(x.reshape(s.shape).astype(s.dtype) for x, s in parts))
 
     def place(self, name: str) -> slice:
-        """Where a leaf stands among the numbers."""
+        """Index of a leaf among the numbers."""
         k = [field.name for field in dataclasses.fields(SingularCrossings)].index(name)
         start = sum(x.size for x in self.shapes[:k])
         return slice(start, start + self.shapes[k].size)
@@ -138,7 +138,7 @@ class PackedCrossings(eqx.Module):
 
     @property
     def rate(self) -> Scalar:
-        """Of the smallest value (1/s)."""
+        """Rate of the smallest value (1/s)."""
         past = self.first("time") - self.first("earlier_time")
         change = self.first("values") - self.first("earlier_values")
         return jnp.where(past > 0, change / jnp.where(past > 0, past, 1.0), 0.0)
@@ -167,7 +167,7 @@ class SingularValueMonitor(eqx.Module):
     def init(
         self, system: AbstractSystem, y: Float[Array, " state"], t: RealScalarLike
     ) -> PackedCrossings:
-        """What it carries at first: nothing is known yet. y: q, v and the number of passages."""
+        """The monitor's initial state, without any sample. y: q, v and the number of passages."""
         rows, nv = len(system.structure.rows), system.structure.nv
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
@@ -187,7 +187,7 @@ class SingularValueMonitor(eqx.Module):
         t1: RealScalarLike,
         carried: PackedCrossings,
     ) -> tuple[PackedCrossings, BoolScalar]:
-        """What it carries after the step from y0 to y1 at t1, and whether a singular
+        """The monitor's state after the step from y0 to y1 at t1, and whether a singular
         configuration was passed."""
         system, y0, y1, now = stop_gradient((system, y0, y1, jnp.asarray(t1, y0.dtype)))
         first, beginning, nq = carried.fresh, carried.first("time"), system.structure.nq
@@ -212,7 +212,7 @@ class SingularValueMonitor(eqx.Module):
             after, passed, more = update(factored, sample, now, h, last, start, within)
             return after, passed | any_passed, more | start, looks + 1
 
-        # The first step looks at its start as well: in the loop, which is compiled once.
+        # The first step evaluates its start as well: in the loop, which is compiled once.
         begun = (carried, jnp.asarray(False), jnp.asarray(True), jnp.asarray(0))
         return lax.while_loop(lambda state: state[2], look, begun)[:2]
 
@@ -236,10 +236,11 @@ def update(
     start: BoolScalar,
     looks: IntScalar | Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """What is carried on from a sample of a step of this length that ends at `end`, after so many
-    `looks` within it; whether a singular configuration lies behind it, and whether a sample at
-    `target` is needed. At the `start` there is nothing behind. Where too much lies between this
-    sample and the one before, all that changes is the `target`."""
+    """The monitor's state after a sample of a step of this length that ends at `end`, after this
+    number of `looks` within it; whether a singular configuration was passed since the previous
+    sample, and whether a sample at `target` is needed. At the `start` there is no previous sample.
+    Where the vectors change too much between this sample and the previous one, only the `target`
+    changes."""
     last, now = carried.opened(), sample.time
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)
@@ -354,8 +355,8 @@ def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Arra
 
 
 def _by_column(function: Any) -> Any:
-    """Of one column after another: side by side (`jax.vmap`) the arithmetic on small blocks does
-    not run along them, and takes longer (jaxlib 0.10, CPU)."""
+    """The function applied to one column after another: batched over columns (`jax.vmap`), the
+    arithmetic on small blocks does not run along them, and takes longer (jaxlib 0.10, CPU)."""
     return lambda columns: lax.map(function, columns.T).T
 
 
@@ -405,7 +406,7 @@ def _eigenvectors(
 
 
 def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
-    """Rounds in which everybody meets everybody else once (the circle method): 1 where two do."""
+    """Rounds that contain each pair once (the circle method): 1 where two are paired."""
     players = list(range(k + k % 2))
     rounds = np.zeros((max(len(players) - 1, 1), k, k))
     for some in rounds:
@@ -417,7 +418,7 @@ def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
 
 
 def _zero(samples: Float[Array, "3 2"]) -> Scalar:
-    """Where a quantity is zero between the last two of three samples (time, value): inverse
+    """Zero of a quantity between the last two of three samples (time, value): inverse
     quadratic interpolation, or the chord where that leaves the interval."""
     (a, fa), (b, fb), (c, fc) = samples
     chord = b + (c - b) * fb / jnp.where(fb == fc, 1.0, fb - fc)

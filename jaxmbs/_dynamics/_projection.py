@@ -89,8 +89,8 @@ def velocity_level_matrices(
 def _factor_position_and_velocity(
     system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
 ) -> KKTSystem:
-    """By the geometric rows, and by those of velocities (with a leading axis): two matrices of one
-    pattern, factored in one program."""
+    """Factors of the geometric rows, and of those of velocities (with a leading axis): two matrices
+    of one pattern, factored in one program."""
     given, rest = eqx.partition(velocity_level_matrices(system, descriptor), eqx.is_array)
     own = eqx.filter(descriptor.mask_rows(system.structure.geometric), eqx.is_array)
     pair = jax.tree.map(lambda one, other: jnp.stack([one, other]), own, given)
@@ -151,7 +151,7 @@ def _largest(system: AbstractSystem, rows: Float[Array, " rows"]) -> Scalar:
 
 
 class ProjectedEvaluation(NamedTuple):
-    """A state, and what the system says there."""
+    """A state, and the evaluation of the system there."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -202,7 +202,7 @@ def project(
 
 
 def _met(system: AbstractSystem, end: ProjectedEvaluation) -> BoolScalar:
-    """Whether a projected state is where it should be."""
+    """Does a projected state satisfy the constraints?"""
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(end.v), initial=0.0))
     closed = _largest(system, end.evaluation.gap) <= MET
     return closed & (_largest(system, end.evaluation.rate) <= MET * speed)
@@ -247,15 +247,14 @@ def attach_projection_jvp(
     end: State,
     solver: ProximalCholesky | None = None,
 ) -> State:
-    """The end to which `project_and_evaluate` led from there, if it is known, as a function of
-    (q, v)."""
+    """The end of `project_and_evaluate` from there, if it is known, as a function of (q, v)."""
     if not system.structure.rows:
         return system.retract(q, jnp.zeros_like(v)), v
     return _ended(_problem(system, t, solver, q), q, v, stop_gradient(end))
 
 
 class _Problem(eqx.Module):
-    """What the way back depends on besides the state. `close`: is that not far away?"""
+    """Arguments of the projection besides the state. `close`: is the state near the constraints?"""
 
     system: AbstractSystem
     t: Scalar
@@ -275,9 +274,9 @@ def _problem(
 
 
 class _Iterate(NamedTuple):
-    """`status`: whether to go on, and to look for the last time (not zero), the scaled gap before
-    the last step, and the count of steps: in one array, as in a small system each operation of its
-    own costs as much as a solve's. `evaluation`: the arrays of the one at the last look."""
+    """`status`: whether to go on, and to evaluate for the last time (not zero), the scaled gap
+    before the last step, and the count of steps: in one array, as in a small system each operation
+    of its own costs as much as a solve's. `evaluation`: the arrays of the last evaluation."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -304,7 +303,7 @@ def _moved(
     tangents: Any,
     correction_of: Callable[[Float[Array, " rows"]], Float[Array, " nv"]],
 ) -> Float[Array, " nq"]:
-    """How the end of q changes, by the correction of a gap."""
+    """Change of the end of q by the correction of a gap."""
     system, (q, v) = problem.system, end
 
     def gap(problem: _Problem, q: Float[Array, " nq"]) -> Float[Array, " rows"]:
@@ -317,7 +316,7 @@ def _moved(
 
 
 def _converged_step_jvp(problem: _Problem, end: State, tangents: Any) -> State:
-    """How the end changes, by one more step from it that has nothing to do."""
+    """Change of the end by one more step from it, whose correction is zero."""
     system, (q, v) = problem.system, end
     descriptor = velocity_level_matrices(system, system.descriptor(q, v, problem.t).metric())
     if _one_matrix(system):
@@ -345,7 +344,7 @@ def _velocity_step_jvp(
     end: State,
     tangents: Any,
 ) -> State:
-    """How the end changes, with C the way on which v went from far away."""
+    """Change of the end, with C along which v was projected from far away."""
     system = problem.system
 
     def correction_of(gap: Float[Array, " rows"]) -> Float[Array, " nv"]:
@@ -366,7 +365,7 @@ def _projection_loop(
     structure = system.structure
     linear = structure.holonomic
     scale = system.residual_scale()
-    # Rows at acceleration level are in the equations and not in the way back.
+    # Rows at acceleration level are in the equations and not in the projection.
     shared = problem.close and bool(structure.velocity_level.all()) and not structure.light
 
     def largest(rows: Float[Array, " rows"]) -> Scalar:
@@ -390,7 +389,7 @@ def _projection_loop(
         factored = KKTSystem(descriptor, problem.solver)
         rights = jnp.stack([evaluation.gap, rate])
 
-        # One at a time: side by side both took longer than one after the other.
+        # One at a time: batched, both took longer than one after the other.
         def respond(k: IntScalar, found: Float[Array, "2 nv"]) -> Float[Array, "2 nv"]:
             right = lax.dynamic_index_in_dim(rights, k, keepdims=False)
             response = factored.response(factored.approximate_multipliers(right))
@@ -398,7 +397,7 @@ def _projection_loop(
 
         none = jnp.zeros((2, structure.nv), here.v.dtype)
         step, change = lax.fori_loop(0, jnp.where(final, 0, 2), respond, none)
-        # Nearly closed, velocities go most of their way too: less is left to the next look.
+        # Nearly closed, velocities are mostly projected too: less is left to the next evaluation.
         v = jnp.where(there | (closure <= SMALL), here.v - change, here.v)
         q = system.retract(here.q, -step)
         # Geometric rows are linear in v: one step at the right place does.
@@ -406,7 +405,7 @@ def _projection_loop(
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
         more = ~done & usable & (steps < MOST_STEPS)
         status = jnp.stack([*(x.astype(q.dtype) for x in (~final, ~more)), closure, steps + 1])
-        # At the last look, when all rows are kept, the factor is that of the equations.
+        # At the last evaluation, when all rows are kept, the factor is that of the equations.
         factor = factored.factor if shared else None
         evaluation = eqx.tree_at(
             lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None

@@ -56,8 +56,8 @@ def reactions(
     criterion: Setting[AbstractCriterion | None] = None,
     elastic: Setting[bool | None] = None,
 ) -> Reactions:
-    """What every joint and driver exerts on its bodies at one state, and whether the model
-    determines it.
+    """Forces and torques of every joint and driver on its bodies at one state, and whether the
+    model determines them uniquely.
 
     The multipliers solve M dv/dt + C^T lambda = F at this state, friction in the joints included,
     unless they are given. The generalized reaction of a constraint X is f_X = C_X^T lambda_X; on a
@@ -67,8 +67,8 @@ def reactions(
     (Wojtyra & Fraczek 2013, eq. 27; Wojtyra & Pekal, eq. 5). Friction is a force and no part of
     this.
 
-    The joint's point on a body is its marker there, which a sliding joint carries along on each
-    body, and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
+    The joint's point on a body is its marker there, which moves with each body in a sliding joint,
+    and for a rolling disk the point of contact. A pure couple (of a gear) has no point.
 
     Works under `jit` and `vmap`. Numbers are differentiable, verdicts are not. What is not unique
     depends on the formulation and is one of many.
@@ -86,8 +86,8 @@ def reactions(
 
     **Returns:** `Reactions`; its numbers are NaN where traced equations had no solution.
 
-    **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers
-    of another number of rows or beside a formulation, and where rigid multipliers would get the
+    **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers of
+    another number of rows or together with a formulation, and where rigid multipliers would get the
     verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
     accelerations satisfy all constraints.
     """
@@ -121,7 +121,8 @@ def reactions(
         raise RuntimeError(_contradiction(system, np.asarray(missed)))
     failed = failed | jnp.any(missed)
     chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
-    # In one program a decomposition of the criterion must not start beside one of the formulation.
+    # In one program a decomposition of the criterion must not run at the same time as one of the
+    # formulation.
     q, chosen_multipliers = lax.optimization_barrier((q, chosen_multipliers))
     given = chosen.elastic if elastic is None else elastic
     loads = reactions_of_multipliers(
@@ -184,7 +185,7 @@ def _solved(
     t: Float[Array, ""],
     met: float,
 ) -> tuple[Accelerations, Bool[Array, " rows"]]:
-    """With the rows that the accelerations do not satisfy."""
+    """The solution, with the rows that the accelerations do not satisfy."""
     found = solve_with_friction(system, formulation, q, v, t)
     equations = system.equations(q, v, t)
     return found, contradicting_rows(system, equations, found.acceleration, met)

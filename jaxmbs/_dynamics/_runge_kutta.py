@@ -1,23 +1,23 @@
 """One step of an explicit Runge-Kutta method between states on the constraints.
 
-A step looks at a few states: those of its stages, and its end, which is brought back onto the
+A step evaluates a few states: those of its stages, and its end, which is projected onto the
 constraints. All of that is one loop with one copy of the system's equations and of the factor of
-S + mu I. What a look is for decides which right-hand sides are solved for:
+S + mu I. The purpose of an evaluation decides which right-hand sides are solved for:
 
 - at a stage: dv/dt;
-- where the end is still open: the way back, M^-1 C^T S^+ Phi, after which it is looked at again;
+- where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated again;
 - where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and
   the part of the step's error that the constraints take away;
 - within a step that is too long to see whether it passed a singular configuration, or that did: the
   singular values there.
 
 So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
-1993, section II.4: first same as last), also of methods which are not made for that. What the
-velocity changes by has no part in that dv/dt; so the end is looked at again where that is more
-than nearly rounding.
+1993, section II.4: first same as last), also of methods which are not made for that. The change of
+the velocity is not included in that dv/dt; so the end is evaluated again where it is well above
+rounding.
 
-A step within which states are asked for has some stages more before its end
-(`_interpolation.py`); others of the same run leave them out, which is a number in the loop.
+A step within which states are requested has some more stages before its end (`_interpolation.py`);
+others of the same run leave them out, which is a number in the loop.
 
 The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
 of the slopes there, and of the way onto the constraints (`_projection.attach_projection_jvp`).
@@ -50,7 +50,7 @@ from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, 
 from ._tableau import Tableau, tableau_of
 
 
-# A change of velocity of more than this, relative to velocities and 1, is followed by another look.
+# A change of velocity of more than this, relative to velocities and 1, needs another evaluation.
 _SETTLED = 1e-11
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
@@ -78,8 +78,8 @@ class Step(eqx.Module):
 
 
 class Start(eqx.Module):
-    """Where a step begins: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
-    `near`: is a singular configuration close? `inside`: are states within the step asked for? None:
+    """Beginning of a step: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
+    `near`: is a singular configuration close? `inside`: are states within the step requested? None:
     nowhere in this run. `watched`: what a monitor carries, if there is one."""
 
     t0: Scalar
@@ -103,12 +103,12 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 
 class _Turn(NamedTuple):
-    """What the loop carries. `status`: whether to go on, the stage, the count of its looks, the gap
-    at the last one, whether the end is there and only rounding is measured, whether the end can be
-    used, whether a singular configuration was passed, the count of looks at that; in one array, as
-    in a small system each operation of its own costs as much as a solve.
+    """State of the loop. `status`: whether to go on, the stage, the count of its evaluations, the
+    gap at the last one, whether the end is reached and only rounding is measured, whether the end
+    can be used, whether a singular configuration was passed, the count of evaluations for that; in
+    one array, as in a small system each operation of its own costs as much as a solve.
 
-    `state`: to be looked at next; `predicted`: as the method made it; `embedded` (2, nv): the error
+    `state`: to be evaluated next; `predicted`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
     state): `slopes`, `places` and `before` of `Step`.
     """
@@ -123,10 +123,10 @@ class _Turn(NamedTuple):
 
 
 class _Constants(NamedTuple):
-    """What all turns of a step share. `weights`, `nodes`, `of_error`: of the tableau; `h`: length
-    of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the slopes of
-    stages taken on the constraints? `fresh`: does a monitor know nothing yet? `measures`: is the
-    rounding of the end asked for?"""
+    """Constants of all iterations of a step. `weights`, `nodes`, `of_error`: of the tableau; `h`:
+    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the
+    slopes of stages taken on the constraints? `fresh`: is the monitor without a sample? `measures`:
+    is the rounding of the end requested?"""
 
     given: Arguments
     start: Start
@@ -157,7 +157,7 @@ class _Constants(NamedTuple):
 
 
 class _Moved(NamedTuple):
-    """Where the state of a look goes. `place`: q and v there; `slope`: of it; `there`: is that
+    """The state after an evaluation. `place`: q and v there; `slope`: of it; `there`: is that
     where it stays? `arrived`: and the end of the step? `bad`: can nothing come of it?"""
 
     q: Float[Array, " nq"]
@@ -204,7 +204,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     )
     end = lax.while_loop(lambda now: now.status[0] > 0, functools.partial(_turn, step), beginning)
     slopes, places, before = (end.rows[:, k] for k in range(3))
-    # What failed must not look like a motion.
+    # A failed step must not be returned as a motion.
     failed = ~jnp.all(jnp.isfinite(end.error))
     return Step(
         jnp.where(failed, jnp.nan, places[step.last]),
@@ -219,7 +219,7 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 
 def _turn(step: _Constants, now: _Turn) -> _Turn:
-    """One look, and what follows from it."""
+    """One evaluation, and its consequences."""
     usable, passed = now.status[5], now.status[6] > 0
     look = _look(step, now)
     stage, purpose = look.stage, look.purpose
@@ -274,7 +274,7 @@ def _watch(
     start: BoolScalar,
     looks: Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """What a monitor says of a state, of which it was said before whether something `passed`."""
+    """The monitor after one state; `passed`: had a singular configuration been passed before it?"""
     sample = Sample(look.t, look.q, look.v, jnp.max(jnp.abs(look.v) / step.unit, initial=0.0))
     watched, more_passed, more = update(
         factored, sample, step.start.t1, step.h, watched, start, looks
@@ -295,7 +295,7 @@ def _look(step: _Constants, now: _Turn) -> Look:
         t = jnp.where(locating, target, t)
         state = jnp.where(locating, _within(step, now.rows, target), state)
     finite = jnp.all(jnp.isfinite(state))
-    # A stage behind one that failed is looked at somewhere, as not all methods accept NaN.
+    # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
     q, v = split(system, jnp.where(finite, state, given.first[: len(state)]))
     evaluation = system.evaluation(q, v, t)
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
@@ -319,7 +319,7 @@ def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
     onward = purpose.opening | purpose.closing
     q1 = jnp.where(look.moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
-    # Nearly closed, velocities go most of their way too: less is left to the last look.
+    # Nearly closed, velocities are mostly projected too: less is left to the last evaluation.
     nearly = purpose.opening & (look.closure <= SMALL)
     v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
@@ -353,7 +353,7 @@ def _error(
     moved: _Moved,
     last_slope: Scalar,
 ) -> Float[Array, " state"]:
-    """The error of the end, where this look is at it."""
+    """The error of the end, where this evaluation is there."""
     system, measuring = step.given.system, look.purpose.measuring
     embedded = now.embedded + last_slope * jnp.stack([moved.v, found.acceleration]) - found.across
     apart = jnp.abs(jnp.concatenate([system.rate(moved.q, embedded[0]), embedded[1]]))
@@ -409,16 +409,16 @@ def _next_stage(
 
 
 def _once(wanted: BoolScalar, function: Callable[[], Any], otherwise: Any) -> Any:
-    """What the function returns, if that is wanted. In a batch a condition would be evaluated at
-    each turn; a loop is only if one of the batch wants it."""
+    """The function's result if `wanted`, else `otherwise`. In a batch, a condition would evaluate
+    the function every time; a loop evaluates it only if an element of the batch wants it."""
     return lax.while_loop(
         lambda carry: carry[0], lambda _: (jnp.asarray(False), function()), (wanted, otherwise)
     )[1]
 
 
 def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
-    """The sum of the first of each of the rows, with their weights, but for the last, the end's, to
-    which nothing is led by. It is written out, as a library's product is a call of its own."""
+    """The weighted sum of the first of each of the rows, without the last one, that of the end,
+    which has no weight. It is written out, as a library's product is a call of its own."""
     return sum_of_products(weights[:-1, None], rows[:-1, 0], 0, apart=False)
 
 
@@ -434,7 +434,7 @@ def slope_at(
 def accelerations_at(
     given: Arguments, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> Accelerations:
-    """Those of one state; dv/dt is NaN where there is none."""
+    """Accelerations of one state; dv/dt is NaN where there is none."""
     system, t = given.system, jnp.asarray(t, q.dtype)
     evaluation = system.evaluation(q, v, t)
     equations = given.equations(evaluation)

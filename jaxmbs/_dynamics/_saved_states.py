@@ -1,9 +1,9 @@
 """States of a motion between its steps, as they are saved: on the constraints, with accelerations
 and multipliers.
 
-The loop that brings a state back looks at it once more at its end; what it sees there, the
-formulation solves. The derivative is that of the end (`_projection.attach_projection_jvp`) and of
-the formulation there.
+The loop that projects a state evaluates it once more at its end; the formulation solves the
+equations of this evaluation. The derivative is that of the end
+(`_projection.attach_projection_jvp`) and of the formulation there.
 """
 
 import functools

@@ -20,8 +20,8 @@ def saved_times(
 ) -> Float[Array, " times"]:
     """When to save: start, start + every, ... and the end; or `times`; or start and end.
 
-    **Raises:** `ValueError` for an end that is not behind the start, times that do not increase,
-    and more states than memory holds; `TypeError` for what is no number.
+    **Raises:** `ValueError` for an end that is not after the start, times that do not increase,
+    and more states than memory holds; `TypeError` for a value that is not a number.
     """
     _settings.check_range(start, "start")
     _settings.check_range(end, "end")

@@ -81,7 +81,7 @@ _LANES = 256
 
 
 class Integration(eqx.Module):
-    """How a motion is computed; the arguments of `simulate`. `tolerances`: rtol and atol of the
+    """Method of computing a motion; the arguments of `simulate`. `tolerances`: rtol and atol of the
     controller where none was given."""
 
     formulation: AbstractFormulation
@@ -126,15 +126,15 @@ def simulate(
 
     Redundant constraints do not disturb it. After each step the state is projected onto the
     constraints; passages through singular configurations are noticed and reported. Works under
-    `jit`, `vmap` and differentiation, where failures are told by the `result` alone.
+    `jit`, `vmap` and differentiation, where failures are reported by the `result` alone.
 
     **Arguments:**
 
     - `q` (nq,), `v` (nv,): initial state. `consistent`: move it to the nearest state that the
       constraints allow; without, a state that they do not allow is refused.
     - `end`, `start`: s, the time in driver motions. `every`: time (s) between saved states, or
-      `times` (s), from `start` to `end`; default start and end. Whether traced times are in
-      order, the `result` tells.
+      `times` (s), from `start` to `end`; default start and end. The `result` shows whether traced
+      times are in order.
     - `formulation`: what handles redundancy, default `MinimumNorm()`; of a system with bodies
       whose mass need only be semidefinite `UdwadiaKalaba(semidefinite=True)`.
     - `solver`: any Diffrax solver, default `Dopri8`. (At an error of 1e-8 it is faster than
@@ -142,8 +142,8 @@ def simulate(
       each step of a run with `StopWhen`, takes three evaluations more for its interpolation.) For
       stiff forces and elastic bodies `GeneralizedAlpha(step=1e-3)`, or an implicit one of Diffrax
       with tolerances of its own for its root finder: `diffrax.Kvaerno5(root_finder=
-      optimistix.Chord(rtol=1e-6, atol=1e-8, norm=optimistix.max_norm))`. (By default they are
-      those of the steps, which slopes of stiff forces do not meet: an elastic rod of 17e6 N/m took
+      optimistix.Chord(rtol=1e-6, atol=1e-8, norm=optimistix.max_norm))`. (By default they are those
+      of the steps, which the slopes of stiff forces do not satisfy: an elastic rod of 17e6 N/m took
       923 steps at 1e-8, half of them rejected, and so 264.)
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
@@ -162,9 +162,9 @@ def simulate(
     **Returns:** a `Trajectory`.
 
     **Raises:** `ValueError` for an initial state off the constraints, naming the joint, and for a
-    setting out of its range; `TypeError` for one of another type.
-    `SimulationError`, which holds the trajectory until then, if the run fails; with
-    `throw=False` the trajectory's `result` says so instead.
+    setting out of its range; `TypeError` for one of another type. `SimulationError`, which holds
+    the trajectory until then, if the run fails; with `throw=False` the trajectory's `result`
+    reports it instead.
     """
     consistent, monitor, throw = (
         _settings.flag(x, what)
@@ -220,8 +220,8 @@ def _refuse_unsolvable(
     v: Float[Array, " nv"],
     t: Scalar,
 ) -> None:
-    """What can be seen of a start without the program of a run, where it may be: accelerations that
-    nothing determines, drivers that contradict each other.
+    """Refusal of an unsolvable start, where it can be recognised without the program of a run:
+    undetermined accelerations, contradictory drivers.
 
     **Raises:** `ValueError` that names the coordinates or the drivers.
     """
@@ -251,7 +251,7 @@ def _report_outcome(
     which: IntScalar,
     throw: bool,
 ) -> Trajectory:
-    """Tell of failures and early ends; inside a transformation they cannot be told. `which` of
+    """Report failures and early ends; inside a transformation they cannot be reported. `which` of
     the events ended the run, if one did."""
     if isinstance(trajectory.times, Tracer):
         return trajectory
@@ -271,7 +271,7 @@ def _report_outcome(
 
 def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
     args = packed.opened()
-    # A stage behind one that failed is evaluated somewhere, as not all methods accept NaN.
+    # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
     finite = jnp.all(jnp.isfinite(y))
     q, v = split(args.system, jnp.where(finite, y, args.first))
     if args.onto is not None:
@@ -280,7 +280,7 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
         # all that either of its branches keeps, in each stage, and this one is rarely met.)
         move = eqx.filter_checkpoint(functools.partial(project_unchecked, args.system, t=t))
         q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
-    # What failed must not look like a motion: a step that meets it is rejected.
+    # A failure must not be returned as a motion: a step that contains it is rejected.
     slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
     return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
 
@@ -301,7 +301,7 @@ def _run(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     projecting = integration.stabilisation.projecting
-    # What is no state ends at once: steps from it would be rejected, one after the other.
+    # An invalid state ends the run at once: all steps from it would be rejected.
     ordered = in_order(grid)
     valid = ordered & is_state(system.structure, q, v, grid[0])
     q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
@@ -338,8 +338,8 @@ def _run(
 
 
 def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
-    """With its passages looked at closely. A run sees them by what lies on either side, and
-    cannot tell those from configurations that come very near."""
+    """The trajectory with its passages confirmed. A run detects them from the states on either
+    side, and cannot distinguish them from near passages."""
     count = int(trajectory.passage_count)
     if not count:
         return trajectory
@@ -372,7 +372,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
 
 
 def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
-    """What a run asks for between the ends of its steps; its own ends are those of steps."""
+    """Output between the ends of steps; the ends of the run are ends of steps."""
     within = any(event.within for event in integration.events)
     return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
 
@@ -384,7 +384,7 @@ def _controlled(
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
 ) -> dfx.AbstractStepSizeController:
-    """What chooses the steps of a run."""
+    """The step size controller of a run."""
     controller, first_step = integration.controller, integration.first_step
     if controller is None:
         rtol, atol = integration.tolerances
@@ -508,8 +508,8 @@ def _result(
     saved: RESULTS,
     finite: BoolScalar,
 ) -> RESULTS:
-    """What happened first: the integrator's end, then what the saved states show."""
-    # The first saved state that is no success.
+    """The first failure: that of the integrator, then that of the saved states."""
+    # The first saved state that failed.
     bad = saved != RESULTS.successful
     worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)
     result = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
@@ -532,7 +532,7 @@ def _result(
 
 
 def _until_stop(trajectory: Trajectory) -> Trajectory:
-    """Without the times that an early end left out, but with the end itself."""
+    """The trajectory without the times after an early end, but with the end itself."""
     reached = np.asarray(trajectory.reached)
     if reached.all():
         return trajectory

@@ -1,4 +1,4 @@
-"""Whether accelerations with Coulomb friction exist, and are unique, in every state of slip.
+"""Existence and uniqueness of accelerations with Coulomb friction, in every state of slip.
 
 The forces that press the joints together at one configuration are P = a + sum_j G_j s_j mu_j |P_j|:
 a without friction, s_j the direction of slip of joint j (its size is at most 1, as the law is
@@ -35,12 +35,11 @@ from .._formulations import chosen_formulation
 from .._system import AbstractSystem, FrictionMaps
 
 
-# Joints of one component each whose corners are all looked at (2^n of them); more are taken by
+# Joints of one component each whose corners are all evaluated (2^n of them); more are taken by
 # their norms.
 _CORNERS = 8
 
-# A coefficient greater than this is no coefficient of friction: whatever is proved up to it is
-# said to hold for all.
+# A coefficient greater than this is not a coefficient of friction: a proof up to it counts for all.
 _GREATEST = 1e3
 
 _Sizes = tuple[tuple[int, int], ...]
@@ -76,7 +75,7 @@ def one_solution(gains: Any, coefficients: Any, sizes: _Sizes, xp: ModuleType = 
     **Arguments:** `gains` (laws, 3, laws, 3); `coefficients` (..., laws); `sizes`: how many
     components of slip and of pressing force each law has; `xp`: whose arrays they are.
     """
-    # Rounding is no proof.
+    # Rounding is not a proof.
     scaled = coefficients[..., None, None, :, None] * gains * (1 + 1e-9)
     single = [i for i, size in enumerate(sizes) if size == (1, 1)][:_CORNERS]
     others = [i for i in range(len(sizes)) if i not in single]
@@ -121,7 +120,7 @@ def critical_coefficients(gains: Any, coefficients: Any, sizes: _Sizes) -> np.nd
 
 
 def critical_factor(gains: Any, coefficients: Any, sizes: _Sizes) -> float:
-    """By what all coefficients may be multiplied at most. NumPy."""
+    """The largest factor of all coefficients. NumPy."""
     own = np.asarray(coefficients)
     return float(_critical(gains, lambda factor: factor[:, None] * own, sizes, 1)[0])
 

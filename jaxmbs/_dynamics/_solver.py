@@ -36,9 +36,9 @@ _LONG = 1.5
 
 class StepOutcome(NamedTuple):
     """A step that a method took. `y1`, `error` (state and passages,), the latter None where the
-    method knows none; `dense`: for its interpolation; `inner`: what it carries on. `watched`: what
-    a monitor carries on, if there is one; `passed`: was a singular configuration passed, or was
-    one `near`? `usable`: is the end on the constraints?"""
+    method has no estimate; `dense`: for its interpolation; `inner`: what it carries on. `watched`:
+    what a monitor carries on, if there is one; `passed`: was a singular configuration passed, or
+    was one `near`? `usable`: is the end on the constraints?"""
 
     y1: PyTree
     error: Any
@@ -61,7 +61,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
-        """What the method carries at first."""
+        """The method's initial state."""
 
     @abc.abstractmethod
     def take_step(
@@ -84,7 +84,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
     @property
     @abc.abstractmethod
     def interpolation_cls(self) -> Any:
-        """What interpolates a step, of the ends' times and of what the step says is `dense`."""
+        """The interpolant of a step, from the times of its ends and the step's `dense` output."""
 
     @property
     def term_compatible_contr_kwargs(self) -> Any:
@@ -126,7 +126,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
         result, system = taken.result, args.opened().system
         if system.structure.nonlinear.any():
-            # Behind a state at which a row vanishes the motion is one of several.
+            # After a state at which a row vanishes the motion is one of several.
             held = ~_vanishes_on_the_way(system, t0, t1, y0, y1)
             usable = usable & held
             if error is None:
@@ -155,7 +155,7 @@ def _vanishes_on_the_way(
 
 
 class ProjectedSolver(AbstractProjectedSolver):
-    """Of any method of Diffrax.
+    """Projection of any Diffrax method.
 
     The error of a step is how far apart the method's two solutions are on the constraints: next to
     a singular configuration they lie apart mostly across them, which the projection takes away. The
@@ -212,9 +212,9 @@ class ProjectedSolver(AbstractProjectedSolver):
 
 
 class ProjectedRungeKutta(AbstractProjectedSolver):
-    """Of an explicit Runge-Kutta method, with stages and end of a step in one loop that looks at
-    each state once (`_runge_kutta.py`). The end's slope is the first of the next step. `inside`:
-    what is asked for between the ends of steps, if anything is."""
+    """Projection of an explicit Runge-Kutta method, with stages and end of a step in one loop that
+    evaluates each state once (`_runge_kutta.py`). The end's slope is the first of the next step.
+    `inside`: output between the ends of steps, if any."""
 
     solver: dfx.AbstractERK
     monitor: SingularValueMonitor | None
@@ -265,7 +265,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         )
 
     def _slopes(self, h: Scalar, step: Step) -> dict[str, Array]:
-        """What the interpolation takes of a step besides its ends."""
+        """The slopes that the interpolation uses besides the ends of a step."""
         slopes = h * jnp.pad(step.slopes, ((0, 0), (0, 1)))
         if self.inside is None:
             return {"k0": slopes[0], "k1": slopes[-1]}
@@ -282,8 +282,8 @@ def projected_solver(
     projecting: bool,
     inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    """What a run gives to Diffrax in the place of a method. `inside`: what it asks for between the
-    ends of steps, if anything is."""
+    """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
+    ends of steps, if any."""
     del inside
     return ProjectedSolver(solver, monitor, projecting)
 
@@ -306,7 +306,8 @@ def _(
     projecting: bool,
     inside: Inside | None,
 ) -> AbstractProjectedSolver:
-    # It meets Phi = 0 itself, and velocities that were projected would not be those of its order.
+    # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
+    # order.
     del projecting, inside
     return ProjectedSolver(solver, monitor, False)
 
@@ -319,7 +320,7 @@ def _onto_constraints(
     near: BoolScalar | None,
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
     """The end of a step on the constraints, its error there, and whether it can be used. `near`:
-    is a singular configuration close? None: nobody looks."""
+    is a singular configuration close? None: without a monitor."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(still, *split(still, y), now)
@@ -351,8 +352,8 @@ def _onto_constraints(
 def _rounding(
     system: AbstractSystem, t: Any, y: Float[Array, " state"], near: BoolScalar
 ) -> Float[Array, " state"]:
-    """How far the projection moves a state where it should not, if a singular configuration is
-    `near`, and no distance otherwise. It has no derivative."""
+    """Displacement of a state by the projection through rounding alone, if a singular configuration
+    is `near`, and zero otherwise. It has no derivative."""
     system, y, t = stop_gradient((system, y, jnp.asarray(t, y.dtype)))
 
     def move(carry: tuple[BoolScalar, Array]) -> tuple[BoolScalar, Array]:

@@ -14,7 +14,7 @@ _FASTEST = 1e12
 
 
 class AbstractStabilisation(eqx.Module):
-    """How the drift from the constraints is kept down."""
+    """Stabilisation against drift from the constraints."""
 
     @property
     @abc.abstractmethod
@@ -23,7 +23,7 @@ class AbstractStabilisation(eqx.Module):
 
     @abc.abstractmethod
     def offset(self, said: Evaluation) -> Float[Array, " rows"] | None:
-        """What is added to Gamma; None for nothing."""
+        """The term added to Gamma; None for none."""
 
 
 class Projection(AbstractStabilisation):

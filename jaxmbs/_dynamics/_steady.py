@@ -1,14 +1,14 @@
 """Is a motion steady, and along which axes?
 
-A motion is steady in axes that turn with Omega if its velocities, and the matrix A of small
-motions about it, are constant along them. Where the velocities say how fast they turn
-(d(B v)/dt = X(Omega) B v), there is one Omega. Where they do not, as all velocities are parallel
-to one direction, it is that of axes that do not turn about it if the motion is steady along these
-(a wheel that is symmetric about its axis), else that of one of the bodies (an unsymmetric rotor
-in symmetric bearings).
+A motion is steady in axes that turn with Omega if its velocities, and the matrix A of small motions
+about it, are constant along them. Where the velocities determine their own rotation (d(B v)/dt =
+X(Omega) B v), there is one Omega. Where they do not, as all velocities are parallel to one
+direction, it is that of axes that do not turn about it if the motion is steady along these (a wheel
+that is symmetric about its axis), else that of one of the bodies (an unsymmetric rotor in symmetric
+bearings).
 
-Constancy is looked at where the motion would be later if it were steady, at several times: a
-rotor that is not symmetric may stand so at the start that nothing changes to first order.
+Constancy is checked where the motion would be later if it were steady, at several times: a rotor
+that is not symmetric may have a start at which nothing changes to first order.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ _UNDETERMINED = 1e-7
 # Angular velocities that differ by less, relative to themselves, are one.
 _SAME = 1e-9
 
-# Later times at which the matrix is looked at: angles (rad) of the fastest rotation, or ways in
+# Later times at which the matrix is evaluated: angles (rad) of the fastest rotation, or ways in
 # characteristic lengths. Incommensurable with a full turn and its parts.
 _LATER = (0.29, 0.83, 2.1, 5.3, 17.7)
 
@@ -57,7 +57,7 @@ class Bases(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Float[Array, "nv p"], Float[Array, "nv k"]]:
-        """Where they are part of compiled functions."""
+        """The numbers as arrays, for compiled functions."""
         return jnp.asarray(self.position), jnp.asarray(self.velocity)
 
 
@@ -86,8 +86,8 @@ def _state_after(
     rate: Float[Array, "3"],
     t: Scalar,
 ) -> tuple[Float[Array, " nq"], Float[Array, "nv nv"]]:
-    """Where the motion is after the time t if it is steady, and what takes displacements along
-    the velocities there."""
+    """State of the motion after the time t if it is steady, and the map of displacements along the
+    velocities there."""
     there = system.steady(q, v, rate, t)
     turned = turn_matrix(system.turning(rate), rate, t)
     return there, system.world_axes(there).T @ turned @ system.world_axes(q)
@@ -102,7 +102,7 @@ def steady_motion(
 ) -> Steady:
     """The axes in which a moving state is steady. Concrete numbers.
 
-    **Raises:** `ValueError` that names a body which leaves the motion, or says what changes.
+    **Raises:** `ValueError` that names a body which leaves the motion, or what changes.
     """
     motion = _steady_state(system, q, v, t, bases)
     candidates, start = _candidates(motion)
@@ -156,11 +156,11 @@ class _SteadyState(NamedTuple):
         return self.system.structure
 
     def at(self, axes: TurningAxes) -> FirstOrder:
-        """At the start."""
+        """First-order equations at the start, along these axes."""
         return first_order(self.system, self.q, self.v, self.t, *self.bases.arrays, axes)
 
     def axes(self, found: FirstOrder) -> TurningAxes:
-        """As they are found to turn, for all times."""
+        """Axes that turn at the rate found, at all times."""
         return constant_axes(found.rate, self.structure.nv)
 
 
@@ -192,8 +192,8 @@ def _candidates(motion: _SteadyState) -> tuple[list[TurningAxes], FirstOrder]:
 
 
 def _spin_selectors(motion: _SteadyState, free: np.ndarray) -> list[np.ndarray]:
-    """What takes B v to angular velocities that differ along the `free` directions: zero, and
-    those of bodies, from slow to fast."""
+    """Matrices that map B v to angular velocities that differ along the `free` directions: zero,
+    and those of bodies, from slow to fast."""
     system, structure = motion.system, motion.structure
     spins, found = [np.zeros((3, structure.nv))], [np.zeros(3)]
     if not np.any(system.turning(jnp.ones(3, motion.q.dtype))):
@@ -245,7 +245,8 @@ def _largest_variation(motion: _SteadyState, found: FirstOrder) -> tuple[float, 
 
 
 def _fastest(motion: _SteadyState, found: FirstOrder) -> float:
-    """Of velocities (rad/s, characteristic lengths a second), or else of small motions (1/s)."""
+    """The largest velocity (rad/s, characteristic lengths per second); at rest, the frequency of
+    small motions (1/s)."""
     speeds = np.abs(motion.v) / motion.structure.column_scale(motion.length)
     fastest = max(np.max(speeds, initial=0.0), float(jnp.linalg.norm(found.rate)))
     fastest = fastest if fastest > 0 else _frequency(motion, found)
@@ -257,7 +258,7 @@ def _times(motion: _SteadyState, found: FirstOrder) -> list[float]:
 
 
 def _balanced(motion: _SteadyState, state: Float[Array, "n n"], speed: float) -> np.ndarray:
-    """A with displacements times a typical frequency beside velocities: all 1/s."""
+    """A with displacements multiplied by a typical frequency, like velocities: all 1/s."""
     matrix = np.asarray(state)
     scale = rate_scale(matrix, motion.units, speed)
     return scale[:, None] * matrix / scale
@@ -268,12 +269,12 @@ def _frequency(motion: _SteadyState, found: FirstOrder) -> float:
 
 
 def _tolerance(motion: _SteadyState, found: FirstOrder) -> float:
-    """Of constancy (1/s); rounding is a part of velocities too."""
+    """Tolerance for a constant state (1/s); it includes rounding of the velocities."""
     return max(_CONSTANT * _frequency(motion, found), _ROUNDING * _fastest(motion, found))
 
 
 def _matrix_change(motion: _SteadyState, one: FirstOrder, other: FirstOrder) -> float:
-    """Of two matrices A (1/s)."""
+    """Difference of two matrices A (1/s)."""
     speed = _frequency(motion, one)
     change = _balanced(motion, other.state - one.state, speed if speed > 0 else 1.0)
     if not np.all(np.isfinite(change)):
@@ -340,8 +341,8 @@ def _constraint_not_turning(
     t: Scalar,
     bases: Bases,
 ) -> str:
-    """The constraint whose rows do not turn with the axes, if there is one: does not let pass what
-    it let pass at the start."""
+    """The constraint whose rows do not rotate with the axes, if there is one: it no longer admits
+    the velocities that it admitted at the start."""
     structure = motion.structure
     rows, _ = (np.asarray(x) for x in matrices(motion.system, q, v, t))
     sizes = np.linalg.norm(rows, axis=1)

@@ -8,10 +8,10 @@ from ._interpolation import InsideStages
 
 
 class Tableau(NamedTuple):
-    """Of a method whose last stage is its end. `weights` (stages, stages) lead to each stage's
-    state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of the
-    method itself, without an end added to it; `inside`: how many stages before the end are there
-    for its interpolant alone."""
+    """The tableau of a method whose last stage is its end. `weights` (stages, stages) lead to each
+    stage's state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of
+    the method itself, without an end added to it; `inside`: the number of stages before the end
+    that only its interpolant uses."""
 
     weights: np.ndarray
     nodes: np.ndarray
@@ -21,7 +21,7 @@ class Tableau(NamedTuple):
 
 
 def tableau_of(solver: Any, inside: InsideStages | None = None) -> Tableau:
-    """Of a Diffrax method, with stages of its interpolant."""
+    """The tableau of a Diffrax method, with stages of its interpolant."""
     given = solver.tableau
     own = given.num_stages
     stages = own if given.ssal else own + 1

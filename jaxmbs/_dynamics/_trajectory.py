@@ -36,7 +36,7 @@ class Trajectory(eqx.Module):
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
       rank of C drops (NaN where there was none); `passage_count` of them. `passed`: what is not
       determined there, of the first 16 (`Passage`; known outside a transformation alone).
-      `passages_remark`: which were not looked at closely, or not looked for, and what to try.
+      `passages_remark`: which were not confirmed, or not searched for, and what to try.
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
@@ -62,13 +62,13 @@ class Trajectory(eqx.Module):
     passages_remark: str = eqx.field(static=True, default="")
 
     def reactions(self) -> Reactions:
-        """Reactions of all joints at all saved times, each with its verdict; evaluated when
-        asked for."""
+        """Reactions of all joints at all saved times, each with its verdict; evaluated on first
+        use."""
         return _reactions(self.system, self.q, self.v, self.times, self.multipliers, self.elastic)
 
     def certificate(self) -> Certificate:
-        """Is the motion unique in spite of friction? As `certify` tells at its first state;
-        evaluated when asked for. One trajectory, not a batch."""
+        """Is the motion unique in spite of friction? The result of `certify` at its first state;
+        evaluated on first use. One trajectory, not a batch."""
         return certify(self.system, self.q[0], self.v[0], self.times[0])
 
     def at(self, index: Any) -> "Trajectory":

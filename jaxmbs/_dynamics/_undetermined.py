@@ -17,7 +17,7 @@ from .._system import AbstractSystem, Structure, takes_state
 # squares, are below: lengths of columns only make a smallest value smaller.
 _UNDETERMINED = 1.5e-6
 
-# An eigenvalue of M below minus this, relative to the largest, is no rounding.
+# An eigenvalue of M below minus this, relative to the largest, is not rounding.
 _NEGATIVE = 1e-12
 
 # Of a direction, relative to its largest part: coordinates that have less have none.
@@ -25,16 +25,16 @@ _PART = 1e-6
 
 
 class UndeterminedAccelerations(eqx.Module):
-    """What M dv/dt + C^T lambda = F, C dv/dt = Gamma leave open of dv/dt.
+    """Accelerations that M dv/dt + C^T lambda = F, C dv/dt = Gamma leave undetermined.
 
     - `directions` (nv, k): accelerations that may be added to any solution, M a = 0 and C a = 0;
       orthonormal with lengths relative to the characteristic length. k = 0: all are determined.
     - `names`: the coordinates that have a part in them.
-    - `singular_value`: the smallest of M^1/2 and C, one over the other, rows of C times the root of
-      the mass that they feel, in velocities of which each has the same mass (what has none counts
-      like the mean of the others), so that light bodies beside heavy ones change nothing;
-      relative to the largest. 0 where something is not determined.
-    - `indefinite`: has M a negative eigenvalue? Then it is no mass matrix.
+    - `singular_value`: the smallest of M^1/2 stacked on C, rows of C times the root of their
+      effective mass, in velocities scaled to equal mass (massless ones count like the mean of the
+      others), so that light bodies among heavy ones change nothing; relative to the largest. 0
+      where something is not determined.
+    - `indefinite`: has M a negative eigenvalue? Then it is not a mass matrix.
     """
 
     directions: Float[Array, "nv k"]
@@ -72,7 +72,7 @@ def undetermined_accelerations(
     *,
     tolerance: Setting[float] = _UNDETERMINED,
 ) -> UndeterminedAccelerations:
-    """Which accelerations neither mass nor constraints determine, by the names of coordinates.
+    """Accelerations that neither mass nor constraints determine, by the names of coordinates.
 
     With a mass matrix that is positive semidefinite, accelerations are unique exactly if M and C,
     one over the other, have full column rank. Their null space is what remains open. Forces along
@@ -101,7 +101,7 @@ def undetermined_accelerations(
 def _matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Array, Array, Array, Array]:
-    """What `_Scaled` holds."""
+    """The matrices of `_Scaled`."""
     unit, descriptor = system.column_scale(), system.descriptor(q, v, t)
     metric = jnp.diagonal(descriptor.metric().mass_matrix()) * unit**2
     mass = unit[:, None] * descriptor.mass_matrix() * unit[None]

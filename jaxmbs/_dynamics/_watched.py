@@ -1,4 +1,4 @@
-"""What a run asks of a formulation besides accelerations."""
+"""Properties of a formulation that a run needs besides accelerations."""
 
 import functools
 

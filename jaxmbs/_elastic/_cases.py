@@ -30,17 +30,17 @@ _CHUNK = 32
 
 
 class Case(NamedTuple):
-    """What is asked: the compliances that are not zero, and whether there are misfits."""
+    """A case to evaluate: the compliances that are not zero, and whether there are misfits."""
 
     elastic: tuple[str, ...]
     misfits: bool = True
 
 
 class CaseAnswer(NamedTuple):
-    """What it gives.
+    """The results of a case.
 
     - `failed`: empty, or why the reactions were not found. `rank`: of C with the columns of what
-      is elastic; `doubtful`: is it decided by a hair?
+      is elastic; `doubtful`: is the decision marginal?
     - `decided` (constraints,): is the reaction unique? `on_bodies` (pairs, 2): force and torque of
       a constraint on a body.
     - `force` (places, dim), `torque` (places, turns): on the place's body, world axes (N, N m).
@@ -58,7 +58,7 @@ class CaseAnswer(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """The same as arrays."""
+    """The results of a case as arrays."""
 
     result: RESULTS
     rank: Int[Array, ""]
@@ -77,7 +77,7 @@ def answers(
     t: Float[Array, ""],
     cases: Sequence[Case],
 ) -> list[CaseAnswer]:
-    """Of each case, in order."""
+    """The results of each case, in order."""
     names = [info.name for info in system.structure.compliances]
     masks = np.array([[name in case.elastic for name in names] for case in cases], dtype=float)
     fits = np.array([case.misfits for case in cases], dtype=float)
@@ -162,7 +162,7 @@ def _masked(
     ]
     misfits = [own.deformation.misfit * fit for own in giving.groups]
 
-    # Of a copy whose leaves are no arrays.
+    # Of a copy whose leaves are not arrays.
     def numbers(x: Any) -> list[Any]:
         groups = x.deformations.groups
         return [

@@ -44,11 +44,11 @@ def flexibility(
 
     - **undecided** is a joint X if C_X^T N z is not zero for all z with c_e^T N z = 0, e in S;
     - an **elimination in disguise** is a part e in S without whose N^T c_e the rank of N^T D_S
-      would be less, and which carries no load, c_e^T lambda = 0: nothing else gives way to one of
-      the self-stresses, so that what it makes of e must vanish. Its elasticity does what dropping
-      a row does. (With misfits it carries what these make of it, whatever the load.)
+      would be less, and which carries no load, c_e^T lambda = 0: no other part deforms under one of
+      the self-stresses, so that the deformation of e by it must vanish. Its elasticity does what
+      dropping a row does. (With misfits it carries what these make of it, whatever the load.)
     - a split that **depends on the choice** is decided, and not that of all elastic parts;
-    - the subset of fewest parts that **agrees** with all elastic parts says which parts need be
+    - the subset of fewest parts that **agrees** with all elastic parts shows which parts need to be
       elastic in a model of elastic bodies.
 
     Parts on whose body (or in whose joint) every reaction is unique in the rigid model have
@@ -61,15 +61,15 @@ def flexibility(
       initial velocities.
     - `reactions`: names of the joints and drivers that matter; default those whose reaction is not
       unique in the rigid model.
-    - `candidates`: names of the compliances of which all subsets are made, at most 10; default all.
+    - `candidates`: names of the compliances whose subsets are compared, at most 10; default all.
       Others are zero in them, and not zero where everything is elastic.
     - `subsets`: lists of names of compliances, in place of all subsets of the candidates.
     - `tolerance`: what counts as agreement, relative to the largest force.
 
     **Returns:** a `Flexibility`.
 
-    **Raises:** `ValueError` for names that are none, too many candidates, a system without
-    compliances, or where no reaction is left to ask for; `TypeError` for arguments of other types.
+    **Raises:** `ValueError` for unknown names, too many candidates, a system without compliances,
+    or where no reaction remains to be compared; `TypeError` for arguments of other types.
     """
     made = system.system() if isinstance(system, Model) else system
     if not isinstance(made, AbstractSystem):
@@ -101,7 +101,7 @@ def _joints(structure: Structure, names: Any) -> tuple[str, ...]:
 
 
 def _compliances(known: Sequence[str], names: Any, what: str) -> tuple[str, ...]:
-    """In the order of the system."""
+    """The compliances in the order of the system."""
     found = _settings.names(names, what, '["AB", "CD"]')
     for name in found:
         if name not in known:
@@ -199,7 +199,7 @@ def _skipped(structure: Structure, candidates: Sequence[str], rigid: CaseAnswer)
 
 
 def _all_subsets(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """From none to all."""
+    """All subsets, from the empty to the full one."""
     if len(names) > _MOST_CANDIDATES:
         raise ValueError(
             f"all subsets of {len(names)} candidates are {2 ** len(names)}, more than of "

@@ -34,12 +34,12 @@ class Halves(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of the halves, by their ends."""
+        """Names of the halves, by their ends."""
         return f"{self.body} start", f"{self.body} end"
 
     @property
     def length(self) -> Float[Array, ""]:
-        """Of the rod (m)."""
+        """Length of the rod (m)."""
         return jnp.linalg.norm(self.points[1] - self.points[0])
 
     def at(self, point: Float[Array, " dim"], what: str) -> str:
@@ -88,7 +88,7 @@ def _(body: PlanarBody | SpatialBody, name: str) -> AbstractBody:
 def joint_points(
     joints: Sequence[AbstractJoint], references: Mapping[str, Frame], body: str
 ) -> list[Float[Array, " dim"]]:
-    """Where joints that have a point hold the body."""
+    """Points of the joints on the body, of those that have one."""
     return [
         frame.origin
         for joint in joints
@@ -118,7 +118,7 @@ def joint_on_halves(
 def force_on_halves(
     force: AbstractForce, references: Mapping[str, Frame], split: Mapping[str, Halves]
 ) -> AbstractForce:
-    """Likewise of a force on bodies; those in joints are where their joints are.
+    """A force on bodies, likewise; those in joints follow their joints.
 
     **Raises:** `ValueError` that names it.
     """

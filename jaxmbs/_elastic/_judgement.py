@@ -1,4 +1,4 @@
-"""What a choice of elastic parts is worth, from the numbers of several choices."""
+"""Assessment of a choice of elastic parts, from the results of several choices."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from ._cases import Case, CaseAnswer
 from ._report import SubsetAnswer
 
 
-# A part carries nothing if its generalized force is this small against the largest force of the
-# joints asked for. Multipliers of an elastic resolution are exact to about 1e-8.
+# A part carries nothing if its generalized force is this small relative to the largest force of the
+# requested joints. Multipliers of an elastic resolution are exact to about 1e-8.
 _NOTHING = 1e-6
 
 
@@ -24,8 +24,8 @@ class Scales(NamedTuple):
 
 
 def cases_of(subsets: Sequence[tuple[str, ...]], misfits: bool) -> list[Case]:
-    """What must be known of the subsets: themselves, what is left of them without each of their
-    parts, and, where parts do not fit, what loads alone make of them."""
+    """The cases needed to assess the subsets: the subsets themselves, each without one of its parts
+    in turn and, where parts do not fit, each under loads alone."""
     wanted = [Case(own) for own in subsets]
     wanted += [Case(_without(own, part)) for own in subsets for part in own]
     if misfits:

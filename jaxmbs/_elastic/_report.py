@@ -10,7 +10,7 @@ from .._solvability._table import format_table
 from .._system import Structure
 
 
-# So many forces of parts stand in a line of the table.
+# Number of part forces in a line of the table.
 _COLUMNS = 8
 
 # What is smaller than this, against the largest force, is printed as zero.
@@ -18,15 +18,15 @@ _ROUNDING = 1e-8
 
 
 class SubsetAnswer(NamedTuple):
-    """What one choice of elastic parts makes of the reactions that are asked for.
+    """Reactions for one choice of elastic parts.
 
     - `elastic`: names of the compliances that are not zero. `redundancy`: of C with the columns of
-      their deformations. `doubtful`: is its rank decided by a hair?
+      their deformations. `doubtful`: is its rank decision marginal?
     - `undecided`: the joints whose reaction is not unique.
-    - `disguised`: the parts that carry nothing by themselves, and whose elasticity takes the place
-      of a row that an elimination drops.
-    - `force` (joints, dim), `torque` (joints, turns): of each joint asked for on its second body
-      (its only one), at its point, world axes (N, N m).
+    - `disguised`: the parts that carry no load, and whose elasticity is equivalent to dropping a
+      row.
+    - `force` (joints, dim), `torque` (joints, turns): of each requested joint on its second body
+      (or its single body), at its point, world axes (N, N m).
     - `deformation_forces` (deformations,): the generalized force of each deformation of each part,
       rigid ones too (of a rod its mean axial force, N, compression positive).
     - `difference`: the largest difference of a force (or of a torque over the characteristic
@@ -54,12 +54,12 @@ class SubsetAnswer(NamedTuple):
 
     @property
     def decides(self) -> bool:
-        """Are all reactions found that were asked for?"""
+        """Are all requested reactions found?"""
         return not (self.undecided or self.failed)
 
     @property
     def verdict(self) -> str:
-        """What it is worth, in a few words."""
+        """The assessment of the choice, in a few words."""
         if self.undecided:
             return f"leaves {', '.join(self.undecided)} undecided"
         if self.failed:
@@ -79,9 +79,9 @@ class SubsetAnswer(NamedTuple):
 class Flexibility(eqx.Module):
     """Which elastic parts decide reactions, and which of them are enough: a table when printed.
 
-    - `reactions`: the joints that were asked for. `candidates`: the compliances of which subsets
-      were made; `skipped`: those on which every reaction is unique in the rigid model, so that
-      they decide nothing.
+    - `reactions`: the requested joints. `candidates`: the compliances whose subsets were compared;
+      `skipped`: those on which every reaction is unique in the rigid model, so that they decide
+      nothing.
     - `answers`: of each subset. `everything`: of all compliances of the model together.
       `smallest`: the smallest of the subsets that agree with it.
     - `tolerance`: of the agreement. `open`: which joints are open, in a sentence; empty if none.
@@ -105,7 +105,8 @@ class Flexibility(eqx.Module):
 
     @property
     def deformations(self) -> tuple[str, ...]:
-        """Names of `deformation_forces`: that of the part, or with the direction behind it."""
+        """Names of `deformation_forces`: that of the part, followed by the direction if it has
+        several."""
         return tuple(
             part.name if len(part.directions) == 1 else f"{part.name}.{own.name}"
             for part in self.structure.compliances
@@ -113,9 +114,9 @@ class Flexibility(eqx.Module):
         )
 
     def answer(self, *elastic: str) -> SubsetAnswer:
-        """That of the subset of these names.
+        """The answer for the subset of these names.
 
-        **Raises:** `ValueError` if it was not asked for.
+        **Raises:** `ValueError` if it was not requested.
         """
         for own in self.answers:
             if set(own.elastic) == set(elastic):
@@ -156,7 +157,7 @@ class Flexibility(eqx.Module):
         return "\n".join([format_table(header, lines), "", *self.notes()])
 
     def notes(self) -> list[str]:
-        """What stands below the table, a sentence in each line."""
+        """Notes below the table, one sentence per line."""
         notes = [
             f"Asked: {', '.join(self.reactions)}. Differences are relative to their largest force "
             "with everything elastic."

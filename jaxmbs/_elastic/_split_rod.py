@@ -1,4 +1,4 @@
-"""What a split rod is made of, and how its springs stand at the start."""
+"""The parts of a split rod, and the initial state of its springs."""
 
 import abc
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from .._system import Model, MultibodySystem
 
 
 class SplitRod(eqx.Module):
-    """How a body is split into two halves and a spring (`split_rods`).
+    """A body split into two halves and a spring (`split_rods`).
 
     **Arguments:**
 
@@ -67,7 +67,7 @@ class SplitRod(eqx.Module):
             )
 
     def axial(self, length: Scalar, rod: Rod | None) -> Scalar | None:
-        """The stiffness (N/m) of a rod of this length; None if nothing says it."""
+        """The stiffness (N/m) of a rod of this length; None if it is not defined."""
         if self.stiffness is not None:
             return self.stiffness
         if self.young is not None and self.area is not None:
@@ -76,16 +76,16 @@ class SplitRod(eqx.Module):
 
 
 class AbstractStart(eqx.Module):
-    """How the springs of split rods stand in the reference configuration."""
+    """Initial state of the springs of split rods in the reference configuration."""
 
     @abc.abstractmethod
     def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
-        """By how much (m) the spring of each rod of the model would be longer without a force."""
+        """Elongation (m) of the spring of each rod of the model without a force."""
 
 
 class SuddenStart(AbstractStart):
-    """Springs without a force (but for the misfits of their rods): the load sets in suddenly, and
-    the rods vibrate until they are damped."""
+    """Springs without a force (except from the misfits of their rods): the load is applied
+    suddenly, and the rods vibrate until they are damped."""
 
     def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
         del model
@@ -125,7 +125,7 @@ class StaticStart(AbstractStart):
 
 @eqx.filter_jit
 def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
-    """Of each rod, compression positive (N)."""
+    """Mean axial force of each rod, compression positive (N)."""
     q, v = system.reference_q, system.initial_v
     found = solve_with_friction(system, ElasticResolution(), q, v, t)
     elasticity = system.elasticity(q, v, t)

@@ -63,10 +63,10 @@ def split_rods(
     """The model in which some bodies are elastic along their length: each is replaced by two
     overlapping halves, a translational joint and a spring (Wojtyra & Fraczek 2012, section 4.1).
 
-    The halves "link AB start" and "link AB end" of a body "link AB" stand where it stood, with half
-    of its mass and inertia each. The joint "link AB slide" lets them slide along the line between
-    the ends, at its middle, and "link AB spring" is between the end of the one and that of the
-    other,
+    The halves "link AB start" and "link AB end" of a body "link AB" replace it in the same
+    position, each with half of its mass and inertia. The joint "link AB slide" lets them slide
+    along the line between the ends, at its middle, and "link AB spring" is between the end of the
+    one and that of the other,
 
         tension = stiffness (L - length) + beta stiffness dL/dt.
 
@@ -80,7 +80,7 @@ def split_rods(
     **Arguments:**
 
     - `rods`: a `SplitRod` for each body.
-    - `start`: `StaticStart()` (default), springs that carry what `ElasticResolution` says at the
+    - `start`: `StaticStart()` (default), springs with the forces of `ElasticResolution` at the
       start, or `SuddenStart()`, springs without a force.
 
     **Returns:** a `Model`.
@@ -170,7 +170,7 @@ def _compliance_of(model: Model, body: str) -> Rod | None:
 def _others(
     compliances: Sequence[AbstractCompliance], own: Mapping[str, Rod | None]
 ) -> list[AbstractCompliance]:
-    """Those that have not become springs."""
+    """The compliances that have not become springs."""
     springs = {rod.name for rod in own.values() if rod is not None}
     return [part for part in compliances if part.name not in springs]
 
@@ -178,7 +178,7 @@ def _others(
 def _halves(
     model: Model, rod: SplitRod, own: Rod | None, references: Mapping[str, Frame]
 ) -> Halves:
-    """With its ends found."""
+    """The halves of the body, with its ends."""
     points: Float[Array, "2 dim"] | None = rod.points if own is None else own.points
     if rod.points is not None:
         points = rod.points

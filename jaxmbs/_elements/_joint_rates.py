@@ -12,7 +12,7 @@ from .._geometry import rotated, SpatialFrame
 
 
 class AbstractJointRate(eqx.Module):
-    """What moves between two frames, linear in their rates of change."""
+    """Relative velocity of two frames, linear in their rates of change."""
 
     @abc.abstractmethod
     def __call__(

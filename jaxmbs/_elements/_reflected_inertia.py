@@ -1,5 +1,5 @@
-"""Inertia of what turns or slides with a joint and has no body of its own: a motor's rotor behind
-a gear, the screw of a slide. MuJoCo calls it armature."""
+"""Inertia of parts that rotate or slide with a joint and have no body of their own: a motor's rotor
+behind a gear, the screw of a slide. MuJoCo calls it armature."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -34,12 +34,12 @@ _GROUND = "ground"
 
 
 class RelativeInertia(AbstractInertia):
-    """Kinetic energy 1/2 amount |s|^2 of a relative velocity s = J(q) v between two markers, of
-    which one may be on the ground.
+    """Kinetic energy 1/2 amount |s|^2 of a relative velocity s = J(q) v between two markers, one of
+    which may be on the ground.
 
-    M = amount J^T J, and -amount J^T Jdot v is what Lagrange's equations hold besides: s is the
-    rate of a coordinate, or an angular velocity along the axes of a body, of which the energy is
-    the same however they turn.
+    M = amount J^T J, and -amount J^T Jdot v is the further term of Lagrange's equations: s is the
+    rate of a coordinate, or an angular velocity along the axes of a body, whose energy does not
+    depend on their orientation.
     """
 
     massless: ClassVar[bool] = False
@@ -52,7 +52,7 @@ class RelativeInertia(AbstractInertia):
 
     @property
     def coordinates(self) -> AbstractCoordinates:
-        """Those of the moving ones of the two bodies, side by side."""
+        """Coordinates of the moving ones of the two bodies, concatenated."""
         return ProductCoordinates((SpatialPose(),) * sum(self.moving))
 
     def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
@@ -89,7 +89,7 @@ class RelativeInertia(AbstractInertia):
     def _kinematics(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"] | None
     ) -> tuple[MarkerKinematics, ...]:
-        """Of both markers."""
+        """The kinematics of both markers."""
         kind = SpatialPose()
         poses = list(q.reshape(-1, kind.nq))
         speeds = [jnp.zeros(kind.nv, q.dtype)] * 2 if v is None else list(v.reshape(-1, kind.nv))
@@ -116,7 +116,7 @@ class RelativeInertia(AbstractInertia):
 
 
 class AbstractReflectedInertia(AbstractElement):
-    """Between two bodies, one of which may be the ground."""
+    """Inertia between two bodies, one of which may be the ground."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class AbstractReflectedInertia(AbstractElement):
         placements: tuple[SpatialFrame, ...],
         nodes: Sequence[AbstractBody],
     ) -> RelativeInertia:
-        """With markers at these frames in the world, reference configuration.
+        """The inertia with markers at these frames in the world, reference configuration.
 
         **Raises:** `ValueError` for a body that is not rigid.
         """

@@ -36,7 +36,8 @@ def solid(mesh: Any, material: Setting[Material]) -> FiniteElements:
     **Returns:** three degrees of freedom at each node.
 
     **Raises:** `ModelError` for a mesh in other than three dimensions or with free nodes, and if
-    scikit-fem is not installed (extra `elastic`). `TypeError` for what is no mesh or no material.
+    scikit-fem is not installed (extra `elastic`). `TypeError` for a value that is not a mesh or a
+    material.
     """
     skfem = optional("skfem", "elastic")
     material = _settings.instance(
@@ -85,8 +86,9 @@ def _slopes(basis: Any) -> Float[np.ndarray, "elements n 3 points"]:
 
 
 def _stiffnesses(basis: Any, material: Material) -> Float[np.ndarray, "elements rows rows"]:
-    """Of isotropic elasticity: the integral of lambda (div u) (div v) + 2 mu (sym grad u : grad v),
-    all from the products of the shape functions' derivatives dN_k/dx_a dN_l/dx_b."""
+    """Stiffness matrices of isotropic elasticity: the integral of lambda (div u) (div v) + 2 mu
+    (sym grad u : grad v), all from the products of the shape functions' derivatives dN_k/dx_a
+    dN_l/dx_b."""
     lame, mu = material.lame
     slopes = _slopes(basis)
     elements, count, _, _ = slopes.shape

@@ -11,7 +11,7 @@ from ._elements import FiniteElements
 from ._node_sets import AbstractNodeSet
 
 
-# What attachments are unless something else is said.
+# The default kind of attachments.
 _RIGID = RigidConnection()
 
 # Nodes are on one line if what is across it is rounding of what is along it.
@@ -33,8 +33,8 @@ class Attachment(eqx.Module):
       rotations at the point needs no tie: rigidly connected, it is the attachment itself.
     - `connection`: `RigidConnection()` (RBE2) or `AveragedConnection()` (RBE3).
 
-    **Raises:** `TypeError` or `ValueError` for arguments of another kind. Nodes are looked for when
-    the body is reduced.
+    **Raises:** `TypeError` or `ValueError` for arguments of another kind. Nodes are searched for
+    when the body is reduced.
     """
 
     name: str = eqx.field(static=True)

@@ -23,8 +23,8 @@ def axial_stiffness(
 
     **Arguments:** `reduced`: of `reduce` or `load`. `nodes`: two names.
 
-    **Raises:** `TypeError` or `ValueError` for what is no reduced body, and for names that are not
-    two of its nodes.
+    **Raises:** `TypeError` or `ValueError` for a value that is not a reduced body, and for names
+    that are not two of its nodes.
     """
     reduced = _settings.instance(reduced, ReducedBody, "reduced", "what reduce(...) returns")
     names = _settings.names(nodes, "nodes", '["A", "B"]')

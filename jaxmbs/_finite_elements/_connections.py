@@ -40,8 +40,8 @@ class AbstractConnection(eqx.Module):
         """The degrees of freedom that the tie removes.
 
         `offsets`: of the nodes from the attachment (m). `rotating`: which have rotations: their
-        degrees of freedom are six, the others' three, one node behind the other. `masses` (kg): a
-        part of the body's mass for each.
+        degrees of freedom are six, the others' three, node by node. `masses` (kg): a part of the
+        body's mass for each.
         """
 
 
@@ -76,7 +76,7 @@ class AveragedConnection(AbstractConnection):
     share of the volume, so that a finer mesh gives the same average. Rotations of nodes are left
     alone.
 
-    The attachment depends on the nodes here, where a reduction wants its motion as a coordinate.
+    Here the attachment depends on the nodes, whereas a reduction needs its motion as a coordinate.
     The six equations are solved for six displacements of the nodes, those that they determine best
     (pivoted QR), which leaves the attachment's motion and all other displacements independent. That
     is a change of coordinates, no approximation: the space of motions is the same as with Lagrange
@@ -112,13 +112,13 @@ class AveragedConnection(AbstractConnection):
 
 
 def _pivots(matrix: Float[np.ndarray, "6 n"]) -> Int[np.ndarray, " n"]:
-    """Its columns in the order in which they say most that is new."""
+    """Its columns in the order of the largest independent part."""
     answer: Any = scipy.linalg.qr(matrix, mode="r", pivoting=True)
     return answer[1]
 
 
 def displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displacements"]:
-    """Which of the nodes' degrees of freedom are displacements."""
+    """Mask of the nodes' degrees of freedom that are displacements."""
     widths = np.where(rotating, 6, 3)
     first = np.cumsum(widths) - widths
     return (first[:, None] + np.arange(3)).ravel()
@@ -127,7 +127,7 @@ def displacements(rotating: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " displac
 def nodal_motion(
     offsets: Float[np.ndarray, "n 3"], rotating: Bool[np.ndarray, " n"]
 ) -> Float[np.ndarray, "dof 6"]:
-    """What a rigid motion moves of nodes, degree of freedom by degree of freedom."""
+    """Motion of the nodes in a rigid motion, by degrees of freedom."""
     moved = displacements(rotating)
     motion = np.zeros((3 * len(offsets) + 3 * int(np.sum(rotating)), 6))
     shift = np.broadcast_to(np.eye(3), (len(offsets), 3, 3))

@@ -37,7 +37,7 @@ class ElasticModes(NamedTuple):
 
     `squares`: of the angular frequencies (rad^2/s^2), ascending. `shapes`: displacements of all
     nodes (kg^-1/2 and 1/(m kg^1/2)). `held`: those of the attachments, displacements and rotations.
-    `rigid_squares`: what the stiffness makes of the rigid motions' squares: zero but for rounding.
+    `rigid_squares`: quadratic forms of the stiffness in the rigid motions: zero up to rounding.
     """
 
     squares: Float[np.ndarray, " modes"]
@@ -66,7 +66,7 @@ def craig_bampton(elements: FiniteElements, tied: Interface, count: int) -> Elas
     mass: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.mass @ tied.expansion)
     stiffness: SparseMatrix = sp.csc_array(tied.expansion.T @ elements.stiffness @ tied.expansion)
     held = tied.held
-    # A free body has rigid motions besides.
+    # A free body has rigid motions in addition.
     most = mass.shape[0] - held if held else mass.shape[0] - 6
     if count > most:
         why = "when the attachments are held" if held else "besides the rigid motions"
@@ -93,7 +93,7 @@ def craig_bampton(elements: FiniteElements, tied: Interface, count: int) -> Elas
 def _basis(
     mass: SparseMatrix, stiffness: SparseMatrix, held: int, count: int
 ) -> Float[np.ndarray, "dof basis"]:
-    """Constraint modes and normal modes, side by side."""
+    """Constraint modes and normal modes, concatenated."""
     inner_mass = sp.csc_array(mass[held:, held:])
     inner = sp.csc_array(stiffness[held:, held:])
     shift = 0.0
@@ -127,7 +127,7 @@ def _normal_modes(
         return scipy.linalg.eigh(
             stiffness.toarray(), mass.toarray(), subset_by_index=[0, count - 1]
         )[1]
-    # A start that is no accident, and has no symmetry that would hide a mode.
+    # A reproducible start without a symmetry that would hide a mode.
     start = np.random.default_rng(0).standard_normal(size)
     operator: Any = LinearOperator
     inverse = operator((size, size), matvec=factor.solve, dtype=float)
@@ -179,7 +179,8 @@ def _check_zeros(squares: Float[np.ndarray, " modes"], rigid: Float[np.ndarray, 
 def _grouped(
     squares: Float[np.ndarray, " modes"],
 ) -> tuple[Float[np.ndarray, " modes"], list[slice]]:
-    """Which modes have one frequency, and the squares with that in common."""
+    """Groups of modes of one frequency, and the squares of frequencies with a common value in
+    each."""
     apart = np.diff(squares) > _EQUAL * squares[1:]
     ends = [0, *(np.flatnonzero(apart) + 1), len(squares)]
     groups = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]

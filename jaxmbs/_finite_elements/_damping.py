@@ -13,7 +13,7 @@ from .._custom_types import NumberList, Setting
 
 
 class AbstractDamping(eqx.Module):
-    """What damps the modes of an elastic body."""
+    """Damping of the modes of an elastic body."""
 
     @abc.abstractmethod
     def matrix(self, omega: Float[np.ndarray, " modes"]) -> Float[np.ndarray, "modes modes"]:

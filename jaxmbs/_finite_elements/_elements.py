@@ -36,7 +36,7 @@ class FiniteElements(eqx.Module):
       along y and z follow, then the rotations about x, y, z where the node has any: it has where
       its rows are six. Default: the nodes follow each other, with as many rows each as there are.
     - `names`: of the nodes, empty where a node needs none; default: none has a name.
-    - `strains`: what `solid` knows of the strains of second order. Default: that of the beams, if
+    - `strains`: data of `solid` for the strains of second order. Default: that of the beams, if
       all nodes have rotations and the stiffness is that of elements between two nodes each; else
       None, and forces along the body cannot act on its bending.
 
@@ -88,7 +88,7 @@ class FiniteElements(eqx.Module):
 
     @property
     def rotating(self) -> Bool[np.ndarray, " nodes"]:
-        """Which nodes have rotations."""
+        """Mask of the nodes that have rotations."""
         order = np.argsort(self.first_dof)
         ends = np.append(self.first_dof[order][1:], self.mass.shape[0])
         answer = np.empty(len(order), bool)
@@ -125,7 +125,7 @@ class FiniteElements(eqx.Module):
 
     @property
     def centre_of_mass(self) -> Float[np.ndarray, "3"]:
-        """In the frame of the points (m)."""
+        """Centre of mass in the frame of the points (m)."""
         motions = self.rigid_motions(np.zeros(3))
         coupling = motions[:, :3].T @ (self.mass @ motions[:, 3:])
         # The columns are m e_a x c.

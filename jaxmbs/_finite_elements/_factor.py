@@ -9,7 +9,8 @@ class Factor:
     """L D L^T of a sparse symmetric matrix, by SuperLU with pivots on the diagonal.
 
     The signs of the pivots are those of the eigenvalues (Sylvester's law of inertia), so the matrix
-    is positive definite if all are positive. A pivot that is zero to rounding tells a singular one.
+    is positive definite if all are positive. A pivot that is zero to rounding indicates a singular
+    one.
     """
 
     def __init__(self, matrix: SparseMatrix):

@@ -21,10 +21,10 @@ def inertia_integrals(
     p_a phi_b, sum over nodes k, l of p_ka m_kl phi_lb, where m_kl is the integral of N_k N_l dm.
 
     That m is read off the displacements' rows of M. Where the mass along x, y and z differs, or
-    where rotations have mass (beams and shells), it is their mean, and what it leaves out is put
-    back where M itself says what it is: in the modes' momentum and angular momentum, which act on a
-    body to first order (`mode_first_moment` and the part of `mode_second_moment` that is odd in a
-    and b), and in the modal mass (the sum over a = b of `mode_products`).
+    where rotations have mass (beams and shells), it is their mean, and the remainder is restored
+    where M itself determines it: in the modes' momentum and angular momentum, which act on a body
+    to first order (`mode_first_moment` and the part of `mode_second_moment` that is odd in a and
+    b), and in the modal mass (the sum over a = b of `mode_products`).
 
     Shabana (2020, section 5.3).
     """
@@ -61,8 +61,8 @@ def inertia_integrals(
 def _no_more_than(
     modal: Float[np.ndarray, "modes modes"], products: Float[np.ndarray, "3 3 modes modes"]
 ) -> Float[np.ndarray, "3 3 modes modes"]:
-    """Fields that move more mass than M says they do, made smaller by as much: with less than
-    nothing left to put back, the mass matrix of a bent body would not be positive definite."""
+    """Fields that move more mass than M does, reduced accordingly: with a negative remainder, the
+    mass matrix of a bent body would not be positive definite."""
     if not len(modal):
         return products
     shares, basis = scipy.linalg.eigh(np.einsum("aaij->ij", products), modal)

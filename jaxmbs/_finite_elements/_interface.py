@@ -37,19 +37,20 @@ class Interface(NamedTuple):
 
     @property
     def held(self) -> int:
-        """How many degrees of freedom the attachments have."""
+        """Number of degrees of freedom of the attachments."""
         return 6 * len(self.points)
 
     def rigid_motions(self, origin: Float[np.ndarray, "3"]) -> Float[np.ndarray, "held 6"]:
-        """Of the attachments."""
+        """Rigid motions of the attachments."""
         return nodal_motion(self.points - origin, np.ones(len(self.points), bool))
 
     def second_order(
         self, one: Float[np.ndarray, "held n"], other: Float[np.ndarray, "held n"]
     ) -> Float[np.ndarray, "dof n"]:
-        """What displaces the tied nodes by products of the attachments' motions, where x itself has
-        no second order: a node at r from an attachment that turns by theta goes along
-        theta x (theta x r) / 2 besides. One half of twice that, of two motions each."""
+        """Second-order displacement of the tied nodes by products of the attachments' motions,
+        where x itself has no second order: a node at r from an attachment that rotates by theta is
+        displaced by a further theta x (theta x r) / 2. For two motions each, one half of twice
+        that."""
         answer = np.zeros((self.expansion.shape[0], one.shape[1]))
         turns = (x.reshape(-1, 2, 3, x.shape[1])[:, 1] for x in (one, other))
         for tied, first, second in zip(self.ties, *turns, strict=True):
@@ -68,8 +69,8 @@ class Interface(NamedTuple):
 def interface(elements: FiniteElements, attachments: Sequence[Attachment]) -> Interface:
     """Ties every attachment to its nodes.
 
-    **Raises:** `ModelError` for a name that stands twice, for a node that two attachments claim,
-    and for attachments that find no nodes.
+    **Raises:** `ModelError` for a repeated name, for a node that belongs to two attachments, and
+    for attachments without nodes.
     """
     names = [attachment.name for attachment in attachments]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -110,7 +111,7 @@ def _block(
 
 
 def _rows(elements: FiniteElements, nodes: Int[np.ndarray, " k"]) -> Int[np.ndarray, " rows"]:
-    """The degrees of freedom of these nodes, one node behind the other."""
+    """The degrees of freedom of these nodes, node by node."""
     widths = np.where(elements.rotating[nodes], 6, 3)
     first = elements.first_dof[nodes]
     return np.concatenate([np.arange(f, f + w) for f, w in zip(first, widths, strict=True)])

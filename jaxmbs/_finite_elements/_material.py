@@ -12,7 +12,7 @@ class Material(eqx.Module):
     - `young`: modulus of elasticity E (Pa), > 0. `poisson`: Poisson's ratio, between -1 and 0.5.
     - `density`: kg/m^3, > 0.
 
-    **Raises:** `TypeError` for what is no number, `ValueError` for one out of its range.
+    **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of its range.
     """
 
     young: float

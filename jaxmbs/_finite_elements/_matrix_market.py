@@ -36,8 +36,8 @@ def read_matrices(
       order: `x,y,z` (m), `dof`, and `name` if any node is to be called by one (by `NodesNamed`). A
       line for each node; `dof` is the row of its displacement along x in the matrices, counted from
       zero. The rows of its displacements along y and z follow, then those of its rotations about x,
-      y and z where it has any: from one `dof` to the next they are 3 or 6, and there is no row that
-      belongs to no node. A beam from a to b, for example:
+      y and z where it has any: from one `dof` to the next they are 3 or 6, and every row belongs to
+      a node. A beam from a to b, for example:
 
           name,x,y,z,dof
           a,0,0,0,0

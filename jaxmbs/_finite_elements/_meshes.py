@@ -37,7 +37,7 @@ def tube(
 
     **Returns:** the finite elements; the ends lie at z = -length / 2 and length / 2.
 
-    **Raises:** `ValueError` for a size that no tube has, `TypeError` for what is no number or no
+    **Raises:** `ValueError` for an impossible size, `TypeError` for an invalid number or
     material, `ModelError` if scikit-fem is not installed (extra `elastic`).
     """
     skfem = optional("skfem", "elastic")
@@ -93,7 +93,7 @@ def plate(
 
     **Returns:** the finite elements.
 
-    **Raises:** `ValueError` for a size that no plate has, `TypeError` for what is no number or no
+    **Raises:** `ValueError` for an impossible size, `TypeError` for an invalid number or
     material, `ModelError` if scikit-fem is not installed (extra `elastic`).
     """
     skfem = optional("skfem", "elastic")

@@ -51,18 +51,18 @@ def reduce(
     - `modes`: how many fixed-interface normal modes, at least 0.
     - `damping`: `ModalDamping(ratio)` or `StiffnessDamping(beta)`; by default there is none.
     - `stiffening`: compute the displacements of second order (`SecondOrder`), by which forces along
-      the body stiffen or soften its bending? None: where `elements` know the strains for it (solid
-      meshes, beams between two nodes each) and there are attachments. False: no, which leaves the
-      reduced body smaller (they are numbers for each pair of modes).
+      the body stiffen or soften its bending? None: where `elements` define the strains for it
+      (solid meshes, beams between two nodes each) and there are attachments. False: no, which
+      leaves the reduced body smaller (they are numbers for each pair of modes).
     - `cache`: a file that keeps the result (`.npz`). If it holds that of the same arguments it is
       read and nothing computed, else it is written anew. None: no file.
 
     **Returns:** a `ReducedBody` whose nodes are the attachments.
 
-    **Raises:** `ModelError` for attachments that cannot be, more modes than degrees of freedom, a
-    body with more than six motions of frequency zero, `stiffening` of elements that do not know
-    strains of second order, and a cache that is another file. `TypeError`
-    and `ValueError` for settings out of their range.
+    **Raises:** `ModelError` for impossible attachments, more modes than degrees of freedom, a body
+    with more than six motions of frequency zero, `stiffening` of elements without strains of second
+    order, and a cache that is another file. `TypeError` and `ValueError` for settings out of their
+    range.
 
     Craig & Bampton (1968); Shabana (2020, chapter 5); Wallrapp & Schwertassek (1991).
     """
@@ -150,8 +150,8 @@ def _reduced(
 
 
 def frequencies(reduced: Setting[ReducedBody]) -> Float[Array, " modes"]:
-    """The natural frequencies (Hz) of a reduced body that is free in space, ascending; its six
-    rigid motions are none of them.
+    """The natural frequencies (Hz) of a reduced body that is free in space, ascending; without its
+    six rigid motions.
 
     **Arguments:** `reduced`: of `reduce` or `load`.
 

@@ -19,7 +19,7 @@ from .._version import __version__
 from ._elements import FiniteElements
 
 
-# What the file says of itself.
+# Identification of the file.
 _FORMAT = "jaxmbs reduced body 1"
 
 _ARRAYS = (
@@ -36,7 +36,8 @@ _ARRAYS = (
     "rotations",
 )
 
-# Of `SecondOrder`, behind a prefix that tells them from those of the body; only where there are.
+# Fields of `SecondOrder`, with a prefix that distinguishes them from those of the body; only where
+# they exist.
 _SECOND_ORDER = ("first_moment", "second_moment", "translations", "rotations")
 _PREFIX = "second_order."
 
@@ -46,8 +47,8 @@ def save(reduced: Setting[ReducedBody], path: Setting[str | Path]) -> None:
 
     **Arguments:** `reduced`: of `reduce`. `path`: the file; what is there is replaced.
 
-    **Raises:** `ModelError` if the file cannot be written. `TypeError` for what is no reduced
-    body or no path.
+    **Raises:** `ModelError` if the file cannot be written. `TypeError` for an invalid reduced body
+    or path.
     """
     reduced = _settings.instance(reduced, ReducedBody, "reduced", "what reduce(...) returns")
     content = {name: np.asarray(getattr(reduced, name)) for name in _ARRAYS}
@@ -78,7 +79,8 @@ def body_of(content: Mapping[str, Any]) -> ReducedBody:
 
 
 def cached(path: Path, key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What the file holds if it was computed from inputs of this key, else computed and written.
+    """The content of the file if it was computed from inputs of this key; otherwise it is computed
+    and written.
 
     **Raises:** `ModelError` for a file that holds something else: it is left as it is.
     """

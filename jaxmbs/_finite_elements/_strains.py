@@ -1,4 +1,4 @@
-"""What finite elements must know to say how displacements of second order strain them."""
+"""Data by which finite elements evaluate the strains of second-order displacements."""
 
 import abc
 from typing import Any
@@ -21,18 +21,18 @@ class AbstractStrains(eqx.Module):
 
     @abc.abstractmethod
     def prepared(self, shapes: Float[np.ndarray, "dof modes"]) -> Any:
-        """What is computed once for all pairs of these modes."""
+        """Data computed once for all pairs of these modes."""
 
     @abc.abstractmethod
     def forces(
         self, prepared: Any, first: Int[np.ndarray, " pairs"], second: Int[np.ndarray, " pairs"]
     ) -> Float[np.ndarray, "dof pairs"]:
-        """Of each pair of modes, the nodal forces of the stresses C eps(phi_i, phi_j), where the
+        """For each pair of modes, the nodal forces of the stresses C eps(phi_i, phi_j), where the
         strains of phi eta are e(phi) eta + 1/2 eps(phi, phi) eta eta."""
 
 
 class SolidStrains(AbstractStrains):
-    """Of solid elements: Green's strains, eps(u, w) = sym(grad u^T grad w).
+    """Strains of solid elements: Green's strains, eps(u, w) = sym(grad u^T grad w).
 
     `nodes` (elements, n); `slopes` (elements, n, 3, points): derivatives of the shape functions
     along x, y, z at the points of quadrature, `weights` (elements, points); `lame`: Lame's
@@ -74,8 +74,8 @@ class SolidStrains(AbstractStrains):
 
 
 class BeamStrains(AbstractStrains):
-    """Of elements between two nodes that have rotations, such as beams: what they deform by in a
-    frame that turns with the chord from one node to the other, and what bows between them.
+    """Strains of elements between two nodes that have rotations, such as beams: their deformation
+    in a frame that turns with the chord from one node to the other, and the bowing between them.
 
     `rows` (elements, 12): degrees of freedom of both nodes; `stiffness` (elements, 12, 12);
     `chords` (elements, 3): from the first node to the second (m); `size`: of all degrees of
@@ -88,8 +88,8 @@ class BeamStrains(AbstractStrains):
     size: int
 
     def prepared(self, shapes: Float[np.ndarray, "dof modes"]) -> Any:
-        """Of both nodes (elements, 3, modes): the displacement of the second from the first, the
-        rotation of the element and those of both nodes beside it."""
+        """Motion of the nodes (elements, 3, modes): the displacement of the second relative to the
+        first, the rotation of the element, and those of both nodes."""
         moved = shapes[self.rows]
         apart = moved[:, 6:9] - moved[:, :3]
         turns = moved[:, 3:6], moved[:, 9:12]
@@ -194,6 +194,6 @@ def beam_strains(
 def _sum_onto(
     rows: Int[np.ndarray, " n"], values: Float[np.ndarray, "n pairs"], size: int
 ) -> Float[np.ndarray, "size pairs"]:
-    """Values of degrees of freedom that stand more than once, summed."""
+    """Values of repeated degrees of freedom, summed."""
     gather = sp.coo_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (size, len(rows)))
     return gather.tocsr() @ values

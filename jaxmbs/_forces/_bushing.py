@@ -68,7 +68,7 @@ def _matrix(key: str, units: str) -> Callable[[Numbers], Float[Array, "n n"]]:
         key,
         "",
         units,
-        # A lone number is refused with the size of the matrix, which files do not know.
+        # A single number is refused with the size of the matrix, which a file does not contain.
         float | list[float] | list[list[float]],
         "a symmetric matrix, 3 x 3 (in space 6 x 6), or its diagonal",
         lambda value, what: _symmetric(value, _checks.shape_of(value)[-1], what),

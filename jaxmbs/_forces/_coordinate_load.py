@@ -30,7 +30,7 @@ def coordinate_load(
     damping: Scalar,
     preload: Scalar,
 ) -> CoordinateLoad:
-    """On the translation or rotation of a joint.
+    """The load on the translation or rotation of a joint.
 
     **Raises:** `ValueError` for a joint that has none.
     """

@@ -24,8 +24,8 @@ SMOOTHING = 1e-12
 
 
 class Sliding(NamedTuple):
-    """How a kind of joint slides, in the axes of its second marker: the axes along which it
-    slides, the axes about which it turns, and those along which its reaction presses."""
+    """Sliding directions of a kind of joint, in the axes of its second marker: the axes along which
+    it slides, the axes about which it turns, and those along which its reaction presses."""
 
     slides: tuple[int, ...]
     turns: tuple[int, ...]
@@ -96,8 +96,8 @@ class CoulombFriction(AbstractJointFriction):
     - Cylindrical: u has both components, and the friction is against their resultant.
     - Spherical: u = radius times the relative angular velocity, a vector; torque along it.
 
-    F in the equations of motion then depends on the multipliers: `solve_with_friction` solves
-    for both, and `certify` says whether the motion is unique.
+    F in the equations of motion then depends on the multipliers: `solve_with_friction` solves for
+    both, and `certify` shows whether the motion is unique.
 
     **Arguments:** `joint`: its name; `coefficient`: >= 0; `velocity`: regularisation velocity
     (m/s) of the sliding, > 0; `radius`: bearing radius (m), > 0, of joints that turn.

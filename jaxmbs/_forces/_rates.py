@@ -16,7 +16,7 @@ def rates(frames: Frames, twists: Twists) -> Frames:
 
 @functools.singledispatch
 def _rate(frame: Any, twist: Any) -> Any:
-    """In the plane a twist is the rate itself."""
+    """The rate; in the plane it is the twist itself."""
     del frame
     return PlanarFrame(twist.linear, twist.angular)
 

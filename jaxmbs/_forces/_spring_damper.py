@@ -46,7 +46,7 @@ class SpringDamperLoad(AbstractLoad):
 
 
 class SpringDamper(AbstractBodyForce):
-    """A spring and a damper side by side between two points:
+    """A spring and a damper in parallel between two points:
 
         tension = stiffness (L - length) + damping dL/dt,
 
@@ -100,7 +100,7 @@ class SpringDamper(AbstractBodyForce):
         return SpringDamperLoad(self.stiffness, self.damping, length)
 
     def natural_length(self) -> Scalar:
-        """That of a spring without a length of its own (m)."""
+        """Natural length of a spring without a given one (m)."""
         return _distance(self.points[1] - self.points[0])
 
 

@@ -76,7 +76,7 @@ class UserForce(AbstractBodyForce):
 
 
 def wrenches_of(frames: Frames, twists: Twists, pairs: Sequence[tuple[Any, Any]]) -> Twists:
-    """What a user's function returned for the markers, as covectors of their twists.
+    """The pairs that a user's function returned for the markers, as covectors of their twists.
 
     **Raises:** `ValueError` for another number of pairs, or other shapes.
     """

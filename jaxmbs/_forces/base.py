@@ -1,8 +1,8 @@
-"""Forces: what acts on marker frames besides the constraints.
+"""Forces on marker frames other than constraint forces.
 
-A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or
-the markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). What is evaluated has
-neither: a load, or a friction law, sees marker frames and twists alone, so that equal kinds
+A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or the
+markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). The evaluated object has
+neither: a load, or a friction law, depends on marker frames and twists alone, so that equal kinds
 stack.
 """
 
@@ -49,14 +49,14 @@ class States(eqx.Module):
 
 
 class AbstractStatefulLoad(AbstractLoad):
-    """A load with states of its own: a filter, a pressure, the integral of a controller. They stand
+    """A load with states of its own: a filter, a pressure, the integral of a controller. They are
     in the last of its frames."""
 
     @abc.abstractmethod
     def wrenches_with(
         self, frames: Frames, twists: Twists, states: Float[Array, " n"], t: RealScalarLike
     ) -> Twists:
-        """As `AbstractLoad.wrenches`, of the other frames."""
+        """The wrenches at the other frames, as `AbstractLoad.wrenches`."""
 
     @abc.abstractmethod
     def state_rates(
@@ -73,8 +73,8 @@ class AbstractStatefulLoad(AbstractLoad):
 
 
 class AbstractFrictionLaw(eqx.Module):
-    """How a joint that is pressed together resists sliding: against its slip u, with at most
-    `coefficient` times the size of what presses it together."""
+    """Resistance to sliding of a joint under pressure: against its slip u, with at most
+    `coefficient` times the magnitude of the pressing force."""
 
     coefficient: eqx.AbstractVar[Scalar]
 
@@ -95,13 +95,13 @@ class AbstractFrictionLaw(eqx.Module):
 
 
 class AbstractForce(AbstractDeclared):
-    """A named force as the user writes it. `kind` is its word in model files."""
+    """A named force as the user writes it. `kind` is its name in model files."""
 
     kind: ClassVar[str]
     name: eqx.AbstractVar[str]
 
     def states(self) -> States | None:
-        """What it has of states of its own, for which its load is an `AbstractStatefulLoad`."""
+        """The force's own states, if it has any; its load is then an `AbstractStatefulLoad`."""
         return None
 
 

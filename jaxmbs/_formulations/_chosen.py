@@ -15,7 +15,7 @@ SUCH_AS = "MinimumNorm(), UdwadiaKalaba(), NullSpace() or another of the formula
 def given_formulation(formulation: Any) -> AbstractFormulation | None:
     """The formulation that a user gave, if any.
 
-    **Raises:** `TypeError` for what is none.
+    **Raises:** `TypeError` for a value that is not a formulation.
     """
     if formulation is None:
         return None
@@ -26,8 +26,8 @@ def chosen_formulation(formulation: Any, structure: Structure) -> AbstractFormul
     """The formulation that a user gave; for None `MinimumNorm()`, and where the mass matrix need
     only be positive semidefinite `UdwadiaKalaba(semidefinite=True)`.
 
-    **Raises:** `TypeError` for what is none, `ValueError` for one that needs an M^-1 that there is
-    not.
+    **Raises:** `TypeError` for a value that is not a formulation, `ValueError` for one that needs
+    M^-1 where M is singular.
     """
     given = given_formulation(formulation)
     if given is None:
@@ -37,7 +37,7 @@ def chosen_formulation(formulation: Any, structure: Structure) -> AbstractFormul
 
 
 def elastic_formulation(structure: Structure) -> AbstractFormulation:
-    """`ElasticResolution()` where something gives way and mass matrices have an inverse, which it
+    """`ElasticResolution()` where there are compliances and mass matrices have an inverse, which it
     needs; else as `chosen_formulation(None, structure)`."""
     if structure.compliances and not structure.semidefinite:
         return ElasticResolution()

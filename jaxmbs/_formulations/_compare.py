@@ -1,4 +1,4 @@
-"""All formulations side by side at one state, next to the verdicts."""
+"""Comparison of all formulations at one state, with the verdicts."""
 
 import functools
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Differences(NamedTuple):
 class Comparison(eqx.Module):
     """The outcome of `compare`.
 
-    - `formulations`, `runs`: what was asked, and what each answered, in the same order.
+    - `formulations`, `runs`: the formulations compared, and the result of each, in the same order.
     - `acceleration_difference` (runs,): of dv/dt from that of the first run that succeeded,
       relative, in the norm of the kinetic energy; NaN for a run that failed.
     - `between_runs`: the largest differences between any two runs that succeeded.
@@ -61,7 +61,7 @@ class Comparison(eqx.Module):
     solvability: Solvability
 
     def succeeded(self) -> tuple[bool, ...]:
-        """Whether each run did."""
+        """Success of each run."""
         return tuple(bool(run.result == RESULTS.successful) for run in self.runs)
 
     def contradictions(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _words(comparison: Comparison, i: int) -> tuple[str, str]:
 
 @functools.singledispatch
 def label(formulation: AbstractFormulation) -> str:
-    """How a table names a formulation."""
+    """Name of a formulation in a table."""
     return formulation.word
 
 
@@ -163,7 +163,7 @@ def compare(
     *,
     seed: Setting[int] = 0,
 ) -> Comparison:
-    """Solve the equations of motion of one state in several ways, and see where they differ.
+    """Solve the equations of motion of one state by several formulations, and compare the results.
 
     Accelerations and unique reactions are the same in all. A reaction that is not unique may be
     the same too: pseudoinverse, Udwadia-Kalaba, null space and augmented Lagrangian all return
@@ -177,7 +177,7 @@ def compare(
     **Returns:** a `Comparison`, which prints as a table.
 
     **Raises:** `ValueError` for a formulation whose options do not fit the system, `TypeError` for
-    what is no formulation.
+    a value that is not a formulation.
     """
     if formulations is not None:
         chosen = formulations
@@ -186,7 +186,7 @@ def compare(
     else:
         chosen = _one_of_each()
     chosen = _settings.instances(chosen, AbstractFormulation, "formulations", SUCH_AS)
-    # JAX takes 32 bits of a seed: others would be the same without a word.
+    # JAX takes 32 bits of a seed: larger ones would be truncated without a warning.
     seed = _settings.seed(seed, most=2**32 - 1)
     if not chosen:
         raise ValueError(
@@ -278,7 +278,8 @@ class _Meter:
         self.size = max(np.max(np.abs(x), initial=0.0) for x in sizes) or 1.0
 
     def acceleration_differences(self) -> np.ndarray:
-        """From the first run that succeeded, relative, in the norm of the kinetic energy."""
+        """Relative differences from the first run that succeeded, in the norm of the kinetic
+        energy."""
         good = [run.acceleration for run in self._runs if run is not None]
         # A mass matrix that turns out to be singular has no free accelerations.
         norms = map(self._energy_norm, [*self._free, *good])

@@ -17,7 +17,7 @@ class ElasticResolution(AbstractFormulation):
     loads alone do not explain is the stress of parts that do not fit. Deformations are small and
     have no mass. What the compliances do not decide either has least norm, is not unique
     (`analyze(..., elastic=True)`) and has no derivative. Which bodies are elastic decides the
-    answer with it: one alone carries nothing by itself (Wojtyra & Fraczek 2012).
+    answer with it: a single one carries no load (Wojtyra & Fraczek 2012).
 
     Applied forces strain the bodies on which they act; friction in joints does not. With a
     compliance for each multiplier, no misfits and no forces on elastic bodies this is
@@ -53,7 +53,7 @@ class ElasticResolution(AbstractFormulation):
 
 def check_compliances(formulation: AbstractFormulation, structure: Structure) -> None:
     """
-    **Raises:** `ValueError` for an elastic formulation of a system of which nothing gives way.
+    **Raises:** `ValueError` for an elastic formulation of a system without compliances.
     """
     if formulation.elastic and not structure.compliances:
         raise ValueError(

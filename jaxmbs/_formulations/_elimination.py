@@ -29,14 +29,14 @@ class Elimination(AbstractFormulation):
     What the dropped rows carried is carried by others then, so reactions that are not unique
     depend on the choice. A choice that is right at one state may be singular at another: the
     kept rows alone determine the motion here, with errors of rounding over the smallest singular
-    value of the kept rows, and below 1e-9 of that the result says so.
+    value of the kept rows, and below 1e-9 of that the result reports it.
 
     **Arguments:** `drop`: names of rows, such as `("C.y", "W4")`. Empty: at each state the rows
     that pivoting (Businger & Golub 1965) finds last, which suits single states; in a motion the
     choice changes, and with it multipliers jump.
 
-    **Raises:** `ValueError` for a name given twice, and, when it is used, for one that is no row
-    (`solve`); `TypeError` for what is no name.
+    **Raises:** `ValueError` for a name given twice, and, when it is used, for one that is not a row
+    (`solve`); `TypeError` for a value that is not a name.
     """
 
     word: ClassVar[str] = "elimination"
@@ -61,7 +61,7 @@ class Elimination(AbstractFormulation):
     def numbered(self, structure: Structure) -> "NumberedElimination":
         """The same with the numbers of the named rows.
 
-        **Raises:** `ValueError` for a name that is no row.
+        **Raises:** `ValueError` for a name that is not a row.
         """
         unknown = [name for name in self.drop if name not in structure.row_names]
         if unknown:
@@ -132,7 +132,7 @@ def _verdicts(
 ) -> tuple[Scalar, BoolScalar]:
     """How far are rows from all combinations of the kept ones; do those depend on each other?"""
     matrix = lax.stop_gradient(matrix)
-    # An orthonormal basis of what the kept rows span, with columns of zeros behind it.
+    # An orthonormal basis of the span of the kept rows, followed by columns of zeros.
     basis = lax.stop_gradient(inverse.state.right)
     outside = matrix - (matrix @ basis) @ basis.T
     kept = jnp.sum(keep & jnp.any(matrix != 0, axis=1))

@@ -4,7 +4,7 @@ With M = L L^T, w = L^T dv/dt, D the diagonal of S = C M^-1 C^T and mu = D^1/2 l
 
     w + J^T mu = w0      J w = g      J = D^-1/2 C L^-T,  w0 = L^-1 F,  g = D^-1/2 Gamma.
 
-L^-T stands in the place of M^-1/2: the two differ by a rotation of w, which changes no
+L^-T replaces M^-1/2: the two differ by a rotation of w, which changes no
 pseudoinverse (C M^-1/2)^+ but for that rotation. J has no units.
 """
 

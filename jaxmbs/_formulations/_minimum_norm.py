@@ -40,22 +40,21 @@ class MinimumNorm(AbstractFormulation):
 
         S lambda = C M^-1 F - Gamma,   S = C M^-1 C^T,   dv/dt = M^-1 (F - C^T lambda)
 
-    (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all
-    solutions the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not
-    depend on units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is
-    formed. Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out,
-    which carries a motion through a singular configuration; a state that is this close to one is
-    better solved by `UdwadiaKalaba`. Where parts are so light beside what they carry that S loses
-    them (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes
-    C M^-1/2.
+    (the pseudoinverse solution that Wojtyra & Fraczek 2013, section 3.1, name). Among all solutions
+    the one with the least sum of d_i lambda_i^2, d_i the diagonal of S, which does not depend on
+    units. One Cholesky factor of S + mu diag S with mu = 1e-8 or 1e-9; no dense C is formed.
+    Singular values of C M^-1/2 (rows of unit length) below the root of mu are smoothed out, which
+    carries a motion through a singular configuration; a state that is this close to one is better
+    solved by `UdwadiaKalaba`. Where parts are so light relative to their loads that S loses them
+    (masses a hundred thousand times apart), this is `UdwadiaKalaba`, which decomposes C M^-1/2.
 
     **Arguments:**
 
     - `weights`: (rows,), positive, in the place of d_i, in the order of the rows. Dense.
-    - `clean`: remove the rounding that collects in the null space of S, and carry the derivative
-      of non-unique multipliers. Without, multipliers may be off by about 1e-7 there: enough
-      where only the motion is asked for, and half the price, unless it is differentiated. It means
-      nothing with `weights`.
+    - `clean`: remove the rounding that collects in the null space of S, and carry the derivative of
+      non-unique multipliers. Without, multipliers may be off by about 1e-7 there: sufficient where
+      only the motion is needed, at half the cost, unless it is differentiated. It means nothing
+      with `weights`.
     """
 
     word: ClassVar[str] = "minimum-norm"
@@ -136,8 +135,8 @@ def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:
 
 def _block_sparse(equations: Equations) -> Accelerations:
     force, factor = equations.force, equations.factor
-    # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary
-    # one, whose derivative `pseudosolve` knows.
+    # In rows of unit length the pseudoinverse in the metric of the diagonal is the ordinary one,
+    # whose derivative `pseudosolve` implements.
     rows = unit_rows(equations.descriptor)
     if factor is not None:
         factor = eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(rows.scale))
@@ -157,7 +156,7 @@ def _rounded(equations: Equations) -> Accelerations:
 @eqx.filter_custom_jvp
 def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
     """S^+ right. Cleaning the null space takes a part 2 (mu / (s + mu))^3 of an eigenvector of S
-    with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is put back,
+    with a small eigenvalue s along: 1e-5 for a singular value of C M^-1/2 of 1e-3. It is restored,
     by the same solve."""
 
     def going(carry: Any) -> Any:
@@ -178,7 +177,7 @@ def _least(system: KKTSystem, right: Float[Array, " rows"]) -> Float[Array, " ro
 
 @_least.def_jvp
 def _least_jvp(primals: Any, tangents: Any) -> Any:
-    """The derivative at constant rank is that of the solve, which `pseudosolve` knows."""
+    """The derivative at constant rank is that of the solve, implemented in `pseudosolve`."""
 
     first, change = eqx.filter_jvp(KKTSystem.multipliers, primals, tangents)
     return _least(*primals), jnp.zeros_like(first) if change is None else change

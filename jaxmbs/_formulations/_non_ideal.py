@@ -42,7 +42,7 @@ class ConstraintForce(NamedTuple):
 class NonIdeal(AbstractFormulation):
     """Constraints whose forces work: the extended principle of d'Alembert.
 
-    The constraint force Q^c is asked to do the same virtual work as a given force c,
+    The constraint force Q^c does the same virtual work as a given force c,
 
         w^T Q^c = w^T c   for all virtual displacements w, C w = 0
 
@@ -55,15 +55,14 @@ class NonIdeal(AbstractFormulation):
     which is what the formulation within solves. Of c only its part along the motions that the
     constraints allow counts for them; c = 0 is the ideal.
 
-    Multipliers obey M dv/dt + C^T lambda = F + c. So Q^c = c - C^T lambda: the reaction
-    C_X^T lambda_X of a set X of rows, and with it `reactions`, is the part of the constraint force
-    that does no virtual work, next to the share that c has at those joints. What of lambda is
-    unique stays so; a part of c across the motions, which changes no acceleration, changes lambda
-    with it and leaves Q^c as it is, which `constraint_force` gives. Friction that depends on
-    reactions is better given in the joint (`jaxmbs.forces.CoulombFriction`): c knows the state
-    alone.
+    Multipliers obey M dv/dt + C^T lambda = F + c. So Q^c = c - C^T lambda: the reaction C_X^T
+    lambda_X of a set X of rows, and with it `reactions`, is the part of the constraint force that
+    does no virtual work, next to the share that c has at those joints. What of lambda is unique
+    stays so; a part of c across the motions, which changes no acceleration, changes lambda with it
+    and leaves Q^c as it is, which `constraint_force` gives. Friction that depends on reactions is
+    better given in the joint (`jaxmbs.forces.CoulombFriction`): c depends on the state alone.
 
-    Questions without a formulation (equilibria, small motions) know nothing of c.
+    Analyses without a formulation (equilibria, small motions) ignore c.
 
     **Arguments:**
 
@@ -71,7 +70,7 @@ class NonIdeal(AbstractFormulation):
     - `work_force(q, v, t)`: c (nv,), in N along lengths and N m along angles, on the side of F; or,
       constant, the numbers themselves. An `eqx.Module` in its place has its arrays as parameters.
 
-    **Raises:** `TypeError` or `ValueError` for what is no formulation or no force.
+    **Raises:** `TypeError` or `ValueError` for an invalid formulation or force.
     """
 
     word: ClassVar[str] = "non-ideal"

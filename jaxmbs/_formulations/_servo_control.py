@@ -17,8 +17,8 @@ from ._minimum_norm import MinimumNorm
 from .base import AbstractFormulation, Accelerations
 
 
-# What is left of the accelerations that servo constraints ask for, relative to these and to those
-# that the system has without them, where their actuators can give them.
+# The residual of the accelerations that servo constraints prescribe, relative to these and to those
+# of the system without them, where their actuators can provide them.
 _ATTAINED = 1e-8
 
 ActuationFunction = Callable[
@@ -27,9 +27,9 @@ ActuationFunction = Callable[
 
 
 class Control(NamedTuple):
-    """What actuators do at one state: `values` (controls,), and the generalized `force` (nv,) that
-    these are. `left` (rows,): accelerations that servo constraints ask for and do not get, in units
-    of what their rows feel; `attained`: is that rounding?"""
+    """Actuator forces at one state: `values` (controls,), and their generalized `force` (nv,).
+    `left` (rows,): accelerations prescribed by servo constraints that are not attained, in units of
+    the effective mass of their rows; `attained`: are these zero up to rounding?"""
 
     values: Float[Array, " controls"]
     force: Float[Array, " nv"]
@@ -42,7 +42,7 @@ class ServoControl(AbstractFormulation):
 
         M dv/dt + C_p^T lambda = F + B u,    C_p dv/dt = Gamma_p,    C_s dv/dt = Gamma_s,
 
-    with C_p the rows that hold by themselves, C_s those of servo constraints (`Servo`, or a driver
+    with C_p the rows of passive constraints, C_s those of servo constraints (`Servo`, or a driver
     with a time constant), B(q, v, t) the actuation matrix and u the controls. Of all forces B u
     that do it the one of least size in the metric of M^-1 is taken, and of all u that are this
     force that of least norm. With B = 1 the motion is that of the ideal force of the servo
@@ -60,7 +60,7 @@ class ServoControl(AbstractFormulation):
       reported where one is exceeded (`controls`), and nothing is cut off.
     - `formulation`: of the multipliers of all other constraints, default `MinimumNorm()`.
 
-    Accelerations that the actuators cannot give are told by the `result`
+    Accelerations that the actuators cannot provide are reported by the `result`
     `servo_not_attainable`.
 
     **Raises:** `TypeError` or `ValueError` that names what is wrong; for names that are none, when
@@ -116,7 +116,7 @@ class ServoControl(AbstractFormulation):
         return Accelerations(moved.acceleration, moved.multipliers, result)
 
     def control(self, equations: Equations) -> Control:
-        """What the actuators do at the state of the equations (`system.equations(q, v, t)`).
+        """The actuator forces at the state of the equations (`system.equations(q, v, t)`).
 
         **Raises:** `ValueError` for names of actuators that are none, and a system without servo
         constraints.
@@ -156,7 +156,7 @@ class ServoControl(AbstractFormulation):
         return tuple(structure.velocities[k] for k in self._columns(structure))
 
     def _columns(self, structure: Structure) -> list[int]:
-        """Of the velocities that actuators are named by."""
+        """The columns of the velocities that the names of actuators denote."""
         velocities = {info.name: k for k, info in enumerate(structure.velocities)}
         # Coordinates whose rates are the velocities have names of their own.
         own = {

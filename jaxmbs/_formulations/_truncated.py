@@ -17,9 +17,9 @@ class Truncated(AbstractFormulation):
     minimum norm of a mechanism whose redundant constraints contradict each other a little.
 
     Parts that do not fit each other make dependent rows independent by as much as they are off.
-    Taken at its word such a C blocks the motion and divides forces by what is off; with the rank
-    that C has where everything fits, reactions that are unique there differ by as little as the
-    parts do. Used for that alone: it has derivatives in F and Gamma, as C is held.
+    With its full numerical rank such a C blocks the motion and divides forces by the errors; with
+    the rank of C without errors, reactions that are unique there change only by the order of the
+    errors. Used for that alone: it has derivatives in F and Gamma, as C is held.
 
     **Arguments:** `rank`: of C where everything fits.
     """

@@ -27,9 +27,9 @@ class UdwadiaKalaba(AbstractFormulation):
     **Arguments:** `semidefinite`: M need only be positive semidefinite, and definite on the null
     space of C: the accelerations are unique exactly if M and C, one over the other, have full
     column rank (Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097). That is checked, and
-    `undetermined_accelerations` names what is not determined. Nothing more is asked of F: with full
-    column rank there is no direction that neither M nor C^T can balance. M and F are replaced by
-    M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
+    `undetermined_accelerations` names what is not determined. No further condition on F is needed:
+    with full column rank there is no direction that neither M nor C^T can balance. M and F are
+    replaced by M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
     C dv/dt = Gamma, and the mass matrix becomes positive definite (Udwadia & Schutte 2010). The
     norm of the multipliers is measured with that matrix then.
     """
@@ -88,8 +88,8 @@ def _augmented(equations: Equations) -> MassWeighted:
 
 
 def _all_held(equations: Equations) -> BoolScalar:
-    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots do not tell:
-    they are relative to their columns, which have no units of their own."""
+    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots are not
+    decisive: they are relative to their columns, which have no units of their own."""
     descriptor = equations.descriptor
     mass = jnp.diagonal(descriptor.mass_matrix())
     # What the metric adds to M where that may be singular has the size of other masses.
@@ -102,7 +102,7 @@ def _all_held(equations: Equations) -> BoolScalar:
 def effective_mass(
     metric: Float[Array, " nv"], constraints: Float[Array, "rows nv"]
 ) -> Float[Array, " rows"]:
-    """The mass that each row feels, by the diagonal of a metric in the place of M. Any positive
+    """The effective mass of each row, by the diagonal of a metric in place of M. Any positive
     number will do, and this one has the right units and size. By the diagonal of M itself it would
     be nearly nothing where M has nearly none in one direction, as a link without mass whose joint
     has the inertia of a drive: rows that such a link shares would then seem to be one."""

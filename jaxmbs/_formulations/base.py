@@ -12,7 +12,7 @@ from .._system import Equations, Structure
 
 
 class Accelerations(eqx.Module):
-    """What a formulation makes of the equations of motion of one state.
+    """Solution of the equations of motion of one state by a formulation.
 
     - `acceleration` (nv,): dv/dt. `multipliers` (rows,): lambda; the generalized reaction of a
       set X of rows is C_X^T lambda_X.
@@ -90,7 +90,8 @@ def outcome(
     multipliers: Float[Array, " rows"],
     *failures: tuple[BoolScalar, RESULTS],
 ) -> Accelerations:
-    """With the first of the failures that occurred, or that a number is not finite."""
+    """The result with the first of the failures that occurred, or that of a number that is not
+    finite."""
     finite = jnp.all(jnp.isfinite(acceleration)) & jnp.all(jnp.isfinite(multipliers))
     result = RESULTS.where(finite, RESULTS.successful, RESULTS.acceleration_not_finite)
     for failed, member in reversed(failures):

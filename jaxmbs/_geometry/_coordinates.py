@@ -31,33 +31,33 @@ _IN_PLANE = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 class AbstractCoordinates(eqx.Module):
-    """`nq` coordinates and `nv` velocities. Static: there is no array in them."""
+    """`nq` coordinates and `nv` velocities. Static: they contain no array."""
 
     @property
     @abc.abstractmethod
     def frame(self) -> tuple[int, int]:
-        """With how many velocities of the body's own frame they begin: of its origin along the
-        world's axes, and angular ones along its own axes."""
+        """Number of leading velocities that are those of the body's own frame: of its origin along
+        the world's axes, and angular ones along its own axes."""
 
     @property
     @abc.abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Of the coordinates."""
+        """Names of the coordinates."""
 
     @property
     @abc.abstractmethod
     def measures(self) -> tuple[Quantity, ...]:
-        """What each coordinate is."""
+        """The quantity of each coordinate."""
 
     @property
     @abc.abstractmethod
     def velocity_names(self) -> tuple[str, ...]:
-        """Of the velocities."""
+        """Names of the velocities."""
 
     @property
     @abc.abstractmethod
     def quantities(self) -> tuple[Quantity, ...]:
-        """What each velocity is the rate of."""
+        """The quantity whose rate each velocity is."""
 
     @property
     @abc.abstractmethod
@@ -71,17 +71,17 @@ class AbstractCoordinates(eqx.Module):
 
     @property
     def posed(self) -> bool:
-        """Do the velocities tell how a frame of the body moves?"""
+        """Do the velocities determine the motion of a frame of the body?"""
         return sum(self.frame) > 0
 
     @property
     def nq(self) -> int:
-        """How many coordinates there are."""
+        """Number of coordinates."""
         return len(self.names)
 
     @property
     def nv(self) -> int:
-        """How many velocities there are."""
+        """Number of velocities."""
         return len(self.velocity_names)
 
     @abc.abstractmethod
@@ -193,7 +193,7 @@ class SpatialPoint(AbstractFlatCoordinates):
 
 
 class FlatCoordinates(AbstractFlatCoordinates):
-    """Named coordinates that say nothing about axes: angles of joints, amplitudes of modes."""
+    """Named coordinates that do not define axes: angles of joints, amplitudes of modes."""
 
     frame: ClassVar[tuple[int, int]] = (0, 0)
     own_names: tuple[str, ...] = eqx.field(static=True)
@@ -269,8 +269,8 @@ class SpatialPose(AbstractCoordinates):
 
 
 class ProductCoordinates(AbstractCoordinates):
-    """Coordinates side by side, those of `parts` in order: a pose and the modes of what it
-    carries. All else follows from the parts."""
+    """Concatenated coordinates of `parts`, in order: a pose and the modes of its body. All else
+    follows from the parts."""
 
     parts: tuple[AbstractCoordinates, ...] = eqx.field(static=True)
 
@@ -344,7 +344,7 @@ class ProductCoordinates(AbstractCoordinates):
         function: Callable[..., Float[Array, " _"]],
         *arguments: list[Float[Array, " _"]],
     ) -> Float[Array, " _"]:
-        """The results of the parts, side by side."""
+        """The results of the parts, concatenated."""
         return jnp.concatenate(
             [function(part, *own) for part, *own in zip(self.parts, *arguments, strict=True)]
         )

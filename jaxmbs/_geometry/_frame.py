@@ -1,6 +1,6 @@
 """Frames (origin and rotation of axes attached to a body) and their velocities.
 
-A joint sees nothing but frames. A frame's velocity, its twist, is derived from the rate of
+A joint depends on frames alone. A frame's velocity, its twist, is derived from the rate of
 change of the frame's own numbers, so that no body ever writes down how its markers move.
 """
 
@@ -42,20 +42,20 @@ class CoordinateTwist(eqx.Module):
 
 
 class CoordinateFrame(eqx.Module):
-    """What a condition on a body's own coordinates sees of it in place of a frame: their values.
-    `kind`: of coordinates whose rates are not the velocities."""
+    """Values of a body's own coordinates, in place of a frame, for conditions on them. `kind`: of
+    coordinates whose rates are not the velocities."""
 
     values: Float[Array, " n"]
     kind: AbstractCoordinates | None = eqx.field(default=None, static=True)
 
     @property
     def dimension(self) -> None:
-        """It has no place."""
+        """None: coordinates have no position in space."""
         return None
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.values.dtype
 
     def twist(self, rate: "CoordinateFrame") -> CoordinateTwist:
@@ -73,12 +73,12 @@ class PlanarFrame(eqx.Module):
 
     @property
     def dimension(self) -> int:
-        """Of the space."""
+        """Dimension of the space."""
         return 2
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.origin.dtype
 
     @property
@@ -131,12 +131,12 @@ class SpatialFrame(eqx.Module):
 
     @property
     def dimension(self) -> int:
-        """Of the space."""
+        """Dimension of the space."""
         return 3
 
     @property
     def dtype(self) -> Any:
-        """Of its numbers."""
+        """The dtype of the frame's numbers."""
         return self.origin.dtype
 
     def displacements(self) -> "SpatialFrame":

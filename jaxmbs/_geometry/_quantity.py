@@ -1,4 +1,4 @@
-"""What single numbers measure: coordinates, velocities, rows of constraints."""
+"""Quantities measured by single numbers: coordinates, velocities, rows of constraints."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from .. import _checks
 
 
 class Quantity(NamedTuple):
-    """What a coordinate or a constraint's residual measures; velocities are its rates.
+    """Quantity measured by a coordinate or by a constraint's residual; velocities are its rates.
 
     `name`: a word; `unit`: in SI; `scale`: how much of it, in that unit, counts as one where unlike
     numbers are compared (ranks, residuals, the size of a motion). None: the characteristic length
@@ -32,9 +32,9 @@ def is_quantity(given: Any) -> bool:
 
 
 def quantities_of(given: Any, names: Sequence[str]) -> dict[str, Quantity]:
-    """What is given for some of the names.
+    """The quantities given for some of the names.
 
-    **Raises:** `ValueError` for another name, and for what is no quantity.
+    **Raises:** `ValueError` for another name, and for a value that is not a quantity.
     """
     known = _checks.table({} if given is None else given, "quantities", "Quantity")
     for name, quantity in known.items():

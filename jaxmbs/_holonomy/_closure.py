@@ -47,7 +47,7 @@ class Reached(NamedTuple):
     integrated: BoolScalar
 
 
-# x, and the derivative of the way back.
+# x, and the derivative of the projection.
 _State = tuple[Float[Array, " n"], Float[Array, "n n"]]
 
 

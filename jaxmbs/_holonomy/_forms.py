@@ -81,7 +81,7 @@ def _rows_at(
 def linear_rows(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, key: PRNGKeyArray
 ) -> tuple[Bool[Array, " rows"], BoolScalar]:
-    """Which rows are linear, or affine, in the velocities, as their coefficients are the same for
+    """Rows that are linear, or affine, in the velocities, as their coefficients are the same for
     several of these; and whether all coefficients are finite."""
     unit = system.column_scale()
     some, more = jr.normal(key, (2, system.structure.nv), q.dtype)

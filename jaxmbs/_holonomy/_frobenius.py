@@ -31,8 +31,9 @@ Decomposition: TypeAlias = tuple[Float[Array, "rows k"], Float[Array, " k"], Flo
 
 
 class PointMeasures(NamedTuple):
-    """Of sets of rows at one configuration. `rank`: of the forms; `bracket`: the measure;
-    `passing`: the part of time in what they allow, zero where no velocity satisfies all rows."""
+    """Measures of sets of rows at one configuration. `rank`: of the forms; `bracket`: the measure;
+    `passing`: the component of time in the admissible directions, zero where no velocity satisfies
+    all rows."""
 
     rank: Int[Array, " sets"]
     bracket: Float[Array, " sets"]
@@ -40,8 +41,8 @@ class PointMeasures(NamedTuple):
 
 
 class TimeMeasures(NamedTuple):
-    """Of constraints at one configuration. `rank`: of their own forms; `change`: zero where these
-    neither hold dt nor span another space at another time."""
+    """Time dependence of constraints at one configuration. `rank`: of their own forms; `change`:
+    zero where these neither contain dt nor span another space at another time."""
 
     rank: Int[Array, " constraints"]
     change: Float[Array, " constraints"]
@@ -54,7 +55,7 @@ def decompose(matrix: Float[Array, "rows n"]) -> Decomposition:
 
 
 def rank_of(values: Float[Array, " k"], tolerance: RealScalarLike) -> IntScalar:
-    """Of singular values."""
+    """The rank, from singular values."""
     return jnp.sum(values > tolerance * values[0])
 
 
@@ -62,7 +63,7 @@ def split(
     decomposition: Decomposition,
     rank: IntScalar,
 ) -> Split:
-    """Of the nearest matrix of that rank."""
+    """The splitting for the nearest matrix of that rank."""
     left, values, right = decomposition
     kept = jnp.arange(values.shape[0]) < rank
     right = jnp.where(kept[:, None], right, 0.0)
@@ -80,8 +81,8 @@ def measure_sets(
     velocity: Int[np.ndarray, " velocity"],
     tolerance: RealScalarLike,
 ) -> PointMeasures:
-    """Of each set of rows, from W and its derivative. `velocity`: indices of the rows that may be
-    not exact."""
+    """Measures of each set of rows, from W and its derivative. `velocity`: indices of the rows that
+    may be not exact."""
     own_slope = slope[velocity]
     twice = own_slope - jnp.swapaxes(own_slope, 1, 2)
 
@@ -103,8 +104,8 @@ def measure_time(
     own_rows: Int[np.ndarray, "constraints width"],
     tolerance: Scalar,
 ) -> TimeMeasures:
-    """Of the own rows of each constraint, counted from 1 (0 is none), from W and its derivative
-    along time."""
+    """Measures of the own rows of each constraint, counted from 1 (0 is none), from W and its
+    derivative along time."""
     matrix, rate = (jnp.pad(x, ((1, 0), (0, 0))) for x in (matrix, rate))
 
     def of_constraint(rows: Int[Array, " width"]) -> tuple[IntScalar, Scalar]:

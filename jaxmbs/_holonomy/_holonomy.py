@@ -58,33 +58,32 @@ def holonomy(
     A constraint A(q, t) v + c(q, t) = 0 is holonomic if it can be written f(q, t) = 0, given the
     geometric constraints. That is so iff dw_i(X, Y) = 0 for its forms w_i = A_i dq + c_i dt and all
     X, Y that satisfy it and the geometric constraints (Frobenius); of one row in three coordinates
-    it is Lemma 1 of Zhao et al. 2018. Time is one coordinate more, so rheonomic rows are
-    decided as well. It is asked of each constraint alone, and of all together, which may be
-    holonomic where none is (wheels that leave a vehicle one way to move).
+    it is Lemma 1 of Zhao et al. 2018. Time is one coordinate more, so rheonomic rows are decided as
+    well. The verdict is for each constraint alone, and for all together, which may be holonomic
+    where none is (wheels that leave a vehicle one degree of freedom).
 
-    Here means: to first order at this configuration. Nearby means: at random configurations
-    on the geometric constraints too, at times a little earlier or later. What vanishes here alone
-    is told apart so. How many independent combinations of the rows are holonomic follows from the
+    Here means: to first order at this configuration. Nearby means: at random configurations on the
+    geometric constraints too, at times a little earlier or later. This identifies measures that
+    vanish only here. How many independent combinations of the rows are holonomic follows from the
     dimension of what can be reached, along random ways from there.
 
-    Works under `jit` and `vmap`; ranks are data. No verdict depends on units, on the order or
-    scale of rows, or on rows that repeat others. Not differentiable. A row that is not linear in
-    the velocities is not decided: there is no such condition for it. Geometric constraints are
-    holonomic as they are; of these too it is told whether they depend on time. A driver that rests
-    at all these times holds its joint fixed, and may make a system holonomic that is not so when it
-    moves.
+    Works under `jit` and `vmap`; ranks are data. No verdict depends on units, on the order or scale
+    of rows, or on rows that repeat others. Not differentiable. A row that is not linear in the
+    velocities is not decided: there is no such condition for it. Geometric constraints are
+    holonomic; the report also shows whether they depend on time. A driver that rests at all these
+    times holds its joint fixed, and may make a system holonomic that is not so when it moves.
 
     **Arguments:**
 
-    - `q` (nq,), `t` (s): the configuration. Where it is not closed the report says so.
+    - `q` (nq,), `t` (s): the configuration. Where it is not closed the report states that.
     - `key`: a JAX random key. `samples`: number of neighbours, at least 1. `spread`: their
       distance, in characteristic lengths, radians and seconds, 0.001 to 1.
     - `tolerance`: of ranks (relative to the largest singular value) and of the measure.
 
     **Returns:** a `Holonomy`.
 
-    **Raises:** `TypeError` or `ValueError` for what is no state of the system, or a setting that
-    cannot be.
+    **Raises:** `TypeError` or `ValueError` for an invalid state of the system, or an invalid
+    setting.
 
     Zhao et al. 2018, definitions 1 and 2, lemma 1; Bloch 2003, Nonholonomic Mechanics
     and Control (Frobenius' theorem).
@@ -108,7 +107,7 @@ class _Options(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Configurations at which rows are looked at, the one that was given first. `counted`: closed,
+    """Configurations at which rows are evaluated, the given one first. `counted`: closed,
     and with finite coefficients; the others are copies of the first. `rows` (rows,): which are
     forms; `linear` (rows,): which are linear in the velocities."""
 
@@ -186,7 +185,7 @@ def _points(
 
     of_velocities, of_places = jr.split(options.key)
     near, times, closed = jax.vmap(neighbour)(jr.split(of_places, options.samples))
-    # Where no neighbour was found stands the configuration itself, and does not count.
+    # Where no neighbour was found the configuration itself is stored, and does not count.
     near = jnp.where(closed[:, None], near, q)
     times = jnp.where(closed, times, t)
     places = jnp.concatenate([q[None], near]), jnp.concatenate([t[None], times])
@@ -234,7 +233,7 @@ def _integrability(
     valid: BoolScalar,
     rounding: Scalar,
 ) -> Integrability:
-    """Of each velocity constraint, and last of all."""
+    """Integrability of each velocity constraint, and of all together last."""
     structure, threshold = system.structure, jnp.maximum(options.tolerance, rounding)
     linear = _linear_sets(structure, points.linear)
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
@@ -248,7 +247,7 @@ def _integrability(
     decided = known & jnp.all(passing | ~regular, axis=0)
     integrable = Verdict.where(decided, jnp.maximum(here, nearby) <= threshold)
     rank = generic[1:] - generic[0]
-    # Of one row the verdict says it all.
+    # For one row the verdict is sufficient.
     more = known & integrable.not_unique & (rank > 1)
     beyond, reached, near = _reached(system, points, generic[1:], more, rounding, options)
     count = jnp.where(integrable.unique, rank, jnp.clip(rank - beyond, 0, rank - 1))
@@ -283,9 +282,8 @@ def _reached(
     rounding: Scalar,
     options: _Options,
 ) -> tuple[Int[Array, " sets"], Bool[Array, " sets"], Bool[Array, " sets"]]:
-    """Dimensions that sets of rows, whose forms have that rank, let reach beyond the velocities
-    they allow; whether it is known, and whether one is nearly none, or nearly one. Of those that
-    are asked for."""
+    """Dimensions reachable under sets of rows, whose forms have that rank, beyond the velocities
+    they allow; whether it is known, and whether a dimension is marginal. For the requested sets."""
     sets = _sets(system.structure)[1:]
     many = np.flatnonzero(np.sum(sets & ~system.structure.geometric, axis=1) > 1)
     none = jnp.zeros(sets.shape[:1], int), jnp.zeros(sets.shape[:1], bool)
@@ -332,8 +330,8 @@ def _scleronomic(
     valid: BoolScalar,
     tolerance: Scalar,
 ) -> tuple[Verdict, Bool[Array, " constraints"]]:
-    """Of each constraint; and which are drivers that rest: what they prescribe depends on time all
-    the same."""
+    """Verdict on each constraint; and the drivers at rest: their prescribed value depends on time
+    all the same."""
     ranks = jnp.where(points.counted[:, None], found.rank, 0)
     regular = points.counted[:, None] & (ranks == jnp.max(ranks, axis=0, keepdims=True))
     change = jnp.max(jnp.where(regular, found.change, 0.0), axis=0)
@@ -346,7 +344,7 @@ def _scleronomic(
 def _nothing(
     structure: Structure, dtype: np.dtype, valid: BoolScalar
 ) -> tuple[Integrability, Integrability]:
-    """Of a system without velocity rows: all that there are, none, are integrable."""
+    """Integrability of a system without velocity rows: trivially integrable."""
 
     def of(shape: tuple[int, ...]) -> Integrability:
         zero, no = jnp.zeros(shape, int), jnp.zeros(shape, bool)

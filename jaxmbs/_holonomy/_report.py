@@ -26,7 +26,7 @@ _ALL = "all velocity rows"
 
 
 class Integrability(eqx.Module):
-    """Whether sets of velocity rows are integrable, given the geometric constraints.
+    """Integrability of sets of velocity rows, given the geometric constraints.
 
     - `integrable`: at this configuration and nearby. `here`: at this one, to first order; not
       decided where fewer rows are independent than nearby. True means holonomic. Neither is decided
@@ -38,7 +38,7 @@ class Integrability(eqx.Module):
     - `rank`: how many of the rows are independent, also of the geometric ones; `integrable_rows`:
       how many independent combinations of them are integrable; `freedoms`: velocities that they
       allow. -1 where not decided.
-    - `doubtful`: is it decided by a hair?
+    - `doubtful`: is the decision marginal?
     """
 
     rank: Int[Array, "*sets"]
@@ -58,7 +58,7 @@ class Integrability(eqx.Module):
         return self.verdict()
 
     def verdict(self) -> str:
-        """Of one set, in words. Concrete values only."""
+        """Verdict on one set, in words. Concrete values only."""
         if not bool(self.linear):
             return "not decided (not linear in the velocities)"
         if not bool(self.consistent):
@@ -74,16 +74,16 @@ class Integrability(eqx.Module):
 
 
 class Holonomy(eqx.Module):
-    """What `holonomy` returns.
+    """Result of `holonomy`.
 
-    - `result`: a `RESULTS` member: `state_not_valid` if the numbers are no state (then nothing is
+    - `result`: a `RESULTS` member: `state_not_valid` for an invalid state (then nothing is
       decided), `configuration_open` if it is not closed. `residual` (geometric rows,): what is left
       of Phi, lengths relative to `length` (m).
     - `each`: the `Integrability` of each constraint that has velocity rows (`names`), alone with
       the geometric constraints; `together`: of all of them.
-    - `scleronomic` (constraints,): True where time has no part in a constraint, False where it
-      has (rheonomic), as in all that drivers prescribe; at the configurations looked at. `resting`
-      (constraints,): drivers that rest there.
+    - `scleronomic` (constraints,): True where a constraint does not depend on time, False where it
+      does (rheonomic), as all drivers; at the evaluated configurations. `resting` (constraints,):
+      drivers that rest there.
     - `linear` (constraints,): are its rows linear, or affine, in the velocities?
     - `counted` (samples,): neighbours that closed. `rounding`: below it a measure is
       nothing but rounding; `tolerance`: the threshold between verdicts.
@@ -104,7 +104,7 @@ class Holonomy(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the constraints that have velocity rows, in the order of `each`."""
+        """Names of the constraints that have velocity rows, in the order of `each`."""
         known = self.structure.constraints
         return tuple(known[k].name for k in velocity_constraints(self.structure))
 
@@ -121,7 +121,7 @@ class Holonomy(eqx.Module):
         return Verdict.where(valid & bool(np.all(asked)), True)
 
     def alone(self, name: str) -> Integrability:
-        """Of the constraint of that name, which has velocity rows.
+        """Integrability of the constraint of that name, which has velocity rows.
 
         **Raises:** `ValueError` that lists those that have.
         """
@@ -138,7 +138,7 @@ class Holonomy(eqx.Module):
 
     @property
     def doubtful(self) -> Bool[Array, "..."]:
-        """Is a verdict decided by a hair, or the state none?"""
+        """Is a verdict marginal, or the state invalid?"""
         near = jnp.any(self.each.doubtful, axis=-1) | self.together.doubtful
         return near | ~self.decided
 
@@ -170,7 +170,7 @@ class Holonomy(eqx.Module):
         return lines
 
     def sentences(self) -> list[str]:
-        """What is to be said of the system as a whole. Concrete values only."""
+        """Statements on the system as a whole. Concrete values only."""
         return [
             self._system(),
             self._motions(),
@@ -239,7 +239,7 @@ class Holonomy(eqx.Module):
 
 
 def _line(own: Integrability, time: str) -> tuple[str, ...]:
-    """Behind the name, the type and the number of rows."""
+    """The text after the name, the type and the number of rows."""
     count = int(own.integrable_rows)
     of = "" if count < 0 else f"{count} of {int(own.rank)}"
     largest = np.fmax(float(own.measure_here), float(own.measure))

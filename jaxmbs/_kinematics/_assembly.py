@@ -4,13 +4,14 @@ The assembled configuration is defined as the point on Phi = 0 nearest to the st
 
     minimise 1/2 d^T M(q0) d    subject to    Phi(retract(q0, d), t) = 0.
 
-Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not hurt such a step),
-and Newton's method on the conditions of the minimum slides along the closed configurations to the
-nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does both
-with the sparse factor of S = C M^-1 C^T. No decision depends on units.
+Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not disturb such a
+step), and Newton's method on the conditions of the minimum slides along the closed configurations
+to the nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does
+both with the sparse factor of S = C M^-1 C^T. No decision depends on units.
 
-Of a start that is closed but for its drivers, nearest is meant on its branch: where that is not
-what a search from afar finds, or it finds nothing, the drivers are led (`_continuation.py`).
+For a start that is closed except for its drivers, nearest means nearest on its branch: where a
+search does not find that configuration, or none, continuation moves the drivers
+(`_continuation.py`).
 
 The result carries its own derivative, that of the conditions of the minimum, solved with
 multipliers of minimum norm (`_nearest.py`): exact along every direction that keeps the mechanism
@@ -47,7 +48,7 @@ class Assembly(eqx.Module):
     - `q` (nq,): the configuration. `result`: a `RESULTS` member.
     - `residual` (geometric rows,): what is left of Phi, lengths relative to the characteristic
       length. `distance`: sqrt(d^T M d) from the start (m sqrt(kg)).
-    - `continued`: was it reached by continuation, the drivers led from their values at the start?
+    - `continued`: was it reached by continuation of the drivers from their values at the start?
       `reached`: the part of their way that they went, 1 unless the branch ended before.
       `rank_changed`: continuation met or passed a singular configuration, in which the rank of
       the geometric rows of C changes.
@@ -83,35 +84,36 @@ def assemble(
     """The closed configuration nearest to q in the mass metric of q, drivers at time t, on the
     branch of q.
 
-    Redundant constraints do not disturb it. A start whose joints are closed (by less than a
-    hundredth of what its drivers ask for) lies on a branch: the configurations to which the
-    drivers lead it without a jump. A search for the nearest point comes first. Where that fails,
-    or may have changed the branch, the drivers are led in steps that adapt, straight on where
-    branches cross, and from there the nearest point is searched. So a system that its drivers
-    determine is where they lead it. (A search is trusted without being led where it moves the
-    bodies by less than 0.05 characteristic lengths and radians, where its steps only become
-    shorter, or where the tangents at both ends agree with the chord to 5 %: right behind a point
-    where branches cross that may be the other one.) A start whose
-    joints are open lies on no branch: its drivers are led, once the joints are closed, where the
-    search fails alone. User-written constraints of time are not led.
+    Redundant constraints do not disturb it. A start whose joints are closed (to less than a
+    hundredth of the travel of its drivers) lies on a branch: the configurations to which the
+    drivers move it without a jump. A search for the nearest point comes first. Where that fails, or
+    may have changed the branch, the drivers are moved in adaptive steps, without a change of
+    direction where branches cross, and from there the nearest point is searched. So a system that
+    its drivers determine ends where they move it. (A search is accepted without continuation where
+    it moves the bodies by less than 0.05 characteristic lengths and radians, where its steps only
+    become shorter, or where the tangents at both ends agree with the chord to 5 %: just after a
+    point where branches cross, that may be the other one.) A start whose joints are open lies on no
+    branch: continuation, once the joints are closed, is used only where the search fails.
+    Continuation does not apply to user-written constraints of time.
 
-    A driver of an angle of which the configuration counts no turns is led from the start's angle,
-    between -pi and pi, towards its value, without whole turns; up to pi / 2 the shorter way round.
+    A driver of an angle whose turns the configuration does not count moves from the start's angle,
+    between -pi and pi, towards its value, without whole turns; up to pi / 2 in the shorter
+    direction.
 
-    Differentiable, forward and reverse, in q, t and every array of the system, whatever way led
-    there; along a direction that breaks closure or rank the derivative means nothing, as there
-    is none.
+    Differentiable, forward and reverse, in q, t and every array of the system, independent of the
+    path to it; along a direction that breaks closure or rank the result is meaningless, as there is
+    no derivative.
 
     **Arguments:** `q` (nq,): the start; `t`: s; `max_steps`: of each of the two stages of the
     search, on average; 1 or more.
 
     **Returns:** an `Assembly`.
 
-    **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays
-    open and by how much, and where its branch ends the driver, its value there and the rank), or
-    the nearest point is not found. Under `jit` or `vmap` that error is raised at run time without
-    the names, by a callback with which JAX neither keeps nor exports a program; with
-    `throw=False` the `result` says so instead.
+    **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays open and
+    by how much, and where its branch ends the driver, its value there and the rank), or the nearest
+    point is not found. Under `jit` or `vmap` that error is raised at run time without the names, by
+    a callback with which JAX neither keeps nor exports a program; with `throw=False` the `result`
+    reports it instead.
 
     Nocedal & Wright 2006, Numerical Optimization, section 18.1 (the nearest point); Allgower &
     Georg 1990, Numerical Continuation Methods, chapter 6 (the drivers).
@@ -190,7 +192,7 @@ def open_in(
 
 
 def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> str:
-    """Which constraints are NaN or infinite at this configuration and time, such as a driver
+    """Constraints that are NaN or infinite at this configuration and time, such as a driver
     beyond the end of its table, and what to do; empty if there is none. Concrete arguments only."""
     structure, now = system.structure, jnp.asarray(t, q.dtype)
     broken = ~np.isfinite(np.asarray(system.scaled_residual(q, now)))
@@ -228,7 +230,7 @@ def _explanation(
 def _end_of_branch(
     system: AbstractSystem, start: Float[Array, " nq"], t: RealScalarLike, assembly: Assembly
 ) -> str:
-    """At which value of which driver the branch of the start ended, and the rank there."""
+    """The driver and its value at which the branch of the start ended, and the rank there."""
     if assembly.result != RESULTS.assembly_branch_ended:
         return ""
     structure, part = system.structure, float(assembly.reached)
@@ -250,8 +252,8 @@ def _end_of_branch(
 def _least_residual(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> Float[Array, " geometric"]:
-    """What is left of Phi where it is smallest (least squares): how far a mechanism that does
-    not close is from closing. A globalised method, as the smallest residual is not zero."""
+    """Phi at its smallest norm (least squares), which measures how far a mechanism that does not
+    close is from closing. A globalised method, as the smallest residual is not zero."""
 
     def residual(step: Float[Array, " nv"], _: None) -> Float[Array, " geometric"]:
         return system.scaled_residual(system.retract(q, unit * step), t)

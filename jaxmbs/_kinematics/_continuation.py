@@ -1,29 +1,31 @@
-"""Assembly where drivers ask for more than one search can be trusted with.
+"""Assembly where the driver travel is too large for one search to be reliable.
 
-A start that is closed but for its drivers lies on a branch of configurations: those to which the
-drivers lead it without a jump. The nearest closed configuration that a search finds from afar may
-belong to another branch, or none is found at all. Then the drivers are led: with r0 what is open
-at their rows at the start,
+A start that is closed except for its drivers lies on a branch of configurations: those to which the
+drivers move it without a jump. The nearest closed configuration that a search finds from afar may
+belong to another branch, or none is found at all. Then the drivers are moved by continuation: with
+r0 the residual of their rows at the start,
 
     Phi(q, t) - (1 - s) r0 = 0,    s from 0 to 1,
 
 by a prediction and a search that only closes (Allgower & Georg 1990, Numerical Continuation
-Methods, section 6.1). Only what is left of Phi is led; a driver is never asked for another time.
+Methods, section 6.1). Only the residual Phi is continued; a driver is never evaluated at another
+time.
 
-- **Prediction.** A parabola through the last points; at first the tangent. So a configuration in
-  which branches cross is passed straight on: none of its derivatives is needed there.
+- **Prediction.** A parabola through the last points; the tangent in the first step. So a
+  configuration in which branches cross is passed straight on: none of its derivatives is needed
+  there.
 - **Steps.** One is taken if closing moves the prediction by little against the step, so that no
   step jumps; the next one is as long as that allows. Where none can be taken the branch has ended
   (a dead point), or cannot be followed any further.
-- **Rank.** Between two points a and b the signed singular values of C that tend to zero are told
-  by C_a^+ C_b: near 1 along a step, an eigenvalue is the ratio of the signed values of b and a,
+- **Rank.** Between two points a and b the signed singular values of C that tend to zero follow from
+  C_a^+ C_b: near 1 along a step, an eigenvalue is the ratio of the signed values of b and a,
   negative where one has passed zero in between. So 1 - C_a^+ C_b shrinks every motion unless the
   rank has changed; a power iteration decides, by the same solve that all steps take.
 - **Trust.** The answer of a search is taken without a question where it is near, or where its
-  steps have become shorter from the first one on. Otherwise both ends are asked for the tangent:
+  steps have become shorter from the first one on. Otherwise the tangents at both ends are compared:
   on one branch their mean is the chord (the trapezoidal rule, whose error is of third order).
   Of 4000 prescribed positions of Bricard linkages that let pass 33 of 100 answers on the branch
-  and none of 680 on others. What no tangent tells apart is a branch that has just been crossed.
+  and none of 680 on others. Tangents cannot distinguish a branch that has just been crossed.
 
 Each of these is a task of the one loop of `_search.py`, inside of a loop over tasks that has one
 turn where the first search is trusted.
@@ -73,9 +75,9 @@ _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 
 class Continuation(NamedTuple):
-    """By which way an answer was reached. `closed` and `nearest` are what it is; `continued`: by
-    leading the drivers; `ended`: they could not be led further than the part `reached` of their
-    way; `rank_changed`: a singular configuration was met or passed on it."""
+    """The path to an answer. `closed`, `nearest`: properties of the answer; `continued`: by
+    continuation of the drivers; `ended`: they could not be moved further than the part `reached` of
+    their travel; `rank_changed`: a singular configuration was met or passed on it."""
 
     nearest: BoolScalar
     continued: BoolScalar
@@ -85,11 +87,11 @@ class Continuation(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where the loop over tasks is.
+    """State of the loop over tasks.
 
     `q`, `multipliers`, `nearest`: the answer, `growth`: of the steps of its search. `here`: the
     last point of the branch, at `s`, `before`: the one before; `slope` (nv,): of the chord between
-    them (at first the tangent), `bend` (nv,): half the second derivative, `last`: the step between
+    them (initially the tangent), `bend` (nv,): half the second derivative, `last`: the step between
     them; `step`: the next one. `probe` (nv,): a motion by which two points are compared, after
     `turns`, of the length `first` at first; `backwards`: the other way round.
     """
@@ -114,10 +116,10 @@ class _State(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """What is known beforehand, in the rows of drivers and zero in the others. `open` (rows,): Phi;
-    `led` (rows,): the same with the turns that are to be led; `turns` (rows,): a full one where a
+    """Data known beforehand, in the rows of drivers and zero in the others. `open` (rows,): Phi;
+    `led` (rows,): the same with the turns to be followed; `turns` (rows,): a full turn where a
     driver's coordinate is an angle. `unit` (nv,): a motion of all bodies by one characteristic
-    length or one radian, in which motions are measured; `driven`: there is something to lead."""
+    length or one radian, in which motions are measured; `driven`: is there a driver to follow?"""
 
     open: Float[Array, " rows"]
     led: Float[Array, " rows"]
@@ -165,10 +167,10 @@ def _answer(point: Point) -> tuple[Float[Array, " nq"], Float[Array, " rows"]]:
 
 
 def driver_way(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[Array, " rows"]:
-    """Of what drivers are led to zero (m or rad): what is open in their rows, with turns.
+    """Distance that drivers are moved to zero (m or rad): the residual of their rows, with turns.
 
-    Where a configuration counts no turns, a driver goes the way that its value says, from the
-    angle of the start, without whole turns; up to a quarter of one is the shorter way round."""
+    Where a configuration does not count turns, a driver moves towards its value from the angle of
+    the start, without whole turns; up to a quarter turn in the shorter direction."""
     excess, now, wanted = system.driver_readings(q, t)
     full, whole = 2 * np.pi, now - wanted
     angles = system.structure.angle_rows
@@ -190,7 +192,7 @@ def _begin(problem: Problem) -> _Start:
 def _task(
     problem: Problem, start: _Start, state: _State, max_steps: int
 ) -> tuple[Task, Float[Array, " nq"]]:
-    """What the loop is to do next, and from where."""
+    """The next task of the loop, and its starting configuration."""
     system, stage = problem.system, state.stage
     closing = (stage == _HOLD) | (stage == _LEAD)
     solving = (stage == _AIM) | (stage == _CHECK) | (stage == _COMPARE)
@@ -211,7 +213,7 @@ def _task(
         return jax.jvp(gap, (jnp.zeros_like(state.probe),), (state.probe,))[1]
 
     rates = jax.vmap(along)(jnp.stack([at, other]))
-    # At first random rates of all rows, which move most what is nearly singular.
+    # Initially random rates of all rows, which mostly excite the nearly singular directions.
     rate = jnp.where(state.turns == 0, _random_rates(problem), rates[0] - rates[1])
     rate = jnp.where(stage == _COMPARE, rate, -start.led)
     held = jnp.where(stage == _LEAD, (1 - s) * start.led, start.open)
@@ -244,7 +246,7 @@ def _random_rates(problem: Problem) -> Float[Array, " rows"]:
 
 
 def _length(start: _Start, u: Float[Array, " nv"]) -> Scalar:
-    """Of a motion: the root mean square over the velocities."""
+    """Length of a motion: the root mean square over the velocities."""
     return jnp.sqrt(jnp.mean((u / start.unit) ** 2))
 
 
@@ -268,7 +270,7 @@ def _direct(problem: Problem, start: _Start, state: _State, point: Point) -> _St
 
 
 def _hold(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
-    """The joints are closed, and drivers stand where they stood. A start whose joints were open
+    """The joints are closed, and drivers keep their values. A start whose joints were open
     lies on no branch: there the nearest is the answer if it is known."""
     system = problem.system
     opened = _length(start, system.difference(problem.q, point.q))
@@ -329,7 +331,7 @@ def _lead(problem: Problem, start: _Start, state: _State, point: Point) -> _Stat
         last=if_taken(step, state.last),
         step=if_taken(longer, step / 2),
         turns=jnp.asarray(0),
-        # Where the start itself is singular, only a later point tells.
+        # Where the start itself is singular, only a later point can decide.
         backwards=state.s == 0,
         way=way,
     )
@@ -358,7 +360,7 @@ def _compare(problem: Problem, start: _Start, state: _State, point: Point) -> _S
 
 
 def _settle(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
-    """What leading has come to, or the nearest from there."""
+    """End of the continuation, or of the search for the nearest configuration from there."""
     del problem, start
     q, multipliers = _answer(point)
     way = state.way._replace(nearest=point.nearest, continued=jnp.asarray(True))

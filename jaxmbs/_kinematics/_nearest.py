@@ -1,7 +1,7 @@
 """The derivative of an assembled configuration.
 
 It is that of the conditions of the minimum, grad f + C^T lambda = 0 and Phi = 0, at the end point:
-one saddle-point system, whatever way led there.
+one saddle-point system, independent of the path to it.
 """
 
 from typing import Any
@@ -26,8 +26,8 @@ _DERIVATIVE_RTOL = 1e-13
 def nearest(
     problem: Problem, max_steps: int
 ) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
-    """The nearest closed configuration on the branch of the start, its multipliers, and the way to
-    it, which says whether that is what they are; the closed or last configuration met otherwise.
+    """The nearest closed configuration on the branch of the start, its multipliers, and the path to
+    it, which shows whether they are valid; otherwise the closed or last configuration reached.
     There has to be a geometric row."""
     return find(problem, max_steps)
 

@@ -14,10 +14,10 @@ C^T has its sparse factor. One loop takes three kinds of steps, each of them one
   squared residual needs no such number and keeps quadratic convergence, as the residual bounds
   the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
 - On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
-  Lagrangian f + lambda^T Phi. A step that has led farther from the start, once the mechanism is
-  closed again, is taken back and made smaller.
+  Lagrangian f + lambda^T Phi. A step that increases the distance from the start, once the mechanism
+  is closed again, is rejected and reduced.
 - At the end: the same system with a random right-hand side, on which conjugate gradients meet a
-  direction of negative curvature if there is one: then the point is no minimum.
+  direction of negative curvature if there is one: then the point is not a minimum.
 
 Optimistix has no solver whose step is itself an iteration with S, nor one that stops where
 rounding stops the progress: on long chains that is above any fixed tolerance that short ones meet.
@@ -61,7 +61,7 @@ _FLOOR = 1e-12
 _EPS = 4e-15
 _ROUNDING = 1e-10
 
-# The curvature below which a stationary point is no minimum.
+# The curvature below which a stationary point is not a minimum.
 _FLAT = 1e-6
 
 # Accuracy of Newton's steps (the next one corrects it) and of the search for negative curvature (a
@@ -76,7 +76,7 @@ _SETTLED = 1e-6
 
 
 class Problem(eqx.Module):
-    """What the assembled configuration depends on."""
+    """Arguments of the assembled configuration."""
 
     system: AbstractSystem
     q: Float[Array, " nq"]
@@ -84,7 +84,7 @@ class Problem(eqx.Module):
 
 
 class Task(NamedTuple):
-    """What the steps of the loop are for; as data, so that a program holds the loop once.
+    """Task of the loop's steps; as data, so that a program contains the loop once.
 
     `offset` (rows,): Phi - offset is to vanish, up to whole `turns` (rows,) where those are not
     zero. `closing`: to close is all. `solving`: one step finds the shortest u with C u = `rate`
@@ -100,10 +100,10 @@ class Task(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where the search is. `u`: its last step, `moved`: the length of that; `growth`: the largest
-    ratio of two successive steps that close; `kept`: the nearest closed configuration so far, of
-    which `merit` is the Lagrangian; `part`: of Newton's step; `closed`: where it only closes, has
-    it; `stationary`: only the search for negative curvature is left; `nearest`: it found none."""
+    """State of the search. `u`: its last step, `moved`: the length of that; `growth`: the largest
+    ratio of two successive steps that close; `kept`: the nearest closed configuration so far;
+    `merit` is its Lagrangian; `part`: of Newton's step; `closed`: where it only closes, has it;
+    `stationary`: only the search for negative curvature is left; `nearest`: it found none."""
 
     q: Float[Array, " nq"]
     u: Float[Array, " nv"]
@@ -270,7 +270,7 @@ def _going(task: Task, here: Point) -> BoolScalar:
 
 
 def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
-    """From q to the end of the task, without derivative."""
+    """The search from q to the end of the task, without derivative."""
     problem, size = stop_gradient(problem), size_of(problem)
     structure, dtype = problem.system.structure, problem.q.dtype
     no, far, one = jnp.asarray(False), jnp.asarray(jnp.inf, dtype), jnp.ones((), dtype)
@@ -285,7 +285,7 @@ def search(problem: Problem, task: Task, q: Float[Array, " nq"]) -> Point:
 
 
 def nearest_task(problem: Problem, max_steps: int) -> Task:
-    """To the closed configuration nearest to the start."""
+    """The task of reaching the closed configuration nearest to the start."""
     rows = jnp.zeros((len(problem.system.structure.rows),), problem.q.dtype)
     no = jnp.asarray(False)
     return Task(rows, rows, rows, no, no, jnp.asarray(2 * max_steps))

@@ -11,7 +11,7 @@ and bodies whose masses are coupled stay in it too, with what M has between them
 has a smaller rank than S (a joint between the hub and the ground has no other part) its pivots are
 mu, by which the hub is divided: solves lose up to eps / mu, and are refined by the residual.
 
-Blocks of like size stand in one array, with the slots (one constraint on one moving body), the
+Blocks of like size are stored in one array, with the slots (one constraint on one moving body), the
 bodies or the pairs of slots as its last axis, along which the arithmetic runs.
 """
 

@@ -1,4 +1,4 @@
-"""Which blocks of C and M there are, where they stand, and in which order S is eliminated.
+"""The blocks of C and M, their positions, and the elimination order of S.
 
 Everything here is known before any number is. Blocks are kept in buckets of equal, padded size: a
 body with many coordinates among small ones is padded to its own size, and they to theirs.
@@ -73,7 +73,7 @@ class CouplingBucket(NamedTuple):
 
 
 class Couplings(eqx.Module):
-    """M of the bodies whose masses are coupled, the unknowns of which are their columns.
+    """M of the bodies whose masses are coupled; the unknowns are their columns.
 
     `elimination`: of M; its values are the blocks of the hubs, bucket by bucket, and those between
     bodies. `sets`: for each constraint on such bodies the unknowns of these. Indices: `column`
@@ -118,7 +118,7 @@ class Layout(eqx.Module):
 
 
 class Sizes(NamedTuple):
-    """To which number rows and columns of blocks are padded, by how many there are, and the sizes
+    """Padded numbers of rows and columns of blocks, by their numbers, and the sizes
     of the buckets of bodies and of slots, in order."""
 
     rows: Mapping[int, int]
@@ -140,7 +140,7 @@ def sizes_of(pattern: Pattern) -> Sizes:
 
 
 def _padded(sizes: Iterable[int]) -> dict[int, int]:
-    """To what each size is padded."""
+    """The padded size of each size."""
     found, largest = {}, 0
     for size in sorted({*sizes}, reverse=True):
         alike = (size <= _SMALL and largest <= _SMALL) or size >= _ALIKE * largest
@@ -164,8 +164,8 @@ class _Buckets:
 
 
 class _Entries:
-    """Where the entries of arrays (*shape, members), one for each bucket, stand if the arrays are
-    put one behind the other."""
+    """Positions of the entries of arrays (*shape, members), one for each bucket, in the
+    concatenation of the arrays."""
 
     def __init__(self, buckets: _Buckets, shapes: Sequence[tuple[int, ...]], start: int = 0):
         self._buckets = buckets
@@ -178,7 +178,7 @@ class _Entries:
         self.end: int = self._starts[-1]
 
     def of(self, member: int) -> np.ndarray:
-        """Those of a member (*shape)."""
+        """The entries of a member (*shape)."""
         bucket, place = self._buckets.place[member]
         shape, count = self._shapes[bucket], len(self._buckets.members[bucket])
         return self._starts[bucket] + np.arange(int(np.prod(shape))).reshape(shape) * count + place
@@ -206,7 +206,7 @@ def layout_of(pattern: Pattern) -> Layout:
 class _Blocks:
     """The slots, bodies, constraints and pairs of slots of a pattern, in buckets.
 
-    Values of the matrix that is eliminated stand in this order: blocks of the constraints with
+    The values of the matrix to be eliminated are in this order: blocks of the constraints with
     themselves, of pairs, of slots on hubs, of hubs, of M between hubs.
     """
 
@@ -298,11 +298,11 @@ class _Blocks:
         return tuple(found)
 
     def hub_slots(self) -> list[list[int]]:
-        """For each bucket of slots, the places of those on hubs."""
+        """Places of the slots on hubs, for each bucket of slots."""
         return [[n for n, s in enumerate(own) if self._on_hub(s)] for own in self._in_slots.members]
 
     def hub_bodies(self) -> list[list[int]]:
-        """For each bucket of bodies, the places of the hubs."""
+        """Places of the hubs, for each bucket of bodies."""
         return [
             [n for n, b in enumerate(own) if b in self._hubs] for own in self._in_bodies.members
         ]
@@ -337,7 +337,7 @@ class _Blocks:
         )
 
     def elimination(self) -> Elimination:
-        """The order in which S, with the hubs beside it, is eliminated. Constraints on the same
+        """The elimination order of S extended by the hubs. Constraints on the same
         bodies (a joint and its driver) make one vertex."""
         pattern = self._pattern
         sources, first_unknown = self._sources()
@@ -347,7 +347,7 @@ class _Blocks:
         for number, (rows, on) in enumerate(bodies.items()):
             homes = sorted(on & {*self._coupled} - self._crowded) if on <= {*self._hubs} else []
             if homes:
-                # Their block of S' is mu I alone: they are eliminated behind one of the bodies.
+                # Their block of S' is mu I alone: they are eliminated after one of the bodies.
                 behind[homes[0]].append(rows)
                 continue
             # Constraints on hubs alone are not coupled to each other.
@@ -382,7 +382,7 @@ class _Blocks:
         return _multifrontal.plan(vertices, neighbours, sources)
 
     def _sources(self) -> tuple[dict[tuple[int, int], list[int]], dict[int, int]]:
-        """Which values make up each entry of the matrix, and the first unknown of each hub."""
+        """The values that make up each entry of the matrix, and the first unknown of each hub."""
         pattern, slots = self._pattern, self._pattern.slots
         sources: dict[tuple[int, int], list[int]] = {}
         own = _Entries(self._in_constraints, [(r, r) for r in self._in_constraints.keys])
@@ -421,7 +421,7 @@ class _Blocks:
         start: int,
         sources: dict[tuple[int, int], list[int]],
     ) -> None:
-        """The values of M of hubs, and between them, which stand from `start` on."""
+        """The values of M of hubs, and between them, which begin at `start`."""
         columns, sizes = self._pattern.bodies, self._in_bodies.keys
         masses = _Entries(self._among_hubs(), [(c, c) for c in sizes], start)
         for b, first in first_unknown.items():
@@ -489,8 +489,8 @@ class _Blocks:
     def _mass_elimination(
         self, first_unknown: Mapping[int, int], together: Sequence[Sequence[int]]
     ) -> Elimination:
-        """Of M. Bodies of one constraint are taken as coupled, so that the inverse is found where
-        both meet."""
+        """Elimination of M. Bodies of one constraint are taken as coupled, so that the inverse
+        contains the entries between them."""
         vertex = {b: k for k, b in enumerate(self._coupled)}
         near: list[set[int]] = [set() for _ in vertex]
         for some in (*self._pattern.couplings, *together):
@@ -506,7 +506,7 @@ class _Blocks:
         return _multifrontal.plan(unknowns, graph, sources)
 
     def _coupling_products(self) -> np.ndarray:
-        """For each column what the blocks of M between bodies add to its entry of M v."""
+        """Contribution of the blocks of M between bodies to the entry of M v of each column."""
         pattern, sizes = self._pattern, self._in_bodies.keys
         sums: list[list[int]] = [[] for _ in range(sum(map(len, pattern.bodies)))]
         of_first = _Entries(self._in_couplings, [(sizes[a],) for a, _ in self._in_couplings.keys])

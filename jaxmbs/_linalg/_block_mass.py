@@ -1,12 +1,12 @@
 """M in blocks of one body and of two, and its inverse.
 
-M of most bodies stands alone, and its inverse is known in closed form. Bodies whose masses are
+M of most bodies is uncoupled, and its inverse is known in closed form. Bodies whose masses are
 coupled (nodes of one beam) are eliminated over the graph of these couplings, which is as sparse as
 the structure is.
 
-Where M need only be positive semidefinite it has no inverse, and stands beside a positive definite
-matrix in its place, M with a positive shift, which is what is inverted. That is a metric only: it
-measures ways back onto the constraints, and any positive definite one leads back onto them.
+Where M need only be positive semidefinite it has no inverse; a positive definite matrix, M with a
+positive shift, is stored with it and inverted in its place. That is a metric only: it measures ways
+back onto the constraints, and any positive definite one leads back onto them.
 """
 
 import equinox as eqx
@@ -91,7 +91,7 @@ class BlockMass(eqx.Module):
         return matrix[1:, 1:]
 
     def hub_sizes(self) -> tuple[Float[Array, "_ _"], ...]:
-        """In which the unknowns of hubs are counted: for each bucket of bodies the roots of the
+        """Units of the unknowns of hubs: for each bucket of bodies the roots of the
         diagonal of M of the hubs among them (c, hubs)."""
         found = []
         for own, on in zip(self.blocks, self.layout.hub_bodies, strict=True):
@@ -117,7 +117,7 @@ class BlockMass(eqx.Module):
     def schur_diagonal(
         self, constraint_blocks: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, " rows"]:
-        """What bodies whose masses are coupled add to the diagonal of C M^-1 C^T."""
+        """Contribution of bodies with coupled masses to the diagonal of C M^-1 C^T."""
         couplings = self.layout.couplings
         if couplings is None or not couplings.sets:
             return jnp.zeros((self.layout.rows,), self.blocks[0].dtype)

@@ -1,7 +1,7 @@
-"""Ranks and null spaces of concrete matrices, in NumPy, where an answer decides what is said or
-which program runs. In compiled programs: `_rank.py`.
+"""Ranks and null spaces of concrete matrices, in NumPy, where an answer decides a message or which
+program runs. In compiled programs: `_rank.py`.
 
-One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. Who asks has
+One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. The caller has
 made lengths relative to the characteristic length, and rows of unit length where they differ.
 """
 
@@ -25,7 +25,7 @@ class NullSpaces(NamedTuple):
 
 
 def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSpaces:
-    """Of one matrix (m, n)."""
+    """Null spaces of one matrix (m, n)."""
     rows, columns = matrix.shape
     if 0 in matrix.shape:
         return NullSpaces(np.zeros(0), 0, np.eye(rows), np.eye(columns))
@@ -45,7 +45,7 @@ def values_and_rank(
 
 
 def ranks(matrices: np.ndarray) -> np.ndarray:
-    """Of many matrices (..., m, n). One that is not finite everywhere counts as zero."""
+    """Ranks of many matrices (..., m, n). A matrix that is not finite everywhere counts as zero."""
     if 0 in matrices.shape[-2:]:
         return np.zeros(matrices.shape[:-2], int)
     known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)

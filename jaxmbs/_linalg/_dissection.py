@@ -66,7 +66,7 @@ def _dissect(
     leaf: int,
     parts: list[tuple[int, ...]],
 ) -> None:
-    """Append the parts of a connected component, separators behind what they separate."""
+    """Append the parts of a connected component, separators after the parts that they separate."""
     levels = _levels(graph, component, min(component))
     # From the farthest vertex the levels are many and thin.
     levels = _levels(graph, component, levels[-1][0])
@@ -111,7 +111,7 @@ def _eliminated(graph: Graph, parts: Sequence[tuple[int, ...]]) -> list[Front]:
 
 
 def _merged(found: list[Front]) -> list[Front]:
-    """Without the fronts that their only-child parents absorb at no cost."""
+    """The fronts without those that their only-child parents absorb at no cost."""
     own = [front.own for front in found]
     children = [front.children for front in found]
     gone: set[int] = set()
@@ -127,8 +127,8 @@ def _merged(found: list[Front]) -> list[Front]:
 
 
 def _with_wide_roots(found: Sequence[Front], sizes: Sequence[int], limit: int) -> list[Front]:
-    """With the tallest children of each root in the root, again and again: the last levels hold
-    few small fronts, and a level costs more than the zeros that merging fills in."""
+    """The tree with the tallest children of each root merged into the root, repeatedly: the last
+    levels hold few small fronts, and a level costs more than the zeros that merging fills in."""
     own = [front.own for front in found]
     children = [front.children for front in found]
     gone: set[int] = set()

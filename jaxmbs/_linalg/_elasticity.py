@@ -48,13 +48,13 @@ _CLEANING = 3
 
 
 class Elasticity(eqx.Module):
-    """What gives way at one state.
+    """Elasticity of the bodies and joints at one state.
 
     - `extended`: M and C with columns more for the deformations, whose block of M is the identity.
     - `compliance`, `misfit` (n,): of the deformations. `load` (n,): what applied forces push each
       of them with.
-    - `geometric` (rows,): 1 in geometric rows and 0 in velocity rows. There a misfit means nothing:
-      a wheel that is put down beside its place rolls on without stress.
+    - `geometric` (rows,): 1 in geometric rows and 0 in velocity rows. There a misfit has no effect:
+      a wheel placed off its position rolls on without stress.
     """
 
     extended: AbstractKKTMatrices
@@ -65,7 +65,7 @@ class Elasticity(eqx.Module):
 
     @property
     def velocities(self) -> int:
-        """How many columns are those of velocities."""
+        """Number of columns of velocities."""
         return self.extended.shape[1] - self.compliance.shape[0]
 
     def gap(self) -> Float[Array, " rows"]:
@@ -141,7 +141,7 @@ class _Solver(eqx.Module):
 
     @classmethod
     def of(cls, rigid: AbstractKKTMatrices, elasticity: Elasticity) -> "_Solver":
-        """At one state."""
+        """The elasticity at one state."""
         compliance = elasticity.compliance
         velocity = jnp.ones((elasticity.velocities,), compliance.dtype)
         largest = jnp.max(compliance, initial=0.0)
@@ -168,7 +168,7 @@ class _Solver(eqx.Module):
         correction = self._null_space_correction(given - self._strain(particular.x))
         found = particular.x + correction.x
         found = found - self._undecided_part(found)
-        # Asked for by derivatives alone.
+        # Needed by derivatives alone.
         beside = self._particular(given - self._strain(found)).x
         last = correction.change - self._undecided_part(correction.change)
         given_load, held = right / scale, SchurOperator(self.rigid).mv(found / scale) / scale
@@ -195,9 +195,9 @@ class _Solver(eqx.Module):
     def _iterate(
         self, missing: Callable[[_Loop], Float[Array, " rows"]], like: Float[Array, " rows"]
     ) -> _Loop:
-        """Until what is missing is rounding, or grows no smaller. (Changes do not tell: in what
-        nothing decides they are rounding over eps. Nor do the first steps, until r has begun to
-        balance the strain.)"""
+        """Until what is missing is rounding, or grows no smaller. (Changes are not decisive: in
+        undetermined components they are rounding over eps. Nor do the first steps, until r has
+        begun to balance the strain.)"""
 
         enough = _RTOL * _size(like)
 

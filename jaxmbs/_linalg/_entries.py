@@ -1,4 +1,4 @@
-"""Sums of entries of several arrays that stand one behind the other, at places counted from 1."""
+"""Sums of entries of several concatenated arrays, at places counted from 1."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ._sums import sum_along
 
 
 def flat(parts: Sequence[Float[Array, "..."]], like: Array) -> Float[Array, " entries"]:
-    """The entries of arrays, one array behind the other."""
+    """The entries of the concatenated arrays."""
     if len(parts) == 1:
         return parts[0].ravel()
     return jnp.concatenate([jnp.zeros((0,), like.dtype), *(part.ravel() for part in parts)])

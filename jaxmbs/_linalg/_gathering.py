@@ -1,4 +1,4 @@
-"""Entries taken from arrays, and put together, at places that are known beforehand.
+"""Entries gathered from arrays, and scattered, at places known beforehand.
 
 The derivative of a gather is a scatter. XLA makes a loop of each scatter on a CPU, one turn for
 each entry, and makes no single function of a loop that holds one. So what is taken here has the
@@ -78,7 +78,7 @@ def _sums_by_place(
     most = int(np.max(counts, initial=0))
     if not most or most * size > _EMPTY * (len(where) + size):
         return jnp.zeros((*given.shape[:-1], size), given.dtype).at[..., where].add(given)
-    # What is missing is a zero behind the others.
+    # A missing entry is a zero after the others.
     order = np.argsort(where, kind="stable")
     table = np.full((most, size), len(where))
     table[np.arange(len(where)) - (np.cumsum(counts) - counts)[where[order]], where[order]] = order

@@ -3,9 +3,9 @@
     [ M  C^T ] [ a      ]   [ f ]
     [ C   0  ] [ lambda ] = [ g ]
 
-What is asked of M, C and their factor at a state is asked here: multipliers of least norm, what
-they move, the shortest way back onto the constraints, the motion that they allow. Units are those
-of the rows and columns: m or rad for those of C v, N or N m for f and lambda.
+Functions of M, C and their factor at a state: multipliers of least norm, the accelerations that
+they cause, the shortest step back onto the constraints, the admissible motion. Units are those of
+the rows and columns: m or rad for those of C v, N or N m for f and lambda.
 """
 
 import equinox as eqx
@@ -45,7 +45,7 @@ class KKTSystem(eqx.Module):
         self.factor = descriptor.factor(solver.regularisation) if factor is None else factor
 
     def with_solver(self, solver: ProximalCholesky) -> "KKTSystem":
-        """With another solver of the same mu."""
+        """The system with another solver of the same mu."""
         return KKTSystem(self.descriptor, solver, self.factor)
 
     def unconstrained_residual(
@@ -73,16 +73,16 @@ class KKTSystem(eqx.Module):
     def proximal(
         self, right: Float[Array, "rows k"], start: Float[Array, "rows k"], steps: int
     ) -> Float[Array, "rows k"]:
-        """So many proximal steps of several columns, in scaled rows (see `AbstractFactor`):
-        multipliers for a start of zero, null parts of the start for a right-hand side of zero (see
-        `ProximalCholesky`). Without a derivative."""
+        """The given number of proximal steps of several columns, in scaled rows (see
+        `AbstractFactor`): multipliers for a start of zero, null parts of the start for a right-hand
+        side of zero (see `ProximalCholesky`). Without a derivative."""
         solve, mu = jax.vmap(self.factor.solve, 1, 1), self.solver.regularisation
         return lax.fori_loop(0, steps, lambda _, x: solve(right + mu * x), start)
 
     def inverse_iteration(self, x: Float[Array, " rows"]) -> Float[Array, " rows"]:
-        """S (S + mu I)^-2 x, in scaled rows: one step towards the left singular vectors of
-        C M^-1/2 with the smallest nonzero values. The product with S leaves the null space out, of
-        which rounding finds its way into the solves. Without a derivative."""
+        """S (S + mu I)^-2 x, in scaled rows: one step towards the left singular vectors of C M^-1/2
+        with the smallest nonzero values. The product with S removes the null space, which enters
+        the solves by rounding. Without a derivative."""
         twice = lax.fori_loop(0, 2, lambda _, x: self.factor.solve(x), x)
         scale = self.factor.scale
         return self.descriptor.apply_C(self.response(twice / scale)) / scale

@@ -50,8 +50,7 @@ class AbstractKKTMatrices(eqx.Module):
 
     @abc.abstractmethod
     def metric(self) -> "AbstractKKTMatrices":
-        """The same with that positive definite matrix for M, of which `inverse_mass` is the
-        inverse."""
+        """The same with the positive definite matrix for M whose inverse is `inverse_mass`."""
 
     @abc.abstractmethod
     def mass(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:

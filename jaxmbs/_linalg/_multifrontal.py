@@ -53,15 +53,15 @@ class Level(eqx.Module):
 
 
 class Elimination(eqx.Module):
-    """The static order of elimination, from the leaves to the roots. Indices: `solution`
-    (size,), where each unknown stands in the pool of solutions."""
+    """The static order of elimination, from the leaves to the roots. Indices: `solution` (size,),
+    the index of each unknown in the pool of solutions."""
 
     levels: tuple[Level, ...]
     indices: Indices = eqx.field(static=True)
 
 
 class LevelFactor(eqx.Module):
-    """Of each front: the inverse of the unit lower triangle of its own part, what is below
+    """Factors of each front: the inverse of the unit lower triangle of its own part, the part below
     it, and the pivots."""
 
     inverse: Float[Array, "own own n"]
@@ -163,7 +163,7 @@ def eliminate(
 def _unrolled(
     rows: Float[Array, "own width n"],
 ) -> tuple[Float[Array, "own width n"], Float[Array, "own n"]]:
-    """D L^T and what the same row operations make of the columns beside; the pivots D."""
+    """D L^T and the further columns after the same row operations; the pivots D."""
     if not rows.shape[0]:
         return rows, rows[:, 0]
     done, scales = [], []
@@ -171,7 +171,7 @@ def _unrolled(
         pair, scale = _pair(rows[:2], k)
         done.append(pair)
         scales += [jnp.ones_like(scale[0]), scale[0]]
-        # The matrix is symmetric: what stands right of a pivot stands below it too.
+        # The matrix is symmetric: the entries right of a pivot are also those below it.
         one, two = pair[:, k + 2 : k + rows.shape[0]] * scale[:, None]
         rows = rows[2:] - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
         rows = lax.optimization_barrier(rows)
@@ -203,9 +203,9 @@ def _looped(
 def _pair(
     rows: Float[Array, "2 width n"], k: int | IntScalar
 ) -> tuple[Float[Array, "2 width n"], Float[Array, "2 n"]]:
-    """Two rows whose pivots stand in columns k and k + 1, the second without the first and times
-    its pivot, and with what both are scaled where they are taken from others. (A small matrix costs
-    the starts of its operations. What is kept apart is not computed again by each that uses it.)"""
+    """Two rows whose pivots are in columns k and k + 1, the second without the first and times its
+    pivot, and the scales of both where they are subtracted from others. (A small matrix costs the
+    starts of its operations. What is kept apart is not computed again by each that uses it.)"""
     first, second = rows
     pivot, beside = lax.dynamic_slice_in_dim(first, k, 2)
     pair = jnp.stack([first, pivot[None] * second - beside[None] * first])
@@ -250,7 +250,7 @@ Positions = dict[tuple[int, ...], list[int]]
 
 
 class _Layout:
-    """Where everything stands in the pools while the levels are laid out."""
+    """Positions in the pools while the levels are laid out."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The orthogonal projector on the left null space of C, on the diagonal blocks of its rows.
 
 With rows of unit length, mu (C C^T + mu I)^-1 tends to that projector P as mu tends to 0: to an
-eigenvalue s of C C^T it gives the weight mu / (s + mu). What is known at mu and at mu / 2 tells
-apart what is null (the same at both) from what is small.
+eigenvalue s of C C^T it gives the weight mu / (s + mu). The results at mu and at mu / 2 separate
+the null space (the same at both) from small singular values.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def block_null_projector(
     sets: Rows,
     regularisation: RealScalarLike,
 ) -> NullProjector:
-    """From C in the blocks of a `BlockKKTMatrices`, and its layout."""
+    """The projector from C in the blocks of a `BlockKKTMatrices`, and its layout."""
     selection = select(layout.elimination, sets)
     own = _own_products(layout, sets)
     if not sets:
@@ -81,7 +81,7 @@ def _measured(
     """`measure` and `trace`, not yet multiplied by mu."""
     r, _, sets, states = gram.shape
     weights = gram.reshape(-1, states)
-    # Which set stands where, in the order of the groups.
+    # The position of each set, in the order of the groups.
     place = np.argsort(selection.order)
     measures, traces, end = [], [], 0
     for inverse in found:
@@ -116,7 +116,7 @@ def _values(
     regularisation: RealScalarLike,
 ) -> Float[Array, "values both_states"]:
     """The values of C C^T + mu I, laid out as those of S + mu I, with M = I; at all states for
-    mu, then at all for mu / 2: side by side they are one loop of each kind, not two."""
+    mu, then at all for mu / 2: batched, they are one loop of each kind, not two."""
     states = products.shape[-1]
     own, present = [], []
     for bucket in layout.constraints:
@@ -149,7 +149,7 @@ def _values(
 
 
 def _flat(parts: Sequence[Float[Array, "... states"]]) -> Float[Array, "entries states"]:
-    """The entries of arrays, one array behind the other; at least one array."""
+    """The entries of the concatenated arrays; at least one array."""
     flat = [part.reshape(-1, part.shape[-1]) for part in parts]
     return flat[0] if len(flat) == 1 else jnp.concatenate(flat)
 
@@ -188,8 +188,8 @@ def _sum_of(
 
 
 def _own_products(layout: Layout, sets: Rows) -> Int[np.ndarray, "k r r sets"]:
-    """Where the products of the rows of each set with each other stand among the products
-    (r, r, slots) of the rows of each slot, one for each of a constraint's bodies."""
+    """Positions of the products of the rows of each set with each other among the products (r, r,
+    slots) of the rows of each slot, one for each of a constraint's bodies."""
     found: dict[int, list[tuple[int, np.ndarray]]] = {}
     start = 1
     for bucket in layout.slots:

@@ -8,7 +8,7 @@ the rank are zero and the diagonal of T is 1 there, so that no shape depends on 
 
 The reflections are plain array operations and not LAPACK's: a derivative solves several times
 with one decomposition, two questions make two of them, and LAPACK calls that do not depend on
-each other may wait for each other for ever in one compiled function (see `_cholesky`).
+each other may deadlock in one compiled function (see `_cholesky`).
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ def reflect(matrix: Float[Array, "m n"], pivoting: bool) -> Reflected:
     rows, columns = jnp.arange(m), jnp.arange(n)
 
     def step(k, carry):
-        # Columns stay where they are and `place` says when each was taken: moving them costs
+        # Columns stay in place and `place` is the step at which each was chosen: moving them costs
         # more than all else. Behind them the identity becomes Q^T.
         both, place = carry
         below = jnp.where(rows >= k, 1.0, 0.0)
@@ -133,7 +133,7 @@ class PivotedQR(lx.AbstractLinearSolver[CompleteOrthogonal]):
 def complete_orthogonal(
     matrix: Float[Array, "m n"], rcond: float
 ) -> tuple[CompleteOrthogonal, Float[Array, "n n"]]:
-    """The decomposition of the module's head, and an orthonormal basis of the null space behind
+    """The decomposition of the module's head, and an orthonormal basis of the null space after
     `rank` columns of zeros."""
     m, n = matrix.shape
     k = min(m, n)
@@ -156,7 +156,7 @@ class Pseudoinverse(eqx.Module):
     """A^+ as a linear map: one decomposition for any number of right-hand sides, differentiable
     at constant rank, forward and reverse.
 
-    `null_space` (n, n): an orthonormal basis of it behind `rank` columns of zeros; a constant.
+    `null_space` (n, n): an orthonormal basis of it after `rank` columns of zeros; a constant.
     """
 
     operator: lx.MatrixLinearOperator

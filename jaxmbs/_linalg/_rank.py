@@ -1,9 +1,9 @@
 """Decompositions that reveal the rank, with the rank as data.
 
-Shapes never depend on the rank: the left null space is returned as all m columns of an
-orthogonal matrix of which those that belong to the range are set to zero. So everything works
-under `jit` and `vmap`. None of it is meant to be differentiated: a rank has no derivative, and
-the derivative of a decomposition of a rank-deficient matrix does not exist.
+Shapes never depend on the rank: the left null space is returned as all m columns of an orthogonal
+matrix, with those that belong to the range set to zero. So everything works under `jit` and `vmap`.
+None of it is meant to be differentiated: a rank has no derivative, and the derivative of a
+decomposition of a rank-deficient matrix does not exist.
 """
 
 import abc
@@ -25,8 +25,8 @@ class RankDecomposition(eqx.Module):
     - `rank`: number of pivots above `threshold`.
     - `pivots`: min(m, n) magnitudes, not increasing: |R_kk| of pivoted QR or singular values.
     - `threshold`: tolerance times the first pivot.
-    - `null_space` (m, m): orthonormal columns that span the left null space, behind `rank`
-      columns of zeros.
+    - `null_space` (m, m): orthonormal columns that span the left null space, after `rank` columns
+      of zeros.
     """
 
     rank: IntScalar

@@ -34,7 +34,7 @@ class SchurOperator(lx.AbstractLinearOperator):
 
 
 def _register() -> None:
-    """What lineax asks of an operator."""
+    """Registration of the operator's properties with lineax."""
     answers: dict[Any, Any] = {
         lx.is_symmetric: True,
         lx.is_positive_semidefinite: True,

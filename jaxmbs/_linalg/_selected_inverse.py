@@ -5,9 +5,9 @@ G = L_bo L_oo^-1 the inverse Z of the whole matrix satisfies
 
     Z_bo = -Z_bb G        Z_oo = L_oo^-T D^-1 L_oo^-1 - G^T Z_bo
 
-(Takahashi's recurrence: Erisman & Tinney 1975, Comm. ACM 18, eqs. 5-7, here in blocks), and Z_bb
-is known by then, since the whole boundary stands in the parent's front. So all entries of Z on
-the pattern of the factor cost about as much as the factor, and no other one is ever formed.
+(Takahashi's recurrence: Erisman & Tinney 1975, Comm. ACM 18, eqs. 5-7, here in blocks), and Z_bb is
+known by then, since the whole boundary is in the parent's front. So all entries of Z on the pattern
+of the factor cost about as much as the factor, and no other one is ever formed.
 
 They are wanted at many states at once. Everything here has the states behind the fronts as its
 last axis, and fronts are grouped by size instead of padded: then the arithmetic runs along
@@ -74,8 +74,8 @@ def selected_inverse(
 def in_order(
     selection: Selection, found: Sequence[Float[Array, "..."]], axis: int
 ) -> Float[Array, "..."]:
-    """What was found for the blocks of each group, along that axis in the order in which the
-    blocks were asked for."""
+    """Results for the blocks of each group, along that axis in the order in which the blocks were
+    requested."""
     return jnp.take(jnp.concatenate(found, axis=axis), selection.order, axis=axis, mode="clip")
 
 
@@ -139,7 +139,7 @@ def _triangle(
 
 
 def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n"]:
-    """The inverse on a front, from the inverse on the unknowns behind a panel of it."""
+    """The inverse on a front, from the inverse on the unknowns after a panel of it."""
     own = _product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
     if not later.shape[0]:
         return own

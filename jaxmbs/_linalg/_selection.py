@@ -1,4 +1,4 @@
-"""Where the blocks stand that a selected inverse puts together, decided from an elimination."""
+"""Positions of the blocks of a selected inverse, from an elimination."""
 
 import functools
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MATRIX = -1
 
 class Plane(NamedTuple):
     """Entries of `source` (the number of a group, or `MATRIX`) at `places` (a, b, n), where they
-    are `present`; they stand from row and column `start` on."""
+    are `present`; they begin at row and column `start`."""
 
     source: int
     start: int
@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 class Selection(NamedTuple):
     """Diagonal blocks of an inverse, at most `width` unknowns each, and how they are found.
-    `order`: of the blocks as asked for, among those that the groups find from the last to the
+    `order`: of the requested blocks, among those that the groups find from the last to the
     first."""
 
     groups: tuple[Group, ...]
@@ -62,13 +62,13 @@ def select(elimination: Elimination, blocks: tuple[tuple[int, ...], ...]) -> Sel
     """The diagonal blocks of the inverse on these sets of unknowns, in the order of the sets and
     zero where a set has fewer unknowns than the largest. Made once for each.
 
-    **Raises:** `ValueError` for a set of which two unknowns are not coupled in the factor.
+    **Raises:** `ValueError` for a set with two unknowns that are not coupled in the factor.
     """
     return _Positions(elimination).selection(blocks)
 
 
 class _Positions:
-    """Groups of fronts, and where each front's entries stand among those of its group."""
+    """Groups of fronts, and the positions of each front's entries among those of its group."""
 
     def __init__(self, elimination: Elimination):
         self._levels = elimination.levels
@@ -122,8 +122,8 @@ class _Positions:
         return front
 
     def _updates(self, members: Sequence[_Front]) -> tuple[Plane, ...]:
-        """What is left of the fronts' children, added to them: one plane for the first child of
-        each from one group, one for the second, and so on."""
+        """Update matrices of the fronts' children, added to the fronts: one plane for the first
+        child of each from one group, one for the second, and so on."""
         planes: dict[tuple[int, int], list[tuple[int, _Front]]] = {}
         for lane, front in enumerate(members):
             count: dict[int, int] = {}
@@ -154,7 +154,7 @@ class _Positions:
     def _above(self, members: Sequence[_Front]) -> tuple[Plane, ...]:
         size = len(members[0].boundary)
         if not size:
-            # Of no entry; it knows the number of fronts.
+            # Without entries; it has the number of fronts.
             places = np.zeros((0, 0, len(members)), dtype=np.int32)
             return (Plane(MATRIX, 0, places, places > 0),)
         parents = [self._first(front.boundary) for front in members]
@@ -179,7 +179,7 @@ class _Positions:
         return Plane(0, 0, places, present)
 
     def _inverse(self, front: _Front, unknowns: Sequence[int]) -> Int[np.ndarray, "r r"]:
-        """Where the inverse on unknowns of a front stands."""
+        """Positions of the inverse on unknowns of a front."""
         group, lane = self._number[front]
         where = _local(front, unknowns)
         size = len(front.own) + len(front.boundary)

@@ -27,8 +27,7 @@ _ROWS = lax.GatherDimensionNumbers(
 def states_last(
     function: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """A function of one state's arrays, from one that wants arrays with many states as the last
-    axis.
+    """A function of one state's arrays, from one whose arrays have many states as the last axis.
 
     `jax.vmap` adds the states in front, where the arithmetic on small blocks does not run along
     them; here they become the last axis. Measured for the sparse factor of a spatial mechanism of

@@ -1,4 +1,4 @@
-"""What a check of a model finds."""
+"""Findings of a check of a model."""
 
 import enum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from .. import _html
 
 
 class Severity(enum.IntEnum):
-    """How bad a finding is; the words are SARIF's levels."""
+    """Severity of a finding; the words are SARIF's levels."""
 
     NOTE = 0
     WARNING = 1
@@ -51,7 +51,7 @@ class Findings(NamedTuple):
 
     @property
     def worst(self) -> Severity | None:
-        """Of the worst finding; None where there is none."""
+        """Severity of the worst finding; None where there is none."""
         return max((x.severity for x in self.found), default=None)
 
     def of(self, code: str) -> tuple[Finding, ...]:

@@ -18,9 +18,9 @@ def lint(
     t: Setting[float] = 0.0,
     ignore: Setting[Sequence[str]] = (),
 ) -> Findings:
-    """What is wrong, or will hurt, in a model, whichever program simulates it.
+    """Defects of a model, and hazards for its simulation, in whichever program.
 
-    Each rule (`jaxmbs lint --rules` lists them) looks at the model, or at its constraints in the
+    Each rule (`jaxmbs lint --rules` lists them) checks the model, or its constraints in the
     reference configuration; where that is open, in the closed one nearest to it.
 
     **Arguments:** `model`; `t`: s, the time in driver motions; `ignore`: codes of rules that are
@@ -36,7 +36,7 @@ def lint(
 
 def check_codes(codes: Any, what: str) -> tuple[str, ...]:
     """
-    **Raises:** `TypeError` for what are no texts, `ValueError` for a code that there is not.
+    **Raises:** `TypeError` for values that are not strings, `ValueError` for an unknown code.
     """
     own = _settings.names(codes, what, '["JM601"]')
     known = [rule.code for rule in RULES]

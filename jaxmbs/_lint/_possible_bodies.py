@@ -11,7 +11,7 @@ def with_possible_bodies(content: Mapping[str, Any]) -> tuple[dict[str, Any], di
     """The tables of a model file with masses and inertias that can be in the place of those that
     no body can have, and what is wrong with these, by the body's name.
 
-    So that a check goes on behind them. What is no number is left to the reader.
+    So that a check can continue past them. A value that is not a number is left to the reader.
     """
     repaired = copy.deepcopy(dict(content))
     wrong: dict[str, str] = {}

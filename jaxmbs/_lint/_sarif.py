@@ -13,14 +13,14 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Source(NamedTuple):
-    """Where a model comes from: the path of its file, relative where it can be (None: no file), and
+    """Source of a model: the path of its file, relative where it can be (None: no file), and
     the line on which each part is declared, where that is known."""
 
     path: str | None
     lines: dict[Part, int]
 
     def line(self, finding: Finding) -> int | None:
-        """Of the first part that has one."""
+        """Line of the finding's first part that has one."""
         return next((self.lines[part] for part in finding.parts if part in self.lines), None)
 
 

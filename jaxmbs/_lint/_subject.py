@@ -1,4 +1,4 @@
-"""What rules look at: a model, and what was computed of it, once for all of them."""
+"""Subject of the rules: a model, and the results computed for it, once for all rules."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -25,7 +25,7 @@ from .._verdict import Verdict
 from ._findings import Part
 
 
-# So many neighbours are looked at, at so many characteristic lengths or radians; those that close
+# Number of neighbours, and their distance in characteristic lengths or radians; those that close
 # to rounding, and at which nothing that counts as one row is small: see `singularity`.
 _NEIGHBOURS, _SPREAD, _CLOSED, _NEARBY_RANK = 6, 0.05, 1e-12, 1e-5
 
@@ -38,7 +38,7 @@ _DEPENDENT = 1e-8
 
 
 class Numbers(eqx.Module):
-    """Of one configuration, all in one program.
+    """Results at one configuration, all in one program.
 
     `residual`: what is left of Phi, lengths relative to the characteristic length; `matrix`: C;
     `rate` (rows,): C v + b, `offset` (rows,): b; `curvature` (rows,): Gamma of C dv/dt = Gamma, at
@@ -84,7 +84,7 @@ def _numbers(
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """`q` displaced by a step and closed again, but for drivers, and what is left open."""
+    """`q` displaced by a step and closed again without drivers, and the residual."""
     return close(system, system.retract(q, step), jnp.asarray(t, q.dtype), drivers=False)
 
 
@@ -112,7 +112,7 @@ class Subject:
 
     @cached_property
     def reference(self) -> Numbers:
-        """At the reference configuration, with the initial velocities."""
+        """The results at the reference configuration, with the initial velocities."""
         return self._at(self.system.reference_q)
 
     @cached_property
@@ -122,7 +122,7 @@ class Subject:
 
     @cached_property
     def closed(self) -> Numbers | None:
-        """At the closed configuration; None where none was found."""
+        """The results at the closed configuration; None where none was found."""
         if not self.is_open:
             return self.reference
         q = self.closed_q
@@ -138,7 +138,7 @@ class Subject:
 
     @cached_property
     def left_open(self) -> list[tuple[str, float, str]]:
-        """Of what cannot be closed: name, by how much and unit, where the search ended."""
+        """Constraints that cannot be closed: name, residual and unit, where the search ended."""
         return open_constraints(self.system, self._assembly.residual)
 
     @cached_property
@@ -183,12 +183,13 @@ class Subject:
 
     @property
     def generic(self) -> Numbers | None:
-        """At `generic_q`: of what is redundant in one configuration alone it knows nothing."""
+        """The results at `generic_q`, which excludes constraints that are redundant in one
+        configuration alone."""
         return self.closed if self._generic is None else self._generic[1]
 
     @cached_property
     def _generic(self) -> tuple[Any, Numbers] | None:
-        """Where the rank is greatest, if that is not here."""
+        """The configuration with the greatest rank, if that is another one."""
         if not self._nearby or self.is_isolated:
             return None
         best = max(self._nearby, key=lambda own: _rank_nearby(own[1].report))
@@ -197,7 +198,7 @@ class Subject:
 
     @cached_property
     def mobility(self) -> Mobility | None:
-        """At the closed configuration, where it may be another than n - rank."""
+        """Mobility at the closed configuration, where it may differ from n - rank."""
         if self.closed is None:
             return None
         return without_asking(self.closed.report, self.system, self.closed_q, self.t)
@@ -209,7 +210,7 @@ class Subject:
 
     @cached_property
     def dependent(self) -> DependentSets | None:
-        """Of the generic configuration."""
+        """Dependent sets of the generic configuration."""
         return None if self.generic is None else dependent_sets(self.generic.report)
 
     def part(self, name: str) -> Part:
@@ -224,12 +225,12 @@ class Subject:
         return float(np.max(np.abs(np.asarray(self.system.initial_v) / unit), initial=0.0))
 
     def mass(self, name: str) -> float:
-        """Of the body of that name (kg): the mean of its mass along its axes; 0 if it has none of
-        its own frame."""
+        """Mass of the body of that name (kg): the mean of its mass along its axes; 0 if it has none
+        of its own frame."""
         return float(np.mean(np.diagonal(self._block(name, "force")))) if self._has(name) else 0.0
 
     def radius_of_gyration(self, name: str) -> float:
-        """Of the largest principal moment (m); 0 for a body that has none."""
+        """Radius of gyration of the largest principal moment (m); 0 for a body that has none."""
         if not self._has(name):
             return 0.0
         block = self._block(name, "torque")
@@ -238,8 +239,8 @@ class Subject:
 
     @cached_property
     def joint_points(self) -> dict[str, dict[str, np.ndarray]]:
-        """By body and joint: from the body's centre of mass to the joint's point on it (m, world
-        axes), in the reference configuration."""
+        """Vectors, by body and joint, from the body's centre of mass to the joint's point on it (m,
+        world axes), in the reference configuration."""
         places = self.reference.places
         layout, names = places.layout, self.system.structure.constraint_names
         arms = np.asarray(places.point) - np.asarray(places.origin)

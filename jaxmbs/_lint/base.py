@@ -9,8 +9,8 @@ from ._subject import Subject
 
 
 class AbstractRule(eqx.Module):
-    """A rule: `code` (JM and three digits), `name`, `severity`, and `text`, what it looks for, why
-    that is bad and what to do, in a few sentences."""
+    """A rule: `code` (JM and three digits), `name`, `severity`, and `text`: the defect, its
+    consequence and the remedy, in a few sentences."""
 
     code: ClassVar[str]
     name: ClassVar[str]
@@ -19,7 +19,7 @@ class AbstractRule(eqx.Module):
 
     @abc.abstractmethod
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        """What the rule finds in a model. It raises nothing for any model that has a system."""
+        """Findings of the rule in a model. It raises nothing for any model that has a system."""
 
     def finding(self, message: str, parts: Sequence[Part], **numbers: float) -> Finding:
         """One finding of this rule."""

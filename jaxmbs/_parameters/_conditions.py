@@ -1,4 +1,4 @@
-"""Numbers that exist under a condition on others. It is looked at where these are known."""
+"""Numbers that exist under a condition on others. It is checked where these are known."""
 
 import dataclasses
 from typing import Any
@@ -61,7 +61,7 @@ class InBarrel(AbstractFormula):
     def value(self, numbers: Lookup) -> Any:
         names = (self.points, self.barrel, self.rod, self.radius, self.bore)
         points, barrel, rod, radius, bore = given = [numbers(name) for name in names]
-        # What is no number, or of another size, is refused by its own declaration.
+        # A value that is not a number, or of another size, is refused by its own declaration.
         if not any(isinstance(own, Tracer) for own in given) and np.ndim(points) == 2:
             if radius > bore * (1.0 + _ROUND_OFF):
                 raise FormulaError(

@@ -21,7 +21,7 @@ from .._checks import shown
 from ._formula import AbstractFormula, FormulaError, Lookup, namespace, stacked
 
 
-# Longer texts are no formulas, and the parser may run out of stack on them.
+# Longer texts are not formulas, and the parser may run out of stack on them.
 _LONGEST = 500
 # A sum of as many terms. Each level is a call within a call.
 _DEEPEST = 60
@@ -130,7 +130,7 @@ def words() -> dict[str, tuple[str, ...]]:
 
 
 def reserved(name: str) -> str | None:
-    """Why this cannot be the name of a parameter; None where it can."""
+    """The reason why this cannot be the name of a parameter; None where it can."""
     if not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
         return "is not a word of letters, digits and underscores that begins with a letter"
     if keyword.iskeyword(name):
@@ -142,7 +142,7 @@ def reserved(name: str) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Expression(AbstractFormula):
-    """A text, and the numbers that the names in it stand for: pairs of word and number."""
+    """A text, and the values of the names in it: pairs of name and number."""
 
     text: str
     names: tuple[tuple[str, str], ...]
@@ -160,7 +160,7 @@ class Expression(AbstractFormula):
 def names_in(text: str) -> tuple[str, ...]:
     """The parameters that a text names, in its order.
 
-    **Raises:** `FormulaError` for what is no expression.
+    **Raises:** `FormulaError` for a text that is not an expression.
     """
     return tuple(dict.fromkeys(_names(_parsed(text))))
 
@@ -181,7 +181,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _depth(node: ast.AST) -> int:
-    """Of the operations of a parsed text."""
+    """Depth of the operations of a parsed text."""
     level, deepest = [node], 0
     while level:
         level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
@@ -191,7 +191,7 @@ def _depth(node: ast.AST) -> int:
 
 @functools.singledispatch
 def _names(node: ast.AST) -> list[str]:
-    """Of parameters, after a look whether the node is one that is known."""
+    """Names of parameters in a node, once its type is known to be admissible."""
     raise FormulaError(f"{shown(ast.unparse(node))} is none of the operations + - * / ** [ ]")
 
 

@@ -1,8 +1,9 @@
 """Formulas: how a number follows from others.
 
-A formula is static: it calls a number by its name ("parameters.length", "bodies.crank.position"),
-and is evaluated with what those names stand for. Where all of that is known NumPy does it, so that
-a file is read without compiling anything; where it is traced JAX does, by the same code.
+A formula is static: it refers to a number by its name ("parameters.length",
+"bodies.crank.position"), and is evaluated with the values of those names. Where all of that is
+known NumPy does it, so that a file is read without compiling anything; where it is traced JAX does,
+by the same code.
 """
 
 import abc
@@ -18,7 +19,7 @@ import numpy as np
 from jax.core import Tracer
 
 
-# From the name of a number to what stands there.
+# From the name of a number to its value.
 Lookup = Callable[[str], Any]
 
 # A formula makes at most so many numbers: a short text could double them at every step.
@@ -26,11 +27,11 @@ _LARGEST_COUNT = 10_000
 
 
 class FormulaError(ValueError):
-    """What a formula cannot be, or what has no value."""
+    """Error in a formula, or a formula without a value."""
 
 
 class AbstractFormula(abc.ABC):
-    """How a number (or an array) follows from others. Hashable, as it is part of what is
+    """Formula for a number (or an array) in terms of others. Hashable, as it is part of what is
     compiled."""
 
     @property
@@ -108,6 +109,6 @@ def namespace(*values: Any) -> ModuleType:
 
 
 def known(value: Any) -> Any:
-    """Arrays of JAX that are no tracers as those of NumPy."""
+    """JAX arrays that are not tracers, as NumPy arrays."""
     traced = isinstance(value, Tracer) or not isinstance(value, jax.Array)
     return value if traced else np.asarray(value)

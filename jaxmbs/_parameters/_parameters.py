@@ -9,7 +9,7 @@ from ._formula import AbstractFormula, FormulaError, known, Lookup
 
 
 class Definitions:
-    """Numbers that follow from others: pairs of name and formula, each behind those that it needs.
+    """Numbers that follow from others: pairs of name and formula, each after those that it needs.
     Hashed once, as they are part of every program."""
 
     def __init__(self, formulas: Mapping[str, AbstractFormula]):
@@ -27,7 +27,7 @@ class Definitions:
 
 
 class Parameters(eqx.Module):
-    """Numbers of a model that are no number of a part, and what follows from them.
+    """Numbers of a model that do not belong to a part, and the numbers that follow from them.
 
     - `values`: by name: `parameters.length`, `uses.leg 1.foot`, `bodies.crank.shape.radius`.
     - `definitions`: what follows from them, numbers of parts and others.
@@ -45,7 +45,7 @@ class Parameters(eqx.Module):
         return name in self.values or (name in self.definitions.formulas and not of_part(name))
 
     def names(self) -> tuple[str, ...]:
-        """Of the numbers that no part holds."""
+        """Names of the numbers that no part holds."""
         derived = (name for name in self.definitions.formulas if not of_part(name))
         return tuple(dict.fromkeys((*self.values, *derived)))
 
@@ -57,7 +57,7 @@ class Parameters(eqx.Module):
     def derive(
         self, direct: Mapping[str, Callable[[Any], Any]], part_number: Lookup
     ) -> dict[str, Any]:
-        """What changes, and what follows from that, by name.
+        """Changed numbers and those that follow from them, by name.
 
         **Arguments:** `direct`: what makes the new number from the old one, by the name of the
         whole number or array; `part_number`: from a name to what a part holds.
@@ -99,7 +99,7 @@ class Parameters(eqx.Module):
 
 
 def _value_of(name: str, formula: AbstractFormula, lookup: Lookup) -> Any:
-    """**Raises:** `FormulaError` that says of which number it is."""
+    """**Raises:** `FormulaError` that names the number."""
     try:
         return formula.value(lookup)
     except FormulaError as error:

@@ -39,7 +39,7 @@ class Moved(AbstractFormula):
 
     def value(self, numbers: Lookup) -> Any:
         origin, turn = numbers(self.pose.position), numbers(self.pose.turn)
-        # A wrong size is refused by the part, which says what it expects.
+        # A wrong size is refused by the part, whose message states the expected size.
         return _MOVES[self.moves](origin, turn, self.inner.value(numbers))
 
 
@@ -61,7 +61,7 @@ class QuaternionOf(AbstractFormula):
 
 
 def product(a: Any, b: Any) -> Any:
-    """Of quaternions; the rotation b is applied first."""
+    """Product of quaternions; the rotation b is applied first."""
     xp = namespace(a, b)
     scalar = a[0] * b[0] - (a[1:] * b[1:]).sum()
     vector = a[0] * b[1:] + b[0] * a[1:] + xp.cross(a[1:], b[1:])

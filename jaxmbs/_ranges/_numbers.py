@@ -1,4 +1,5 @@
-"""What ranges need of a state: multipliers that carry the loads, and how far they are known."""
+"""Data of a state from which ranges follow: multipliers that carry the loads, and their null
+space."""
 
 import equinox as eqx
 import jax
@@ -18,14 +19,14 @@ from .._system._places import Attachments, PlaceLayout
 
 
 class StateNumbers(eqx.Module):
-    """Of one state, or batched of many.
+    """Data of one state, or of a batch of states.
 
-    - `multipliers` (rows,): lambda_0, one of those that carry the loads; all of them are
-      lambda_0 + (N z) / `row_scale` with N the columns of `null_space` (rows, rows) behind `rank`.
+    - `multipliers` (rows,): lambda_0, one of those that carry the loads; all of them are lambda_0 +
+      (N z) / `row_scale` with N the columns of `null_space` (rows, rows) after the first `rank`.
     - `variables` (variables, rows): each variable (`Variables`) as a function of lambda;
       `scale` (variables,): what makes it one of scaled multipliers, without units.
     - `whole` (constraints,): 1 where the generalized reaction is unique.
-    - `load` (N m): the size of all loads, against which rounding is told.
+    - `load` (N m): the magnitude of all loads, relative to which rounding is judged.
     - `result`: a `RESULTS` member.
     """
 
@@ -59,7 +60,7 @@ def numbers_of_states(
     criterion: AbstractCriterion,
     elastic: bool,
 ) -> StateNumbers:
-    """Of many states, one after the other: rank decisions are LAPACK's, which gains nothing by
+    """Data of many states, one after the other: rank decisions are LAPACK's, which gains nothing by
     batches."""
     return lax.map(lambda x: numbers_of_state(system, x, formulation, criterion, elastic), states)
 
@@ -79,7 +80,7 @@ def numbers_of_state(
         found = solve_with_friction(system, formulation, q, v, t)
         multipliers = found.multipliers
         result = RESULTS.where(found.result == RESULTS.successful, result, found.result)
-        # A state that is none is told first.
+        # An invalid state is reported first.
         result = RESULTS.where(report.decided, result, report.result)
     matrix = system.constraint_matrix(q, v, t)
     places = system.places(q, v, t)
@@ -119,13 +120,13 @@ def variable_matrix(
     rows = layout.indices["rows"][seconds]
     dense = jnp.zeros((*both.shape[:2], count + 1), matrix.dtype)
     index = np.arange(len(seconds))[:, None]
-    # The two indices stand apart, so that what they choose has its components behind.
+    # The two indices are separated, so that the components come last.
     dense = dense.at[index, :, rows].set(jnp.swapaxes(both, 1, 2))
     return jnp.concatenate([own, dense[..., :count].reshape(-1, count)])
 
 
 def _places_of_forces(layout: PlaceLayout, count: int, dimension: int) -> np.ndarray:
-    """Where components of forces stand among the variables."""
+    """Indices of components of forces among the variables."""
     seconds = sum(place >= 0 for place in layout.seconds)
     components = dimension + (1 if dimension == 2 else 3)
     starts = count + components * np.arange(seconds)

@@ -18,12 +18,12 @@ _ROUNDING = 1e-9
 # Bounds contradict each other by rounding up to this, relative to their own numbers.
 _OWN_ROUNDING = 1e-13
 
-# Loads that cancel leave rounding of which their sum knows nothing: it is that of forces no larger
+# Loads that cancel leave rounding that does not appear in their sum: it is that of forces no larger
 # than this (N m), or than the least of all limits.
 _CANCELLED = 1e4
 
 # A limit that is larger by this than loads and all other limits, and larger than this itself (N m),
-# stands for none: no program can hold both.
+# counts as none: no linear program can represent both.
 _NO_LIMIT = 1e15
 
 
@@ -38,7 +38,7 @@ class Bounded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked for: functions of variables (asked, variables); for each whether it is a
+    """Requested quantities: functions of variables (asked, variables); for each whether it is a
     combination, made of unit length before it is judged, and the constraint whose whole reaction
     decides it (-1: none)."""
 
@@ -49,8 +49,8 @@ class Asked(NamedTuple):
 
 class StateRanges(NamedTuple):
     """`low`, `high` (asked,), NaN where the bounds contradict the loads; `unique` (asked,); `size`
-    (asked,): of each under loads like these, against which rounding is told; `shortfall` (bounds,):
-    by how much each that contradicts others must give way. `bases`: where to look first at a
+    (asked,): of each under loads like these, relative to which rounding is judged; `shortfall`
+    (bounds,): by how much each contradictory bound must be relaxed. `bases`: where to start at a
     neighbouring state.
     """
 
@@ -66,7 +66,7 @@ class StateRanges(NamedTuple):
 def ranges_of_state(
     numbers: StateNumbers, bounded: Bounded, asked: Asked, bases: np.ndarray | None
 ) -> StateRanges:
-    """Least and greatest value of everything that is asked for."""
+    """Least and greatest value of every requested quantity."""
     known = np.asarray(numbers.multipliers)
     if int(numbers.rank) < 0 or not np.all(np.isfinite(known)):
         return _nothing(len(asked.matrix), bounded.count)
@@ -97,13 +97,13 @@ def ranges_of_state(
 
 
 def _lengths(numbers: StateNumbers, asked: Asked) -> np.ndarray:
-    """Of what is asked for as functions of scaled multipliers."""
+    """Norms of the requested functions of scaled multipliers."""
     functionals = asked.matrix @ np.asarray(numbers.variables) / np.asarray(numbers.row_scale)
     return np.linalg.norm(functionals, axis=1)
 
 
 def _load(numbers: StateNumbers) -> float:
-    """In N m, as scaled multipliers are."""
+    """The load in N m, like scaled multipliers."""
     scaled = np.asarray(numbers.multipliers) * np.asarray(numbers.row_scale)
     return max(float(numbers.load), float(np.max(np.abs(scaled), initial=0.0)))
 
@@ -111,8 +111,8 @@ def _load(numbers: StateNumbers) -> float:
 def _unique(
     numbers: StateNumbers, asked: Asked, slopes: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """As `analyze` and `reactions` decide: the part of a function of scaled multipliers, without
-    units, in the null space."""
+    """Uniqueness as in `analyze` and `reactions`: the part of a function of scaled multipliers,
+    without units, in the null space."""
     size = np.linalg.norm(slopes, axis=1)
     scale = asked.matrix @ np.asarray(numbers.scale)
     lengths = np.where(lengths > 0, lengths, 1.0)
@@ -157,7 +157,7 @@ def _inequalities(
     size = max(load, least if np.isfinite(least) else 0.0) or 1.0
     limited = room_of_kept <= _NO_LIMIT * max(size, 1.0)
     kept, room_of_kept = kept[limited], room_of_kept[limited]
-    # What is fixed is judged by itself: limits of something else say nothing about it.
+    # A fixed quantity is judged on its own: limits of others do not apply to it.
     own = np.maximum(scaled[fixed] * load, np.abs(bounded.limit[fixed]))
     rounding = np.maximum(_ROUNDING * own, _OWN_ROUNDING * scaled[fixed] * min(size, _CANCELLED))
     return _Rows(
@@ -172,8 +172,8 @@ def _inequalities(
 
 
 def _carried(rows: _Rows, bounded: Bounded) -> tuple[_Rows, bool, np.ndarray]:
-    """The inequalities, loosened by what rounding makes them contradict each other; is there
-    nothing within the bounds, and by how much would which of them have to give way?"""
+    """The inequalities, relaxed by contradictions due to rounding; is the set empty, and by how
+    much would each of the bounds have to be relaxed?"""
     own = np.zeros(bounded.count)
     if np.any(rows.missing):
         np.maximum.at(own, bounded.owner[rows.fixed], rows.missing)
@@ -228,7 +228,7 @@ def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _nothing(asked: int, bounds: int) -> StateRanges:
-    """Of what is no state, or has no accelerations."""
+    """Ranges of an invalid state, or of one without accelerations."""
     missing = np.full(asked, np.nan)
     return StateRanges(
         low=missing,

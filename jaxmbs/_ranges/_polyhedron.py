@@ -1,7 +1,7 @@
 """Greatest values of linear functions on a polyhedron: linear programs, exact to rounding.
 
-HiGHS decides which inequalities an optimum stands on. The numbers do not come from it, as it leaves
-them at its tolerances: with A_S y = c on the inequalities S, y >= 0, the greatest c . z is
+HiGHS decides which inequalities are active at an optimum. The numbers do not come from it, as it
+leaves them at its tolerances: with A_S y = c on the inequalities S, y >= 0, the greatest c . z is
 y . room_S (duality), which one small solve gives to rounding. One dimension is an interval, and
 needs no program at all.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from .._extras import optional
 
 
-# What HiGHS takes for zero; the least that it allows.
+# Tolerance of HiGHS for zero; the least that it allows.
 _TOLERANCE = 1e-10
 
 # Of unit vectors: below this a direction has no part in another.
@@ -42,7 +42,7 @@ class Emptiness(NamedTuple):
 
 
 class Maximum(NamedTuple):
-    """`value`: the greatest, may be infinite; `basis` (p,): rows that meet where it is reached, -1
+    """`value`: the greatest, may be infinite; `basis` (p,): rows that are active at the maximum, -1
     if they are not known."""
 
     value: float
@@ -76,8 +76,8 @@ def maxima(
 ) -> list[Maximum]:
     """The greatest of each direction (k, p) on a polyhedron that is not empty.
 
-    `bases` (k, p): rows on which each may stand (-1: not known), as they do at a neighbouring
-    state; where they do, no program is solved.
+    `bases` (k, p): rows that may be active for each (-1: not known), as at a neighbouring state;
+    where they are, no program is solved.
     """
     inside = _row_space(polyhedron.matrix)
     reduced = Polyhedron(polyhedron.matrix @ inside, polyhedron.room)
@@ -98,7 +98,7 @@ def maxima(
 
 
 def _row_space(matrix: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (p, r) of what the inequalities see at all."""
+    """An orthonormal basis (p, r) of the row space of the inequalities."""
     if 0 in matrix.shape:
         return np.zeros((matrix.shape[1], 0))
     _, values, right = np.linalg.svd(matrix, full_matrices=False)
@@ -106,7 +106,7 @@ def _row_space(matrix: np.ndarray) -> np.ndarray:
 
 
 def _solved(polyhedron: Polyhedron, directions: np.ndarray) -> list[Maximum]:
-    """By programs, or as the ends of an interval."""
+    """Solutions by linear programs, or as the ends of an interval."""
     if not len(directions):
         return []
     size = polyhedron.matrix.shape[1]
@@ -172,7 +172,7 @@ def _linprog(cost: np.ndarray, matrix, limit: np.ndarray, bounds):
 def _exact(
     polyhedron: Polyhedron, direction: np.ndarray, point: np.ndarray, weights: np.ndarray
 ) -> Maximum:
-    """The value by duality, and the rows on which the point stands."""
+    """The value by duality, and the rows that are active at the point."""
     matrix, room = polyhedron
     held = np.flatnonzero(weights > _TOLERANCE * max(1.0, float(np.max(weights, initial=0.0))))
     exact = np.zeros_like(weights)
@@ -208,8 +208,8 @@ def _from_bases(
     bases: np.ndarray,
     answers: list[Maximum | None],
 ) -> None:
-    """Fill in what stands on the rows that are given: a vertex that is in the polyhedron, with
-    weights that are not negative, is the optimum."""
+    """Fill in the optima at the given active rows: a vertex in the polyhedron with nonnegative
+    weights is the optimum."""
     matrix, room = polyhedron
     known = [k for k, own in enumerate(bases) if answers[k] is None and np.all(own >= 0)]
     if not known or not matrix.size:
@@ -229,7 +229,8 @@ def _from_bases(
 
 
 def _exact_violation(polyhedron: Polyhedron, violation: float, weights: np.ndarray) -> float:
-    """By duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove -room . y."""
+    """The violation by duality, as `_exact`: weights y >= 0 of sum one with A^T y = 0 prove
+    -room . y."""
     held = np.flatnonzero(weights > _TOLERANCE)
     if not held.size:
         return violation

@@ -52,8 +52,8 @@ def ranges(
     wheels and stops push and do not pull, parts carry so much and no more, contacts do not slide.
     The least and the greatest value of each component that is not unique are linear programs in z,
     solved by HiGHS; what is unique needs none, and without bounds nothing else has any. If no z is
-    within the bounds the loads cannot be carried, and the answer says which bounds contradict each
-    other (Farkas' lemma).
+    within the bounds the loads cannot be carried, and the answer names the bounds that contradict
+    each other (Farkas' lemma).
 
     Friction is a load here, as it follows from lambda_0. Ranges are not differentiable, and cannot
     be traced: the rank decides how many unknowns the programs have.
@@ -63,7 +63,7 @@ def ranges(
     - `q` (nq,), `v` (nv,; default 0), `t` (s): the state, whose accelerations follow from the
       equations of motion.
     - `bounds`: of `jaxmbs.bounds`, or texts such as `"leg1 <= 0"` (a multiplier that pushes) or
-      `"|B| <= 500"`. A limit of more than 1e15 times loads and other limits stands for none.
+      `"|B| <= 500"`. A limit of more than 1e15 times loads and other limits counts as none.
     - `combinations`: linear expressions in row names and components of wrenches, such as
       `"W1 + W2"` or `"A.force.y - B.force.y"`. As in `analyze`, one is unique if what is free
       changes it by no more than 1e-6, relative to its coefficients: `"end + 1e-7 S1"` counts as
@@ -96,8 +96,8 @@ def ranges_along(
 ) -> Ranges:
     """`ranges` at every saved state of a motion, from its own multipliers.
 
-    Where an optimum stands on the inequalities on which it stood at the state before, no program
-    is solved.
+    Where the active inequalities of an optimum are those of the previous state, no program is
+    solved.
 
     **Arguments:** `trajectory`: of `simulate`, one and not a batch; the others as of `ranges`.
 
@@ -117,7 +117,7 @@ def ranges_along(
 
 
 class _Task(eqx.Module):
-    """What is asked of every state."""
+    """Requested results of every state."""
 
     system: AbstractSystem
     bounds: tuple[AbstractBound, ...]
@@ -155,7 +155,7 @@ class _Task(eqx.Module):
         return self._collected(states.t, answers, parts)
 
     def _numbers(self, states: GivenState, start: int, chunk: int) -> StateNumbers:
-        """Of the states from `start` on; the last chunk is filled up, so that there is one
+        """Data of the states from `start` on; the last chunk is filled up, so that there is one
         program."""
         count = states.t.shape[0]
         index = np.minimum(np.arange(start, start + chunk), count - 1)
@@ -195,7 +195,7 @@ class _Task(eqx.Module):
 
 
 def variables_of(system: AbstractSystem) -> Variables:
-    """What bounds and combinations may name in a system."""
+    """Names that bounds and combinations may use in a system."""
     zero = jnp.zeros((system.structure.nv,))
     q = jnp.zeros((system.structure.nq,))
     # Names follow from the structure alone: nothing is computed.
@@ -244,7 +244,8 @@ def _task(
 def given_bounds(bounds: Any) -> tuple[AbstractBound, ...]:
     """Texts as bounds.
 
-    **Raises:** `TypeError` for what is neither, `ValueError` for a text that is no bound.
+    **Raises:** `TypeError` for a value that is neither, `ValueError` for a text that is not a
+    bound.
     """
     if isinstance(bounds, str | AbstractBound) or not isinstance(bounds, Sequence):
         raise TypeError(f'bounds must be a list such as ["leg1 <= 0"], got {shown(bounds)}.')
@@ -267,7 +268,7 @@ def _bounded(variables: Variables, bounds: Sequence[AbstractBound]) -> Bounded:
 
 def _understood(bound: AbstractBound, variables: Variables) -> Inequalities:
     """
-    **Raises:** `ValueError` that says which bound it is.
+    **Raises:** `ValueError` that names the bound.
     """
     try:
         return bound.inequalities(variables)
@@ -295,7 +296,7 @@ def _asked(variables: Variables, combinations: Sequence[str]) -> Asked:
 
 
 def _unposed(variables: Variables) -> set[int]:
-    """Constraints on bodies whose coordinates do not tell how their frames move: components of
-    their wrenches may be more than the generalized reaction."""
+    """Constraints on bodies whose coordinates do not determine the motion of their frames:
+    components of their wrenches may be more than the generalized reaction."""
     layout = variables.layout
     return {layout.constraints[place] for place in layout.indices["unposed"].tolist()}

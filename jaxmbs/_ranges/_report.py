@@ -34,7 +34,7 @@ class Range(eqx.Module):
     - `low`, `high`: N or N m (`unit`; empty where a multiplier or a combination has another);
       infinite where nothing bounds it, NaN where the loads cannot be carried.
     - `unique`: does a rigid-body model determine it, without any bound?
-    - `size`: of such a quantity under these loads, against which rounding is told.
+    - `size`: of such a quantity under these loads, relative to which rounding is judged.
     """
 
     low: Float[Array, "*batch"]
@@ -80,16 +80,16 @@ class WrenchRange(eqx.Module):
 
 
 class Ranges(eqx.Module):
-    """What bounds leave of reactions that are not unique, at one state or along a motion.
+    """Ranges that bounds leave to reactions that are not unique, at one state or along a motion.
 
     - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
       components of wrenches, combinations); infinite where nothing bounds it, NaN where the loads
-      cannot be carried. `unique`: is it so without bounds? Then both are its value. `size`: of
-      each under these loads, against which rounding is told.
+      cannot be carried. `unique`: is it so without bounds? Then both are its value. `size`: of each
+      under these loads, relative to which rounding is judged.
     - `feasible`: are there reactions that carry the loads within the bounds? `shortfall` (bounds,):
-      where there are none, by how much those that contradict each other would have to give way,
-      in the unit of each, and 0 for the others.
-    - `doubtful`: a rank was decided by a hair (`analyze` says how).
+      where there are none, by how much the contradictory bounds would have to be relaxed, in the
+      unit of each, and 0 for the others.
+    - `doubtful`: a rank decision is marginal (`analyze` gives details).
     - `result`: a `RESULTS` member: `loads_not_carried`, or what else went wrong.
     - `times`: s. `bounds`: each in words.
 
@@ -112,7 +112,7 @@ class Ranges(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of rows (`B.y`, `W1`), of components of wrenches (`B.force.y`, `B.torque.z`), and
+        """Names of rows (`B.y`, `W1`), of components of wrenches (`B.force.y`, `B.torque.z`), and
         combinations."""
         return (*self._variables.names, *self.combinations)
 
@@ -123,7 +123,7 @@ class Ranges(eqx.Module):
     def of(self, name: str) -> Range:
         """The range of a multiplier, of a component of a wrench or of a combination.
 
-        **Raises:** `ValueError` for what was not asked for.
+        **Raises:** `ValueError` for a quantity that was not requested.
         """
         names = self.names
         if name not in names:
@@ -165,7 +165,8 @@ class Ranges(eqx.Module):
         return jax.tree.map(lambda x: x[index], self)
 
     def contradiction(self) -> str:
-        """Why the loads cannot be carried, in one sentence; empty if they can. One state."""
+        """The reason why the loads cannot be carried, in one sentence; empty if they can. One
+        state."""
         if bool(self.feasible) or not self._decided():
             return ""
         short = np.asarray(self.shortfall)
@@ -204,7 +205,7 @@ class Ranges(eqx.Module):
         return np.asarray(self.unique.unique).reshape(self.feasible.size, len(self.names))
 
     def determined(self) -> tuple[str, ...]:
-        """Names of joints and drivers of which everything is unique without bounds."""
+        """Names of joints and drivers whose reaction is completely unique without bounds."""
         variables = self._variables
         unique: Any = self._unique_of_states().all(axis=0)
         found = []
@@ -240,7 +241,7 @@ class Ranges(eqx.Module):
         return [text for text in said if text]
 
     def refusal(self) -> str:
-        """Whether, and why, loads cannot be carried; empty if all can."""
+        """Reason why loads cannot be carried; empty if all can."""
         if not self.feasible.ndim:
             return self.contradiction()
         missing = np.flatnonzero(~np.asarray(self.feasible))
@@ -266,7 +267,7 @@ class Ranges(eqx.Module):
 
 
 def words(own: Range) -> str:
-    """What a range is: "unique", "unbounded", from a value on, or both ends."""
+    """A range in words: "unique", "unbounded", bounded on one side, or both ends."""
     if not bool(own.unique.decided):
         return NOT_DECIDED
     low, high = float(own.low), float(own.high)
@@ -286,7 +287,8 @@ def words(own: Range) -> str:
 
 
 def _size(own: Range) -> float:
-    """Of the quantity under the loads, or of its ends, whichever is larger; over all states."""
+    """Magnitude of the quantity under the loads, or of its ends, whichever is larger; over all
+    states."""
     numbers = np.abs(np.stack([np.asarray(x) for x in (own.low, own.high, own.size)]))
     return float(np.max(numbers, initial=0.0, where=np.isfinite(numbers)))
 

@@ -1,4 +1,4 @@
-"""What bounds and combinations may name: multipliers, and components of wrenches."""
+"""Variables of bounds and combinations: multipliers, and components of wrenches."""
 
 import numpy as np
 from jaxtyping import Float
@@ -55,7 +55,7 @@ class Variables:
         return self._force[name]
 
     def torque(self, name: str) -> tuple[int, ...]:
-        """As `force`, of its torque."""
+        """The torque, as `force`."""
         self._must_act_at_a_point(name)
         return self._torque[name]
 
@@ -114,8 +114,8 @@ class Variables:
         return self.layout.bodies[self.layout.seconds[index]]
 
     def bodies(self, name: str) -> dict[str, str]:
-        """What that joint acts on, the ground among them, by the names by which it calls them: the
-        names of the bodies themselves ("bar" for "bar.A")."""
+        """Bodies that the joint acts on, the ground among them, by the names that the joint uses
+        for them: the names of the bodies themselves ("bar" for "bar.A")."""
         index = self.structure.constraints.index(self.structure.constraint(name))
         sites = zip(self.layout.constraints, self.layout.bodies, self.layout.owners, strict=True)
         return {site: owner for k, site, owner in sites if k == index}

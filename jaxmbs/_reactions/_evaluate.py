@@ -173,9 +173,10 @@ def _components(
         matrix,
         [Questions(functionals.reshape(-1, 1, shape[-1]), every)],
     )
-    # All of them are the generalized reaction moved to another point, which changes a measure by
-    # a factor: where the whole is unique, its components are. (Where a body's coordinates do not
-    # tell how its frames move they may be more than the generalized reaction, also on the ground.)
+    # All of them are the generalized reaction moved to another point, which changes a measure by a
+    # factor: where the whole is unique, its components are. (Where a body's coordinates do not
+    # determine the motion of its frames they may be more than the generalized reaction, also on the
+    # ground.)
     owners = np.array(layout.constraints)
     posed = ~np.isin(owners, owners[layout.indices["unposed"]])
     whole = report.reaction_unique.unique[owners] & posed

@@ -36,8 +36,8 @@ class Axes(enum.IntEnum):
 class Reactions(eqx.Module):
     """The reactions of a system at one state (or, batched, at many), each with its verdict.
 
-    Ask for one by `wrench(name)`: what a joint or driver exerts on its SECOND body (its only
-    one), in world axes. `on(body)`, `in_body_axes()` and `in_marker_axes()` give the same
+    `wrench(name)` gives the wrench of a joint or driver on its SECOND body (or its single
+    body), in world axes. `on(body)`, `in_body_axes()` and `in_marker_axes()` give the same
     reactions on another body and along other axes.
 
     - `multipliers` (rows,). `generalized_reactions` (constraints, width): C_X^T lambda_X in the
@@ -121,14 +121,14 @@ class Reactions(eqx.Module):
 
         A driver's act along and about its coordinate's axis.
 
-        **Raises:** `ValueError` for a name that there is not, a joint that does not act on the
-        body chosen by `on`, and a system in generalized coordinates, which knows of no points.
+        **Raises:** `ValueError` for an unknown name, a joint that does not act on the body chosen
+        by `on`, and a system in generalized coordinates, which has no points.
         """
         constraint = self._constraint(name)
         return self._wrench_at(self._place_of(constraint))
 
     def _wrench_at(self, k: int) -> Wrench:
-        """At a place of `layout`."""
+        """The wrench at a place of `layout`."""
         constraint = self.layout.constraints[k]
         # In the plane a torque is a number.
         turn = 0 if self.torque.shape[-1] == 1 else slice(None)
@@ -271,8 +271,8 @@ def _table_of_state(report: Reactions) -> _Table:
 
 
 def _wrenches(report: Reactions) -> dict[str, list[Wrench]]:
-    """By the names of joints and drivers: none for one that acts on coordinates, several for one
-    that acts on the chosen body at several of its frames."""
+    """Wrenches by the names of joints and drivers: none for one that acts on coordinates, several
+    for one that acts on the chosen body at several of its frames."""
     if report.body is None:
         return {n: [report.wrench(n)] if report.has_wrench(n) else [] for n in report.names}
     found: dict[str, list[Wrench]] = {name: [] for name in report.names}

@@ -29,7 +29,7 @@ def vector(values: Any, largest: float | None = None) -> str:
 
 
 def verdict(unique: Verdict, force_unique: Verdict, torque_unique: Verdict) -> str:
-    """Of one reaction on one body: which of its components are one of many, if any."""
+    """Verdict on one reaction on one body, with the components that are not unique, if any."""
     if not bool(unique.decided):
         return NOT_DECIDED
     many = [
@@ -43,7 +43,7 @@ def verdict(unique: Verdict, force_unique: Verdict, torque_unique: Verdict) -> s
 
 
 def verdict_of_states(unique: Verdict) -> str:
-    """Of one reaction in a batch of states."""
+    """Verdict on one reaction in a batch of states."""
     undecided = unique.size - int(np.sum(unique.decided))
     if undecided:
         return f"{NOT_DECIDED} in {undecided} of {unique.size} states"

@@ -10,7 +10,7 @@ from ._text import vector, verdict, verdict_of_states
 
 
 class Wrench(eqx.Module):
-    """What one joint or driver exerts on one body.
+    """Force and torque of one joint or driver on one body.
 
     - `force` (dim,) N; `torque` () in the plane, (3,) in space, N m, about `point`; along
       `axes`.
@@ -52,7 +52,7 @@ class Wrench(eqx.Module):
 
 
 def largest(wrenches: Sequence[Wrench]) -> tuple[float, float]:
-    """The force (N) and the torque (N m) against which what rounding leaves of others is told."""
+    """The force (N) and the torque (N m) relative to which others count as rounding."""
     force = max((_most(w.force) for w in wrenches), default=0.0)
     torque = max((_most(w.torque) for w in wrenches), default=0.0)
     arm = max((_most(w.arm) for w in wrenches), default=0.0)

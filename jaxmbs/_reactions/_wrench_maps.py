@@ -1,10 +1,9 @@
-"""What multipliers are as forces and torques at points.
+"""Maps from multipliers to forces and torques at points.
 
-A joint's generalized reaction C_X^T lambda_X acts on a body as minus its force and torque about
-the origin of the body's coordinates: linear velocities are in world axes, angular ones in body
-axes. Moved to the joint's point, each is a matrix on lambda_X. Where a body's coordinates say
-nothing about a frame of its own, the matrix is the change of the rows by displacements of the
-marker.
+A joint's generalized reaction C_X^T lambda_X acts on a body as minus its force and torque about the
+origin of the body's coordinates: linear velocities are in world axes, angular ones in body axes.
+Moved to the joint's point, each is a matrix on lambda_X. Where a body's coordinates do not define a
+frame of its own, the matrix is the change of the rows by displacements of the marker.
 """
 
 import equinox as eqx
@@ -32,7 +31,8 @@ class WrenchMaps(eqx.Module):
 
 
 def wrench_maps(places: Attachments, matrix: Float[Array, "rows nv"]) -> WrenchMaps:
-    """From C. What acts on the ground balances what the constraint exerts on its other bodies."""
+    """Maps from C. The wrench on the ground balances those of the constraint on its other
+    bodies."""
     indices = places.layout.indices
     count, dim = places.point.shape
     if count == 0:

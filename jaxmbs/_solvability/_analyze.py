@@ -43,23 +43,23 @@ def analyze(
     eq. 5), and a combination c^T lambda iff c^T N = 0. Lengths are scaled by the system's
     characteristic length and rows normalised first, so that no verdict depends on units.
 
-    Where bodies or joints give way (`jaxmbs.elastic`) the multipliers are known up to those N z
+    Where bodies or joints are flexible (`jaxmbs.elastic`) the multipliers are known up to those N z
     alone that strain none of them, D^T N z = 0 with D the columns of their deformations. So
-    `elastic` asks what the rigid bodies and these compliances decide together, of which the numbers
-    do not matter but for being zero. Other compliances decide other reactions, and each choice of
-    them other values.
+    `elastic` gives the verdicts of the rigid bodies and these compliances together; only whether a
+    compliance is zero matters, not its value. Other compliances decide other reactions, and each
+    choice of them other values.
 
-    Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable. A state that
-    is not finite, or whose quaternions are no rotations, is refused; where numbers are traced, the
-    `result` says so and nothing is decided.
+    Works under `jit` and `vmap`; the rank is data. Verdicts are not differentiable. A state that is
+    not finite, or whose quaternions are not rotations, is refused; where numbers are traced, the
+    `result` reports it and nothing is decided.
 
     **Arguments:**
 
     - `q` (nq,), `v` (nv,), `t` (s): the state; v (default 0) matters to nonlinear velocity
-      constraints alone. Where it is not closed the report says so: then its verdicts are those of
-      C there, and need not be those of the mechanism.
+      constraints alone. Where it is not closed the report states that: its verdicts are then those
+      of C there, and need not be those of the mechanism.
     - `criterion`: `QR()` (default), `SVD()` or `RankComparison()`, with their tolerance.
-    - `subsets`: names of joints, drivers or rows whose resultant is asked for.
+    - `subsets`: names of joints, drivers or rows whose resultant is required.
     - `combinations`: linear expressions in row names, such as `"W1 - W2"`.
     - `elastic`: with the compliances of the system; default without.
 
@@ -67,7 +67,7 @@ def analyze(
     with `elastic`, and the others do not.
 
     **Raises:** `ValueError` for a name or expression that means nothing in this system;
-    `TypeError` or `ValueError` for what is no state of it, or no criterion.
+    `TypeError` or `ValueError` for an invalid state or criterion.
     """
     structure, chosen = system.structure, chosen_criterion(criterion, system)
     subsets = _subsets(subsets)
@@ -98,7 +98,7 @@ def analyze(
 
 def check_elastic(structure: Structure, elastic: Any) -> None:
     """
-    **Raises:** `TypeError`, and `ValueError` for a system of which nothing gives way.
+    **Raises:** `TypeError`, and `ValueError` for a system without compliances.
     """
     if _settings.flag(elastic, "elastic") and not structure.compliances:
         raise ValueError(
@@ -154,8 +154,7 @@ def with_deformations(
     v: Float[Array, " nv"],
     t: RealScalarLike,
 ) -> Float[Array, "rows columns"]:
-    """C with the columns of what gives way behind those of velocities; zero where a compliance
-    is."""
+    """C with the columns of deformations after those of velocities; zero where a compliance is."""
     elasticity = system.elasticity(q, v, t)
     assert elasticity is not None
     columns = system.deformation_matrix(q, v, t)
@@ -183,10 +182,10 @@ def analyze_matrix(
     expressions: tuple[str, ...] = (),
 ) -> Solvability:
     """All verdicts from a scaled constraint matrix, and from what its state is worth. The matrix
-    may have the columns of deformations behind those of velocities."""
+    may have the columns of deformations after those of velocities."""
     matrix, row_scale = lax.stop_gradient((matrix, row_scale))
     valid = check.decided()
-    # Of what is no matrix no decomposition is asked for.
+    # An invalid matrix is not decomposed.
     matrix = jnp.where(valid, matrix, 0.0)
     layout = _layout(structure, criterion, subsets, expressions)
     if matrix.shape[1] > structure.nv:
@@ -195,7 +194,7 @@ def analyze_matrix(
     rows, rank = len(structure.rows), decomposition.rank
     measures = _measures(layout, decomposition, matrix, row_scale, criterion)
     near = [criterion.near_threshold(measure) for measure in measures]
-    # Measures of nothing are no numbers, so that none can be mistaken for that of a verdict.
+    # Measures without a verdict are NaN, so that none can be mistaken for that of a verdict.
     reaction, multiplier, body, subset, subset_body, combination = (
         (jnp.where(valid, measure, jnp.nan), Verdict.where(valid, criterion.unique(measure)))
         for measure in measures
@@ -246,7 +245,8 @@ def _as_written(
     criterion: AbstractCriterion,
     valid: BoolScalar,
 ) -> dict[str, Any]:
-    """Of numbers that are not exact: their precision, and what they say as they stand."""
+    """Results for numbers of limited precision: their precision, and the verdicts for the numbers
+    as written."""
     if criterion.precision is None:
         return {}
     pivots = decomposition.pivots
@@ -273,7 +273,8 @@ def _measures(
     row_scale: Float[Array, " rows"],
     criterion: AbstractCriterion,
 ) -> list[Float[Array, " _"]]:
-    """Of reactions, multipliers, reactions on bodies, subsets, subsets on bodies, combinations."""
+    """Measures of reactions, multipliers, reactions on bodies, subsets, subsets on bodies,
+    combinations."""
     structure = layout.structure
     own_rows = [tuple(range(c.start, c.stop)) for c in structure.constraints]
     subset_rows = [_rows_of(structure, subset) for subset in layout.subsets]
@@ -299,7 +300,8 @@ def _measures(
 
 
 class _Ranks(NamedTuple):
-    """Of the columns of velocities: all rows, the geometric and the velocity rows."""
+    """Ranks of the columns of velocities: of all rows, of the geometric and of the velocity
+    rows."""
 
     rigid: IntScalar
     geometric: IntScalar

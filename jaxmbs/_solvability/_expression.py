@@ -32,7 +32,7 @@ def parse_combination(expression: str, row_names: Sequence[str]) -> np.ndarray:
 
 def parse_linear(expression: str, names: Sequence[str], hint: str = "") -> tuple[float, np.ndarray]:
     """The constant and the coefficients (names,) of a linear expression, as `parse_combination`
-    reads it; a constant alone is one. `hint`: what a message says in place of all names.
+    reads it; a constant alone is one. `hint`: text of a message in place of all names.
 
     **Raises:** as `parse_combination`.
     """

@@ -1,4 +1,4 @@
-"""What is said where numbers that are not exact would decide a motion or forces."""
+"""Messages for numbers of limited precision that would decide a motion or forces."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -26,9 +26,8 @@ _ADVICE = (
 
 
 class RedundancyAtPrecision(NamedTuple):
-    """Rows that are independent by the numbers as they stand, and redundant within their
-    `precision`: the two ranks, how many velocities there are, and the joints and drivers of these
-    rows."""
+    """Rows that are independent for the numbers as written, and redundant within their `precision`:
+    the two ranks, how many velocities there are, and the joints and drivers of these rows."""
 
     precision: float
     written: int
@@ -92,7 +91,7 @@ def warn_at_precision(found: RedundancyAtPrecision | None, stacklevel: int = 3) 
 
 
 def refuse_at_precision(found: RedundancyAtPrecision | None, what: str) -> None:
-    """Refuse `what`, which takes every row as it stands.
+    """Refuse `what`, which uses every row as written.
 
     **Raises:** `ValueError`.
     """

@@ -1,4 +1,4 @@
-"""What can be asked about multipliers: linear functionals G lambda of a few of them.
+"""Linear functionals G lambda of a few multipliers, whose uniqueness can be decided.
 
 A joint's generalized reaction C_X^T lambda_X, the resultant of several joints on one body
 H_i C_X^T lambda_X, one multiplier, and a user's combination c^T lambda are all of this form:
@@ -50,9 +50,9 @@ def generalized_reactions(
     matrix: Float[Array, "m nv"],
     selections: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> Questions:
-    """C_X^T lambda_X for each (rows of X, columns that are asked for).
+    """C_X^T lambda_X for each (rows of X, required columns).
 
-    Columns that a selection does not name must be zero in its rows, or not be asked for.
+    Columns that a selection does not name must be zero in its rows, or not be required.
     """
     m, n = matrix.shape
     rows = _pad([rows for rows, _ in selections], m)
@@ -80,7 +80,7 @@ def with_fewest_components(questions: Questions) -> Questions:
 
 
 def single_multipliers(structure: Structure, dtype: jnp.dtype) -> Questions:
-    """Each multiplier by itself."""
+    """Each single multiplier."""
     m = len(structure.rows)
     return Questions(jnp.ones((m, 1, 1), dtype), np.arange(m)[:, None])
 

@@ -32,12 +32,12 @@ _ABOVE, _BELOW = 1e3, 1e-4
 # So does a kept pivot up to so many times the precision of the model's numbers.
 _NEAR_PRECISION = 10.0
 
-# The rank, redundancy and mobility of what is no state.
+# The rank, redundancy and mobility of an invalid state.
 NO_RANK = -1
 
 
 class Layout(NamedTuple):
-    """Names of what was asked, in the order of the arrays of `Solvability`.
+    """Names of the requested quantities, in the order of the arrays of `Solvability`.
 
     `pairs`: (constraint, body) for body-wise verdicts; `subset_pairs`: (subset, body). `elastic`:
     the compliances that had a part in it.
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 class Solvability(eqx.Module):
     """Verdicts on the reactions of a system at one state (or, batched, at many).
 
-    - `result`: a `RESULTS` member: `state_not_valid` if the numbers are no state (then the ranks
+    - `result`: a `RESULTS` member: `state_not_valid` for an invalid state (then the ranks
       are -1, measures NaN and verdicts not decided), `configuration_open` if it is not closed.
       `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
     - `rank`, `redundancy` p, `mobility`, `rank_geometric`, `rank_velocity` (of all rows that are
@@ -68,13 +68,13 @@ class Solvability(eqx.Module):
     - `multiplier_measure`, `multiplier_unique` (rows,).
     - `body_measure`, `body_unique` (pairs, 2): resultant force and torque of one constraint on
       one body. `subset_...`: the same of subsets. `combination_...`: of c^T lambda.
-    - `null_space` (rows, rows): orthonormal left null space of the SCALED C behind `rank`
-      columns of zeros. `row_scale` (rows,), `length` (m): C_scaled = C D / row_scale, with D
-      the length for linear columns and 1 for angular ones.
+    - `null_space` (rows, rows): orthonormal left null space of the SCALED C after `rank` columns of
+      zeros. `row_scale` (rows,), `length` (m): C_scaled = C D / row_scale, with D the length for
+      linear columns and 1 for angular ones.
 
     - `precision`: of numbers that are not exact, the part of the first pivot below which one is
       zero within them; None of exact ones. Ranks and verdicts are those within the precision, and
-      `rank_as_written`, `reaction_as_written` those of the numbers as they stand.
+      `rank_as_written`, `reaction_as_written` those of the numbers as written.
     - `possible_precision`: the same of a file's numbers of few digits, which may be rounded or
       exact: a pivot below it is doubtful.
 
@@ -150,8 +150,8 @@ class Solvability(eqx.Module):
 
     @property
     def redundant_at_precision(self) -> Bool[Array, "..."]:
-        """Are rows redundant within the precision of the model's numbers, and not by the numbers as
-        they stand?"""
+        """Are rows redundant within the precision of the model's numbers, and not for the numbers
+        as written?"""
         if self.rank_as_written is None:
             return jnp.zeros(jnp.shape(self.rank), bool)
         return self.rank_as_written > self.rank
@@ -182,8 +182,8 @@ class Solvability(eqx.Module):
 
     @property
     def doubtful(self) -> Bool[Array, "..."]:
-        """Is a verdict decided by a hair: the last kept or the first dropped pivot near the
-        tolerance, or a measure near the threshold? Of what is no state all is doubtful."""
+        """Is a verdict marginal: the last kept or the first dropped pivot near the tolerance, or a
+        measure near the threshold? For an invalid state all is doubtful."""
         near = self._kept_by_a_hair | self._dropped_by_a_hair | self.near_threshold
         return near | self.redundant_at_precision | ~self.decided
 
@@ -195,8 +195,8 @@ class Solvability(eqx.Module):
         return valid & jnp.all(self.reaction_unique.decided, axis=-1)
 
     def doubt(self) -> str:
-        """What is doubtful, and what would turn it, in a sentence or two; empty if nothing is.
-        Concrete values only."""
+        """The doubtful decisions, and the change that would reverse each, in one or two sentences;
+        empty if there are none. Concrete values only."""
         if not bool(self.decided):
             return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
         rank = int(self.rank)
@@ -254,7 +254,7 @@ class Solvability(eqx.Module):
         return np.asarray(self.null_space)[:, int(self.rank) :]
 
     def openness(self) -> str:
-        """Which joints and drivers are open and by how much, in one sentence; empty if none is.
+        """The open joints and drivers and their residuals, in one sentence; empty if none is.
         Concrete values only."""
         return openness(self.structure, self.length, self.residual)
 
@@ -324,7 +324,7 @@ class Solvability(eqx.Module):
 
 
 def openness(structure: Structure, length: Scalar, residual: Float[Array, " geometric"]) -> str:
-    """Which joints and drivers are open and by how much, in a sentence or two; empty if none is."""
+    """The open joints and drivers and their residuals, in a sentence or two; empty if none is."""
     opened = open_in(structure, float(length), residual)
     if not opened:
         return ""

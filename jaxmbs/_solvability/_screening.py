@@ -23,8 +23,8 @@ from ._table import format_table
 # a chain of 1000 windows. Rounding adds about 1e-16 / mu to what is not zero.
 _REGULARISATION = 1e-9
 
-# Measures below the first are zero, and above the second are not; between both stands the verdict
-# that is more likely.
+# Measures below the first are zero, and above the second are not; between both, the more likely
+# verdict is given.
 _ZERO, _MIDDLE, _NOT_ZERO = 1e-8, 1e-6, 1e-4
 
 # What is not zero has to be null: an eigenvalue s takes part in a measure's change by s / mu of
@@ -40,14 +40,14 @@ class Screening(eqx.Module):
     """Verdicts on all reactions of a system at one state (or, batched, at many), each certain or
     doubtful.
 
-    - `result`: as in `Solvability`; where the numbers are no state, `redundancy` is -1 and nothing
-      is decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
+    - `result`: as in `Solvability`; for an invalid state, `redundancy` is -1 and nothing is
+      decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length`.
     - `trace`: of the projector on the left null space; `redundancy` p is the nearest integer.
     - `reaction_measure`, `reaction_unique`, `certain` (constraints,): of C_X^T lambda_X.
 
-    A measure is tr(P_XX C_X C_X^T), with P the projector and C scaled as in `Solvability`: the
-    sum of the squares of the singular values of B_X, of which the largest one is the measure
-    there. 0 is unique. Nothing depends on units, frames or order.
+    A measure is tr(P_XX C_X C_X^T), with P the projector and C scaled as in `Solvability`: the sum
+    of the squares of the singular values of B_X, the largest of which is the measure there. 0 is
+    unique. Nothing depends on units, frames or order.
     """
 
     result: RESULTS
@@ -67,7 +67,7 @@ class Screening(eqx.Module):
 
     @property
     def doubtful(self) -> Bool[Array, "..."]:
-        """Is any verdict doubtful, or the redundancy? Of what is no state all is."""
+        """Is any verdict doubtful, or the redundancy? For an invalid state all are."""
         far = jnp.abs(self.trace - self.redundancy) > _DISTANCE
         return far | ~jnp.all(self.certain & self.reaction_unique.decided, axis=-1)
 
@@ -121,7 +121,7 @@ def screen(
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
 ) -> Screening:
-    """Which reactions are unique, as far as that can be said without a decomposition?
+    """Which reactions are unique, as far as that can be decided without a decomposition?
 
     P = lim mu (C C^T + mu I)^-1 projects on the left null space of C, scaled as in `analyze`. Its
     trace is the degree of redundancy, and tr(P_XX C_X C_X^T) = 0 iff the reaction of X is
@@ -129,7 +129,7 @@ def screen(
     grows like the number of joints of a chain or tree, where that of `analyze` grows like its
     cube. P(mu) gives the weight mu / (s + mu) to an eigenvalue s of C C^T; so P = 2 P(mu / 2) -
     P(mu) is taken, and what changes between the two is near a singular configuration: then the
-    verdict is doubtful, and `analyze` (or `verdicts`, which asks it where needed) decides.
+    verdict is doubtful, and `analyze` (or `verdicts`, which calls it where needed) decides.
     Singular values below 1e-7 count as zero, since C C^T holds them no better.
 
     Works under `jit` and `vmap`, best with 32 to 64 states at a time:

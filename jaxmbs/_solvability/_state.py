@@ -1,4 +1,4 @@
-"""What is to be said of a state before any verdict: is it one, is it closed, how exact is it?"""
+"""Checks of a state before any verdict: validity, closure, precision."""
 
 from typing import NamedTuple
 

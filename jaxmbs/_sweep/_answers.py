@@ -17,7 +17,7 @@ from .._solution import RESULTS
 from .._verdict import MEANINGS, Verdict
 
 
-# Dimensions, and variables that are no part of the answer.
+# Dimensions, and variables that do not belong to the answer.
 CASE, CHUNK = "case", "chunk"
 RESULT, CONFIGURATION, DONE = "result", "configuration", "done"
 
@@ -49,8 +49,8 @@ def variables(
 ) -> tuple[Variable, ...]:
     """The arrays of one case's answer, whose shapes are `template` (`eqx.filter_eval_shape`).
 
-    A name is the way to the array. Dimensions are called as in the annotations of the class that
-    holds the array, if they say it.
+    A name is the way to the array. Dimensions are named as in the annotations of the class that
+    holds the array, if given there.
     """
     found: list[Variable] = []
     sizes: dict[str, int] = {}
@@ -84,8 +84,8 @@ def _name_of(path: KeyPath) -> str:
 
 
 def _words(template: Any, path: KeyPath, count: int) -> list[str]:
-    """What the annotation of the field that holds the array calls each axis; empty words where
-    it says nothing."""
+    """Names of the axes in the annotation of the field that holds the array; empty where it does
+    not name them."""
     none = [""] * count
     if isinstance(_owner(template, path), Verdict):
         path = path[:-1]
@@ -101,7 +101,7 @@ def _words(template: Any, path: KeyPath, count: int) -> list[str]:
 
 
 def _owner(template: Any, path: KeyPath) -> Any:
-    """What holds the last thing of a path."""
+    """The object that holds the last item of a path."""
     owner = template
     for key in path[:-1]:
         owner = _step(owner, key)
@@ -127,8 +127,8 @@ def _dimension(word: str, size: int, name: str, k: int, sizes: dict[str, int]) -
 
 
 def first_failure(assembly: RESULTS, answer: Any, *used: Array) -> RESULTS:
-    """What one case ended with: the first of the assembly's result, those in the answer, and
-    numbers in it that are none (what is infinite may be an answer)."""
+    """Outcome of one case: the first failure among the assembly's result, those in the answer, and
+    NaN in it (an infinite number may be an answer)."""
     leaves = jax.tree.leaves(answer, is_leaf=lambda x: isinstance(x, RESULTS))
     result = assembly
     for leaf in leaves:
@@ -152,7 +152,7 @@ def code_of(result: Any) -> Any:
 
 
 def sentences() -> dict[int, tuple[str, str]]:
-    """The word and the text of each `RESULTS` member, by its number."""
+    """The name and the text of each `RESULTS` member, by its number."""
     names = vars(RESULTS)["_name_to_item"]
     return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
 

@@ -22,7 +22,7 @@ class Cases(eqx.Module):
     - `joints.A.rotation`, `joints.A.translation`: a relative coordinate of a joint (rad, m; zero
       in the reference configuration) at which the mechanism is assembled;
     - `bodies.crank.mass`, `joints.B.at`, `forces.spring.stiffness`, `drivers.steering.motion.rate`:
-      a number or array of a part, by the word with which the part is made; `gravity`;
+      a number or array of a part, by the name of its argument; `gravity`;
     - of model files that have them, a parameter, a number of a sub-assembly's use, of a cylinder or
       of a shape: `parameters.length`, `uses.left leg.position.x`, `uses.left leg.parameters.reach`,
       `cylinders.lift.force`, `bodies.crank.shape.radius`; all that follows from it follows;

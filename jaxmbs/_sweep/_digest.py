@@ -1,4 +1,4 @@
-"""A fingerprint of what is swept, by which a store knows that it is continued with the same.
+"""A fingerprint of a sweep, by which a store checks that the same sweep is continued.
 
 Equal models, cases and questions have equal fingerprints in every process: arrays count by their
 numbers, functions by what they do (code, constants, what they close over), not by their address.
@@ -49,7 +49,7 @@ class _Walk:
 
 @functools.singledispatch
 def _add(x: Any, walk: _Walk) -> None:
-    """Of any other object: its class and its attributes."""
+    """The digest of any other object: its class and its attributes."""
     walk.mark(x)
     walk.word(f"{type(x).__module__}.{type(x).__qualname__}")
     inner = getattr(x, "__wrapped__", None)
@@ -61,7 +61,7 @@ def _add(x: Any, walk: _Walk) -> None:
     if fields is None:
         walk.word(repr(x))
         return
-    # Cached properties follow from the rest, and may have been asked for or not.
+    # Cached properties follow from the rest, and may have been evaluated or not.
     cached = {
         name
         for cls in type(x).__mro__

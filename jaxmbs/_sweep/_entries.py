@@ -63,10 +63,10 @@ def entry_of(array: Any, entry: str, name: str, naming: Naming | None = None) ->
 
 
 def places_of(shape: Shape, entry: str, name: str, naming: Naming | None = None) -> Attachments:
-    """Where the entry of that name stands in an array.
+    """Indices of the entry of that name in an array.
 
-    A word for each axis; in a matrix that is not symmetric the row may be left out, which means
-    every row. In a symmetric matrix an entry stands in two places, and letters of row and column
+    A word for each axis; in a matrix that is not symmetric the row may be omitted, which means
+    every row. In a symmetric matrix an entry has two places, and letters of row and column
     may follow one another (`xy`).
 
     **Raises:** `ModelError` if there is none.
@@ -108,7 +108,7 @@ def overlap(shape: Shape, first: Attachments, second: Attachments) -> bool:
 
 
 def _of_rows(shape: Shape, letters: tuple[str, ...], words: tuple[str, ...]) -> Attachments | None:
-    """Of the last word along the last axis, of a word before it along the first."""
+    """Indices for the last word along the last axis, and for a word before it along the first."""
     if not shape or len(words) > len(shape):
         return None
     column = _place(shape[-1], _letters(shape[-1], letters), words[-1])
@@ -133,7 +133,7 @@ def _of_symmetric(
 
 
 def _letters(size: int, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the places along an axis; none where they have but numbers."""
+    """Letters of the places along an axis; none where they only have numbers."""
     if len(given) == size:
         return given
     return _LETTERS[:size] if size in (2, 3) else ()

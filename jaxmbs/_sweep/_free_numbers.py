@@ -25,7 +25,7 @@ def without_source(model: Model) -> Model:
 
 
 def free_words(model: Model, words: Sequence[str]) -> int:
-    """How many of the words name a whole number that no part holds; 0 if they name none."""
+    """Number of words that name a whole number that no part holds; 0 if they name none."""
     own = model.parameters
     if own is None:
         return 0
@@ -45,7 +45,7 @@ def free_unit(model: Model, whole: str) -> str:
 
 
 def free_number(model: Model, whole: str, part_number: Callable[[str], Any]) -> Any:
-    """What stands there before anything is varied."""
+    """The number before anything is varied."""
     assert model.parameters is not None
     return jnp.asarray(model.parameters.numbers(part_number)[whole], float)
 

@@ -51,9 +51,9 @@ class Contradiction(eqx.Module):
 
 
 class Fit(eqx.Module):
-    """How a mechanism of inexact parts fits together at one state (or, batched, at many).
+    """Fit of a mechanism of inexact parts at one state (or, batched, at many).
 
-    - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as `contradictions` says, with
+    - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as in `contradictions`, with
       the rows that each belongs to.
     - `residual` (geometric,): what is left of Phi, row by row (m, rad).
     - `force` (constraints, dim), `torque` (constraints, 1 or 3): what each joint and driver exerts
@@ -90,7 +90,7 @@ class Misfit(AbstractQuestion):
     what do the reactions become that are unique?
 
     With N_h an orthonormal basis of the left null space of C_h, the geometric rows of C, a
-    mechanism closes only if N_h^T Phi = 0. Each case is put together by least squares: Phi is made
+    mechanism closes only if N_h^T Phi = 0. Each case is assembled by least squares: Phi is made
     as small as it can be, lengths relative to the characteristic length against angles, across
     the directions in which the constraints hold the mechanism where its parts fit. N_h^T Phi is
     what is left; multiplied by stiffness it is what strains the parts (with rigid ones, any
@@ -105,7 +105,7 @@ class Misfit(AbstractQuestion):
 
     **Arguments:**
 
-    - `system`: whose parts fit: a `Model` or a system, of which `tolerances` are drawn.
+    - `system`: whose parts fit: a `Model` or a system, for which `tolerances` are drawn.
     - `q` (nq,), `t` (s): a closed configuration near those of the cases; default the reference.
     - `elastic`: with the compliances of the system, reactions are those of `ElasticResolution`, and
       take in the stress of the misfit: what each assembled mechanism is loaded with by its own
@@ -113,7 +113,7 @@ class Misfit(AbstractQuestion):
       others: `compliances.NAME.misfit`.) Verdicts are then those of `analyze(..., elastic=True)`.
 
     **Raises:** `ModelError` (a `ValueError`) if it is not closed, or for a system without q;
-    `ValueError` with `elastic` for one of which nothing gives way.
+    `ValueError` with `elastic` for a system without compliances.
     """
 
     basis: Float[Array, "geometric contradictions"]
@@ -216,12 +216,13 @@ class Misfit(AbstractQuestion):
 
 
 def _at(wrenches: Float[Array, "places n"], seconds: np.ndarray) -> Float[Array, "constraints n"]:
-    """On the second bodies; NaN for what acts on coordinates and at no place."""
+    """The wrenches on the second bodies; NaN for constraints on coordinates, without a point."""
     return jnp.where(seconds[:, None] >= 0, wrenches[seconds], jnp.nan)
 
 
 def _seconds(layout: PlaceLayout) -> np.ndarray:
-    """The place of each constraint on its second body; none where coordinates know of no points."""
+    """The place of each constraint on its second body; none where coordinates do not locate
+    points."""
     return np.array(layout.seconds if layout.bodies else (), dtype=int)
 
 

@@ -199,7 +199,7 @@ def _made_of(part: Any) -> list[str]:
 
 
 def _made_of_more(part: Any) -> bool:
-    """Does a part ask for what is none of its fields (a user-written joint for its markers)?"""
+    """Does a part require arguments that are not its fields (a user-written joint its markers)?"""
     given = inspect.signature(type(part)).parameters.values()
     return any(x.default is x.empty and x.name not in vars(part) for x in given)
 
@@ -222,7 +222,7 @@ def _owner(part: Any, words: Sequence[str]) -> tuple[Any, Sequence[str]]:
 
 
 def _naming(part: Any, words: Sequence[str]) -> Naming:
-    """How the entries of the array are called to which the words lead."""
+    """Names of the entries of the array at the end of the path."""
     owner, words = _owner(part, words)
     return naming_of(owner, words[0]) if words else Naming()
 
@@ -311,7 +311,7 @@ def _by_owner(
 
 
 def _number(model: Model, name: str) -> Any:
-    """What the model holds under the name of a whole number; None where it is left out."""
+    """The model's value under the name of a whole number; None where it is omitted."""
     if name == "gravity":
         return jnp.zeros(model.dimension) if model.gravity is None else model.gravity
     group, part, *words = name.split(".")
@@ -348,7 +348,7 @@ def _with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming) -> 
 
 
 def _remade(part: Any, changes: dict[str, Any]) -> Any:
-    """A part of the same class, made with its own numbers but for the changes."""
+    """A part of the same class, made with its own numbers except for the changes."""
     fields = vars(part)
     if not _made_of_more(part):
         return type(part)(**({word: fields[word] for word in _made_of(part)} | changes))

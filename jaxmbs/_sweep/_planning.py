@@ -1,4 +1,4 @@
-"""What is settled before the first case: names, devices, sizes, the layout of the store."""
+"""Preparation before the first case: names, devices, sizes, the layout of the store."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def subject_of(
     v: Setting[Float[Array, " nv"] | None],
     t: Setting[RealScalarLike],
 ) -> AbstractSubject:
-    """What is varied, and the state from which cases start."""
+    """The subject of variation, and the state from which cases start."""
     start = None
     if isinstance(system, Model):
         if q is not None or v is not None or np.ndim(t) or t != 0.0:
@@ -62,7 +62,7 @@ def _start(
 
 
 def named(subject: AbstractSubject, cases: Cases) -> Cases:
-    """The cases under their full names, after a look at what is extreme among them.
+    """The cases under their full names, after a check of their extreme values.
 
     **Raises:** `ModelError` for names that mean nothing and numbers that cannot be.
     """
@@ -82,8 +82,8 @@ def named(subject: AbstractSubject, cases: Cases) -> Cases:
 def devices_of(devices: Any) -> tuple[Device, ...]:
     """All the devices, in order.
 
-    **Raises:** `TypeError` for what are no devices, `ModelError` for none or one that is named
-    twice.
+    **Raises:** `TypeError` for values that are not devices, `ModelError` for none or a repeated
+    one.
     """
     given = tuple(devices.devices.flat) if isinstance(devices, Mesh) else devices
     given = jax.devices() if given is None else given
@@ -108,7 +108,7 @@ def chunk_of(
     **Arguments:** `given` by the user; `stored` in the store that is continued; `count` of all
     cases; `width` of a batch; `each`: bytes of one case.
 
-    **Raises:** `ModelError` if the store has other chunks than the user wants.
+    **Raises:** `ModelError` if the store has other chunks than requested.
     """
     wanted = None if given is None else -(-given // width) * width
     if stored is not None:
@@ -150,7 +150,7 @@ def layout_of(
     chunk: int,
     fingerprint: str,
 ) -> Layout:
-    """Everything that a store holds."""
+    """The layout of a store."""
     said = sentences()
     words = {
         "flag_values": list(said),

@@ -1,13 +1,13 @@
 """Many cases in one compiled program, with bits that depend on nothing but the case.
 
 A compiler may round the same case differently in arrays of another size. So the cases are always
-taken in batches of one width, side by side (`vmap`), and a loop goes over the batches; the number
-of its turns is data, since a loop of one turn would be compiled differently. A case stands at
-the same place of its batch however the cases are split up.
+taken in batches of one width (`vmap`), and a loop goes over the batches; the number of its turns is
+data, since a loop of one turn would be compiled differently. A case has the same index in its batch
+however the cases are split up.
 
 Each device runs this program on chunks of its own. One program over all devices (`shard_map`)
 passes through the compiler's partitioner when there are several and not when there is one, which
-moved configurations by 1e-16; and as no case knows of any other, it would gain nothing.
+moved configurations by 1e-16; and as the cases are independent, it would gain nothing.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from ._questions import AbstractQuestion, Case
 from ._subjects import AbstractSubject, Placed
 
 
-# A `jax.Device`, whose class type checkers take for a variable.
+# A `jax.Device`, whose class type checkers treat as a variable.
 Device: TypeAlias = Any
 
 
@@ -53,8 +53,8 @@ class Campaign(eqx.Module):
         return placed.with_light_parts(self.light)
 
     def one(self, values: tuple[Any, ...]) -> dict[str, Any]:
-        """One case: its answer, what it ended with, the configuration, and whether a second
-        look is wanted; and whether it has other masses, and parts that may be too light."""
+        """One case: its answer, its result, the configuration, whether a second evaluation is
+        needed, and whether it has other masses, and parts that may be too light."""
         system, held, q, v, t = self.place_parts(values)
         strange = jnp.asarray(False)
         if self.masses is not None:
@@ -73,7 +73,7 @@ class Campaign(eqx.Module):
         return {"answer": answer, "code": code, "q": q, "again": again, "strange": strange}
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
-        """The second look at one case."""
+        """The second evaluation of one case."""
         system, _, _, v, t = self.place_parts(values)
         if self.question.second is not None:
             answer = self.question.second(Case(system, q, v, t), answer)
@@ -90,12 +90,12 @@ def _looked_at(answer: Any) -> Any:
 
 
 def _code(result: RESULTS, answer: Any, q: Any) -> Any:
-    """What a case ended with, after its assembly had ended with `result`."""
+    """Result code of a case whose assembly ended with `result`."""
     return code_of(first_failure(result, answer, q))
 
 
 def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:
-    """The shapes of what one case gives, and everything of it that is no array."""
+    """The shapes of the results of one case, and all its values that are not arrays."""
     return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, tuple(x[0] for x in values))
 
 
@@ -153,7 +153,7 @@ def second_pass(
     found: dict[str, Any],
     template: Any,
 ) -> None:
-    """Take the second look at the cases that want it, and enter what it gives into `found`.
+    """Evaluate the cases a second time that need it, and enter the results into `found`.
 
     **Arguments:** `values`, `found`: of whole batches, on the host. `template`: the rest of the
     answer.
@@ -178,7 +178,7 @@ def _lanes(wanted: np.ndarray, width: int) -> list[tuple[np.ndarray, np.ndarray]
     """Batches that hold each of the wanted cases once, at the place that it has in its own
     batch; other places are filled with cases of the first batch. And which places are wanted."""
     lanes = wanted % width
-    # How many before it stand at the same place.
+    # The number of earlier ones at the same place.
     order = np.argsort(lanes, kind="stable")
     first = np.searchsorted(lanes[order], lanes[order])
     turn = np.empty_like(lanes)

@@ -1,4 +1,4 @@
-"""What can be asked of every case."""
+"""Questions for every case."""
 
 import abc
 import dataclasses
@@ -40,19 +40,19 @@ class Case(NamedTuple):
 
 
 class AbstractSecondLook(eqx.Module):
-    """What is done with the cases of which not everything could be said at once."""
+    """Second evaluation of the cases that the first one could not decide completely."""
 
     @abc.abstractmethod
     def wanted(self, answer: Any) -> BoolScalar:
-        """Does this answer want a second look?"""
+        """Does this answer need a second evaluation?"""
 
     @abc.abstractmethod
     def __call__(self, case: Case, answer: Any) -> Any:
-        """The answer after the second look, of the same form."""
+        """The answer after the second evaluation, of the same form."""
 
 
 class AbstractQuestion(eqx.Module):
-    """A question with a second look at some cases, or an assembly of its own.
+    """A question with a second evaluation of some cases, or an assembly of its own.
 
     All is done for many cases at once (`vmap`). Where neither is needed, any function (system, q,
     v, t) will do.
@@ -61,26 +61,26 @@ class AbstractQuestion(eqx.Module):
     @property
     @abc.abstractmethod
     def second(self) -> AbstractSecondLook | None:
-        """The second look; None where all is said at the first."""
+        """The second evaluation; None where the first is complete."""
 
     @abc.abstractmethod
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
-        """The configuration in which a case is asked, and what looking for it ended with. The
+        """The configuration in which a case is evaluated, and the result of its assembly. The
         system of `start` has the coordinates driven that the case holds."""
 
     @abc.abstractmethod
     def __call__(self, case: Case) -> Any:
-        """The answer at the first look: arrays, in any pytree."""
+        """The answer of the first evaluation: arrays, in any pytree."""
 
 
 def nearest_closed(start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
-    """The configuration of questions that want no other."""
+    """The default configuration of questions."""
     assembly = assemble(start.system, start.q, start.t, throw=False)
     return assembly.q, assembly.result
 
 
 class FunctionQuestion(AbstractQuestion):
-    """A function of the state, with nothing to be looked at again."""
+    """A function of the state, without a second evaluation."""
 
     function: Function
 
@@ -96,7 +96,7 @@ class FunctionQuestion(AbstractQuestion):
 
 
 class Verdicts(eqx.Module):
-    """Which reactions are unique at one state (or, batched, at many).
+    """Verdicts on the uniqueness of reactions at one state (or, batched, at many).
 
     - `rank` of C, `redundancy` p (degree of redundancy), `mobility`; -1 where the state is none.
     - `reaction_unique` (constraints,): of C_X^T lambda_X; `certain`: beyond doubt.
@@ -165,7 +165,7 @@ class Certification(AbstractQuestion):
 
 
 class _Decomposition(AbstractSecondLook):
-    """What `analyze` says, but for reactions of which the first look was certain."""
+    """The results of `analyze`, except for reactions of which the first evaluation was certain."""
 
     criterion: AbstractCriterion | None
 
@@ -213,9 +213,9 @@ def _verdicts(
 
 
 def as_question(question: Any) -> AbstractQuestion:
-    """A plain function becomes a question without a second look.
+    """A plain function becomes a question without a second evaluation.
 
-    **Raises:** `TypeError` for what cannot be asked.
+    **Raises:** `TypeError` for an invalid question.
     """
     if isinstance(question, AbstractQuestion):
         return question

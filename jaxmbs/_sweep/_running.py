@@ -25,7 +25,7 @@ def open_store(address: str | None, layout: Layout, cases: Cases, fresh: bool) -
         for name, values in zip(cases.names, cases.values, strict=True):
             store.read(name)[:] = values
         return store
-    # All processes have looked before one of them writes, and all have looked once more after.
+    # All processes have read before one of them writes, and all read once more afterwards.
     barrier("checked")
     if jax.process_index() == 0:
         if fresh:
@@ -56,11 +56,11 @@ def run(
     """Compute what is not done yet; how many cases (of all processes), and in how many seconds
     without the time of compiling.
 
-    Chunks that are left go to the devices in turn. A process looks after its own devices, each in
-    a thread of its own; none waits for another.
+    Chunks that are left go to the devices in turn. A process runs its own devices, each in a thread
+    of its own; none waits for another.
     """
     left, before = np.flatnonzero(~store.done()).tolist(), _finished(layout, store)
-    # Nobody writes before everybody knows what is left.
+    # No process writes before all have read the remaining cases.
     barrier("begun")
     here, stop = jax.process_index(), threading.Event()
     ends: list[tuple[float, int]] = []
@@ -114,7 +114,7 @@ def _chunk(
     values = tuple(x[indices] for x in cases.values)
     batches = np.asarray(-(-count // campaign.width))
     on_device = jax.device_put((values, batches), device)
-    # Copies, as the second look writes into them.
+    # Copies, as the second evaluation writes into them.
     found = jax.tree.map(np.array, run_batches(campaign, *on_device))
     found["again"][count:] = found["strange"][count:] = False
     look_at_masses(campaign, device, values, found)

@@ -47,8 +47,8 @@ class Component(NamedTuple):
 
 
 class Spread(eqx.Module):
-    """The distribution of misfits and reactions over the `count` cases that could be put together
-    (of `total`): a table when printed, in which reactions that are not unique have no numbers."""
+    """The distribution of misfits and reactions over the `count` cases that could be assembled (of
+    `total`): a table when printed, in which reactions that are not unique have no numbers."""
 
     components: tuple[Component, ...]
     count: int = eqx.field(static=True)
@@ -80,10 +80,10 @@ class Spread(eqx.Module):
 def spread(found: Setting[Sweep]) -> Spread:
     """The distribution of the misfits and reactions of a sweep of the question `Misfit`.
 
-    Components of reactions that are zero in all cases (but for rounding) are left out.
+    Components of reactions that are zero in all cases (up to rounding) are omitted.
 
     **Raises:** `ModelError` (a `ValueError`) for a sweep of another question, or where no case
-    could be put together.
+    could be assembled.
     """
     _settings.instance(found, Sweep, "found", "the Sweep that sweep returns")
     answers, good = found.answers(), found.result == 0

@@ -10,8 +10,8 @@ from ._answers import CASE, Variable
 
 
 class Layout(NamedTuple):
-    """What a store holds: the number of cases and of those in a chunk, the arrays, attributes,
-    and the fingerprint of what was asked."""
+    """Layout of a store: the number of cases and of those in a chunk, the arrays, attributes, and
+    the fingerprint of the question."""
 
     count: int
     chunk: int
@@ -34,7 +34,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def done(self) -> np.ndarray:
-        """Which chunks are done (chunks,)."""
+        """Mask of the chunks that are done (chunks,)."""
 
     @abc.abstractmethod
     def write(self, chunk: int, arrays: Mapping[str, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""What is varied: from the names and values of one case to a system and a state."""
+"""Subjects of variation: from the names and values of one case to a system and a state."""
 
 import abc
 import functools
@@ -58,7 +58,7 @@ class Placed(NamedTuple):
 
 
 class State(eqx.Module):
-    """The state (q, v, t) from which every case starts, unless its own names say another."""
+    """The state (q, v, t) from which every case starts, unless its own names give another."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -79,7 +79,7 @@ class State(eqx.Module):
 
 
 class AbstractSubject(eqx.Module):
-    """What is varied, by names."""
+    """Subject of variation, by names."""
 
     @abc.abstractmethod
     def name(self, given: str) -> str:
@@ -94,15 +94,15 @@ class AbstractSubject(eqx.Module):
 
     @abc.abstractmethod
     def parted(self, name: str) -> tuple[str, str]:
-        """The full name of a whole number or array, and the entry of it that `name` says."""
+        """The full name of a whole number or array, and the entry of it that `name` selects."""
 
     @abc.abstractmethod
     def naming(self, name: str) -> Naming:
-        """How the entries of the whole array of a full name are called."""
+        """Names of the entries of the whole array of a full name."""
 
     @abc.abstractmethod
     def value(self, name: str) -> Array:
-        """What stands there before anything is varied.
+        """The value before anything is varied.
 
         **Raises:** `ModelError` for a number that is not given.
         """
@@ -164,7 +164,7 @@ class SystemSubject(AbstractSubject):
         return Placed(system, system, start.q, start.v, start.t)
 
     def _way(self, name: str) -> tuple[str, ...]:
-        """The words that lead to an array; those behind them say which entry of it."""
+        """The words of the path to an array; further words select an entry."""
         words = tuple(name.split("."))
         for count in range(1, len(words) + 1):
             try:
@@ -180,7 +180,7 @@ class SystemSubject(AbstractSubject):
 
 
 def _follow(tree: Any, way: Sequence[str]) -> Any:
-    """What stands at the end of the way: attributes, keys and places in a sequence."""
+    """The object at the end of the path: attributes, keys and indices of a sequence."""
     for word in way:
         if isinstance(tree, Mapping):
             tree = tree[word]
@@ -197,7 +197,7 @@ def may_change_masses(names: Sequence[str]) -> bool:
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:
-    """What is made from a case's values, with what is wrong about them said of the name."""
+    """The result of `make` from a case's values; an error in it quotes the name."""
     try:
         return make()
     except ModelError:
@@ -207,7 +207,7 @@ def said_of(name: str, make: Callable[[], Any]) -> Any:
 
 
 def doubled(subject: AbstractSubject, names: Sequence[str]) -> str | None:
-    """The first of the full names that stands for a number which one before it stands for."""
+    """The first of the full names that denotes a number which an earlier one denotes."""
     met: dict[str, list[str]] = {}
     for name in names:
         whole, entry = subject.parted(name)

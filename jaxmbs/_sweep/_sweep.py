@@ -37,7 +37,7 @@ from ._subjects import may_change_masses
 from ._zarr_store import existing_chunk
 
 
-# Cases side by side. Cores work best on a few dozen states at a time, accelerators on thousands.
+# Cases in a batch. Cores work best on a few dozen states at a time, accelerators on thousands.
 _WIDTH, _WIDTH_ACCELERATOR = 32, 4096
 
 
@@ -58,7 +58,7 @@ class Sweep(eqx.Module):
 
     @property
     def result(self) -> Int[np.ndarray, " cases"]:
-        """What each case ended with: the number of its `RESULTS` member, 0 for success."""
+        """Outcome of each case: the number of its `RESULTS` member, 0 for success."""
         return self.store.read(RESULT)
 
     @property
@@ -67,14 +67,14 @@ class Sweep(eqx.Module):
         return self.store.read(CONFIGURATION)
 
     def answers(self) -> Any:
-        """What the question answered, with the cases as a leading axis of every array. Where a
-        case failed its numbers mean nothing."""
+        """Answers to the question, with the cases as a leading axis of every array. The numbers of
+        a failed case have no meaning."""
         taken = (RESULT, CONFIGURATION, *self.cases.names)
         names = [v.name for v in variables(self.template, taken, {})]
         return unflatten(self.template, [self.store.read(name) for name in names])
 
     def failures(self) -> dict[str, int]:
-        """How often cases failed with each sentence."""
+        """Number of failed cases by message."""
         codes, counts = np.unique(self.result, return_counts=True)
         said = sentences()
         pairs = zip(codes.tolist(), counts.tolist(), strict=True)
@@ -123,14 +123,14 @@ def sweep(
     units: Setting[Mapping[str, str] | None] = None,
     progress: Setting[bool] = False,
 ) -> Sweep:
-    """Ask a question of many cases of a system: other numbers, other configurations.
+    """Evaluate many cases of a system: other numbers, other configurations.
 
-    Every case is assembled (the closed configuration nearest to where it starts, with its
-    drivers and held coordinates at the values of the case), and asked. Cases are taken in batches
-    of `width`, chunk by chunk, on all devices; what a case gives depends, bit for bit, on
-    nothing but the case, the width and the platform: not on chunks, devices or processes. A case
-    that fails (does not assemble, is in doubt, is not a number) is recorded with its `RESULTS`
-    message and stops nothing.
+    Every case is assembled (the closed configuration nearest to where it starts, with its drivers
+    and held coordinates at the values of the case), and evaluated. Cases are taken in batches of
+    `width`, chunk by chunk, on all devices; what a case gives depends, bit for bit, on nothing but
+    the case, the width and the platform: not on chunks, devices or processes. A case that fails
+    (does not assemble, is in doubt, is not a number) is recorded with its `RESULTS` message and
+    stops nothing.
 
     With a `store` the results go chunk by chunk to a Zarr store. A sweep that was killed goes on
     where it stopped when it is called again with the same arguments, and ends with the same bits.
@@ -141,13 +141,13 @@ def sweep(
     **Arguments:**
 
     - `question`: a function (system, q, v, t) to arrays in any pytree, which works under `vmap`
-      (`screen`, `analyze`, a lambda around `simulate`, ...), or a question with a second look,
-      such as `Certification()`.
+      (`screen`, `analyze`, a lambda around `simulate`, ...), or a question with a second
+      evaluation, such as `Certification()`.
     - `system`: a `Model`, whose parts are varied by their names, or a system, whose arrays are.
     - `cases`: names and values.
-    - `q` (nq,), `v` (nv,), `t` (s): where every case starts, if its own names say no other;
+    - `q` (nq,), `v` (nv,), `t` (s): where every case starts, unless its own names give another;
       default the model's reference configuration and velocities (a system has to be given q).
-      v reaches the question as it is; `consistent_state` makes it consistent.
+      v is passed to the question unchanged; `consistent_state` makes it consistent.
     - `assemble`: False takes q as it is.
     - `store`: a folder or an fsspec address; default none: results stay in memory.
     - `chunk`: cases for each device at a time, rounded up to whole batches; default what an
@@ -155,7 +155,7 @@ def sweep(
       needs besides does not grow with the chunk), but at most 128 batches and a sixteenth
       of the cases. A store keeps its own.
     - `devices`: a mesh, or devices; default all, of all processes.
-    - `width`: cases side by side; default 32 on a CPU, 4096 elsewhere.
+    - `width`: cases in a batch; default 32 on a CPU, 4096 elsewhere.
     - `units`: of the answer's arrays, by their names, for the store.
     - `progress`: show a bar with rate and time left.
 
@@ -204,7 +204,7 @@ def _units(units: Any) -> Mapping[str, str]:
     given = {} if units is None else units
     such_as = '{"force": "N"}'
     _settings.mapping(given, "units", such_as)
-    # A number without a unit may say so by an empty text.
+    # A number without a unit may have an empty text.
     if not all(isinstance(unit, str) for unit in given.values()):
         raise TypeError(f"units must be texts such as {such_as}, got {_checks.shown(given)}.")
     return given

@@ -29,9 +29,9 @@ def tolerances(
     """`count` independent cases in which numbers of the parts of a model deviate at random.
 
     A deviation belongs to one entry of one part. So where a joint has a point on each of its
-    bodies, both deviate, each by itself, as two holes do that are drilled into two bodies: the
-    mechanism need not close any more (`Misfit` says by how much). `Cases.uniform` moves both
-    together, which is another design whose parts fit.
+    bodies, both deviate independently, like two holes drilled into two bodies: the mechanism need
+    not close any more (`Misfit` gives the error). `Cases.uniform` moves both together, which is
+    another design whose parts fit.
 
     **Arguments:**
 
@@ -73,7 +73,7 @@ def tolerances(
 
 
 def _repeated(subject: ModelSubject, name: str, count: int) -> np.ndarray:
-    """What stands there in each case before it deviates."""
+    """The value in each case before it deviates."""
     value = np.asarray(subject.value(name), dtype=float)
     return np.repeat(value[None], count, axis=0)
 

@@ -17,7 +17,7 @@ from .._verdict import Verdict
 
 
 class Workspace(eqx.Module):
-    """What a map of a workspace shows at one state (or, batched, at many).
+    """Data of a workspace map at one state (or, batched, at many).
 
     - `rank`, `redundancy`, `rank_gap`, `margin`, `reaction_unique` (constraints,): as in
       `Solvability`.

@@ -1,4 +1,4 @@
-"""A Zarr store: a folder, or any address that fsspec knows, readable by `xarray.open_zarr`.
+"""A Zarr store: a folder, or any address that fsspec supports, readable by `xarray.open_zarr`.
 
 The arrays of a chunk are written first, and its entry in `done` last: one object each, which the
 file system replaces as a whole. So a killed sweep leaves a chunk done or not, and nothing between.
@@ -18,7 +18,7 @@ from ._answers import CASE, CHUNK, DONE
 from ._stores import AbstractStore, Layout
 
 
-# Attribute of the root by which a sweep knows its own store.
+# Attribute of the root by which a sweep recognises its own store.
 _MARK = "jaxmbs_sweep"
 
 
@@ -67,7 +67,7 @@ def existing_chunk(address: str, digest: str) -> int | None:
 
 
 def _mark(address: str) -> dict[str, Any] | None:
-    """What the root says of the sweep; None if there is nothing at this address."""
+    """The mark of the sweep at the root; None if there is nothing at this address."""
     zarr = optional("zarr", "sweep")
     if "://" in address:
         optional("fsspec", "sweep")
@@ -89,18 +89,18 @@ def _mark(address: str) -> dict[str, Any] | None:
 
 
 def _empty(path: Path) -> bool:
-    """Whether nothing is there, but for what a kill left of the first file."""
+    """Is the folder empty, except for partial files of an interrupted start?"""
     return not path.exists() or (path.is_dir() and all(map(_remains, path.iterdir())))
 
 
 def _remains(path: Path) -> bool:
-    """Whether a kill left this of a file that was being written (Zarr gives it the name last)."""
+    """Is this a partial file of an interrupted write? (Zarr renames it at the end.)"""
     return path.suffix == ".partial"
 
 
 def create(address: str, layout: Layout, known: Mapping[str, np.ndarray]) -> None:
-    """An empty store, with the arrays that are known beforehand. It counts as one only once
-    everything stands in it.
+    """An empty store, with the arrays that are known beforehand. It counts as a store only once it
+    is complete.
 
     **Raises:** `ModelError` if it cannot be written.
     """
@@ -154,15 +154,15 @@ def _clear(group: Any) -> None:
 
 
 def _consolidate(address: str) -> None:
-    """Copy the description of all arrays to the root, where xarray looks for it."""
+    """Copy the description of all arrays to the root, where xarray reads it."""
     with warnings.catch_warnings():
-        # It is no part of the specification of the third format, as Zarr says each time.
+        # It is not part of the specification of the third format, as Zarr warns each time.
         warnings.simplefilter("ignore")
         optional("zarr", "sweep").consolidate_metadata(address)
 
 
 def _fill(dtype: np.dtype) -> Any:
-    """What a case that has not been computed shows."""
+    """Fill value of a case that has not been computed."""
     if np.issubdtype(dtype, np.inexact):
         return np.nan
     # Verdicts are the only numbers of one byte.

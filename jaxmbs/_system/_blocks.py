@@ -1,4 +1,4 @@
-"""Blocks of C and M as the block descriptor wants them: padded, parts along the last axis."""
+"""Blocks of C and M in the layout of the block descriptor: padded, parts along the last axis."""
 
 import itertools
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def pattern_of(
     constraint_groups: Sequence[ConstraintGroup],
     rows: int,
 ) -> Pattern:
-    """Which rows stand on which body, in the order in which `constraint_blocks` returns them, and
-    which bodies elements couple, in that of `block_mass`."""
+    """The rows that act on each body, in the order in which `constraint_blocks` returns them, and
+    the bodies that elements couple, in that of `block_mass`."""
     columns = sorted(tuple(own.tolist()) for group in body_groups for own in group.indices["v"])
     number = {own[0]: b for b, own in enumerate(columns)}
     slots = []
@@ -68,7 +68,7 @@ def pattern_of(
 
 
 class Scales(NamedTuple):
-    """What counts as one in each row, and of each velocity, those of the ground behind."""
+    """The unit of each row and of each velocity; those of the ground come last."""
 
     rows: Float[Array, " rows"]
     columns: Float[Array, " extended_v"]
@@ -81,7 +81,7 @@ def blocks_of(
     t: Scalar,
     scales: Scales | None,
 ) -> list[tuple[Float[Array, "_ _ _"], ...]]:
-    """For each group the blocks of C of each of its slots (`combined`)."""
+    """The blocks of C of each slot of each group (`combined`)."""
     found = directions_of(groups, coordinates, velocities)
     return [
         combined(
@@ -96,7 +96,7 @@ def blocks_of(
 
 
 def is_posed(group: ConstraintGroup) -> bool:
-    """Do the velocities of all bodies of the group tell how its frames on them move? It has none
+    """Do the velocities of all bodies of the group determine the motion of its frames? It has none
     on a body whose coordinates themselves are meant."""
     return all(marker.coordinates.posed or not marker.located for marker in group.markers)
 
@@ -106,11 +106,11 @@ def combined(
     blocks: tuple[Float[Array, "_ _ _"], ...],
     scales: Scales | None,
 ) -> tuple[Float[Array, "_ _ _"], ...]:
-    """The blocks of a group's slots: on a body that a constraint sees twice, the sum at the first
-    slot and zero at the others. Where there are scales and nothing but rounding is left of an
+    """The blocks of a group's slots: on a body that occurs twice in a constraint, the sum at the
+    first slot and zero at the others. Where there are scales and nothing but rounding is left of an
     entry, it is zero: a frame that a body's coordinates do not move would have a row of rounding
     there, which would count like others, as rows are made of unit length. (No frame of a rigid body
-    stands still so.) Derivatives stay."""
+    is fixed in this way.) Derivatives stay."""
     found = _summed(group, blocks)
     if scales is None or is_posed(group):
         return tuple(found)
@@ -159,8 +159,8 @@ def padded_blocks(
     dtype: Any,
     extended: Pattern | None = None,
 ) -> SlotBlocks:
-    """The blocks of C of each group's slots, rows in their joint's order, side by side in their
-    buckets: those of the pattern, or of one extended by more than bodies."""
+    """The blocks of C of each group's slots, rows in their joint's order, concatenated in their
+    buckets: those of the pattern, or of a pattern extended by more than bodies."""
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     sizes = sizes_of(pattern if extended is None else extended)
     parts = [[jnp.zeros((*size, 0), dtype)] for size in sizes.slots]
@@ -191,7 +191,7 @@ def block_mass(
     unit: Float[Array, " nv"] | None = None,
     light: BoolScalar | bool = False,
 ) -> BlockMass:
-    """M of all bodies, and its inverse: the identity for what is behind them in the pattern.
+    """M of all bodies, and its inverse: the identity for the entries after them in the pattern.
     `unit`: what counts as one of each velocity, where a mass need only be semidefinite, or parts
     are so `light` that M is no metric of ways back."""
     sizes = sizes_of(pattern)
@@ -390,7 +390,7 @@ def _inverses_with_elements(
 
 
 def _between_nodes(elements: Sequence[_OfElements], pattern: Pattern, dtype: Any) -> BodyBlocks:
-    """The blocks of M between two bodies, side by side in their buckets."""
+    """The blocks of M between two bodies, concatenated in their buckets."""
     sizes = sizes_of(pattern).columns
     parts: dict[tuple[int, int], list[Float[Array, "_ _ _"]]] = {}
     for part in elements:
@@ -404,7 +404,7 @@ def _between_nodes(elements: Sequence[_OfElements], pattern: Pattern, dtype: Any
 
 
 def _moving(group: ConstraintGroup, k: int, number: dict[int, int]) -> np.ndarray:
-    """Which parts of a group have a moving body in slot k that is in none before."""
+    """Parts of a group with a moving body in slot k that is in no earlier slot."""
     first = [group.indices[f"v{j}"][:, 0].tolist() for j in range(k + 1)]
     return np.array(
         [

@@ -73,11 +73,11 @@ from ._slots import (
     velocity_infos,
 )
 from ._states import precision
-from ._structure import ConstraintInfo, RowInfo, Structure
+from ._structure import ColumnInfo, ComplianceInfo, ConstraintInfo, RowInfo, Structure
 
 
 class Built(NamedTuple):
-    """Everything that `MultibodySystem` keeps."""
+    """The data that `MultibodySystem` stores."""
 
     dimension: int
     body_groups: tuple[BodyGroup, ...]
@@ -94,7 +94,7 @@ class Built(NamedTuple):
 
 
 class _Driven(NamedTuple):
-    """What a driver may act on: a joint, or a body with coordinates of its own."""
+    """An object that a driver may act on: a joint, or a body with coordinates of its own."""
 
     said: str
     bodies: tuple[str, ...]
@@ -154,25 +154,7 @@ def build(
     giving, giving_infos = compliance_groups(
         compliances, bodies, groups, force_groups, first, dimension
     )
-    structure = Structure(
-        constraints=infos,
-        rows=rows,
-        bodies=tuple(info for b in bodies for info in body_infos(b, slots[b.name])),
-        coordinates=coordinates,
-        velocities=tuple(info for b in bodies for info in velocity_infos(b)),
-        quaternions=quaternions_of(bodies, slots),
-        internal=tuple(
-            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
-        ),
-        compliances=giving_infos,
-        semidefinite=tuple(
-            int(column)
-            for b in bodies
-            if b.inertia_properties().semidefinite
-            for column in slots[b.name].v
-        ),
-        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
-    )
+    structure = _structure(bodies, forces, slots, infos, rows, coordinates, giving_infos)
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))
     ground = PlanarPose() if dimension == 2 else SpatialPose()
@@ -196,6 +178,37 @@ def build(
         indices=indices,
         pattern=pattern,
         deformations=deformations_of(giving, giving_infos, pattern, groups),
+    )
+
+
+def _structure(
+    bodies: Sequence[AbstractBody],
+    forces: Sequence[AbstractForce],
+    slots: dict[str, Slot],
+    infos: tuple[ConstraintInfo, ...],
+    rows: tuple[RowInfo, ...],
+    coordinates: tuple[ColumnInfo, ...],
+    compliances: tuple[ComplianceInfo, ...],
+) -> Structure:
+    """Names and places of all rows and columns."""
+    return Structure(
+        constraints=infos,
+        rows=rows,
+        bodies=tuple(info for b in bodies for info in body_infos(b, slots[b.name])),
+        coordinates=coordinates,
+        velocities=tuple(info for b in bodies for info in velocity_infos(b)),
+        quaternions=quaternions_of(bodies, slots),
+        internal=tuple(
+            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
+        ),
+        compliances=compliances,
+        semidefinite=tuple(
+            int(column)
+            for b in bodies
+            if b.inertia_properties().semidefinite
+            for column in slots[b.name].v
+        ),
+        sites=tuple((site, b.name) for b in bodies for site in b.sites()),
     )
 
 
@@ -234,8 +247,8 @@ def refuse_unknown_weight(
     elements: Sequence[AbstractElement],
     gravity: Float[Array, " dim"],
 ) -> None:
-    """Refuse bodies and elements that do not say how gravity acts on them, where there is or may be
-    any.
+    """Refuse bodies and elements for which the action of gravity is undefined, where there is or
+    may be gravity.
 
     **Raises:** `ValueError`.
     """
@@ -280,8 +293,8 @@ class _Placer:
     def markers(self, part: AbstractJoint | AbstractBodyForce) -> tuple[AbstractMarker, ...]:
         """One marker for each of the part's bodies.
 
-        **Raises:** `ValueError` for a body never declared, for a part that holds no moving
-        body, and for a part of the other dimension.
+        **Raises:** `ValueError` for a body never declared, for a part that is not attached to a
+        moving body, and for a part of the other dimension.
         """
         for name in part.bodies:
             if name not in self._makers:
@@ -291,7 +304,7 @@ class _Placer:
                 )
         if all(name == GROUND for name in part.bodies):
             raise ValueError("it acts on the ground alone; name a moving body.")
-        # Every place and direction that a part holds tells of what dimension it is.
+        # Every point and direction of a part shows its dimension.
         for field in ("at", "points", "axis", "axes", "direction", "force"):
             value = vars(part).get(field)
             if value is not None and value.shape[-1] != self._dimension:
@@ -393,7 +406,7 @@ def _constraints(
 
 
 def _own_coordinates(body: AbstractBody) -> _Driven:
-    """What drivers may prescribe of a body that has coordinates of its own."""
+    """The coordinates that drivers may prescribe of a body that has coordinates of its own."""
     kind = body.inertia_properties().coordinates
     coordinates = {
         name: OwnCoordinate(index=index, quantity=quantity)
@@ -511,7 +524,7 @@ def _constraint_groups(
 
 
 class _Sites:
-    """Where forces act: at markers of their own, or at those of a joint."""
+    """Sites where forces act: at markers of their own, or at those of a joint."""
 
     def __init__(
         self,
@@ -558,7 +571,7 @@ class _Sites:
 
 
 def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -> Any:
-    """What is made for a force, with what is wrong about it said of the force."""
+    """The result of `make`; an error in it names the force."""
     try:
         return make(*arguments)
     except ValueError as error:
@@ -607,7 +620,7 @@ def _friction_groups(
 def _row_orders(
     groups: Sequence[ConstraintGroup], rows: Sequence[RowInfo]
 ) -> dict[str, np.ndarray]:
-    """Where each row, and each geometric row, is found among the groups' stacked results."""
+    """Indices of each row, and of each geometric row, among the groups' stacked results."""
     stacked = [
         (group.indices["row"][:, None] + np.arange(group.indices["order"].shape[0])).ravel()
         for group in groups

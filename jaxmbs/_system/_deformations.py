@@ -1,4 +1,4 @@
-"""What gives way: deformations of bodies and joints, as columns of C beside those of velocities.
+"""Deformations of flexible bodies and joints, as further columns of C after those of velocities.
 
 A compliance is a body more to the constraints: it has columns in the rows of the joints that it
 displaces, and no place of its own. So S + mu K is factored as S is.
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class DisplacedMarkers(NamedTuple):
-    """Where deformations of a group displace markers: on slot `slot` of constraint group `group`,
+    """Markers displaced by the deformations of a group: on slot `slot` of constraint group `group`,
     of its joints `joint` (n,) by the deformations `which` (n,)."""
 
     group: int
@@ -84,7 +84,7 @@ def compliance_groups(
     columns: Mapping[str, int],
     dimension: int,
 ) -> tuple[tuple[ComplianceGroup, ...], tuple[ComplianceInfo, ...]]:
-    """The groups, and what the structure says of each compliance. `columns`: the first of each
+    """The groups, and the info of each compliance in the structure. `columns`: the first of each
     moving body.
 
     **Raises:** `ValueError` that names the compliance.
@@ -115,7 +115,7 @@ def compliance_groups(
 
 
 def _uses(slots: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[DisplacedMarkers, ...]:
-    """From the (group, slot, joint) of each deformation of a group."""
+    """The uses, from the (group, slot, joint) of each deformation of a group."""
     uses: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for which, own in enumerate(slots):
         for group, slot, joint in own:
@@ -205,8 +205,8 @@ def _known_points(
     groups: Sequence[ConstraintGroup],
     slots: Sequence[tuple[int, int, int]],
 ) -> list[np.ndarray]:
-    """Where the markers in these slots are on their body in the reference configuration, as far as
-    that is not traced."""
+    """Positions of the markers in these slots on their body in the reference configuration, unless
+    they are traced."""
     found, q = [], body.coordinates()
     for g, k, joint in slots:
         marker: Any = _entries(groups[g].markers[k], np.array([joint]))
@@ -241,7 +241,7 @@ class Deformations(eqx.Module):
         v: Float[Array, " extended_v"],
         t: Scalar,
     ) -> list[_Columns]:
-        """Of D, from the ground-extended state."""
+        """The columns D, from the ground-extended state."""
         used = sorted({use.group for own in self.groups for use in own.uses})
         own_groups = [groups[g] for g in used]
         moving = dict(zip(used, rates_of(own_groups, q, v), strict=True))
@@ -282,7 +282,7 @@ class Deformations(eqx.Module):
         v: Float[Array, " extended_v"],
         t: Scalar,
     ) -> Float[Array, " deformations"]:
-        """What applied forces push each deformation with, from the ground-extended state."""
+        """The generalized applied force on each deformation, from the ground-extended state."""
         used = sorted({use.group for own in self.groups for use in own.loads})
         own_forces = [forces[g] for g in used]
         wrenches = dict(zip(used, wrenches_of(own_forces, q, v, t), strict=True))
@@ -313,8 +313,8 @@ class Deformations(eqx.Module):
         loads: Float[Array, " deformations"],
         geometric: np.ndarray,
     ) -> Elasticity:
-        """From the blocks of C and from M, both in the buckets of the pattern. `geometric`: which
-        rows are."""
+        """The elasticity from the blocks of C and from M, both in the buckets of the pattern.
+        `geometric`: which rows are."""
         pairs = zip(blocks, self._blocks(columns), strict=True)
         both = tuple(jnp.concatenate(own, axis=-1) for own in pairs)
         layout = layout_of(self.pattern)
@@ -377,8 +377,8 @@ def deformations_of(
     pattern: Pattern,
     groups: Sequence[ConstraintGroup],
 ) -> Deformations | None:
-    """All of them, with a body more in the pattern for each compliance, behind the others; None of
-    a system that does not give way."""
+    """All of them, with one more body in the pattern for each compliance, after the others; None
+    for a rigid system."""
     if not infos:
         return None
     nv, first = sum(map(len, pattern.bodies)), len(pattern.bodies)

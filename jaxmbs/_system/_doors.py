@@ -1,4 +1,4 @@
-"""The doors of all questions about a system at a state."""
+"""Argument checks of all functions of a system at a state."""
 
 import functools
 import warnings
@@ -22,8 +22,8 @@ def takes_state(
     """A decorator for functions of a `system` and a state: checks both (see `state_method`), and
     looks at masses that were not known when the system was made.
 
-    `decides_rank`: without double precision the function says, before it computes anything, what
-    that means.
+    `decides_rank`: without double precision the function warns, before it computes anything, of the
+    consequences.
 
     **Raises:** `TypeError` or `ValueError`, one sentence of what was given and what is wanted.
     """

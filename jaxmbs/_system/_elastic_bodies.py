@@ -26,7 +26,8 @@ class _Pushed(NamedTuple):
 def elasticities(
     groups: Sequence[BodyGroup], structure: Structure
 ) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
-    """Of bodies that deform by modes, stacked by kind, and which bodies they are."""
+    """Elasticities of the bodies that deform by modes, stacked by kind, each with the indices of
+    its bodies."""
     place = {body.columns[0]: k for k, body in enumerate(structure.bodies) if body.columns}
     found = []
     for group in groups:
@@ -45,7 +46,7 @@ def body_loads(
     t: Scalar,
     multipliers: Float[Array, " rows"],
 ) -> tuple[Float[Array, "bodies 3"], Float[Array, "bodies 3 3"]]:
-    """As `AbstractSystem.body_loads`, of a `MultibodySystem`."""
+    """`AbstractSystem.body_loads` of a `MultibodySystem`."""
     infos = [system.structure.bodies[k] for k in bodies]
     columns = np.array([info.columns[0] for info in infos], int)
     origins = q[np.array([info.coordinates[:3] for info in infos], int)]

@@ -23,9 +23,9 @@ class Equations(eqx.Module):
 
     (Wojtyra & Fraczek 2013, eqs. 10-11). `descriptor` holds M and C, `force` (nv,) is F without
     friction, `offset` (rows,) is Gamma. `factor`: of S + mu I with mu = `REGULARISATION`, if it is
-    known. `elasticity`: of what gives way, if anything does. `state`: at which they were evaluated,
-    for what a formulation adds to them that depends on it. `light`: whether parts are so light that
-    C M^-1 C^T loses them, where only the numbers tell.
+    known. `elasticity`: of flexible bodies and joints, if there are any. `state`: at which they
+    were evaluated, for what a formulation adds to them that depends on it. `light`: whether parts
+    are so light that C M^-1 C^T loses them, where only the numbers tell.
     """
 
     descriptor: AbstractKKTMatrices
@@ -39,7 +39,7 @@ class Equations(eqx.Module):
 
 
 class Evaluation(eqx.Module):
-    """All that a system says at one state, looked at once.
+    """All quantities of a system at one state, evaluated once.
 
     `equations`: M, C, F and Gamma. `gap` (rows,): Phi, zero in the rows of velocity constraints.
     `rate` (rows,): C v + b.

@@ -38,8 +38,8 @@ def GeneralizedSystem(
     **Arguments:**
 
     - `coordinates`: names of the generalized coordinates, in order.
-    - `mass_matrix(q)` or `mass_matrix(q, t)`: M (n, n), symmetric positive definite; which of both,
-      its signature says. `force(q, v, t)`: F (n,) of M dv/dt = F, with the velocity terms of M.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: M (n, n), symmetric positive definite; its signature
+      shows which of both. `force(q, v, t)`: F (n,) of M dv/dt = F, with the velocity terms of M.
       Arrays, if they do not change.
     - Or, in the place of `mass_matrix`, `lagrangian(q, v)` or `lagrangian(q, v, t)`: L = T - V (J),
       quadratic in v; or `kinetic_energy`, likewise, and `energy(q)`: V. All else follows by

@@ -40,7 +40,7 @@ class BodyGroup(eqx.Module):
 
 class ElementGroup(eqx.Module):
     """Elements of one kind, of so many nodes. Indices: of the k-th node `q{k}` (n, nq) and `v{k}`
-    (n, nv), and `q` and `v` of all nodes side by side."""
+    (n, nv), and `q` and `v` of all nodes concatenated."""
 
     inertia: AbstractInertia
     indices: Indices = eqx.field(static=True)
@@ -137,8 +137,8 @@ def map_parts(
     return jax.vmap(one)(arrays, mapped)
 
 
-# The functions below see ONE joint: its primitives, and one frame for each marker. A change of a
-# frame is a frame too, of what its numbers change by.
+# The functions below apply to ONE joint: its primitives, and one frame for each marker. A change of
+# a frame is a frame too, of what its numbers change by.
 
 Primitives = tuple[AbstractPrimitive, ...]
 
@@ -154,7 +154,7 @@ def position(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, 
 
 
 def reading(primitives: tuple[Driven], frames: Frames, t: Scalar) -> Float[Array, "3"]:
-    """Of a driver, the one primitive of its group."""
+    """The reading of the driver, which is the one primitive of its group."""
     return primitives[0].reading(frames, t)
 
 
@@ -189,7 +189,7 @@ def acceleration(
 
 
 def servo_error(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
-    """How far the motion is from what servo constraints want; zero in all other rows."""
+    """Error of the motion relative to the servo constraints; zero in all other rows."""
     own = [p for p in primitives if isinstance(p, AbstractAccelerationPrimitive)]
     others = sum(len(p.rows) for p in primitives) - sum(len(p.rows) for p in own)
     errors = [p.servo_error(motion.frames, motion.rates, t) for p in own]
@@ -200,7 +200,7 @@ def servo_limits_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " rows"]:
     """The largest size of each row's multiplier that a servo can give, group after group."""
     parts = [jnp.zeros((0,))]
     for group in groups:
-        # Parts without any number stack too: their rows say how many there are.
+        # Parts without any number stack too: their rows give the count.
         found = map_parts(_servo_limits, group.primitives, jnp.asarray(group.indices["row"]))
         parts.append(gather(found, group.indices["order"]).ravel())
     return jnp.concatenate(parts)
@@ -220,7 +220,7 @@ def _any(primitives: Primitives, kind: RowKind) -> bool:
 def blocks(
     primitives: Primitives, frames: Frames, changes: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows nv"], ...]:
-    """For each slot the block of C: geometric rows, then velocity rows, then acceleration rows.
+    """The block of C of each slot: geometric rows, then velocity rows, then acceleration rows.
 
     Geometric rows: the derivative of the residual along the columns of the tangent basis, which
     change the frames by `changes`. Velocity rows: the derivative with respect to v. Acceleration
@@ -267,8 +267,8 @@ class Rows(NamedTuple):
 
 
 def rows(primitives: Primitives, motion: MarkerMotion, changes: Frames, t: Scalar) -> Rows:
-    """What `position`, `velocity_rows`, `acceleration_rows` and `blocks` say, with the derivatives
-    taken inside each other."""
+    """The results of `position`, `velocity_rows`, `acceleration_rows` and `blocks`, computed
+    together with nested derivatives."""
 
     def first(frames: Frames, rates: Frames, s: Scalar) -> tuple[Any, Any]:
         gap, change = jax.jvp(
@@ -318,14 +318,14 @@ def acceleration_rows(
 def _without_dv(
     primitives: Primitives, motion: MarkerMotion, t: Scalar
 ) -> Float[Array, " acceleration"]:
-    """What is left of the acceleration rows with v held constant."""
+    """The remainder of the acceleration rows with v held constant."""
     return acceleration(primitives, motion.frames, motion.rates, motion.accelerations, t)
 
 
 def _beside_accelerations(
     primitives: Primitives, rows: Float[Array, " others"]
 ) -> Float[Array, " rows"]:
-    """With a zero for each acceleration row behind."""
+    """The values followed by a zero for each acceleration row."""
     count = sum(len(p.rows) for p in primitives if p.row_kind is RowKind.acceleration)
     return jnp.pad(rows, (0, count)) if count else rows
 
@@ -340,7 +340,7 @@ def _velocity_rows(
 
 
 def distances(primitives: Primitives, arms: tuple[Scalar, ...]) -> Float[Array, " slots"]:
-    """Of the joint's point from the middle of each slot's body (m)."""
+    """Distance of the joint's point from the centre of each slot's body (m)."""
     own = sum((p.lever_arm() for p in primitives), jnp.asarray(0.0))
     return jnp.stack(arms) + own
 

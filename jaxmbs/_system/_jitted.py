@@ -22,5 +22,5 @@ def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _array(value: Any) -> Any:
-    """What was left out stays so."""
+    """The value as an array; an omitted argument stays None."""
     return None if value is None else jnp.asarray(value)

@@ -1,8 +1,8 @@
 """Generalized forces and stored energy of the forces, all kinds together.
 
-A load gives wrenches on marker frames; the transpose of the map from v to the markers' twists
-makes generalized forces of them. Friction differs in what it sees besides: the force that the
-joint's own rows exert, from their multipliers.
+A load gives wrenches on marker frames; the transpose of the map from v to the markers' twists makes
+generalized forces of them. Friction has a further argument: the force that the joint's own rows
+exert, from their multipliers.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def wrenches_of(
     v: Float[Array, " extended_v"],
     t: Scalar,
 ) -> list[Twists]:
-    """What each group's loads exert at their markers, from the ground-extended state."""
+    """The wrenches of each group's loads at their markers, from the ground-extended state."""
     found = []
     for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True):
         moving = map_parts(twists, frames, rates)
@@ -69,7 +69,7 @@ def generalized_friction(
 
 
 class FrictionMaps(eqx.Module):
-    """How joints with friction slide, and what presses them together; one entry a friction law.
+    """Maps of the slip and the pressing forces of joints with friction; one entry per friction law.
 
     - `slip` (laws, 3, nv): slips (m/s) by velocities. `pressing` (laws, 3, rows): the components of
       the force (N) that presses the joint together, by multipliers. Both padded with zeros.
@@ -172,7 +172,7 @@ def _motion(
     return frames, found, lambda wrenches: transpose(wrenches)[0]
 
 
-# The functions below see ONE joint, or one force.
+# The functions below apply to ONE joint, or one force.
 
 
 def _state_rates(

@@ -1,8 +1,8 @@
 """Frames of markers and how motion changes them, all markers of a kind at once.
 
-Joints and forces see nothing but frames. So the derivatives of a residual part at the frames:
-what a body's coordinates do to its markers is said by the markers (`AbstractMarker.kinematics`),
-once for all of a kind, and what frames do to a residual with each kind of joint (`_groups.py`).
+Joints and forces depend on frames alone. So the chain rule splits at the frames: the derivatives of
+markers by a body's coordinates are those of the markers (`AbstractMarker.kinematics`), once for all
+of a kind, and those of a residual by the frames belong to each kind of joint (`_groups.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def directions_of(
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
 ) -> list[Directions]:
-    """How the motion and each velocity move each group's markers."""
+    """Motion of each group's markers by the motion and by each velocity."""
     found = motion_and_directions_of(groups, q, v)
     return [Directions(motion.frames, motion.rates, changes) for motion, changes in found]
 

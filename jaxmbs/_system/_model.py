@@ -21,7 +21,7 @@ class Model(eqx.Module):
     **Arguments:** `name`; `dimension`: 2 or 3; `bodies`, `joints`, `drivers`, `forces`:
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `compliances`: parts
     of `jaxmbs.elastic`; `gravity`: m/s^2;
-    `precision`: how exact positions and directions are (see `MultibodySystem`);
+    `precision`: the precision of positions and directions (see `MultibodySystem`);
     `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
     model is; `parameters`: as the reader of model files makes them.
     """

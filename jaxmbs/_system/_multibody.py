@@ -79,7 +79,7 @@ class MultibodySystem(AbstractSystem):
       one dimension, and of `jaxmbs.generalized`. Rows: joints in order, then drivers in order;
       columns: bodies in order.
     - `elements`: mass and elasticity between bodies (`jaxmbs.generalized.Element`).
-    - `compliances`: how bodies and joints give way (`jaxmbs.elastic`), for `ElasticResolution`.
+    - `compliances`: flexibility of bodies and joints (`jaxmbs.elastic`), for `ElasticResolution`.
     - `gravity`: m/s^2, world; default none.
     - `length`: the characteristic length (m) that makes lengths and angles comparable; default
       that of `characteristic_length`.
@@ -229,7 +229,7 @@ class MultibodySystem(AbstractSystem):
             np.concatenate([group.indices[f"v{k}"] for k in range(len(group.markers))], axis=1)
             for group in self.force_groups
         ]
-        # The ground's columns stand behind the last one.
+        # The ground's columns follow the last one.
         return tuple(
             tuple(column for column in columns if column < self.structure.nv)
             for places in own
@@ -279,7 +279,7 @@ class MultibodySystem(AbstractSystem):
         return self._matrix(self.constraint_groups, count, q, v, t, self._scales())
 
     def _scales(self) -> Scales | None:
-        """Of C, if it may hold nothing but rounding (`combined`)."""
+        """Scales of C; None if C cannot consist of rounding errors alone (`combined`)."""
         if all(map(is_posed, self.constraint_groups)):
             return None
         columns, ground = self.column_scale(), jnp.ones(self.indices["ground_v"].shape)
@@ -296,7 +296,7 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, "rows nv"]:
         t = jnp.asarray(t, q.dtype)
         coordinates, velocities = self._with_ground(q, v)
-        # The ground's columns stand behind the last one and are cut off at the end.
+        # The ground's columns follow the last one and are cut off at the end.
         matrix = jnp.zeros((count, velocities.shape[0]), q.dtype)
         found = blocks_of(groups, coordinates, velocities, t, scales)
         for group, blocks in zip(groups, found, strict=True):
@@ -402,7 +402,7 @@ class MultibodySystem(AbstractSystem):
         v: Float[Array, " nv"],
         t: Scalar,
     ) -> Elasticity | None:
-        """From the blocks of C of each group."""
+        """The elasticity from the blocks of C of each group."""
         if (giving := self.deformations) is None:
             return None
         groups, extended = self.constraint_groups, self._with_ground(q, v)
@@ -492,7 +492,7 @@ class MultibodySystem(AbstractSystem):
         )
 
     def _mass_time(self, q: Float[Array, " nq"], t: RealScalarLike | None) -> Scalar:
-        """The time at which M is asked for, which only masses that depend on it need."""
+        """The time at which M is evaluated; only time-dependent masses need it."""
         if t is None and any(group.inertia.rheonomic for group in self._inertia_groups):
             raise ValueError("the mass of this system depends on time: give t (s).")
         return jnp.asarray(0.0 if t is None else t, q.dtype)

@@ -24,19 +24,19 @@ from ._structure import Structure
 
 
 class PlaceLayout(NamedTuple):
-    """Which place is whose: the (index of the) constraint of each, and the name by which that calls
-    the body (`bodies`, "bar" or "bar.A"), in row order and within a constraint in the order of its
-    bodies; `owners`: the body's own name ("bar"). For each constraint the place on its second body
-    (its only one). `ground`: the fixed frame's name.
+    """Owner of each place: the (index of the) constraint, and its name of the body (`bodies`, "bar"
+    or "bar.A"), in row order and within a constraint in the order of its bodies; `owners`: the
+    body's own name ("bar"). For each constraint the place on its second body (its only one).
+    `ground`: the fixed frame's name.
 
     A constraint on coordinates has no place (its second is -1).
 
     Indices: `rows` (places, width) of the place's constraint, padded with the number of rows;
     `columns` (places, 3 or 6) of the frame that the place's body begins with, linear first, padded
     with nv where it has none; `ground` (places,) the same constraint's place on the ground, padded
-    with the number of places; `unposed` (n,) the places whose wrench C does not tell: on bodies
-    whose velocities do not begin with those of a frame, and on one that the constraint holds at
-    several sites, where C has the sum of their wrenches.
+    with the number of places; `unposed` (n,) the places whose wrench C does not determine: on
+    bodies whose velocities do not begin with those of a frame, and on one that the constraint holds
+    at several sites, where C has the sum of their wrenches.
     """
 
     constraints: tuple[int, ...]
@@ -54,10 +54,10 @@ class PlaceLayout(NamedTuple):
 
 
 class Attachments(eqx.Module):
-    """Where each constraint acts on each of its bodies, in the world.
+    """Points where each constraint acts on each of its bodies, in the world.
 
-    - `point` (places, dim): the constraint's point on the body (m): its marker there, the first
-      of them if it sees a body twice; for a rolling disk the point of contact.
+    - `point` (places, dim): the constraint's point on the body (m): its marker there, the first of
+      them if it acts on a body twice; for a rolling disk the point of contact.
     - `origin` (places, dim): to which the body's linear velocity refers (its centre of mass).
     - `body_axes`, `marker_axes` (places, dim, dim): as columns.
     - `unposed` (n, 3 or 6, width): for the places of that name the change of the constraint's rows
@@ -73,7 +73,7 @@ class Attachments(eqx.Module):
 
 
 def no_places(structure: Structure) -> Attachments:
-    """Of a system whose coordinates say nothing about points."""
+    """The attachments of a system whose coordinates do not locate points."""
     none = np.zeros((0, 0), dtype=int)
     indices = Indices(rows=none, columns=none, ground=none.ravel(), unposed=none.ravel())
     seconds = (-1,) * len(structure.constraints)
@@ -143,7 +143,7 @@ def _unposed(
 def rows_by_displacements(
     primitives: Primitives, frames: Frames, rates: Frames, t: Scalar
 ) -> tuple[Float[Array, "rows motions"], ...]:
-    """For each slot how the rows change by displacements of its marker."""
+    """Derivative of the rows by displacements of the marker of each slot."""
     changes = tuple(frame.displacements() for frame in frames)
     return blocks(primitives, frames, changes, rates, t)
 
@@ -191,7 +191,7 @@ def _slots(
 def _lever_arm(
     primitive: AbstractPrimitive, frame: PlanarFrame | SpatialFrame
 ) -> Float[Array, " dim"]:
-    """From a marker to the joint's point (m, world): the same point, ..."""
+    """Vector from a marker to the joint's point (m, world): zero, ..."""
     del primitive
     return jnp.zeros_like(frame.origin)
 
@@ -243,7 +243,7 @@ def _layout(
             ),
             columns=_padded(
                 [
-                    # Those of the ground stand behind the last one, and are zero.
+                    # Those of the ground follow the last one, and are zero.
                     [min(c, structure.nv) for c in own] if alone else []
                     for own, alone in zip(columns, posed, strict=True)
                 ],

@@ -15,7 +15,7 @@ from .base import ReleaseOption
 
 
 def row_count(group: ConstraintGroup) -> int:
-    """How many rows all joints of a group have."""
+    """Number of rows of all joints of a group."""
     return len(group.names) * group.indices["order"].shape[0]
 
 

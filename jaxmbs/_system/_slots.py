@@ -1,4 +1,4 @@
-"""Where the numbers of bodies and states stand, and how they are called."""
+"""Indices and names of the numbers of bodies and states."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ GROUND = "ground"
 
 
 class Slot(NamedTuple):
-    """Where a body's numbers stand in the ground-extended state, and where it stands, or its parts
-    do, among the bodies of the structure."""
+    """Indices of a body's numbers in the ground-extended state, and of the body or its parts among
+    the bodies of the structure."""
 
     infos: tuple[int, ...]
     q: np.ndarray
@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 def slots_of(
     bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
 ) -> dict[str, Slot]:
-    """By the names of bodies, of their frames and of forces with states."""
+    """Slots by the names of bodies, of their frames and of forces with states."""
     slots, nq, nv, first = {}, 0, 0, 0
     for body in bodies:
         kind, parts = body.inertia_properties().coordinates, body.parts()
@@ -48,29 +48,29 @@ def slots_of(
 
 
 def names_of(body: AbstractBody) -> tuple[str, ...]:
-    """By what names it is called; a part of it may have its own."""
+    """Names of a body; a part of it may have its own."""
     return tuple({body.name: None} | {part.name: None for part in body.parts() or ()})
 
 
 def _column_name(body: AbstractBody, name: str) -> str:
-    """Of a coordinate or velocity, as the system calls it."""
+    """The system's name of a coordinate or velocity of a body."""
     return f"{body.name}.{name}" if body.parts() is None else name
 
 
 def coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    """Of each of its coordinates."""
+    """The info of each coordinate of a body."""
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.names, kind.measures, strict=True):
         yield ColumnInfo(_column_name(body, name), quantity)
 
 
 def states_of(force: AbstractForce) -> str:
-    """By what the states of a force stand among the slots; no body can be called so."""
+    """The key of a force's states among the slots; no body can have this name."""
     return f".{force.name}"
 
 
 def state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
-    """Of each state of a force."""
+    """The info of each state of a force."""
     states = force.states()
     if states is not None:
         for name, quantity in zip(states.names, states.quantities, strict=True):
@@ -78,14 +78,15 @@ def state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
 
 
 def velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
-    """Of each of its velocities."""
+    """The info of each velocity of a body."""
     kind = body.inertia_properties().coordinates
     for name, quantity in zip(kind.velocity_names, kind.quantities, strict=True):
         yield ColumnInfo(_column_name(body, name), quantity)
 
 
 def body_infos(body: AbstractBody, slot: Slot) -> Iterator[BodyInfo]:
-    """Of the body, or of its parts, whose coordinates stand as their velocities do."""
+    """The info of the body or of each of its parts; the coordinates of parts are in the order of
+    their velocities."""
     kind, parts = body.inertia_properties().coordinates, body.parts()
     if parts is None:
         columns, (linear, angular) = tuple(slot.v.tolist()), kind.frame
@@ -100,7 +101,7 @@ def body_infos(body: AbstractBody, slot: Slot) -> Iterator[BodyInfo]:
 def quaternions_of(
     bodies: Sequence[AbstractBody], slots: dict[str, Slot]
 ) -> tuple[tuple[int, ...], ...]:
-    """Where in q each quaternion stands."""
+    """Indices of each quaternion in q."""
     return tuple(
         tuple(slots[body.name].q[list(places)].tolist())
         for body in bodies
@@ -111,7 +112,7 @@ def quaternions_of(
 def slot_indices(
     bodies: Sequence[tuple[str, ...]], slots: dict[str, Slot]
 ) -> dict[str, np.ndarray]:
-    """`q{k}` and `v{k}`: where the k-th body of each part of a group stands."""
+    """`q{k}` and `v{k}`: indices of the k-th body of each part of a group."""
     indices = {}
     for k in range(len(bodies[0])):
         indices[f"q{k}"] = np.stack([slots[names[k]].q for names in bodies])

@@ -1,9 +1,9 @@
 """Where states come in: one check for every public function and method that takes one.
 
-What can be known is refused by name before anything is computed: what is no system, no array, of
+Concrete arguments are refused by name before anything is computed: not a system, not an array,
 another length or precision, a batch where one state is meant, a number that is not finite, a
-quaternion that is no rotation. Of values that are being traced only shapes and types are known;
-`is_state` is what compiled programs ask of the numbers themselves.
+quaternion that is not a rotation. Of values that are being traced only shapes and types are known;
+`is_state` is the check of the numbers in compiled programs.
 """
 
 import functools
@@ -49,8 +49,8 @@ def with_checks(
     arguments: Mapping[str, str],
     function: Callable[P, T],
 ) -> Callable[P, T]:
-    """The function behind the checks of its arguments. `admitted`: of the first, which has the
-    structure, what the function gets in its place."""
+    """The function, whose first argument has the structure, with checks of the others. `admitted`:
+    what the function gets in place of the first."""
     parameters = inspect.signature(function).parameters
     kinds = {"q": "q", "v": "v", "t": "t", **arguments}
     checked = [
@@ -231,7 +231,7 @@ def _refuse_rotations(structure: Structure, known: np.ndarray, name: str) -> Non
 
 
 def precision() -> np.dtype:
-    """Of all numbers: double, if it is switched on."""
+    """The floating-point type of all numbers: double precision if it is enabled."""
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 

@@ -62,8 +62,8 @@ class BodyInfo(NamedTuple):
 
 
 class ComplianceInfo(NamedTuple):
-    """One compliance: the body that gives way, or the joint (`in_joint`), and its deformations,
-    `start` to `stop` among all."""
+    """One compliance: the flexible body, or the joint (`in_joint`), and its deformations, `start`
+    to `stop` among all."""
 
     name: str
     of: str
@@ -73,7 +73,7 @@ class ComplianceInfo(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Behind its last deformation."""
+        """Index after its last deformation."""
         return self.start + len(self.directions)
 
 
@@ -219,7 +219,7 @@ class Structure:
 
     @property
     def other_rows(self) -> str:
-        """What rows that are not geometric are called."""
+        """The name of the rows that are not geometric."""
         return "velocity" if self.velocity_level.all() else "velocity and acceleration"
 
     @cached_property
@@ -245,24 +245,24 @@ class Structure:
 
     @cached_property
     def length_columns(self) -> np.ndarray:
-        """True for velocities of which the characteristic length counts as one."""
+        """True for velocities whose unit is the characteristic length."""
         return _lengths(info.quantity for info in self.velocities)
 
     def residual_scale(self, length: Any) -> Any:
-        """What counts as one in each row's residual (rows,), if that of lengths is `length` (m):
-        of NumPy if that is a `float`."""
+        """The unit of each row's residual (rows,), given the unit `length` (m) of lengths; a NumPy
+        array if that is a `float`."""
         return _scale([row.quantity for row in self.rows], length)
 
     def coordinate_scale(self, length: Any) -> Any:
-        """Likewise of each coordinate (nq,)."""
+        """The unit of each coordinate (nq,), likewise."""
         return _scale([info.quantity for info in self.coordinates], length)
 
     def column_scale(self, length: Any) -> Any:
-        """Likewise of each velocity (nv,), in a second."""
+        """The unit of each velocity (nv,), likewise, per second."""
         return _scale([info.quantity for info in self.velocities], length)
 
     def deformation_scale(self, length: Any) -> Any:
-        """Likewise of each deformation of what gives way."""
+        """The unit of each deformation of flexible bodies and joints, likewise."""
         return _scale([d.quantity for own in self.compliances for d in own.directions], length)
 
     @cached_property

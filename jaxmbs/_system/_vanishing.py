@@ -1,6 +1,6 @@
-"""Velocity rows whose part of C vanishes at a state, as of v . v = c^2 at rest. They hold nothing
-there, so that rank and motion are not those of the states nearby, and which of several motions
-goes on from there nothing says."""
+"""Velocity rows whose part of C vanishes at a state, as of v . v = c^2 at rest. They do not
+constrain anything there, so that rank and motion differ from those of the states nearby, and which
+of several motions continues from there is undetermined."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +23,7 @@ def vanishing_rows(
     t: RealScalarLike,
     tolerance: float = _VANISHED,
 ) -> Bool[Array, " rows"]:
-    """Which rows that are nonlinear in v vanish at these velocities and not at others."""
+    """Rows nonlinear in v that vanish at these velocities and not at others."""
     structure = system.structure
     if not structure.nonlinear.any():
         return jnp.zeros((len(structure.rows),), bool)

@@ -43,7 +43,7 @@ class AbstractSystem(eqx.Module):
 
         M(q, t) dv/dt + C^T lambda = F(q, v, t)     C dv/dt = Gamma     C v + b = 0     Phi = 0
 
-    (Wojtyra & Fraczek 2013, eqs. 1-11). Everything above asks these questions and no others.
+    (Wojtyra & Fraczek 2013, eqs. 1-11). All other modules use these methods and no others.
     All arguments are flat arrays: q (nq,), v (nv,) in the system's own order, t in s.
     """
 
@@ -71,7 +71,7 @@ class AbstractSystem(eqx.Module):
     def mass_matrix(
         self, q: Float[Array, " nq"], t: RealScalarLike | None = None
     ) -> Float[Array, "nv nv"]:
-        """M(q, t), symmetric positive definite, or semidefinite for bodies that say so. t may be
+        """M(q, t), symmetric positive definite, or semidefinite for bodies declared so. t may be
         left out where masses do not depend on it.
 
         **Raises:** `ValueError` where they do.
@@ -121,13 +121,13 @@ class AbstractSystem(eqx.Module):
     def servo_error(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, " rows"]:
-        """beta: how far the motion is from what servo constraints want, in the unit of their rows
-        in a second; zero in all other rows."""
+        """beta: error of the motion relative to the servo constraints, in the unit of their rows
+        per second; zero in all other rows."""
 
     @abc.abstractmethod
     def servo_limits(self) -> Float[Array, " rows"]:
-        """The largest size of each row's multiplier that a servo can give; infinite where nothing
-        is said."""
+        """The largest magnitude of each row's multiplier that a servo can provide; infinite where
+        no limit is given."""
 
     @abc.abstractmethod
     def acceleration_offset(
@@ -145,13 +145,13 @@ class AbstractSystem(eqx.Module):
     def elasticity(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Elasticity | None:
-        """What of the system gives way, at one state; None if nothing does."""
+        """The elasticity of the system at one state; None if all bodies and joints are rigid."""
 
     @abc.abstractmethod
     def deformation_matrix(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Float[Array, "rows deformations"]:
-        """D: the derivative of all rows along the deformations of what gives way."""
+        """D: the derivative of all rows along the deformations of flexible bodies and joints."""
 
     @abc.abstractmethod
     def friction(
@@ -167,7 +167,7 @@ class AbstractSystem(eqx.Module):
     def friction_maps(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> FrictionMaps:
-        """How the joints with friction slide and are pressed together."""
+        """Maps of the slip and the pressing forces of joints with friction."""
 
     @property
     @abc.abstractmethod
@@ -184,9 +184,9 @@ class AbstractSystem(eqx.Module):
     def places(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
     ) -> Attachments:
-        """Where each constraint acts on each of its bodies; none where the coordinates say
-        nothing about points. v and t matter to velocity constraints at frames of generalized
-        bodies alone."""
+        """Points of action of each constraint on each of its bodies; none where the coordinates do
+        not locate points. v and t matter to velocity constraints at frames of generalized bodies
+        alone."""
 
     @abc.abstractmethod
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
@@ -216,7 +216,7 @@ class AbstractSystem(eqx.Module):
     def turning(self, rate: Float[Array, "3"]) -> Float[Array, "nv nv"]:
         """Skew: the rate at which velocities along axes that never turn change where they are
         fixed in axes that turn with the angular velocity `rate` (rad/s, world; in the plane its
-        z component). Zero where the coordinates say nothing about axes."""
+        z component). Zero where the coordinates do not define axes."""
 
     @abc.abstractmethod
     def steady(
@@ -235,21 +235,21 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def driver_readings(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, "3 rows"]:
-        """In the rows of the drivers: Phi, the coordinate that is prescribed (m or rad), an angle
-        between -pi and pi where the configuration counts no turns, and its value at t, which does;
-        zero in the others."""
+        """Readings in the rows of the drivers: Phi, the coordinate that is prescribed (m or rad),
+        an angle between -pi and pi where the configuration counts no turns, and its value at t,
+        which does; zero in the others."""
 
     @abc.abstractmethod
     def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
-        """Of bodies that deform by modes, stacked by kind, and which of `Structure.bodies` they
-        are."""
+        """Elasticities of the bodies that deform by modes, stacked by kind, each with the indices
+        of its bodies in `Structure.bodies`."""
 
     @abc.abstractmethod
     def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
-        """What constraints and forces, without friction, exert on these bodies, which are in space
-        and have frames, at a state q, v, t with these multipliers: the sum of all forces F (N),
-        (n, 3), and of F (r - R)^T (N m) of their points r, with R the body's origin, along the
-        world's axes, (n, 3, 3)."""
+        """Resultants of all constraints and forces, without friction, on these bodies, which are in
+        space and have frames, at a state q, v, t with these multipliers: the sum of all forces F
+        (N), (n, 3), and of F (r - R)^T (N m) over their points r, with R the body's origin, along
+        the world's axes, (n, 3, 3)."""
 
     @abc.abstractmethod
     def characteristic_length(self) -> Scalar:
@@ -301,10 +301,10 @@ class AbstractSystem(eqx.Module):
         return self.position_residual(q, t) / scale
 
     def column_scale(self) -> Float[Array, " nv"]:
-        """What counts as one of each velocity: a motion of all bodies by one characteristic length
-        a second, one rad/s, and one scale of whatever else a velocity is the rate of."""
+        """The unit of each velocity: one characteristic length per second for the motion of all
+        bodies, one rad/s, and one scale of any other quantity per second."""
         return self.structure.column_scale(self.characteristic_length())
 
     def residual_scale(self) -> Float[Array, " rows"]:
-        """What counts as one in each row, likewise; of velocity rows in a second."""
+        """The unit of each row, likewise; that of velocity rows is per second."""
         return self.structure.residual_scale(self.characteristic_length())

@@ -48,8 +48,8 @@ def _run() -> None:
         )
         raise SystemExit(1) from None
 
-    # Small matrices do not gain from threads within one decomposition; with them, decompositions
-    # side by side wait for each other. It must be said before the library is loaded.
+    # Small matrices do not gain from threads within one decomposition; with them, parallel
+    # decompositions wait for each other. It must be said before the library is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     # Tracing makes many objects that live on, through which the collector would look again and

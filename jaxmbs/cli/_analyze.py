@@ -57,7 +57,7 @@ _CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     method: Method = Method.qr
     tolerance: float = 1e-9
@@ -71,7 +71,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed. `report`: of rigid bodies; `elastic`: with the compliances of
+    """The printed results. `report`: of rigid bodies; `elastic`: with the compliances of
     the model, None where there are none."""
 
     model: Model
@@ -89,7 +89,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """Ask everything that is requested.
+    """Compute everything that is requested.
 
     **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
     """
@@ -137,7 +137,7 @@ def answer(model: Model, request: Request) -> Answer:
 def _real_mobility(
     system: MultibodySystem, q: Any, report: Solvability, request: Request
 ) -> Mobility | None:
-    """Where it is asked for, or may be another than n - rank."""
+    """The mobility where it is requested, or may differ from n - rank."""
     tolerance = max(request.tolerance, float(np.finfo(float).eps))
     ask = mobility if request.mobility else partial(without_asking, report)
     try:
@@ -275,7 +275,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _mobility_entry(found: Mobility) -> dict[str, Any]:
-    """What was not decided is null."""
+    """Mobility entry of the JSON output; what was not decided is null."""
     return {
         "mobility": found.mobility if found.decided else None,
         "first_order": found.first_order,
@@ -343,7 +343,7 @@ def _combinations(report: Solvability) -> list[dict[str, Any]]:
 
 
 def _with_compliances(report: Solvability) -> dict[str, Any]:
-    """What compliances decide. Ranks count the columns of deformations."""
+    """Verdicts with compliances. Ranks count the columns of deformations."""
     result = {
         "compliances": list(report.layout.elastic),
         "rank": int(report.rank),
@@ -419,7 +419,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
 
 
 def _beyond_first_order(answer: Answer) -> str:
-    """What first order does not say, where it is not the same."""
+    """Result beyond first order, where it differs."""
     found = answer.mobility
     if found is None and is_left_out(answer.report):
         return f" to first order ({LEFT_OUT}; ask with --mobility, or jm.mobility)"
@@ -435,7 +435,7 @@ def _beyond_first_order(answer: Answer) -> str:
 
 
 def _elastic_head(report: Solvability, elastic: Solvability) -> str:
-    """What the compliances of the model have to do with the verdicts."""
+    """Effect of the model's compliances on the verdicts."""
     names = ", ".join(elastic.layout.elastic)
     rigid, giving = (np.asarray(x.reaction_unique.unique) for x in (report, elastic))
     open_, left = int(np.sum(~rigid)), int(np.sum(~giving))

@@ -1,4 +1,4 @@
-"""Verbs of the command line. Each reads a model, asks one question and prints the answer."""
+"""Verbs of the command line. Each reads a model, runs one analysis and prints the result."""
 
 import sys
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def _common(
 
 
 def with_common_options_first(arguments: Sequence[str]) -> list[str]:
-    """The arguments in an order that the command understands: what holds for all of them may stand
+    """The arguments in an order that the command accepts: options common to all commands may be
     anywhere before "--"."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     common = [x for x in arguments[:end] if x in ("--no-cache", "--quiet", "-q")]
@@ -213,7 +213,7 @@ def lint(
     rules: Annotated[bool, typer.Option("--rules", help="Print what each rule looks for.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """What is wrong with models, whichever program simulates them. Exit status 1: findings."""
+    """Check models, whichever program simulates them. Exit status 1: findings."""
     compile_quickly()
     with refusing():
         if json and form == _lint.Format.sarif:

@@ -137,7 +137,7 @@ def reference(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What a model file may hold."""
+    """Reference of model files."""
     with refusing():
         text = _reference.text(schema)
         if out is not None:

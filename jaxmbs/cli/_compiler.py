@@ -16,13 +16,13 @@ _SMALL_LOOPS = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_thresh
 # 32, its motion of a second included; long motions would lose more than that.
 _ONCE = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 
-# The versions of jaxlib that were seen to know these flags: one that does not ends the process.
+# The versions of jaxlib known to accept these flags: one that does not ends the process.
 _FIRST, _LAST = (0, 6), (0, 10)
 
 
 def compile_quickly(*, small_loops: bool = False, once: bool = False) -> None:
     """Have programs compiled for a single use, unless the user has set the compiler's flags. To be
-    said before the first program is compiled.
+    called before the first program is compiled.
 
     `small_loops`: each loop over small arrays as one function, which takes two thirds of the time
     to run. For motions that are not differentiated: what their derivatives loop over would compile

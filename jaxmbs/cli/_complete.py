@@ -1,4 +1,4 @@
-"""What a shell offers where a model is asked for."""
+"""Completions of a shell where a model is expected."""
 
 from pathlib import Path
 

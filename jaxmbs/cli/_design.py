@@ -24,7 +24,7 @@ from ._study_file import read_study, StudyFile
 
 
 class Request(NamedTuple):
-    """What the command line asks. `store`: where a study that is stopped is found again."""
+    """Options of the command line. `store`: where a stopped study is saved."""
 
     store: Path | None = None
     plot: Path | None = None
@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     file: StudyFile
     found: Optimum | Starts

@@ -8,7 +8,7 @@ from .._errors import ModelError
 
 
 def write_figure(draw: Callable[[], Any], path: Path) -> None:
-    """The figure that `draw` makes, without a display. Matplotlib is imported when it is asked for.
+    """The figure that `draw` makes, without a display. Matplotlib is imported on first use.
 
     **Raises:** `ModelError` where it cannot be written.
     """

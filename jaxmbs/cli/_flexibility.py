@@ -16,7 +16,7 @@ from ._figures import write_figure
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     reactions: tuple[str, ...] = ()
     elastic: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     found: Flexibility
@@ -61,7 +61,7 @@ def answer(model: Model, request: Request) -> Answer:
 
 
 def _names(subset: str) -> tuple[str, ...]:
-    """Of one subset; of none an empty text."""
+    """Names of one subset; an empty text has none."""
     names = tuple(name.strip() for name in subset.split(",")) if subset.strip() else ()
     if not all(names):
         raise ModelError(
@@ -99,7 +99,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _subset(found: Flexibility, own: SubsetAnswer) -> dict[str, Any]:
-    """Of forces that were not found, or are one of many, there are none."""
+    """JSON entry of a subset; without forces where they were not found or are not unique."""
     told: dict[str, Any] = {
         "elastic": list(own.elastic),
         "redundancy": own.redundancy,

@@ -15,7 +15,7 @@ from ._analyze import check_time, configuration_at, make_console, Request as _An
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     time: float = 0.0
     assemble: bool = False
@@ -25,7 +25,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     time: float
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """Look at the reference configuration, which must be closed.
+    """Analyse the reference configuration, which must be closed.
 
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it cannot be assembled.
     """

@@ -12,7 +12,7 @@ from .._files import replacing
 
 
 class Request(NamedTuple):
-    """What is read, how, and where it goes."""
+    """Options of an import: input, settings and output."""
 
     path: Path
     out: Path | None
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 def answer(request: Request) -> Answer:
-    """Read, and write the model file if one is asked for.
+    """Read, and write the model file if one is requested.
 
     **Raises:** `ModelError`.
     """
@@ -83,7 +83,7 @@ def _control(given: str) -> tuple[str, float]:
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """For `--json`."""
+    """The document for `--json`."""
     model, out = answer.imported.model, answer.request.out
     masses = answer.imported.masses
     precision = model.precision

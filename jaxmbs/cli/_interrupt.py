@@ -1,8 +1,8 @@
 """Ctrl-C: one line and status 130, also while a compiled program runs.
 
 Python raises KeyboardInterrupt when it is back at its own code, and a compiled motion may take
-minutes until then. So a thread hears of the signal as well, and ends the process where Python has
-not ended it by itself.
+minutes until then. So a thread receives the signal as well, and ends the process where Python has
+not done so.
 """
 
 import os
@@ -21,7 +21,7 @@ _PATIENCE = 1.0
 
 
 def stop() -> None:
-    """What is said of Ctrl-C, once by all processes together."""
+    """Message after Ctrl-C, printed once for all processes."""
     if "--worker" not in sys.argv:
         print("jaxmbs: stopped.", file=sys.stderr)
 

@@ -20,7 +20,7 @@ from ._simulate import check_out, coordinates_of, save, singular, times_of
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     times: np.ndarray

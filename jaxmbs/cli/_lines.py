@@ -38,7 +38,7 @@ def _of_tables(lines: list[str]) -> dict[Part, int]:
 
 
 def _of_names(lines: list[str]) -> dict[Part, int]:
-    """Of other formats the first line on which a name stands between quotes, for any kind."""
+    """In other formats, the first line on which a name is quoted, for any kind."""
     first: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         for name in _QUOTED.findall(line):

@@ -26,7 +26,7 @@ from ._load import load, tell
 
 
 class Format(enum.StrEnum):
-    """How findings are printed."""
+    """Format of printed findings."""
 
     text = "text"
     json = "json"
@@ -42,7 +42,7 @@ class Level(enum.StrEnum):
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     files: tuple[str, ...]
     time: float = 0.0
@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Each file as it was named, where its parts stand, and what was found."""
+    """Each file as it was named, the lines of its parts, and the findings."""
 
     file: str
     source: Source
@@ -108,7 +108,7 @@ def _read(file: str) -> tuple[Model, dict[str, str]]:
 
 
 def _evaluated(content: dict[str, Any]) -> dict[str, Any]:
-    """With numbers in the place of expressions; as it is where they cannot be found."""
+    """The table with numbers in place of expressions; unchanged where they cannot be found."""
     from ..io._expansion import expand
 
     dimension = content.get("dimension", 3)
@@ -178,7 +178,7 @@ def rules_document() -> dict[str, Any]:
 
 
 def show_rules() -> None:
-    """Print what each rule looks for."""
+    """Print the text of each rule."""
     console = make_console()
     for rule in RULES:
         console.print(Text(f"{rule.code} {rule.name} ({rule.severity.word})", style="bold"))

@@ -31,7 +31,7 @@ def load(argument: str) -> Model:
 
 
 def tell(imported: Any) -> None:
-    """What a file of another program weighs, and what of it is not carried, on standard error."""
+    """Masses and omissions of a file of another program, printed to standard error."""
     from ..io import omission_lines
 
     for line in (*imported.masses.lines(), *omission_lines(imported.omissions)):
@@ -48,7 +48,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:
-        # A text that is too long or not permitted as a path is no file.
+        # A text that is too long or not permitted as a path is not a file.
         return False
 
 

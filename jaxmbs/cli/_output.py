@@ -1,4 +1,4 @@
-"""What goes to standard output and standard error, and the exit status."""
+"""Standard output, standard error, and the exit status."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ class AnalysisFailed(RuntimeError):
 @contextmanager
 def refusing() -> Iterator[None]:
     """Bad input: one sentence on standard error, status 2. A failed analysis: status 1. Ctrl-C:
-    status 130. Until then what is going on is told where a person waits for it."""
+    status 130. Until then progress is shown where a person waits for it."""
     try:
         with progress():
             yield
@@ -41,8 +41,8 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def keep_programs_quietly(quiet: bool = False) -> None:
-    """Keep compiled programs where the platform keeps such files; one sentence on standard error
-    if that cannot be, unless nothing is to be said."""
+    """Keep compiled programs in the platform's cache folder; one sentence on standard error if that
+    fails, unless quiet."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         keep_programs()

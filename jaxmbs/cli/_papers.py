@@ -134,7 +134,8 @@ def _paths(times: np.ndarray, bodies: Mapping[str, BodyMotion]) -> Figure:
         x, y = bodies[name].states["position"].T
         axes.plot(x, y, color=color, linestyle=style, linewidth=2.0, label=name)
         axes.plot(x[seconds], y[seconds], linestyle="none", marker=marker, color=color)
-        # Numbers stand beside the path: the platform's on its left, the trolley's on its right.
+        # Numbers are printed next to the path: the platform's on its left, the trolley's on its
+        # right.
         rates = bodies[name].states["velocity"][seconds]
         across = np.stack([-rates[:, 1], rates[:, 0]], axis=1)
         across = 14 * side * across / np.linalg.norm(across, axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""What is going on, on one line of standard error, while a person waits for it.
+"""Progress on one line of standard error, while a person waits.
 
-A thread writes the line: what a command said it is doing, for how long, and the program that JAX
-is compiling. JAX says so in its log alone, which is read for that. Whatever a command writes to
-standard output wipes the line out first. Nothing is written where standard error is no
-terminal, with `--json` or with `--quiet`.
+A thread writes the line: the activity of a command, its duration, and the program that JAX is
+compiling. JAX reports this in its log alone, which is read for that. Whatever a command writes to
+standard output wipes the line out first. Nothing is written where standard error is not a terminal,
+with `--json` or with `--quiet`.
 """
 
 import logging
@@ -22,7 +22,7 @@ from rich.segment import ControlType
 from rich.text import Text
 
 
-# Nothing is said of what takes less (s); the line is written again so often (s).
+# Shorter activities (s) are not shown; interval between updates of the line (s).
 _PATIENCE = 1.0
 _EVERY = 0.5
 
@@ -33,7 +33,7 @@ _ENDS = "Finished XLA compilation"
 
 
 class _Line:
-    """The line, and what it says. `since`: when standard output was last written."""
+    """The line, and its text. `since`: when standard output was last written."""
 
     def __init__(self, console: Console, what: str):
         self.what, self.compiled = what, ""
@@ -106,7 +106,7 @@ class _Output:
 
 
 class _Compilations(logging.Handler):
-    """Tells the line what JAX's log says of its programs, and nobody else."""
+    """Passes the messages of JAX's log on its programs to the line alone."""
 
     def __init__(self, line: _Line):
         logging.Handler.__init__(self, logging.DEBUG)
@@ -127,15 +127,15 @@ _lines: list[_Line] = []
 
 
 def want_progress(arguments: Sequence[str]) -> None:
-    """Progress is to be shown of this command, unless it asks for silence. Said by the program
-    alone, so that whoever calls commands from Python sees nothing."""
+    """Show progress for this command, unless silence is requested. Called by the program alone, so
+    that commands called from Python show nothing."""
     if not {"--json", "--quiet", "-q"} & {*arguments} and sys.stderr.isatty():
         _wanted[:] = [word for word in arguments if not word.startswith("-")][:1]
 
 
 @contextmanager
 def progress() -> Iterator[None]:
-    """Say what is going on until the end of the block, if somebody reads it."""
+    """Show the activity until the end of the block, where a line is shown."""
     if not _wanted or _lines:
         yield
         return
@@ -167,7 +167,7 @@ def _listening(handler: logging.Handler) -> Iterator[None]:
 
 
 def say(what: str) -> None:
-    """What the command does now, such as "integrating"; nothing where nobody reads it."""
+    """Sets the displayed activity, such as "integrating"; nothing where no line is shown."""
     for line in _lines:
         line.say(what)
 

@@ -19,7 +19,7 @@ from ._output import AnalysisFailed
 
 
 class Request(NamedTuple):
-    """What the command line asks; with `end` along the motion until then."""
+    """Options of the command line; with `end`, along the motion until then."""
 
     bounds: tuple[str, ...] = ()
     combinations: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     found: Ranges
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 def answer(model: Model, request: Request) -> Answer:
-    """At the reference configuration, or at the saved states of a motion from it.
+    """Ranges at the reference configuration, or at the saved states of a motion from it.
 
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
     a linear program has no solution.
@@ -48,7 +48,7 @@ def answer(model: Model, request: Request) -> Answer:
         raise ModelError("--every is the time between states of a motion; give its --end too.")
     system = model.system()
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
-    # A bound or combination that means nothing is told before anything is computed.
+    # An invalid bound or combination is reported before anything is computed.
     _check(system, request)
     formulation, said = _with_compliances(system, request.rigid)
     try:
@@ -76,7 +76,7 @@ def answer(model: Model, request: Request) -> Answer:
 
 
 def _with_compliances(system: MultibodySystem, rigid: bool) -> tuple[AbstractFormulation, str]:
-    """How multipliers are found, and what is said of the compliances of the model."""
+    """The method for multipliers, and the statement on the model's compliances."""
     structure = system.structure
     names = ", ".join(own.name for own in structure.compliances)
     formulation = elastic_formulation(structure)

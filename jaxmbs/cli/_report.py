@@ -25,7 +25,7 @@ from ._simulate import initial_state, times_of
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     out: Path
     end: float | None = None
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     written: Written
@@ -47,8 +47,8 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request, source: Path | None) -> Answer:
     """Compute what is shown, and write it. `source`: the model's file.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails, of which what was
-    computed until then is written all the same.
+    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
+    then are written nevertheless.
     """
     _check(request)
     system = model.system()
@@ -103,7 +103,8 @@ def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, .
 def _trajectory(
     model: Model, system: MultibodySystem, request: Request, beside: ThreadPoolExecutor
 ) -> tuple[Trajectory, Program | None]:
-    """The motion that is asked for, or one state; and what looks at it, compiled `beside`."""
+    """The requested motion, or one state; and the program that evaluates it, compiled in parallel
+    (`beside`)."""
     if request.trajectory is not None:
         try:
             return thinned(load_trajectory(request.trajectory, system), request.frames), None
@@ -132,7 +133,7 @@ def _trajectory(
 
 
 def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:
-    """Where the numbers come from."""
+    """Notes on the origin of the numbers."""
     found = {"model": f"built-in mechanism {model.name}"}
     if source is not None:
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -146,7 +147,7 @@ def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str
 
 
 def _digest(path: Path) -> str:
-    """Of a file; a folder, as of Zarr, has none."""
+    """Digest of a file; a folder, such as a Zarr store, has none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

@@ -71,7 +71,7 @@ _DEGENERATE = 1e-6
 
 
 class Request(NamedTuple):
-    """What the command line asks."""
+    """Options of the command line."""
 
     end: float
     every: float | None = None
@@ -85,7 +85,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     system: MultibodySystem
@@ -352,7 +352,7 @@ def passages(trajectory: Trajectory) -> list[float]:
 
 
 def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
-    """What is not determined in singular configurations on the way."""
+    """Undetermined motions and reactions in the singular configurations of a motion."""
     return [
         {
             "time": own.time,
@@ -443,7 +443,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
 def coordinates_of(
     states: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Bodies' coordinates of their own: body, word, and what is known of that body by words."""
+    """Bodies' coordinates of their own: body, name, and the data of that body by name."""
     return [
         (body, word.removesuffix(".rate"), known)
         for body, known in states.items()

@@ -110,7 +110,7 @@ class StartsTable(_schema.AbstractTable):
 
 
 class StudyFile(NamedTuple):
-    """Everything that a study file says. `starts`: None for the one start."""
+    """The content of a study file. `starts`: None for the one start."""
 
     model: Model
     study: Study
@@ -301,7 +301,7 @@ def _starts(content: Mapping[str, Any], bounds: Mapping[str, tuple[float, float]
 
 
 def _said(where: str, make: Callable[[], Any]) -> Any:
-    """What is wrong, said of its table."""
+    """The result of `make`; an error in it names its table."""
     try:
         return make()
     except ValueError as error:

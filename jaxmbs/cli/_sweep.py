@@ -46,7 +46,7 @@ _CRITERIA: Mapping[Method, type[QR] | type[SVD] | type[RankComparison]] = Mappin
 
 
 class Request(NamedTuple):
-    """What the command line asks. `worker`: "INDEX:PORT" of one of several processes."""
+    """Options of the command line. `worker`: "INDEX:PORT" of one of several processes."""
 
     over: tuple[str, ...]
     out: str
@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Everything that is printed."""
+    """The printed results."""
 
     model: Model
     found: Sweep
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
 
 def check(request: Request) -> None:
-    """Refuse what cannot be asked.
+    """Refuse invalid requests.
 
     **Raises:** `ModelError`.
     """
@@ -108,7 +108,7 @@ def cases_of(request: Request) -> Cases:
 
 
 def _axis(text: str, random: bool) -> tuple[str, float, float, int]:
-    """NAME=LO:HI:COUNT; random cases need no COUNT, and do not look at one."""
+    """NAME=LO:HI:COUNT; random cases need no COUNT, and ignore one."""
     name, _, numbers = text.partition("=")
     words = numbers.split(":")
     form = "NAME=LO:HI" if random else "NAME=LO:HI:COUNT"
@@ -181,9 +181,9 @@ def spawn(request: Request, arguments: Sequence[str]) -> None:
     program = [sys.executable, "-c", "from jaxmbs.cli import main; main()", *arguments]
     started: list[subprocess.Popen[bytes]] = []
     try:
-        # The first one says what goes on, too.
+        # The first one shows progress, too.
         for index in range(request.processes):
-            # What the others say is what the first one says, unless it says nothing.
+            # Messages of the others repeat those of the first one, unless it has none.
             quiet = None if index == 0 else subprocess.DEVNULL
             worker = [*program, "--worker", f"{index}:{port}"]
             started.append(subprocess.Popen(worker, stdout=quiet, stderr=quiet))
@@ -205,7 +205,7 @@ def _wait(started: Sequence[subprocess.Popen[bytes]]) -> None:
                 continue
             left.remove(process)
             if status:
-                # The first one says what is wrong; it finds the same as the others.
+                # The first one reports the error; it finds the same as the others.
                 first = _status(started[0])
                 if first in (1, 2):
                     raise SystemExit(first)
@@ -259,7 +259,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _share(unique: Verdict, good: np.ndarray) -> float | None:
-    """The part of the good cases in which a reaction is unique; None if there is no good case."""
+    """The part of the good cases in which a reaction is unique; None if all cases failed."""
     return float(np.mean(np.asarray(unique[good]))) if good.any() else None
 
 

@@ -1,4 +1,4 @@
-"""What the bodies do, in the words of model files: world axes, angles and quaternions."""
+"""Motions of bodies, in the terms of model files: world axes, angles and quaternions."""
 
 from typing import NamedTuple
 

@@ -1,12 +1,12 @@
-"""How exact the numbers of a file are, by the digits that stand there.
+"""Precision of the numbers of a file, from their digits.
 
-1.5708 for pi / 2 is off by 4e-6, and its text says that it may be off by half of its last digit,
-5e-5. A short number need not be rounded: 0.5 is one half. So what is taken as rounded is
+1.5708 for pi / 2 is off by 4e-6, and by its text it may be off by half of its last digit, 5e-5. A
+short number need not be rounded: 0.5 is one half. So what is taken as rounded is
 
 - a length, a component of a vector, or an angle of five digits or more. Fractions of a power of
   two, such as 0.15625, are exact.
 
-What is shorter may be rounded all the same: a number of which the last digit is neither 5 nor 0;
+Shorter numbers may nevertheless be rounded: a number whose last digit is neither 5 nor 0;
 the components of a vector whose length is 1 to within their last digits, but not to rounding,
 (0.707, 0.707, 0) and not (0.6, 0.8, 0); an angle that is a multiple of pi / 12 to within its last
 digit. No verdict follows that, as three digits are coarser than what keeps the loops of many
@@ -14,7 +14,7 @@ mechanisms apart, but a rank that would be another within their last digits is d
 (`Digits.possible`).
 
 Fifteen digits are all that double precision holds. The coarsest of these numbers counts: a rank is
-as exact as the worst number on which it rests. Only numbers that tell where joints lie count:
+as exact as the worst number on which it rests. Only numbers that locate joints count:
 masses, and the places of centres of mass, change no rank.
 """
 
@@ -50,7 +50,7 @@ _FINEST = 2.5e-11
 # Fractions of this power of two are exact, whatever number of digits they have.
 _DYADIC = 1024.0
 
-# Angles of which numbers with few digits are recognised.
+# Angles whose multiples are recognised from few digits.
 _ANGLE = np.pi / 12
 
 _NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.])")
@@ -58,8 +58,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Written(NamedTuple):
-    """A number as it stands in a file: how many digits it has, half of the last one, and does it
-    end in 5?"""
+    """A number as written in a file: the count of its digits, half of the last one, and does it end
+    in 5 or 0?"""
 
     value: float
     digits: int
@@ -72,8 +72,8 @@ class Written(NamedTuple):
 
 
 class Digits(NamedTuple):
-    """How far numbers may be off by their digits: lengths (m), and directions or angles (rad); and
-    how far those may be of which this is not known."""
+    """Uncertainty of numbers by their digits: lengths (m), and directions or angles (rad); and that
+    of numbers that are only possibly rounded."""
 
     length: float = 0.0
     angle: float = 0.0
@@ -81,7 +81,7 @@ class Digits(NamedTuple):
     possible_angle: float = 0.0
 
     def relative(self, size: float) -> float | None:
-        """With lengths relative to `size`; None of numbers that are exact."""
+        """The digits with lengths relative to `size`; None for exact numbers."""
         worst = max(self.length / size, self.angle)
         return None if worst < _FINEST else min(worst, _COARSEST, LARGEST_PRECISION)
 
@@ -92,7 +92,7 @@ class Digits(NamedTuple):
 
 
 def written(text: str) -> Written:
-    """Of the text of one number. A whole number is exact."""
+    """Value and precision of the text of one number. An integer is exact."""
     value = float(text)
     mantissa, _, exponent = text.lower().replace("_", "").partition("e")
     whole, point, decimals = mantissa.lstrip("+-").partition(".")
@@ -117,7 +117,8 @@ def possible(numbers: Iterable[Written]) -> float:
 
 
 def of_direction(numbers: Sequence[Written], least: int = _LONG) -> float:
-    """Of the components of one vector (rad), where one has so many digits at `least`."""
+    """Uncertainty of the direction of one vector (rad), if one of its components has at least
+    `least` digits."""
     values = np.array([own.value for own in numbers])
     size = float(np.linalg.norm(values))
     if not numbers or not np.isfinite(size) or size == 0:
@@ -137,7 +138,7 @@ def of_direction(numbers: Sequence[Written], least: int = _LONG) -> float:
 
 
 def of_angle(number: Written, unit: float = 1.0, least: int = _LONG) -> float:
-    """Of one angle (rad) of so many digits at `least`; `unit`: what one of its own is."""
+    """Uncertainty of one angle (rad) with at least `least` digits; `unit`: its unit in rad."""
     if number.is_exact() or number.digits < least:
         return 0.0
     half, value = number.half * unit, number.value * unit
@@ -152,7 +153,7 @@ def of_numbers(
     angles: Sequence[Written],
     unit: float = 1.0,
 ) -> Digits:
-    """Of all numbers of a file; `unit` (rad): what one of an angle is."""
+    """Digits of all numbers of a file; `unit` (rad): the unit of angles."""
 
     def worst(least: int) -> float:
         own = [of_direction(x, least) for x in directions]
@@ -171,7 +172,7 @@ def numbers_in(text: str) -> list[Written]:
 # ---------------------------------------------------------------------------------------------
 
 
-# Keys of tables that say where joints lie.
+# Keys of tables that locate joints.
 _LENGTHS = ("at", "points", "position", "radius", "pitch")
 _DIRECTIONS = ("axis", "axes", "direction", "orientation", "rotation")
 _ANGLES = ("angle", "ratio")
@@ -185,14 +186,14 @@ class _Found(NamedTuple):
 
 
 def digits_of_tables(content: Mapping[str, Any]) -> Digits:
-    """Of the tables of a model file that was parsed with `written` for its numbers."""
+    """Digits of the tables of a model file whose numbers were parsed with `written`."""
     found = _Found([], [], [])
     _collect(content, content.get("parameters"), found)
     return of_numbers(found.lengths, found.directions, found.angles)
 
 
 def with_digits(model: Model, digits: Digits) -> Model:
-    """The model, of which nothing is said of its precision, with that of its digits."""
+    """The model without a given precision, with that of its digits."""
     if model.precision is not None or not any(digits):
         return model
     size = float(model.system().characteristic_length())
@@ -232,7 +233,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _vectors(value: Any, parameters: Any) -> Iterator[list[Written]]:
-    """Of one vector, or of a list of them."""
+    """The numbers of one vector, or of each vector of a list."""
     nested = isinstance(value, list) and value and isinstance(value[0], list)
     for own in value if nested else [value]:
         yield list(_flat(own, parameters))
@@ -266,7 +267,7 @@ def _(value: list, parameters: Any, depth: int = 0) -> Iterator[Written]:
 
 @_flat.register
 def _(value: dict, parameters: Any, depth: int = 0) -> Iterator[Written]:
-    """In the axes of a body, whose name is no number."""
+    """In the axes of a body, whose name is not a number."""
     for key, own in value.items():
         if key != "body":
             yield from _flat(own, parameters, depth)

@@ -31,10 +31,11 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of model files: keys, types, what is required, and meanings.
 
     Editors with a TOML language server (Taplo, Even Better TOML) complete keys and mark mistakes
-    with it, by the line `#:schema model.schema.json` at the head of a file. What numbers must
-    satisfy, and whether names are declared, the reader alone knows.
+    with it, by the line `#:schema model.schema.json` at the head of a file. Conditions on numbers,
+    and undeclared names, are checked by the reader alone.
 
-    **Returns:** what `json.dumps` writes; the file `model.schema.json` beside this module is that.
+    **Returns:** what `json.dumps` writes; the file `model.schema.json` next to this module contains
+    it.
     """
     definitions: Schema = {
         "expression": {
@@ -120,7 +121,7 @@ def _body(dimension: int) -> Schema:
 
 
 def _of_types(classes: Mapping[str, type[Any]], dimension: int | None) -> Schema:
-    """A table of which there are several types; of both dimensions (None) or of one."""
+    """A table with several types; of both dimensions (None) or of one."""
     found = []
     for word, cls in classes.items():
         table = _table(keys_of(cls), dimension)
@@ -148,7 +149,7 @@ def _table(keys: Mapping[str, Key], dimension: int | None) -> Schema:
 
 
 def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
-    """What stands under one key."""
+    """The schema of the value of one key."""
     named = {"motion": "motion", "barrel": "shape", "rod": "shape", "parameters": "parameters"}
     if said.form == dict[str, Any] and said.key in named:
         schema: Schema = {"$ref": f"#/$defs/{named[said.key]}"}
@@ -165,8 +166,8 @@ def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
 
 
 def _of_form(form: Any, moves: Moves, shape: tuple[int, ...] = ()) -> Schema:
-    """From a type of Python to what it is in a file, with expressions in place of numbers. `shape`
-    of an array; what is not known of it is not said."""
+    """Schema of a Python type in a file, with expressions in place of numbers. `shape`
+    of an array; unknown sizes are left open."""
     if form is str:
         return {"type": "string"}
     if form in (int, float):

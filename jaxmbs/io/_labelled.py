@@ -1,7 +1,7 @@
 """A motion as an `xarray.Dataset`: dimensions with names, units as attributes.
 
-It holds everything that the motion's class does, and beside it what a person or another program
-asks for: the motion of each body and what each joint exerts, along world axes.
+It holds everything that the motion's class does, and in addition what a person or another program
+needs: the motion of each body and what each joint exerts, along world axes.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _UNITS = {
 
 
 def dataset_of(record: Record) -> Any:
-    """Everything of a motion, and what follows from it for bodies and joints.
+    """All data of a motion, and the derived results for bodies and joints.
 
     Arrays without an entry are left out: netCDF takes a dimension of length zero for one that
     grows.
@@ -65,7 +65,7 @@ def is_motion(dataset: Any) -> bool:
 
 
 def trajectory_in(dataset: Any, system: AbstractSystem, path: str) -> Trajectory:
-    """The trajectory of which `dataset_of` made this.
+    """The trajectory from which `dataset_of` made this.
 
     **Raises:** `ModelError`.
     """
@@ -125,6 +125,7 @@ def _own(record: Record) -> dict[str, tuple]:
         "position_error": ("time", f"{error}, rad", "largest geometric residual"),
         "velocity_error": ("time", f"{error}/s, rad/s", "largest residual of velocities"),
         "reached": ("time", "", "was this time reached"),
+        "regular": ("time", "", "has the rank been kept since the time before"),
         "passages": ("passage", "s", "times at which singular configurations were passed"),
     }
     found = {}
@@ -157,7 +158,7 @@ def _bodies(record: Record) -> dict[str, tuple]:
 
 
 def _joints(record: Record) -> dict[str, tuple]:
-    """What each joint and driver exerts on its second body, and whether that is unique."""
+    """Force and torque of each joint and driver on its second body, and whether they are unique."""
     assert record.reactions is not None
     reactions = record.reactions()
     wrenches = {n: reactions.wrench(n) for n in reactions.names if reactions.has_wrench(n)}
@@ -178,7 +179,7 @@ def _joints(record: Record) -> dict[str, tuple]:
 
 
 def _labels(system: AbstractSystem) -> dict[str, Sequence[str]]:
-    """What the entries along each dimension are called."""
+    """The names of the entries along each dimension."""
     structure = system.structure
     names = names_of(structure)
     labels: dict[str, Sequence[str]] = {

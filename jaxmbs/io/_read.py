@@ -32,18 +32,17 @@ from ._toml import read_toml
 
 
 _TABLES = ("body", "joint", "driver", "force", "compliance", "element")
-# So long may the name of an entry be where a message says of which one it is.
+# Longest name of an entry in a message.
 _NAME = 60
 _KEYS = ("schema", "name", "dimension", "gravity", "precision", *_TABLES, *EXPANDED)
 
 
 def read_model(path: Setting[str | Path]) -> Model:
-    """The model in a TOML file (`REFERENCE.md` beside this module).
+    """The model in a TOML file (`REFERENCE.md` next to this module).
 
-    **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry
-    and the value, and the usual fix. Whether the reference configuration is closed is not
-    checked here, as it may be assembled. Without a key `precision` the digits of its numbers tell
-    how exact they are.
+    **Raises:** `ModelError` (a `ValueError`) with one sentence that names the table, the entry and
+    the value, and the usual fix. Whether the reference configuration is closed is not checked here,
+    as it may be assembled. Without a key `precision` it follows from the digits of the numbers.
     """
     _settings.path(path, "path")
     # Whatever a file system admits in a name, reports print.
@@ -133,20 +132,20 @@ def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _where(what: str, entry: Any, index: int) -> str:
-    """How an entry is called in a message: by its name, or by its place if it has none."""
+    """Name of an entry in a message: its name, or its place if it has none."""
     name = entry.get("name") if isinstance(entry, dict) else None
     return f"{what} {shown(name, _NAME)}" if isinstance(name, str) else f"{what} number {index + 1}"
 
 
 def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, Any]:
-    """What the table of a class of parts holds, by key."""
+    """The values in the table of a class of parts, by key."""
     values = _schema.validate(_schema.table(cls, typed), entry, where)
     values.pop("type", None)
     return values
 
 
 def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) -> Any:
-    """A part, with what is wrong about it said of its table."""
+    """A part; an error in it names its table."""
     try:
         return cls(**_arguments(cls, values, dimension))
     except ValueError as error:
@@ -154,7 +153,7 @@ def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) ->
 
 
 def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dict[str, Any]:
-    """With what a part is made, of the keys of its table."""
+    """Arguments of a part, from the keys of its table."""
     keys = keys_of(cls)
     for name, key in keys.items():
         if key.instead is None:

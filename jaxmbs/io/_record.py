@@ -1,4 +1,4 @@
-"""What of a motion goes into a file, before any format is chosen, and back."""
+"""The content of a motion file, independent of the format, and its conversion back."""
 
 import functools
 import json
@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
 @functools.singledispatch
 def record_of(motion: Any) -> Record:
-    """What is written of a motion: a `Trajectory` or a `Kinematics`."""
+    """The record of a motion: a `Trajectory` or a `Kinematics`."""
     raise TypeError(f"only motions are written, got {type(motion).__name__}.")
 
 
@@ -54,7 +54,7 @@ def _(motion: Trajectory) -> Record:
 
 @record_of.register
 def _(motion: Kinematics) -> Record:
-    arrays = {name: np.asarray(getattr(motion, name)) for name in _STATES}
+    arrays = {name: np.asarray(getattr(motion, name)) for name in (*_STATES, "regular")}
     return Record(arrays, _texts_of(motion), "1", None, motion.system)
 
 
@@ -74,7 +74,7 @@ def _passed(text: str) -> tuple[Passage, ...]:
 
 
 def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
-    """By what a file knows its system."""
+    """Names by which a file identifies its system."""
     return {
         "row_names": structure.row_names,
         "body_names": tuple(body.name for body in structure.bodies),
@@ -83,7 +83,7 @@ def names_of(structure: Structure) -> dict[str, tuple[str, ...]]:
 
 
 def quantity_words(structure: Structure) -> tuple[str, ...]:
-    """What each velocity is the rate of."""
+    """The quantity whose rate each velocity is."""
     return tuple(info.quantity.name for info in structure.velocities)
 
 
@@ -122,8 +122,8 @@ def trajectory_of(
 
 
 def _result(text: str) -> RESULTS:
-    """The member with that text. One that this version does not know still is a failure;
-    `message` keeps what it said."""
+    """The member with that text. One unknown to this version is still a failure;
+    `message` keeps its text."""
     for number in range(len(RESULTS)):
         leaf = jnp.asarray(number, jnp.int32)
         member = jax.tree.unflatten(jax.tree.structure(RESULTS.successful), [leaf])

@@ -21,9 +21,9 @@ from ._source import tables_text
 
 
 def reference() -> str:
-    """All that a model file may hold, as Markdown: for each key what it admits, its unit, what
-    stands where it is not given, and what it means, with an example of every table; names of rows,
-    what is refused, and what commands print. The page `REFERENCE.md` is this text."""
+    """All that a model file may hold, as Markdown: for each key its admissible values, unit,
+    default and meaning, with an example of every table; names of rows, refusals, and the output of
+    commands. The page `REFERENCE.md` is this text."""
     bodies = {f"dimension {dimension}": cls for dimension, cls in BODIES.items()}
     bodies |= dict(TYPED_BODIES[3])
     uses = {f"dimension {dimension}": cls for dimension, cls in USES.items()}
@@ -101,7 +101,7 @@ def _joints(dimension: int) -> str:
 
 
 def _typed(kind: str, letter: str, examples: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Of every type in turn."""
+    """Tables of every type in turn."""
     entries = [(word, entry) for word, several in examples.items() for entry in several]
     return tables_text(
         kind,

@@ -1,4 +1,4 @@
-"""What the reference says besides keys: written by hand, in the order of the page."""
+"""Text of the reference besides keys: written by hand, in the order of the page."""
 
 HEAD = """# Model files
 

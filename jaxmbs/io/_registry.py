@@ -1,4 +1,4 @@
-"""Which word of a model file means which class. A new joint, motion, force or compliance is one
+"""Names of classes in model files. A new joint, motion, force or compliance is one
 line here: its keys are what its fields declare (`_fields.py`)."""
 
 from collections.abc import Mapping
@@ -87,12 +87,12 @@ FOLLOWS: Mapping[str, type[Any]] = MappingProxyType(
 
 
 def word_of(part: Any, classes: Mapping[str, type[Any]]) -> str | None:
-    """The word of a part among these classes; None for what model files do not know."""
+    """The name of a part's type among these classes; None for parts without one."""
     cls = FORCES["applied"] if type(part) in FOLLOWS.values() else type(part)
     return next((word for word, known in classes.items() if known is cls), None)
 
 
 def followed(part: Any) -> dict[str, str]:
-    """The key that says what an applied force follows; none of other parts."""
+    """The key for the frame that an applied force follows; none for other parts."""
     words = [word for word, cls in FOLLOWS.items() if type(part) is cls]
     return {"follows": words[0]} if words else {}

@@ -16,14 +16,14 @@ from ._registry import FOLLOWS
 
 
 class AbstractTable(BaseModel):
-    """A table that knows all its keys, of finite numbers."""
+    """A table with a fixed set of keys and finite numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @functools.cache
 def table(cls: type[Any], typed: bool) -> type[AbstractTable]:
-    """The table of a class of parts: the keys that its fields declare, and those that say its
+    """The table of a class of parts: the keys that its fields declare, and those that select its
     class. `typed`: there are several classes of such parts."""
     own: dict[str, Any] = {
         name: (key.said.form, ... if key.needed and not key.instead else None)

@@ -21,7 +21,7 @@ from ._read import model_from_tables
 _TABLES = (*GROUPS, "cylinder", "assembly", "use")
 _HEAD = ("schema", "name", "dimension", "gravity", "precision", "parameters")
 
-# From the first word of a number's name to the table in which it stands.
+# From the first word of a number's name to the table that contains it.
 _KINDS = {"uses": "use", "cylinders": "cylinder", "bodies": "body"}
 
 Entry = Callable[[Any, str], Mapping[str, Any]]
@@ -70,7 +70,7 @@ def _follows(read: Parameters | None, now: Parameters | None) -> bool:
 
 
 def _set_free_numbers(content: dict[str, Any], now: Parameters, before: Parameters | None) -> bool:
-    """Numbers of no part, where they stand in the file, also in place of an expression. Was there
+    """Numbers of no part, at their place in the file, also in place of an expression. Was there
     any to set?"""
     known, changed = {} if before is None else before.values, False
     for name, value in now.values.items():
@@ -143,7 +143,7 @@ def _with_changes(
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the items of the TOML library."""
+    """The value without the items of the TOML library."""
     return {
         key: copy.deepcopy(value.unwrap() if isinstance(value, Item) else value)
         for key, value in entry.items()
@@ -172,7 +172,7 @@ def source_text(content: Mapping[str, Any], comments: list[str]) -> str:
 
 
 def tables_text(kind: str, entries: list[Mapping[str, Any]]) -> str:
-    """Tables of one kind, as they stand in a file."""
+    """Tables of one kind, as in a file."""
     document = tomlkit.document()
     document.add(kind, _tables(entries))
     return tomlkit.dumps(document)
@@ -186,7 +186,7 @@ def _tables(entries: list[Mapping[str, Any]]) -> AoT:
 
 
 def _table(entry: Mapping[str, Any]) -> Table:
-    """A table; of an assembly the tables within it stand behind its keys."""
+    """A table; in an assembly, the tables within it follow its keys."""
     table = tomlkit.table()
     # Only assemblies have lists of tables under these keys.
     inner = [key for key in _TABLES if _are_tables(entry.get(key))]

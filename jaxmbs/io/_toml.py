@@ -19,7 +19,7 @@ _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_toml(path: str | Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """What stands in a TOML file; `parse_float`: what is made of the text of a decimal number.
+    """The content of a TOML file; `parse_float` converts the text of a decimal number.
 
     **Raises:** `ModelError` if it cannot be read, or is none.
     """

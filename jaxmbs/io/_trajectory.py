@@ -1,5 +1,4 @@
-"""Motions as files: `.npz`, `.nc` and `.zarr` hold everything, `.csv` what other programs ask
-for."""
+"""Motions as files: `.npz`, `.nc` and `.zarr` hold everything, `.csv` what other programs need."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,20 +38,20 @@ def _format(path: Setting[str | Path]) -> AbstractFormat:
 
 
 def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Path]) -> None:
-    """Write a motion, as its ending says. A file that is there is replaced, as a whole or not at
-    all.
+    """Write a motion, in the format of the file's ending. A file that is there is replaced, as a
+    whole or not at all.
 
     - `.npz` is lossless: every array of the `Trajectory`, with the names of rows and bodies.
     - `.csv` has one line for each saved time: time, the state of each body, force and torque of
       each joint and driver on its second body with its verdict (`.unique`, 1 or 0), residuals,
       then accelerations of bodies and multipliers of rows.
     - `.nc` (netCDF) and `.zarr` (extra `sweep`) are lossless too, for xarray: arrays along `time`,
-      `body`, `joint`, `row`, `coordinate` ... by name, with units; beside the arrays of the
-      `Trajectory` the motion of each body and what each joint exerts.
+      `body`, `joint`, `row`, `coordinate` ... by name, with units; in addition to the arrays of the
+      `Trajectory`, the motion of each body and the wrench of each joint.
 
     All along world axes, in SI units.
 
-    **Arguments:** `trajectory`: one, not a batch; of a `Kinematics` there are no reactions. `path`.
+    **Arguments:** `trajectory`: one, not a batch; a `Kinematics` has no reactions. `path`.
 
     **Raises:** `ModelError` for another ending, a batch, a missing extra, a folder of something
     else, and, in a `.csv`, a system without bodies. `OSError` if it cannot be written.
@@ -68,8 +67,8 @@ def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Pat
 def load_trajectory(path: Setting[str | Path], system: AbstractSystem) -> Trajectory:
     """Read what `save_trajectory` wrote of a `Trajectory`.
 
-    A `.csv` knows nothing of steps, passages, the result and the formulation: they come back as
-    none, successful and rigid (verdicts that compliances gave are in the file, and not asked anew).
+    A `.csv` does not contain steps, passages, the result and the formulation: they are read as
+    none, successful and rigid (verdicts with compliances are in the file, and not computed again).
 
     **Arguments:** `path`; `system`: whose motion it is.
 

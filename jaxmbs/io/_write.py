@@ -40,9 +40,9 @@ def write_model(model: Model) -> str:
 
     A model that was read from a file with parameters, expressions, shapes or sub-assemblies is
     written with them and with their numbers as they are now. Where parts were changed so that they
-    do not follow from these any more, all parts are written in numbers, and a comment says so.
+    do not follow from these any more, all parts are written in numbers, and a comment states that.
 
-    **Raises:** `ValueError` for parts that model files do not know (particles, constraints,
+    **Raises:** `ValueError` for parts that model files cannot contain (particles, constraints,
     forces and motions that are Python functions).
     """
     for element in model.elements:
@@ -108,7 +108,7 @@ def _tables(entries: list[dict[str, Any]]) -> AoT:
 
 @functools.singledispatch
 def _value(value: Any) -> Item:
-    """What stands for a field's value, of numbers, names or a motion."""
+    """The TOML item of a field's value: numbers, names or a motion."""
     # tolist gives Python floats, whose text is the shortest that reads back to the same number.
     return tomlkit.item(np.asarray(value).tolist())
 
@@ -125,7 +125,7 @@ def _(value: AbstractMotion) -> Item:
 
 
 def _keys(part: Any) -> dict[str, Any]:
-    """What the part's fields hold, by key; what was left out stays so."""
+    """The values of the part's fields, by key, without those that were omitted."""
     held = {field: getattr(part, field) for field in fields_of(part)}
     return {
         key: _value(value)
@@ -145,7 +145,7 @@ def _body(body: AbstractBody, dimension: int) -> dict[str, Any]:
 
 @functools.singledispatch
 def _unknown(body: AbstractBody) -> str:
-    """What a body is that cannot be written."""
+    """The type of a body that cannot be written."""
     return f"a {type(body).__name__}"
 
 
@@ -176,7 +176,7 @@ def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
 
 
 def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """The table of a part of which there are several classes."""
+    """The table of a part that has several classes."""
     word = word_of(part, classes)
     if isinstance(part, BodyCompliance):
         raise ValueError(

@@ -29,7 +29,8 @@ def flexible_joint_manipulator(
     """Two links that motors move through springs, under a servo constraint of their rates.
 
     Zhao et al. (2018), section 8.3. Angles "link 1" (from the hanging position) and "link 2"
-    (against link 1) of the links, "motor 1" and "motor 2" of the motors behind the springs:
+    (against link 1) of the links, "motor 1" and "motor 2" of the motors that drive them through the
+    springs:
 
         D(q1) dv1/dt + C(q1, v1) v1 + G(q1) + K (q1 - q2) = control,    J dv2/dt = K (q1 - q2).
 
@@ -37,7 +38,7 @@ def flexible_joint_manipulator(
     At the start it is beta = 0.9 rad/s.
     Three things that the source prints are taken as the standard model has them: its c11 has m1,
     where m2 belongs (it is the velocity term of d11); its constraint force (eq. 71) has q1, where
-    the springs' K (q1 - q2) is meant; and its control u stands in the motors' equation, although it
+    the springs' K (q1 - q2) is meant; and its control u is in the motors' equation, although it
     is built with the links' inertia D, for which it has to act on the links. Here it does, as the
     force of least size (`Servo`); `ServoControl` has it carried by chosen coordinates, such as
     "manipulator.link 2" alone.
@@ -134,7 +135,7 @@ class _Moment(eqx.Module):
 
 
 def _along(angle: Scalar) -> Float[Array, "2"]:
-    """Of a link at this angle from the hanging position."""
+    """Direction of a link at this angle from the hanging position."""
     return jnp.stack([jnp.sin(angle), -jnp.cos(angle)])
 
 
@@ -145,7 +146,7 @@ class _SumOfRates(eqx.Module):
 
 
 def _pair(value: Setting[Numbers], what: str) -> Float[Array, "2"]:
-    """Two numbers greater than zero; one number stands for both.
+    """Two numbers greater than zero; one number is used for both.
 
     **Raises:** `ValueError` or `TypeError`.
     """

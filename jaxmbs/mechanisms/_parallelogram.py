@@ -73,7 +73,7 @@ def elastic_parallelogram(
     """The spatial parallelogram with its six links as elastic rods (Wojtyra & Fraczek 2012).
 
     The motion is that of `parallelogram`; `analyze(..., elastic=True)`, `ElasticResolution` and
-    `jaxmbs.elastic.flexibility` ask the rods "AB" to "MN".
+    `jaxmbs.elastic.flexibility` use the rods "AB" to "MN".
 
     **Arguments:** `theta`: as for `parallelogram`; `stiffness`: axial, of each link (N/m, eq. 11).
     """
@@ -93,8 +93,8 @@ def modal_parallelogram(
 
     Bodies, joints and load have the names and places that they have in `parallelogram`, and each
     body is a `spatial.ModalBody`: a floating frame of reference with the modes of a reduced body.
-    The bodies come from anywhere: `finite_elements.parallelogram_link` and
-    `parallelogram_platform` say how to make those of the source.
+    The bodies come from anywhere: `finite_elements.parallelogram_link` and `parallelogram_platform`
+    make those of the source.
 
     **Arguments:**
 
@@ -104,8 +104,8 @@ def modal_parallelogram(
       and L, N (-+0.25, 0, 0), and at (0, 0, 0), where the load acts (m).
     - `theta`: angle (rad) of the reference configuration, where nothing is deformed.
 
-    **Raises:** `TypeError` for what is no `ReducedBody`; `ModelError` where no node lies at a
-    joint.
+    **Raises:** `TypeError` for a value that is not a `ReducedBody`; `ModelError` where no node lies
+    at a joint.
     """
     points = _points(_settings.known_number(theta, "theta"))
     such_as = "what finite_elements.reduce(...) returns"
@@ -117,7 +117,7 @@ def modal_parallelogram(
 
 
 def _points(theta: float) -> _Points:
-    """Where the joints are (m) in the reference configuration."""
+    """Points of the joints (m) in the reference configuration."""
     radial = 0.5 * np.array([np.sin(theta), np.cos(theta), 0.0])
     up = np.array([0.0, 0.0, 0.5])
     points = {name: np.array(point) for name, point in _BASE.items()}
@@ -129,14 +129,14 @@ def _points(theta: float) -> _Points:
 
 
 def _placed(points: _Points, link: str) -> dict[str, Any]:
-    """Where a link is: its frame in the middle between its joints, z from the first to the
+    """Pose of a link: its frame in the middle between its joints, z from the first to the
     second."""
     start, end = points[link[0]], points[link[1]]
     return {"position": (start + end) / 2, "rotation": _with_z_along(end - start)}
 
 
 def _centre(points: _Points) -> Float[np.ndarray, "3"]:
-    """Of the platform."""
+    """Centre of the platform."""
     return np.mean([points[k] for k in "BDFH"], axis=0)
 
 

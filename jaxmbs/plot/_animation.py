@@ -40,15 +40,15 @@ def animate(
 
     **Arguments:**
 
-    - `trajectory`: one, not a batch. Pictures are its saved states, of which those nearest to the
-      times of the pictures are taken.
+    - `trajectory`: one, not a batch. Frames are its saved states, those nearest to the times of the
+      frames.
     - `path`: ends in .gif, or in .mp4, for which the program ffmpeg must be installed. A file that
       is there is replaced, as a whole or not at all.
     - `speed`: seconds of the motion in a second of the picture. `rate`: pictures a second, at most
       100. `title` above it. `dpi`: of 6.4 by 4.8 inches.
 
     **Raises:** `ModelError` (a `ValueError`) for another ending, a folder that is not there, a
-    batch, a motion of no time, one of which nothing can be drawn, and where ffmpeg is missing.
+    batch, a motion without duration, one without anything to draw, and where ffmpeg is missing.
     `OSError` if it cannot be written.
     """
     trajectory = _settings.instance(trajectory, Trajectory, "trajectory", "a Trajectory")
@@ -70,7 +70,7 @@ def animate(
     try:
         picture = _Picture(figure, drawing, reactions, np.asarray(chosen.times), title)
         with replacing(path) as new:
-            # The writer tells formats by endings, which `new` keeps at its end.
+            # The writer selects formats by endings, which `new` keeps at its end.
             named = new.with_name(f"{new.name}{path.suffix}")
             try:
                 with writer.saving(figure, str(named), dpi):

@@ -15,17 +15,17 @@ from .._errors import ModelError
 from .._geometry import LENGTH
 
 
-# Brightness and pattern, so that bars are told apart in grey.
+# Brightness and pattern, so that bars can be distinguished in grey.
 _BARS = (("0.15", ""), ("0.55", ""), ("0.85", ""), ("1.0", "////"), ("0.7", "...."), ("1.0", "xx"))
 
-# So many choices stand beside each other.
+# Number of choices next to each other.
 _MOST = 24
 
 
 def draw_flexibility(found: Flexibility, parts: Setting[Sequence[str] | None] = None) -> Figure:
-    """The generalized force of parts (of a rod its mean axial force, compression positive), one
-    bar for each part, grouped by which parts are elastic: subsets that leave the reactions asked
-    for undecided are left out, the line behind each bar is the force with everything elastic.
+    """The generalized force of parts (of a rod its mean axial force, compression positive), one bar
+    for each part, grouped by which parts are elastic: subsets that leave the requested reactions
+    undecided are omitted, the line behind each bar is the force with everything elastic.
 
     **Arguments:** `found`: what `jaxmbs.elastic.flexibility` returns; `parts`: whose forces are
     shown, entries of `found.deformations`; default those of the candidates, at most six.
@@ -85,7 +85,7 @@ def _parts(found: Flexibility, parts: Any) -> tuple[str, ...]:
 
 
 def _unit(found: Flexibility, places: Sequence[int]) -> str:
-    """Of the forces that work on these deformations."""
+    """Unit of the forces that do work on these deformations."""
     directions = [own for part in found.structure.compliances for own in part.directions]
     units = {"N" if directions[k].quantity == LENGTH else "N m" for k in places}
     if len(units) > 1:

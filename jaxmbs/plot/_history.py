@@ -1,4 +1,4 @@
-"""Curves over time; a reaction that is not unique is dashed and says so."""
+"""Curves over time; a reaction that is not unique is dashed and labelled so."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def draw_curve(
     """One curve over time.
 
     **Arguments:** `times` (n,) s; `values` (n,); `label`; `unique` (n,) or (): the verdicts;
-    where one of them is false the curve is dashed and its label says so. `place`: 0, 1, ... of
+    where one of them is false the curve is dashed and labelled so. `place`: 0, 1, ... of
     this curve among those that are compared in these axes.
     """
     place = _settings.whole_number(place, "place", least=0)

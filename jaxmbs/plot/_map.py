@@ -12,10 +12,10 @@ from .._errors import ModelError
 from .._sweep import Sweep, Workspace
 
 
-# Gaps beyond this say no more; one of no dropped pivot is infinite.
+# Larger gaps are equivalent; without a dropped pivot the gap is infinite.
 _LARGEST_GAP = 1e16
 
-# Brightness alone tells, so that maps are readable in grey: light is good in all four.
+# Brightness alone encodes the value, so that maps are readable in grey: light is good in all four.
 _COLORS = ("cividis", "cividis", "cividis", "cividis_r")
 
 
@@ -31,7 +31,7 @@ def draw_map(found: Sweep, x: str, y: str) -> Figure:
     **Returns:** a matplotlib figure; the caller saves and closes it.
 
     **Raises:** `ModelError` (a `ValueError`) for another name or question, or where the cases are
-    no grid.
+    not a grid.
     """
     answers = found.answers()
     if not isinstance(answers, Workspace):
@@ -66,11 +66,11 @@ def draw_map(found: Sweep, x: str, y: str) -> Figure:
 
 
 def _range(values: Any) -> tuple[float, float]:
-    """From the smallest number that is not zero to the largest; something where there is none."""
+    """The range from the smallest nonzero number to the largest; a default where there is none."""
     nonzero = values[values > 0]
     if nonzero.size == 0:
         return 1.0, 10.0
-    # Equal numbers but for rounding are one colour.
+    # Numbers equal up to rounding have one colour.
     return float(nonzero.min()) * (1 - 1e-6), float(nonzero.max()) * (1 + 1e-6)
 
 

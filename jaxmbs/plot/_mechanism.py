@@ -42,7 +42,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
 
-    **Raises:** `ValueError` for a mechanism of which nothing has a place.
+    **Raises:** `ValueError` for a mechanism without positions.
     """
     centres = _centres(model, q)
     if not centres:
@@ -93,7 +93,7 @@ def _height(points: Mapping[str, list[np.ndarray]]) -> float:
 
 
 def _centres(model: Model, q: Any) -> dict[str, np.ndarray]:
-    """Where the frames of the bodies are, by the names that joints hold them by."""
+    """Positions of the frames of the bodies, by the names that joints use."""
     found, start = {}, 0
     for body in model.bodies:
         kind = body.inertia_properties().coordinates
@@ -216,7 +216,7 @@ def _label_joints(
     unique: Mapping[str, bool],
     strokes: list[np.ndarray],
 ) -> None:
-    """Names beside the joints, each where it covers neither another name nor a joint."""
+    """Names next to the joints, each where it covers neither another name nor a joint."""
     figure.draw_without_rendering()
     flat = [_on_paper(axes, place.point) for place in places]
     pixels = np.array([axes.transData.transform(point) for point in flat]).reshape(-1, 2)
@@ -264,7 +264,7 @@ def _third(x: float) -> int:
 
 
 def _on_paper(axes: Any, point: np.ndarray) -> tuple[float, float]:
-    """Where a point is drawn, in the axes' own two coordinates."""
+    """Position of a drawn point, in the axes' own two coordinates."""
     if len(point) == 2:
         return float(point[0]), float(point[1])
     x, y, _ = proj3d.proj_transform(point[0], point[1], point[2], axes.get_proj())

@@ -22,7 +22,7 @@ def draw_spread(
     found: Sweep, joints: Setting[Sequence[str] | None] = None, *, bins: Setting[int] = 40
 ) -> Figure:
     """Histograms of misfits, and of the components of reactions, with the mean (line) and the 5th
-    and 95th percentile (dotted). A reaction that is not unique is hatched and says so.
+    and 95th percentile (dotted). A reaction that is not unique is hatched and labelled so.
 
     **Arguments:**
 

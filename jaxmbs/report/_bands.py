@@ -16,7 +16,7 @@ from ._components import Component
 
 class Bands(NamedTuple):
     """The least and the greatest value of every component at every state: infinite where nothing
-    bounds it, NaN where it is unique and where there is no answer, of which `notes` tell."""
+    bounds it, NaN where it is unique and where there is no answer, which `notes` explain."""
 
     low: Float[np.ndarray, "n components"]
     high: Float[np.ndarray, "n components"]
@@ -74,7 +74,7 @@ def check_bounds(system: AbstractSystem, bounds: Any) -> tuple[AbstractBound, ..
     """Bounds that this system understands, before anything is computed. What makes no sense is
     refused by a `ValueError`.
 
-    **Raises:** `ModelError`, and `TypeError` for what are no bounds.
+    **Raises:** `ModelError`, and `TypeError` for values that are not bounds.
     """
     try:
         chosen = given_bounds(bounds)

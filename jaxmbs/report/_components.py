@@ -1,4 +1,4 @@
-"""The numbers of which reactions are made, each with its verdict."""
+"""The components of reactions, each with its verdict."""
 
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ class Component(NamedTuple):
 
 
 class SecondWrench(NamedTuple):
-    """What a constraint exerts on its second body at n states, world axes: `force`, `torque` (n, 2
-    or 3; n, 1 or 3), and the verdicts of their components, as numbers."""
+    """Force and torque of a constraint on its second body at n states, world axes: `force`,
+    `torque` (n, 2 or 3; n, 1 or 3), and the verdicts of their components, as numbers."""
 
     force: Float[np.ndarray, "n dim"]
     torque: Float[np.ndarray, "n turns"]
@@ -34,7 +34,7 @@ class SecondWrench(NamedTuple):
 
 
 def second_wrench(reactions: Reactions, constraint: int) -> SecondWrench | None:
-    """Of reactions as NumPy arrays; None for a constraint that acts at no point."""
+    """The wrench, from reactions as NumPy arrays; None for a constraint that acts at no point."""
     place = reactions.layout.seconds[constraint]
     if place < 0:
         return None
@@ -88,8 +88,8 @@ def _of_wrench(
 
 
 def _rounding(reactions: Reactions) -> tuple[float, float]:
-    """The force and the torque below which numbers are rounding: of unique ones alone, as nothing
-    may tell of the others."""
+    """The force and the torque below which numbers are rounding: of unique ones alone, as the
+    others are arbitrary."""
     found = [second_wrench(reactions, k) for k in range(len(reactions.names))]
     own = [wrench for wrench in found if wrench is not None]
     seconds = [place for place in reactions.layout.seconds if place >= 0]

@@ -34,7 +34,7 @@ _MOST_RELEASES = 2000
 
 
 class Contents(NamedTuple):
-    """What is shown of n states.
+    """Contents of a report of n states.
 
     - `components`, their `values` (n, components), NaN where they are not unique, `verdicts`
       (n, components; 1 unique, 0 not, -1 not decided) and `bands` of those that are not.
@@ -62,7 +62,7 @@ class Contents(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What looks at so many states of a system, compiled; `elastic`: with its compliances."""
+    """Compiled evaluation of this number of states of a system; `elastic`: with its compliances."""
 
     states: int
     elastic: bool
@@ -76,8 +76,8 @@ def program_for(
     states: int,
     elastic: bool,
 ) -> Program:
-    """Compile what `contents_of` will ask of a motion from that state: in a thread, while the
-    motion is computed, this takes a fourth of a report's time away."""
+    """Compile the program that `contents_of` needs for a motion from that state: in a thread, while
+    the motion is computed, this saves a fourth of a report's time."""
     rows = len(system.structure.rows)
     shapes = ((states, len(q)), (states, len(v)), (states,), (states, rows))
     given = tuple(jnp.asarray(np.zeros(shape, q.dtype)) for shape in shapes)
@@ -95,7 +95,7 @@ def contents_of(
     explained: bool = True,
     program: Program | None = None,
 ) -> Contents:
-    """Ask everything of a trajectory. `explained`: also which joints share loads, and which
+    """Evaluate all contents of a trajectory. `explained`: also which joints share loads, and which
     releases would change that. `program`: as `program_for` made it."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
     count, elastic = len(trajectory.times), trajectory.elastic
@@ -144,12 +144,12 @@ def _along(
         q, v, t, multipliers = state
         found = explained_reactions(system, q, v, t, multipliers, criterion, elastic)
         report = found.solvability
-        # All of them would be many numbers, of which only the first are asked for.
+        # All of them would be many numbers, and only the first are needed.
         without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))
         return report.null_space, (found.reactions, without, changes_of(found))
 
     rows = len(system.structure.rows)
     begin = jnp.zeros((rows, rows), states[0].dtype)
-    # Backwards, so that the first state is looked at last.
+    # Backwards, so that the first state is evaluated last.
     null_space, (found, reports, changes) = lax.scan(look, begin, states, reverse=True)
     return found, reports, null_space, changes

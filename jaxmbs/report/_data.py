@@ -13,7 +13,7 @@ from ._contents import Contents
 
 
 def data_of(contents: Contents) -> dict[str, Any]:
-    """What the page's program reads, ready for JSON: it holds no number that is not finite."""
+    """Data of the page's program, ready for JSON: all numbers are finite."""
     drawing, reactions = contents.skeleton, contents.reactions
     places = reactions.layout.seconds
     joints = [

@@ -1,4 +1,4 @@
-"""The page itself: one file, which asks for nothing from anywhere."""
+"""The page itself: one file without external resources."""
 
 import functools
 import json
@@ -13,8 +13,8 @@ _PROGRAM = ("numbers.js", "scene.js", "curves.js", "time.js")
 
 
 def page(words: dict[str, Any], data: dict[str, Any]) -> str:
-    """The report as HTML. `words`: what its text says; `data`: what its program reads."""
-    # In a script element nothing ends the text but "</": so no "<" stands in the data.
+    """The report as HTML. `words`: its text; `data`: what its program reads."""
+    # In a script element only "</" ends the text: so the data contain no "<".
     numbers = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
     return _template().render(
         **words,

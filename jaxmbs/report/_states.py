@@ -1,4 +1,4 @@
-"""The states of which a report tells: those of a motion, or one."""
+"""The states of a report: those of a motion, or one."""
 
 import functools
 from typing import Any
@@ -19,8 +19,8 @@ from .._solution import RESULTS
 from .._system import AbstractSystem, Model, MultibodySystem
 
 
-# Of a model's motion so many states are saved, and of a trajectory at most so many are shown, where
-# nothing else is said.
+# Of a model's motion so many states are saved, and of a trajectory at most so many are shown,
+# unless another number is given.
 SAVED, SHOWN = 101, 500
 
 
@@ -54,7 +54,7 @@ def motion_of(
     every: float | None,
     frames: int | None,
 ) -> Trajectory:
-    """What is shown: the motion of a model, its one state where there is no end, or a trajectory.
+    """The motion to show: that of a model, its one state where there is no end, or a trajectory.
 
     **Arguments:** `subject` and its `system`; the others as of `write`.
 
@@ -101,7 +101,8 @@ def _(
 
 
 def thinned(trajectory: Trajectory, frames: int | None) -> Trajectory:
-    """At most so many of its saved states, evenly chosen, with the first and the last."""
+    """A motion with at most this number of its saved states, evenly chosen, with the first and the
+    last."""
     count, most = trajectory.times.shape[0], frames or SHOWN
     if count <= most:
         return trajectory

@@ -125,7 +125,7 @@ _WITH = {
 
 
 def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
-    """Whether the compliances of the model have a part in what follows."""
+    """Statement whether the compliances of the model enter what follows."""
     if not structure.compliances:
         return []
     names = listed([own.name for own in structure.compliances])
@@ -178,7 +178,7 @@ def intervals_of(contents: Contents) -> list[Interval]:
 
 
 def passage_words(contents: Contents) -> str:
-    """Which singular configurations were passed."""
+    """Sentences on the singular configurations that were passed."""
     trajectory = contents.trajectory
     count, known = int(trajectory.passage_count), passages_of(contents)
     details = passed_lines(count, known, trajectory.passed, trajectory.passages_remark)
@@ -211,13 +211,13 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
 
 
 def _words_of_release(option: ReleaseOption) -> str:
-    """In words, but for the joint's name."""
+    """A release in words, without the joint's name."""
     kind, to = (text.replace("_", " ") for text in (option.kind, option.to))
     return str(option._replace(kind=kind, to=to))
 
 
 def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """How it was computed."""
+    """The method of computation."""
     first, trajectory = contents.first, contents.trajectory
     now = datetime.now(UTC)
     states = trajectory.times.shape[0]

@@ -28,7 +28,7 @@ from ._words import (
 
 
 class Written(NamedTuple):
-    """What was written: the file, its size in bytes, and how many states it shows."""
+    """The written report: the file, its size in bytes, and the number of states in it."""
 
     path: Path
     size: int
@@ -64,7 +64,7 @@ def write(
       constraints, or a trajectory.
     - `path`: of the file, which ends in .html; one that is there is replaced, as a whole or not at
       all.
-    - `end` (s): of a model, of which without it one state is shown. `every` (s): time between
+    - `end` (s): of a model's motion; without it one state is shown. `every` (s): time between
       saved states.
     - `frames`: at least 2. Of a model without `every` so many states are saved, default 101; of
       others at most so many are shown, evenly chosen, default 500.
@@ -113,21 +113,21 @@ def check_path(path: Setting[str | Path]) -> None:
 
 
 def chosen_title(subject: Any, title: Any) -> str:
-    """What stands above a report."""
+    """Title of a report."""
     if title is not None:
         return _settings.text(title, "title", "'Mobile robot'")
     return subject.name if isinstance(subject, Model) else "Mechanism"
 
 
 def _remark(subject: Any) -> dict[str, str]:
-    """What a model says of its numbers."""
+    """A model's remark on its numbers."""
     return {"remark": subject.remark} if isinstance(subject, Model) and subject.remark else {}
 
 
 def words_of(
     contents: Contents, title: str, notes: Mapping[str, str], *, whole: bool = True
 ) -> dict[str, Any]:
-    """What the text of a page says. `whole`: all of it, or the moving picture alone."""
+    """Texts of a page. `whole`: all of it, or the animation alone."""
     shared, released, remarks = release_words(contents)
     structure = contents.reactions.structure
     return {

@@ -14,7 +14,7 @@ def table_of(
 ) -> tuple[Float[Array, " knots"], Float[Array, " knots"]]:
     """Times and values as arrays.
 
-    **Raises:** `ValueError` for tables that are no functions of time.
+    **Raises:** `ValueError` for tables that are not functions of time.
     """
     knots, prescribed = TIMES(times), VALUES(values)
     if knots.shape != prescribed.shape or knots.shape[0] < 2:

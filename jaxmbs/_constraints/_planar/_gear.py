@@ -29,7 +29,7 @@ class Gear(AbstractJoint):
     measured from the reference configuration: one row.
 
     **Arguments:** `bodies`: two names, or three, the carrier's last; `ratio`: a number;
-    `carrier`: a body's name. The ground's angle is 0; it may stand in any place.
+    `carrier`: a body's name. The ground's angle is 0; it may be any of the bodies.
     """
 
     kind: ClassVar[str] = "gear"

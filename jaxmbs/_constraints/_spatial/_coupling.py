@@ -70,7 +70,7 @@ class Coupling(AbstractJoint):
         s_1 - (c_0 + c_1 s_2 + c_2 s_2^2 + ...) = 0.
 
     Each coordinate is that of a revolute, cylindrical or translational joint between the two
-    bodies of its pair, which is declared by itself: of the SECOND body against the first, about or
+    bodies of its pair, which is declared separately: of the SECOND body against the first, about or
     along the axis, zero in the reference configuration. Frames do not count turns: of angles the
     ones nearest to the condition are meant, but the second angle of a polynomial of more than first
     degree is between -pi and pi.

@@ -39,7 +39,7 @@ class ContradictingRows(AbstractRule):
             return
         found = self._contradiction(subject, numbers, numbers.offset, 0.0, "velocities", "s")
         if found is None:
-            # Where velocities contradict each other there are none to look at accelerations with.
+            # Where velocities contradict each other accelerations cannot be checked.
             least = _LEAST * max(1.0, subject.speed**2)
             found = self._contradiction(
                 subject, numbers, numbers.curvature, least, "accelerations", "s^2"
@@ -58,7 +58,7 @@ class ContradictingRows(AbstractRule):
         left = free @ (free.T @ offset)
         most = float(np.max(np.abs(left), initial=0.0))
         part = _ROUNDING_OF_ACCELERATIONS if least else _ROUNDING
-        # What is not a number is no contradiction.
+        # NaN is not a contradiction.
         if not most > part * float(np.max(np.abs(offset), initial=0.0)) + least:
             return None
         structure, amounts = report.structure, np.abs(left * scale)

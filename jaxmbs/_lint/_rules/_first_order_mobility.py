@@ -25,7 +25,7 @@ class FirstOrderMobility(AbstractRule):
         found = subject.mobility
         if subject.is_mobility_left_out:
             yield self._note(f"{LEFT_OUT}; jm.mobility and `jaxmbs analyze --mobility` compute it")
-        # Where there is no closed neighbour JM104 says it.
+        # Where there is no closed neighbour JM104 reports it.
         if found is None or subject.is_isolated:
             return
         if not found.decided:

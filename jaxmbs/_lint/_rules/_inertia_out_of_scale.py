@@ -32,7 +32,7 @@ class InertiaOutOfScale(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         length = float(subject.reference.report.length)
-        # Their points are far away, and say nothing of their size.
+        # Their points are far away, and do not show their size.
         misplaced = {
             part.name
             for rule in (DistantJoint(), DistantCentre())

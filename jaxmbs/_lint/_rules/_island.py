@@ -14,7 +14,7 @@ _GROUND = "ground"
 
 
 class Island(AbstractRule):
-    """Bodies that hold together and fly beside a mechanism on the fixed frame."""
+    """Connected bodies that are not connected to the mechanism on the fixed frame."""
 
     code: ClassVar[str] = "JM504"
     name: ClassVar[str] = "island"
@@ -31,7 +31,7 @@ class Island(AbstractRule):
             # Everything flies, as satellites do.
             return
         for own in parts:
-            # Of one body alone JM501 speaks.
+            # A single body is reported by JM501.
             if _GROUND not in own and len(own) > 1:
                 yield self.finding(
                     f"bodies {listed(own)} are joined to each other, and not to the fixed frame",

@@ -18,7 +18,7 @@ _PART = 0.2
 
 
 class NearlyRedundant(AbstractRule):
-    """Joints that are independent by a hair."""
+    """Joints that are nearly dependent."""
 
     code: ClassVar[str] = "JM103"
     name: ClassVar[str] = "nearly-redundant"

@@ -7,7 +7,7 @@ from ..base import AbstractRule
 
 
 class OpenJoint(AbstractRule):
-    """Frames that do not meet in the reference configuration."""
+    """Frames that do not coincide in the reference configuration."""
 
     code: ClassVar[str] = "JM301"
     name: ClassVar[str] = "open-joint"

@@ -8,7 +8,7 @@ from .._subject import Subject
 from ..base import AbstractRule
 
 
-# Times (s) at which a motion without an end is looked at: no period has all of them.
+# Times (s) at which a motion without an end is evaluated: no period contains all of them.
 _TIMES = (0.0, 0.3137, 1.0, 2.7183, 7.389, 20.0)
 
 

@@ -1,4 +1,4 @@
-"""What rules have in common."""
+"""Common functions of the rules."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,7 +25,7 @@ def sets_of(subject: Subject, parallel: bool) -> tuple[list[tuple[str, ...]], in
 
 class UndeterminedSet(NamedTuple):
     """Joints and drivers with dependent rows. `many`: those of them whose reaction is not unique;
-    `others`: what dependent sets connect them with besides, likewise not unique."""
+    `others`: further members of their dependent sets, likewise not unique."""
 
     names: tuple[str, ...]
     many: list[str]
@@ -33,7 +33,7 @@ class UndeterminedSet(NamedTuple):
 
     @property
     def shared_with(self) -> str:
-        """Who else shares the load, to be put behind "load"."""
+        """The other joints that share the load, as text after "load"."""
         return f", in which {listed(self.others)} {_HAVE[len(self.others) > 1]} a part" * bool(
             self.others
         )
@@ -78,7 +78,7 @@ def _bodies(subject: Subject, names: tuple[str, ...]) -> Iterator[tuple[int, ...
 
 
 def not_unique_of(subject: Subject, names: tuple[str, ...]) -> list[str]:
-    """Those whose reaction is not unique, with the compliances that there are."""
+    """The joints whose reaction is not unique, with the model's compliances."""
     assert subject.generic is not None
     structure = subject.system.structure
     verdict = subject.generic.verdict

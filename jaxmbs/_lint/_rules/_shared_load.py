@@ -9,7 +9,7 @@ from ._shared import undetermined_sets
 
 
 class SharedLoad(AbstractRule):
-    """Joints side by side between the same bodies, of which only the sum is known."""
+    """Parallel joints between the same bodies, whose reactions are known only as a sum."""
 
     code: ClassVar[str] = "JM102"
     name: ClassVar[str] = "shared-load"

@@ -70,13 +70,13 @@ class FrictionCone(AbstractBound):
         round_ = directions(dimension - 1, self.sides)
         coefficient = self.coefficient * (round_.inner if self.inside else 1.0)
         along = jnp.asarray(round_.vectors) @ across - coefficient * normal[None]
-        # Where the coefficient is zero the faces alone would let it pull.
+        # Where the coefficient is zero the faces alone would allow it to pull.
         faces = jnp.concatenate([along, -normal[None]])
         rows = self._sign(variables) * faces @ jnp.asarray(variables.unit_vectors(places))
         return Inequalities(rows, jnp.zeros(rows.shape[0]))
 
     def _sign(self, variables: Variables) -> float:
-        """What acts on the first of two bodies is the opposite of what acts on the second."""
+        """Sign of the force: that on the first of two bodies is opposite to that on the second."""
         second = variables.second_body(self.name)
         if self.body is None or self.body == second:
             return 1.0

@@ -6,18 +6,18 @@ import numpy as np
 
 
 class Directions(NamedTuple):
-    """Unit vectors (n, dim), and the radius of the ball about which the inequalities
-    u_k . x <= 1 would stand, over that of the one in which they fit."""
+    """Unit vectors (n, dim), and the ratio of the radii of the inscribed and the circumscribed ball
+    of the polyhedron u_k . x <= 1."""
 
     vectors: np.ndarray
     inner: float
 
 
 def directions(dimension: int, sides: int) -> Directions:
-    """Of a regular polygon of so many sides in the plane; in space of a polyhedron with so many
-    faces around its equator, and a face at each pole; on a line both directions.
+    """Normals of a regular polygon of so many sides in the plane; in space, of a polyhedron with so
+    many faces around its equator, and a face at each pole; on a line, both directions.
 
-    With u_k . x <= r the polyhedron stands around the ball of radius r; with u_k . x <= inner * r
+    With u_k . x <= r the polyhedron circumscribes the ball of radius r; with u_k . x <= inner * r
     its farthest vertex lies on it. In space a vertex of it is the pole of a face of the convex hull
     of the u_k, whose distance from the centre is one over the vertex's own.
     """

@@ -19,8 +19,8 @@ _LEAST_SIDES = 4
 class ResultantLimit(AbstractBound):
     """The magnitude of a joint's force, or of its torque, is at most so much.
 
-    A ball is no polyhedron. The one taken stands around it, so that no range is narrower than with
-    the ball; with `inside` it is the one within, so that none is wider. In the plane a regular
+    A ball is not a polyhedron. The polyhedron used circumscribes it, so that no range is narrower
+    than with the ball; with `inside` it is inscribed, so that none is wider. In the plane a regular
     polygon (16 sides: 2 % around it), in space 16 faces around the equator and as fine towards the
     poles.
 

@@ -15,8 +15,8 @@ class Inequalities(NamedTuple):
 
 
 class AbstractBound(eqx.Module):
-    """What is known of reactions beforehand: inequalities, linear in multipliers and components of
-    wrenches, that the forces of the real mechanism satisfy.
+    """Prior knowledge of reactions: inequalities, linear in multipliers and components of wrenches,
+    that the forces of the real mechanism satisfy.
 
     Numbers in it are array leaves; what it is about is static.
     """

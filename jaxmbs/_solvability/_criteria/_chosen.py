@@ -17,7 +17,7 @@ def chosen_criterion(criterion: Any, system: AbstractSystem | None = None) -> Ab
     """The criterion that a user gave, `QR()` for None; with a system, within the precision of its
     numbers.
 
-    **Raises:** `TypeError` for what is none.
+    **Raises:** `TypeError` for a value that is not a criterion.
     """
     given = QR() if criterion is None else criterion
     such_as = "QR(), SVD() or RankComparison()"

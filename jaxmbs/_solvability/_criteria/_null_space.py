@@ -1,4 +1,4 @@
-"""Criteria that look at a basis N of the left null space: unique iff G N = 0."""
+"""Criteria based on a basis N of the left null space: unique iff G N = 0."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -91,7 +91,8 @@ def _padded(gram: Float[Array, "batch c c"], size: int) -> Float[Array, "batch s
 
 
 def _largest_eigenvalue(gram: Float[Array, "batch 3 3"]) -> Float[Array, " batch"]:
-    """Of symmetric 3 x 3 matrices, by Cardano's formula (Smith 1961, Comm. ACM 4)."""
+    """The largest eigenvalue of symmetric 3 x 3 matrices, by Cardano's formula (Smith 1961, Comm.
+    ACM 4)."""
     mean = jnp.trace(gram, axis1=1, axis2=2) / 3
     eye = jnp.eye(3, dtype=gram.dtype)[None]
     rest = gram - mean[:, None, None] * eye

@@ -17,7 +17,8 @@ def rank_tolerance(value: Any) -> Scalar:
     """The part of the first pivot below which a pivot is zero. Pivots carry rounding, so that with
     less than that every rank would be full; with all of the first pivot every rank would be none.
 
-    **Raises:** `TypeError` for what is no number, `ValueError` for one out of that range.
+    **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of that
+    range.
     """
     least = float(np.finfo(np.float64).eps)
     return _settings.between(value, "tolerance", least=least, below=1, advice="1e-9 is usual")
@@ -41,7 +42,7 @@ class AbstractCriterion(eqx.Module):
 
     @abc.abstractmethod
     def within(self, precision: Scalar) -> "AbstractCriterion":
-        """The same criterion for a matrix of which rows of unit length are known to `precision`.
+        """The same criterion for a matrix whose rows of unit length are known to `precision`.
         Its verdicts call unique what is so for every matrix within that."""
 
     @abc.abstractmethod
@@ -55,7 +56,7 @@ class AbstractCriterion(eqx.Module):
         matrix: Float[Array, "m n"],
         questions: Sequence[Questions],
     ) -> list[Float[Array, " _batch"]]:
-        """How far each functional of each batch is from being unique; 0 when it is.
+        """Distance of each functional of each batch from uniqueness; 0 if it is unique.
 
         All batches come at once, so that a criterion makes one call to LAPACK for all of them.
         Two independent calls in one compiled function may run at the same time, and on a CPU

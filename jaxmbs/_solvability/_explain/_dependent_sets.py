@@ -32,7 +32,8 @@ def dependent_sets(report: Solvability, *, work: Setting[float] = 2e9) -> Depend
     **Arguments:** `work`: bound on floating-point operations, roughly; a search that needs more
     returns what it found and `complete=False`.
 
-    **Raises:** `TypeError` or `ValueError` for a bound that is no finite number greater than zero.
+    **Raises:** `TypeError` or `ValueError` for a bound that is not a finite number greater than
+    zero.
     """
     search = _Search(report, _settings.known_number(work, "work", above=0))
     search.run()
@@ -68,7 +69,7 @@ def sharing(report: Solvability) -> tuple[tuple[str, ...], ...]:
 
 
 def _components(linked: np.ndarray) -> list[list[int]]:
-    """Of a graph given by its symmetric matrix (n, n; bool), each in order."""
+    """Connected components of a graph given by its symmetric matrix (n, n; bool), each in order."""
     left = np.ones(len(linked), bool)
     found = []
     for first in range(len(linked)):

@@ -1,13 +1,13 @@
 from .._report import Solvability
 
 
-# So many names stand in one line.
+# The number of names in one line.
 _MOST = 12
 
 
 def reason(report: Solvability, sharing: tuple[tuple[str, ...], ...], name: str) -> str:
-    """Why the reaction of a joint or driver is unique or not, in a few words; `sharing`: the
-    joints that share loads (`sharing(report)`)."""
+    """The reason why the reaction of a joint or driver is unique or not, in a few words; `sharing`:
+    the joints that share loads (`sharing(report)`)."""
     if bool(report.unique(name)):
         if not bool(report.multipliers_unique(name)):
             return "its rows depend on each other only"

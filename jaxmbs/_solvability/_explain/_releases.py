@@ -33,7 +33,7 @@ class Releases(NamedTuple):
         return ["; ".join(map(str, chosen)) for chosen in self.sets]
 
     def remarks(self) -> list[str]:
-        """Why there are no sets, or not all."""
+        """The reasons why there are no sets, or not all."""
         if self.complete and not self.searched:
             return ["nothing to release: every reaction is unique"]
         none = [] if self.sets else ["no set of releases found that makes every reaction unique"]
@@ -64,7 +64,7 @@ def releases(
     **Arguments:** the state at which `report` was made, and `report`; `most`: how many sets to
     try at most, at least 1.
 
-    **Raises:** `TypeError` or `ValueError` for `most` that is no such number.
+    **Raises:** `TypeError` or `ValueError` for an invalid `most`.
     """
     most = _settings.whole_number(most, "most", least=1)
     if np.all(np.asarray(report.reaction_unique)):
@@ -150,8 +150,9 @@ class _Trial:
         return self._own_rank(self._rows[option.constraint]) - self._own_rank(rows)
 
     def _closed_by(self, offered: Sequence[ReleaseOption]) -> dict[int, np.ndarray]:
-        """Of each replacement, on the forces that balance among themselves (a basis of them), those
-        that the joint has no more; of one that holds what the joint did not, nothing."""
+        """For each replacement, a basis of the self-balancing forces restricted to those that the
+        joint loses; no entry for a replacement that restricts a motion which the joint left
+        free."""
         bases = {name: self._basis(rows) for name, rows in self._rows.items()}
         whole = np.concatenate(list(bases.values()))
         left, values, _ = np.linalg.svd(whole)

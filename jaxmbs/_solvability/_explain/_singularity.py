@@ -33,8 +33,8 @@ from .._state import check_numbers
 _NEARBY_CLOSED = 1e-13
 _NEARBY_RANK = 1e-5
 
-# Singular values that vanish here are of the size of the spread at the neighbours: were that not
-# well above what counts as zero there, no configuration would ever look singular.
+# Singular values that vanish here are of the size of the spread at the neighbours: if that were not
+# well above the threshold for zero there, no configuration would ever be found singular.
 _LEAST_SPREAD = 100 * _NEARBY_RANK
 
 
@@ -51,8 +51,8 @@ _MADE = 1e-2
 
 
 class Singularity(eqx.Module):
-    """- `result`: `RESULTS.state_not_valid` where the numbers are no state (then ranks are -1 and
-      nothing is singular), `configuration_open` where it is not closed.
+    """- `result`: `RESULTS.state_not_valid` for an invalid state (then ranks are -1 and nothing is
+    singular), `configuration_open` where it is not closed.
     - `rank`: here. `generic_rank`: the largest at nearby closed configurations, drivers released.
     - `singular`: `rank < generic_rank`, or motions that C allows here are not made by any
       neighbour: they exist to first order alone. What is redundant beyond the generic redundancy
@@ -128,10 +128,9 @@ def singularity(
     """Compares the rank of C here with that at nearby assembled configurations.
 
     Each neighbour is a random displacement of all coordinates (`spread` of the characteristic
-    length, or as many radians), closed again but for drivers, which would hold a mechanism where
-    it is. Where closing leads back to the configuration itself there is no neighbour: a mechanism
-    that cannot move has none, and where C allows a motion all the same, that is one to first
-    order alone.
+    length, or as many radians), closed again without drivers, which would hold a mechanism in
+    place. Where closing returns the configuration itself there is no neighbour: a mechanism that
+    cannot move has none, and where C nevertheless allows a motion, it is one to first order only.
 
     **Arguments:** the state; `key`: a JAX random key; `samples`: number of neighbours, at least 1;
     `spread`: size of the displacements, 0.001 to 1; `criterion`: whose tolerance decides the ranks.
@@ -220,8 +219,8 @@ def _motions(
     t: Float[Array, ""],
     ways: Float[Array, "samples nv"],
 ) -> tuple[IntScalar, IntScalar]:
-    """How many motions C allows here, drivers released, and how many of them these ways make
-    (without units, relative to the spread)."""
+    """Number of motions that C allows here, drivers released, and number of them along these
+    displacements (without units, relative to the spread)."""
     structure = system.structure
     matrix, _, _ = scaled_constraint_matrix(system, q, v, t)
     matrix = jnp.where(structure.driven[:, None] | ~jnp.isfinite(matrix), 0.0, matrix)

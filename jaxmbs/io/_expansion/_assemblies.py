@@ -75,8 +75,8 @@ def check_count(uses: list[Any], templates: Templates) -> None:
 
 
 def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple[str, ...]) -> int:
-    """How many parts an assembly makes. Uses and parameters are work as well, also where they have
-    no part."""
+    """Number of parts that an assembly makes. Uses and parameters are work as well, also where they
+    have no part."""
     if name in above:
         way = " uses ".join([*above[above.index(name) :], name])
         raise ModelError(
@@ -136,7 +136,7 @@ def add_uses(
 def _outer(
     use: Mapping[str, Any], assembly: Mapping[str, Any], scope: Scope, where: str
 ) -> dict[str, str]:
-    """The bodies that the outer names of an assembly stand for."""
+    """The bodies denoted by the outer names of an assembly."""
     wanted, given = list(assembly.get("outer", [])), use.get("bodies", {})
     if not isinstance(given, dict) or set(given) != set(wanted):
         raise ModelError(
@@ -184,7 +184,7 @@ def _turn(
     said = keys_of(USES[scope.dimension])[key].said
     if key in ("angle", "orientation"):
         return found.define(own, scope.in_axes(value, moves, place), place, said)
-    # What is given stands in axes around it, and the quaternion follows from it.
+    # The given value is in the axes around it, and the quaternion follows from it.
     pose, value = _axes(value, said.moves, scope, place)
     given = found.define(f"uses.{name}.{key}", scope.plain(value, place), place, said)
     make = TurnedTo if key == "direction" else QuaternionOf
@@ -196,7 +196,7 @@ def _axes(value: Any, moves: Moves, scope: Scope, place: Place) -> tuple[Pose | 
     """The pose of the axes in which a value is given, and the value."""
     if not isinstance(value, dict):
         return scope.pose, value
-    # Refuses what is no table of that form.
+    # Refuses a value that is not a table of that form.
     scope.in_axes(value, moves, place)
     return scope.pose_of(value["body"]), value[RELATIVE[moves]]
 
@@ -211,7 +211,8 @@ def _words(
     where: str,
     found: Collection,
 ) -> dict[str, str]:
-    """What the parameters of an assembly stand for in one use, beside those of the file."""
+    """The parameters of an assembly in one use, mapped to names of the file; those of the file
+    included."""
     defaults = table_of(assembly, "parameters", f"assembly {shown(assembly['name'], 60)}")
     given = table_of(use, "parameters", where)
     known = [*defaults, *(word for word in assembly.get("required", []) if word not in defaults)]
@@ -230,14 +231,15 @@ def _words(
         place = Place(where, f"the parameter {word}", None)
         value = given.get(word, defaults.get(word))
         place = place._replace(written=entry_text(value))
-        # What a use gives means what its own surroundings say, a default what the assembly says.
+        # A value given in a use is resolved in the scope of the use, a default in that of the
+        # assembly.
         around = scope if word in given else inner._replace(words=words)
         found.define(own[word], around.plain(value, place), place)
     return words
 
 
 def add_parameters(given: Any, found: Collection) -> dict[str, str]:
-    """The parameters of a file: what their words stand for."""
+    """The parameters of a file: the values of their names."""
     if not isinstance(given, dict):
         raise ModelError(f"[parameters] must be a table of names and numbers, got {shown(given)}.")
     for word in given:
@@ -280,7 +282,7 @@ def tables_of(given: Any, kind: str, where: str) -> list[dict[str, Any]]:
 
 
 def called(kind: str, entry: Mapping[str, Any], index: int, scope: Scope | None = None) -> str:
-    """How a table is called in messages."""
+    """Name of a table in messages."""
     name = entry.get("name")
     if not isinstance(name, str):
         return f"{kind} number {index + 1}"

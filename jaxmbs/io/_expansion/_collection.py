@@ -1,4 +1,4 @@
-"""What the expansion of a file gathers, and the numbers that come of it."""
+"""Collected entries in the expansion of a file, and the numbers that follow from them."""
 
 import graphlib
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ from ..._parameters import AbstractFormula, FormulaError
 
 
 class Place(NamedTuple):
-    """Where a formula stands: the table's name in messages, the key, and what is written there."""
+    """Location of a formula: the table's name in messages, the key, and the text there."""
 
     where: str
     key: str
     written: Any
 
     def refuse(self, said: object) -> ModelError:
-        """The error that says what is wrong there."""
+        """The error that states the fault there."""
         written = "" if self.written is None else f" = {shown(self.written)}"
         return ModelError(f"{self.where}: {self.key}{written}: {str(said).rstrip('.')}.")
 
 
 class Pending(NamedTuple):
-    """A number of a part that a formula gives: where it stands, the part's table, the key of it
-    that is to be set, and its formula."""
+    """A number of a part that a formula gives: its location, the part's table, the key to be set,
+    and the formula."""
 
     place: Place
     entry: dict[str, Any]
@@ -76,7 +76,7 @@ class Collection:
     def evaluate(self) -> dict[str, AbstractFormula]:
         """Set the numbers of all parts.
 
-        **Returns:** what follows from other numbers, by name, each behind those that it needs.
+        **Returns:** what follows from other numbers, by name, each after those that it needs.
 
         **Raises:** `ModelError` for what depends on itself, has no value, or cannot be.
         """
@@ -118,7 +118,7 @@ class Collection:
             ) from None
 
     def _check(self, name: str, value: Any) -> None:
-        """By the declaration of its key."""
+        """Check a number by the declaration of its key."""
         if name in self._checks:
             try:
                 self._checks[name](value)

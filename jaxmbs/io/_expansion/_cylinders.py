@@ -94,7 +94,7 @@ def _numbers(
 
 
 def _apart(points: Field) -> Field:
-    """Two points of which a direction follows."""
+    """Two points that define a direction."""
 
     def check(value: Any, what: str) -> Any:
         pair = points.check(value, what)

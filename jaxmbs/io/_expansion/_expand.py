@@ -32,7 +32,7 @@ def expand(content: Mapping[str, Any], dimension: int) -> Expanded:
     """The tables of all parts: first the file's own, then those of cylinders, then those of uses,
     each in file order.
 
-    **Raises:** `ModelError` with one sentence that names the table, the key and what stands there.
+    **Raises:** `ModelError` with one sentence that names the table, the key and its value.
     """
     found = Collection(tuple(GROUPS))
     words = add_parameters(content.get("parameters", {}), found)

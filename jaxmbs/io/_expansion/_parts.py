@@ -41,8 +41,8 @@ GROUPS: Mapping[str, str] = {
 
 
 def add_part(kind: str, entry: Any, index: int, scope: Scope, found: Collection) -> None:
-    """One table of a part. What is no table, or of no known type, is left to the reader, which says
-    so."""
+    """One table of a part. A value that is not a table, or of unknown type, is left to the reader,
+    which refuses it."""
     cls = _class_of(kind, entry, scope.dimension)
     if cls is None:
         found.tables[kind].append(entry)
@@ -146,7 +146,7 @@ def is_numeric(said: Field) -> bool:
 
 
 def entry_text(value: Any) -> Any:
-    """What a message quotes: nothing of what the expansion itself has put there."""
+    """The value quoted in a message; None for values that the expansion itself inserted."""
     return None if isinstance(value, AbstractFormula) else value
 
 

@@ -1,4 +1,4 @@
-"""What names and numbers mean where they are written: in the file itself, or in a sub-assembly."""
+"""Scopes of names and numbers: the file itself, or a sub-assembly."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from ..._parameters import (
 from ._collection import Place
 
 
-# The key beside `body` where a number is given in a body's axes.
+# The key next to `body` where a number is given in a body's axes.
 RELATIVE: Mapping[Moves, str] = {
     Moves.point: "point",
     Moves.vector: "direction",
@@ -35,9 +35,9 @@ _DEEPEST = 4
 
 
 class Scope(NamedTuple):
-    """`words`: the numbers that parameters stand for; `prefix` of the names of parts; `outer`: the
-    bodies that names of outer ones stand for; `pose`: of the axes in which numbers are given, None
-    for the world's; `dimension`."""
+    """`words`: the values of parameters; `prefix` of the names of parts; `outer`: the bodies
+    denoted by outer names; `pose`: of the axes in which numbers are given, None for the world's;
+    `dimension`."""
 
     dimension: int
     words: Mapping[str, str]
@@ -60,7 +60,7 @@ class Scope(NamedTuple):
         return self.outer[name] if name in self.outer else self.called(name)
 
     def pose_of(self, body: str) -> Pose | None:
-        """That of a body of this scope; None for the ground."""
+        """The pose of a body of this scope; None for the ground."""
         name = self.referred(body)
         if name == "ground":
             return None
@@ -68,7 +68,7 @@ class Scope(NamedTuple):
         return Pose(f"bodies.{name}.position", f"bodies.{name}.{turn}")
 
     def formula(self, value: Any, said: Field | None, place: Place) -> AbstractFormula | None:
-        """The formula of what stands under a key; None for what a part can be given as it is.
+        """The formula of the value of a key; None for what a part can be given as it is.
 
         **Raises:** `ModelError` for an expression that is none, and for axes that are unknown.
         """

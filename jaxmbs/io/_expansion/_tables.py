@@ -1,6 +1,6 @@
 """The tables that are expanded into those of parts: what their keys are.
 
-Declared as the fields of parts are, so that reader, reference and JSON Schema say the same.
+Declared as the fields of parts are, so that reader, reference and JSON Schema agree.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ class AbstractFormat(abc.ABC):
     def check(self, path: Path) -> None:
         """Refuse, before a motion is computed, what could not be written after it.
 
-        **Raises:** `ModelError` for a missing extra, or something else that stands there.
+        **Raises:** `ModelError` for a missing extra, or an existing file of another kind.
         """
 
     @abc.abstractmethod

@@ -21,8 +21,8 @@ from .base import AbstractFormat
 
 
 class Csv(AbstractFormat):
-    """A table: a line of names, and a line for each time. It knows nothing of steps, passages
-    and the result, which come back as none and successful."""
+    """A table: a line of names, and a line for each time. It does not contain steps, passages and
+    the result, which are read as none and successful."""
 
     def check(self, path: Path) -> None:
         del path

@@ -1,5 +1,5 @@
 """The two frames of a joint, one on each of its links: where they agree within the precision of the
-file they are made one, and where they do not that is told."""
+file they are made equal, otherwise the gap is reported."""
 
 from typing import NamedTuple
 
@@ -16,9 +16,9 @@ _ERRORS = 8.0
 # Of double precision, relative to the largest coordinate, or rad: sums of many rounded numbers.
 _ROUNDING = 1e-9
 
-# Joints of which a link may be elsewhere along the axis.
+# Joints whose link may be displaced along the axis.
 _SLIDING = ("translational", "cylindrical", "screw")
-# Joints of which the two points are not to meet.
+# Joints whose two points need not coincide.
 _APART = ("distance",)
 
 
@@ -58,7 +58,7 @@ def size_of(description: Description) -> float:
 
 
 def _gap(joint: Joint) -> Vector:
-    """From the first point to the second, without what the joint lets free."""
+    """Vector from the first point to the second, without the joint's free directions."""
     gap = joint.points[1] - joint.points[0]
     if joint.kind in _APART:
         return np.zeros(3)

@@ -1,6 +1,5 @@
-"""What every format says of a mechanism, in one form: links, joints, and what acts in them, all in
-the world of the reference configuration. Readers write it; `_translation.py` makes a model of it.
-"""
+"""The common form of a mechanism for all formats: links, joints, and the forces in them, all in the
+world of the reference configuration. Readers create it; `_translation.py` turns it into a model."""
 
 from typing import NamedTuple
 
@@ -15,8 +14,8 @@ GROUND = "ground"
 
 
 class Slip(NamedTuple):
-    """What is wrong with an inertia as a file writes it, empty where that cannot be told, and the
-    inertia that is taken for it: what was meant, if it is `repaired`, else the same."""
+    """An invalid inertia of a file: the defect, empty where it is unknown, and the inertia that is
+    used in its place: the intended one, if it is `repaired`, else the same."""
 
     said: str
     inertia: Matrix
@@ -29,9 +28,9 @@ class Link(NamedTuple):
     angular velocity (rad/s), both in world axes. `mass` None: it has none.
 
     `stated`: the mass that the file gives it in numbers; `derived`: where its mass is from if not
-    from there. `slip`: what is wrong with its inertia, which no body has. `between`: no link of the
-    file, it stands between the joints of one. `unknown`: why the file does not tell its mass, which
-    matters where it moves."""
+    from there. `slip`: what is wrong with its inertia, which no body has. `between`: not a link of
+    the file, it lies between the joints of one. `unknown`: the reason why the file does not define
+    its mass, which matters where it moves."""
 
     name: str
     position: Vector
@@ -49,9 +48,9 @@ class Link(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """What acts along one coordinate of a joint, or about every axis of a spherical one:
-    -stiffness (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques
-    and rad about an axis, forces and m along one."""
+    """Forces along one coordinate of a joint, or about every axis of a spherical one: -stiffness
+    (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques and rad about
+    an axis, forces and m along one."""
 
     # The coordinate: `rotation`, `translation` or `ball`.
     word: str
@@ -120,8 +119,8 @@ class Wrench(NamedTuple):
 
 
 class Omission(NamedTuple):
-    """Something of the file that the model does not have: its kind, its name, and why, or what
-    stands in its place."""
+    """An item of the file that the model does not have: its kind, its name, and the reason, or its
+    replacement."""
 
     kind: str
     name: str

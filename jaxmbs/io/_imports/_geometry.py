@@ -11,7 +11,7 @@ POINT = 1e-7
 
 
 def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
-    """Of `[w, x, y, z]` of any length but zero."""
+    """The rotation matrix of a quaternion `[w, x, y, z]` of any nonzero length."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array(
         [
@@ -23,7 +23,8 @@ def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
 
 
 def matrix_of_angles(angles: Float[np.ndarray, "3"]) -> Matrix:
-    """Of roll, pitch and yaw (rad): turns about the fixed x, y and z axes, in this order."""
+    """The rotation matrix of roll, pitch and yaw (rad): rotations about the fixed x, y and z axes,
+    in this order."""
     (cx, cy, cz), (sx, sy, sz) = np.cos(angles), np.sin(angles)
     about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
@@ -61,7 +62,7 @@ def is_physical(mass: float, inertia: Matrix) -> bool:
     """Can a body have this mass and this inertia about its centre?"""
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
     thin = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
-    # An eigenvalue that is rounding stands for zero.
+    # An eigenvalue of the size of rounding counts as zero.
     return bool(mass > 0 and moments[0] > 1e-12 * moments[2] and thin)
 
 
@@ -69,7 +70,7 @@ def thin_or_point(inertia: Matrix) -> bool:
     """Is it that of a rod without thickness, or zero?"""
     moments = np.linalg.eigvalsh(inertia)
     zero = abs(moments[0]) <= 1e-12 * moments[2]
-    # Moments that are equal but for what a file rounds.
+    # Moments that are equal up to the rounding of a file.
     return bool(zero and moments[2] - moments[1] <= 1e-9 * moments[2])
 
 

@@ -27,7 +27,7 @@ from ._translation import Selection, translated
 from ._usd import read_usd
 
 
-# What is moved by less, relative to the characteristic length, is not told.
+# Smaller displacements, relative to the characteristic length, are not reported.
 _MOVED = 1e-13
 
 # Who reads a file, by its ending.
@@ -47,8 +47,8 @@ MODEL_FORMATS: Mapping[str, Callable[[Path, State], Description]] = MappingProxy
 
 class Imported(NamedTuple):
     """A `model` that was read from another program's file, and what it does not hold of that:
-    `omissions`, each with a kind, a name and why. `bodies`: by the name of each link of the file
-    that of its body ("ground" for what stands still). `masses` (kg): of the model and of the file,
+    `omissions`, each with a kind, a name and why. `bodies`: for each link of the file, by name, the
+    name of its body ("ground" for fixed links). `masses` (kg): of the model and of the file,
     `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers.
     `moved`: by how much (m) points of joints were moved at most, so that these are closed within
     the precision of the file's numbers."""
@@ -109,7 +109,7 @@ def _count(kind: str, each: Sequence[Omission]) -> str:
 
 
 def _line(kind: str, names: Sequence[str], why: str) -> str:
-    """A name that begins with the kind of its part says it already."""
+    """A name that begins with the kind of its part needs no further kind."""
     said = "" if names[0].startswith(f"{kind} ") else f"{kind} "
     return f"{said}{', '.join(names)}: {why}"
 
@@ -157,12 +157,12 @@ def import_model(
       frames of links `a` and `b` a spherical, revolute, cylindrical, universal, translational or
       fixed joint, such as `"tip=crank:revolute:y"`; the axis is x, y or z of `a` (default z).
     - `outside`: may the file name others outside of its folder?
-    - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo does if
-      told to; each is listed. Moments of exactly zero stay.
+    - `balance`: replace moments of inertia that no body can have by their mean, as MuJoCo's option
+      does; each is listed. Moments of exactly zero stay.
     - `precision`: how exact the file's positions and directions are, lengths relative to the
       characteristic length and angles in rad, 0 for exact ones; default by the format (USD is of
       single precision) or by the digits of its numbers. Joints are closed within that of the file,
-      `.moved` says by how much, and ranks and verdicts follow it.
+      `.moved` gives the largest displacement, and ranks and verdicts use the precision.
 
     **Returns:** `Imported`: `.model`, `.system()`, `.omissions`, `.masses`.
 
@@ -232,7 +232,7 @@ def _imported(
 
 
 def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:
-    """What was moved so that joints are closed."""
+    """The displacements that closed the joints."""
     if moved > _MOVED * max(float(model.system().characteristic_length()), 1e-300):
         why = (
             f"joints were closed within the precision of the file's numbers "

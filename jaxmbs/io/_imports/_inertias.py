@@ -16,7 +16,7 @@ _PARALLEL, _ON_LINE = 1e-6, 1e-9
 
 
 def without_rounding(one: Fused) -> tuple[Fused, list[Omission]]:
-    """With bodies of which the moments are rounding of zero as points of mass."""
+    """The bodies, where moments are zero up to rounding as point masses."""
     links, told = list(one.links), []
     for k, link in enumerate(links):
         largest = float(np.max(np.abs(link.inertia)))
@@ -37,14 +37,15 @@ def is_massless(link: Link) -> bool:
 
 
 def is_slender(link: Link) -> bool:
-    """Is it a body of which moments are exactly zero: a rod without thickness, a point?"""
+    """Is it a body with moments that are exactly zero: a rod without thickness, a point?"""
     if not link.mass or link.mass < 0 or is_physical(link.mass, link.inertia):
         return False
     return thin_or_point(link.inertia)
 
 
 def balanced(links: Sequence[Link]) -> tuple[list[Link], list[Omission]]:
-    """With the mean of its moments for each moment of a link that no body could have."""
+    """The links, with the mean moment in place of the moments of a physically impossible
+    inertia."""
     found, changed = list(links), []
     for k, link in enumerate(links):
         if link.slip is None or link.slip.repaired:
@@ -62,8 +63,8 @@ def without_loose_ends(
     """Joints that weld links without mass to the one that alone holds them: nothing follows from
     their motion. `held`: coordinates that couplings hold; `loaded`: links on which forces act.
 
-    **Returns:** the joints, welding where they are; links without mass that nothing holds; and what
-    is to be told.
+    **Returns:** the joints, welding where they are; links without mass that nothing holds; and the
+    omissions.
     """
     body_of, moved = dict(one.body_of), list(joints)
     light = {link.name for link in one.links if is_massless(link)}
@@ -96,7 +97,7 @@ def without_loose_ends(
 def _ends(
     light: set[str], joints: Sequence[Joint], body_of: Mapping[str, str]
 ) -> Iterator[tuple[str, Joint]]:
-    """Of links without mass those that one joint holds, and that joint."""
+    """The massless links that are held by one joint, each with that joint."""
     at: dict[str, list[Joint]] = {}
     for joint in joints:
         pair = {body_of[joint.parent], body_of[joint.child]}
@@ -137,7 +138,8 @@ def refuse_loose(one: Fused, joints: Sequence[Joint], coupled: Sequence[JointCoo
 
 
 def _axes(link: Link, joints: Sequence[Joint]) -> Iterator[Vector]:
-    """Directions (world) about which the link has no inertia, and joints may let it turn."""
+    """Directions (world) about which the link has no inertia, and joints may leave its rotation
+    free."""
     values, vectors = np.linalg.eigh(link.inertia)
     none = link.rotation @ vectors[:, np.abs(values) <= 1e-12 * max(values[-1], 1e-300)]
     if none.shape[1] == 1:
@@ -153,7 +155,7 @@ def _axes(link: Link, joints: Sequence[Joint]) -> Iterator[Vector]:
 
 
 def _turns(joint: Joint, one: Fused, link: Link, axis: Vector) -> bool:
-    """Does a joint let a link turn about an axis through its centre of mass?"""
+    """Does a joint allow a link to rotate about an axis through its centre of mass?"""
     if any(own.armature for own in joint.dynamics):
         return False
     point = joint.points[0 if one.body_of[joint.parent] == link.name else 1]

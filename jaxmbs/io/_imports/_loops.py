@@ -1,4 +1,4 @@
-"""Joints that close loops, named beside a file whose format has trees alone."""
+"""Joints that close loops, given in addition to a file whose format has trees alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ _APART = 1e-9
 
 
 class _Frame(NamedTuple):
-    """Where a link's frame is in the world."""
+    """The frame of a link in the world."""
 
     origin: Vector
     axes: Matrix

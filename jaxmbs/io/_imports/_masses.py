@@ -1,4 +1,4 @@
-"""What a model weighs, beside what its file says."""
+"""The mass of a model, compared with that stated in its file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from ._description import GROUND, Link
 
 
 class DerivedMass(NamedTuple):
-    """A mass (kg) that the file does not give in numbers: of which link, and where it is from."""
+    """A mass (kg) that the file does not give in numbers: its link, and its origin."""
 
     link: str
     mass: float
@@ -17,8 +17,8 @@ class DerivedMass(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Masses in kg: of all that moves, of the links that are part of the ground, and what the file
-    gives in numbers (`stated`); and each that does not stand there."""
+    """Masses in kg: of all that moves, of the links that are part of the ground, and those that the
+    file gives in numbers (`stated`); and each derived mass."""
 
     moving: float
     ground: float
@@ -26,7 +26,7 @@ class Masses(NamedTuple):
     derived: tuple[DerivedMass, ...]
 
     def lines(self) -> list[str]:
-        """The sum beside that of the file, and where the difference is from."""
+        """The sum compared with that of the file, and the origin of the difference."""
         ground = f", and {self.ground:.6g} kg are part of the ground" if self.ground else ""
         # The same digits for sums that differ by rounding.
         stated = self.moving if np.isclose(self.moving, self.stated, 1e-9, 0) else self.stated
@@ -44,7 +44,7 @@ class Masses(NamedTuple):
 
 
 def masses_of(links: Sequence[Link], bodies: Iterable[Link], body_of: Mapping[str, str]) -> Masses:
-    """Of the links of a file, of which these bodies were made."""
+    """The masses of the links of a file, and of the bodies that were made of them."""
     return Masses(
         moving=sum((body.mass or 0.0 for body in bodies), 0.0),
         ground=sum((link.mass or 0.0 for link in links if body_of[link.name] == GROUND), 0.0),

@@ -1,5 +1,5 @@
-"""MJCF and URDF, through MuJoCo's own compiler: it knows defaults, includes, frames, inertia from
-shapes and all the rest, and its arrays are what its simulations run with."""
+"""MJCF and URDF, through MuJoCo's own compiler: it handles defaults, includes, frames, inertia from
+shapes and so on, and its arrays are those of its simulations."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ._xml import read_xml, written
 # What MuJoCo calls a model without a name.
 _UNNAMED = "MuJoCo Model"
 
-# What a URDF says of an inertia.
+# The attributes of an inertia in a URDF.
 _SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
@@ -84,7 +84,7 @@ def read_mujoco(path: Path, state: State) -> Description:
 
 
 def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:
-    """Of a file, or of the elements that stand in its place."""
+    """The parsed file, or the elements that replace it."""
     try:
         if whole is None:
             return mujoco.MjSpec.from_file(str(path))
@@ -96,8 +96,8 @@ def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:
 
 
 def _with_inertias(root: Element) -> list[Omission]:
-    """Let each <inertial> of a URDF say all that MuJoCo asks for: what is left out is zero, which
-    is told."""
+    """Complete each <inertial> of a URDF as MuJoCo requires: omitted values are zero, which is
+    reported."""
     told = []
     for link in root.iter("link"):
         inertial = link.find("inertial")

@@ -19,7 +19,7 @@ _WHY = (
 
 
 class Actuation(NamedTuple):
-    """What acts in each joint, by its name, and on links; and what could not be carried."""
+    """Forces in each joint, by its name, and on links; and the actuators that were not carried."""
 
     in_joints: Mapping[str, tuple[Dynamics, ...]]
     wrenches: tuple[Wrench, ...]
@@ -45,7 +45,8 @@ def actuation(
     links: Sequence[Link],
     controls: Mapping[str, float],
 ) -> Actuation:
-    """Of all actuators, at the given control inputs, by name, and else at those of the keyframe.
+    """The actuation by all actuators, at the given control inputs, by name, and at those of the
+    keyframe for the others.
 
     **Raises:** `ModelError` for an input of an actuator that there is none of.
     """
@@ -91,7 +92,7 @@ def _is_disabled(mujoco: Any, model: Any, k: int) -> bool:
 
 
 def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _Law | None:
-    """The force of an actuator with its control input held; None where it is no such law."""
+    """The force of an actuator with its control input held; None for any other law."""
     gains, biases = mujoco.mjtGain, mujoco.mjtBias
     gain, bias = int(model.actuator_gaintype[k]), int(model.actuator_biastype[k])
     still = int(model.actuator_dyntype[k]) == int(mujoco.mjtDyn.mjDYN_NONE)
@@ -115,7 +116,8 @@ def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _La
 def _in_joint(
     mujoco: Any, model: Any, k: int, name: str, law: _Law, gear: float, drive: Drive
 ) -> Dynamics:
-    """Of the joint's coordinate: the length of the transmission is `gear` times MuJoCo's."""
+    """The dynamics along the joint's coordinate: the length of the transmission is `gear` times
+    MuJoCo's."""
     stiffness = -law.length * gear**2
     damping = float(_of(model, "actuator_damping", k))
     if has_flag(mujoco, model, "DAMPER"):
@@ -159,7 +161,7 @@ def _at_site(model: Any, data: Any, k: int, name: str, wrench: np.ndarray) -> Wr
 
 
 def _gravity_compensation(mujoco: Any, model: Any, links: Sequence[Link]) -> list[Wrench]:
-    """What carries a part of the weight of a body, at its centre of mass."""
+    """The forces that carry a part of each body's weight, at its centre of mass."""
     passive = not (has_flag(mujoco, model, "SPRING") and has_flag(mujoco, model, "DAMPER"))
     if has_flag(mujoco, model, "GRAVITY") or not passive:
         return []

@@ -12,7 +12,7 @@ from ._geometry import rotation_vector
 from ._mujoco_tree import body_name, Drive, has_flag
 
 
-# A weld that is off by more (rad) than rounding is told.
+# A weld with a larger error (rad) than rounding is reported.
 _TURNED = 1e-6
 
 
@@ -25,7 +25,7 @@ class Constraints(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A frame that a constraint holds: of which link, where, and its axes."""
+    """A frame that a constraint holds: its link, point and axes."""
 
     link: str
     point: Vector
@@ -33,8 +33,8 @@ class _Held(NamedTuple):
 
 
 def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive]) -> Constraints:
-    """Of all equality constraints: `connect` a spherical joint, `weld` a fixed one, `joint` a
-    coupling."""
+    """The constraints of all equality elements: `connect` a spherical joint, `weld` a fixed one,
+    `joint` a coupling."""
     kinds = mujoco.mjtEq
     joints: list[Joint] = []
     couplings: list[CoordinateCoupling] = []
@@ -74,7 +74,7 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
 
 
 def _frames(mujoco: Any, model: Any, data: Any, k: int, *, welded: bool) -> tuple[_Held, _Held]:
-    """What the constraint holds together: two sites, or anchors in two bodies."""
+    """The frames that the constraint joins: two sites, or anchors in two bodies."""
     first, second = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
         return _site(model, data, first), _site(model, data, second)

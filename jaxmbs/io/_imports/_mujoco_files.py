@@ -1,4 +1,4 @@
-"""What an MJCF or URDF file names beside itself, looked at before MuJoCo opens it."""
+"""Further files that an MJCF or URDF file names, checked before MuJoCo opens them."""
 
 import itertools
 import warnings
@@ -24,7 +24,7 @@ _COMPILED = ("mesh", "texture", "hfield", "skin", "layer")
 class ModelFile(NamedTuple):
     """A model with all that it includes: the folder from which its files are named, the folders of
     meshes that its compiler sections name, the files of its meshes, those that are opened while it
-    is parsed, and of those that are no well-formed XML why."""
+    is parsed, and the reasons why some are not well-formed XML."""
 
     path: Path
     folders: list[str]
@@ -34,7 +34,7 @@ class ModelFile(NamedTuple):
 
 
 def check_parts(document: Document, path: Path, outside: bool) -> Sequence[ModelFile]:
-    """Look at every file that MuJoCo's parser would open.
+    """Check every file that MuJoCo's parser would open.
 
     **Raises:** `ModelError` for one that may not be opened or is not there.
     """
@@ -66,7 +66,7 @@ class _Look(NamedTuple):
     found: list[ModelFile]
 
     def checked(self, named: str, bases: Sequence[Path], said: str) -> list[Path]:
-        """What of these is there; none may lie where it must not."""
+        """Checked paths of the file in the folders where it exists, else in the first one."""
         there = [base for base in bases if "://" not in named and _is_file(base / named)]
         found = [
             checked_path(named, base, self.top, self.outside, said)
@@ -132,7 +132,7 @@ def _check_elements(
 
 
 def check_meshes(spec: Any, files: Sequence[ModelFile], outside: bool) -> None:
-    """Look at every mesh that is still needed, before MuJoCo compiles the model.
+    """Check every mesh that is still needed, before MuJoCo compiles the model.
 
     **Raises:** `ModelError` for one that may not be opened or is not there.
     """
@@ -150,7 +150,8 @@ def check_meshes(spec: Any, files: Sequence[ModelFile], outside: bool) -> None:
 
 @contextmanager
 def remarks(mujoco: Any) -> Iterator[list[Omission]]:
-    """What MuJoCo warns of meanwhile, as omissions; else it would write a file of its own."""
+    """MuJoCo's warnings during the context, as omissions; otherwise it would write a file of its
+    own."""
     texts: list[str] = []
     found: list[Omission] = []
     before = mujoco.get_mju_user_warning()

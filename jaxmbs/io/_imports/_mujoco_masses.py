@@ -15,13 +15,13 @@ from ._mujoco_tree import body_name
 from ._slips import MJCF_ORDER, slip_of, URDF_ORDER
 
 
-# What MuJoCo takes for zero (kg, kg m2), with a margin.
+# MuJoCo's threshold for zero (kg, kg m2), with a margin.
 _SMALLEST = 1e-14
 
 
 class Own(NamedTuple):
-    """Of a body what the file says of its mass: kg, the centre and the inertia about it, in the
-    body's axes, and what is wrong with that."""
+    """The mass of a body as stated in the file: kg, the centre and the inertia about it, in the
+    body's axes, and its defect, if any."""
 
     body: Any
     mass: float
@@ -42,7 +42,7 @@ class Compiled(NamedTuple):
 
 def shapes_weigh(mujoco: Any, body: Any, *, urdf: bool) -> bool:
     """Do the shapes of a body give it its mass? In MJCF where it has no <inertial>; in a URDF a
-    link without one has no mass, unless the file tells MuJoCo to take all from shapes. MuJoCo does
+    link without one has no mass, unless the file makes MuJoCo take all from shapes. MuJoCo does
     that where there are any."""
     always = int(body.compiler.inertiafromgeom) == int(
         mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
@@ -51,8 +51,8 @@ def shapes_weigh(mujoco: Any, body: Any, *, urdf: bool) -> bool:
 
 
 def compiled(mujoco: Any, spec: Any, path: Path, *, urdf: bool) -> Compiled:
-    """The model as the file has it; where MuJoCo refuses that, with another inertia for the time
-    being of each body of which the own one is none.
+    """The model as the file has it; where MuJoCo refuses that, with a temporary inertia for each
+    body whose own one is invalid.
 
     **Raises:** `ModelError` for what MuJoCo refuses then.
     """
@@ -85,7 +85,7 @@ def compiled(mujoco: Any, spec: Any, path: Path, *, urdf: bool) -> Compiled:
 
 
 def refused(path: Path, error: Exception) -> ModelError:
-    """With what MuJoCo says."""
+    """The error with MuJoCo's message."""
     text = shortened(str(error).removeprefix("Error: ").rstrip("."), 300)
     return ModelError(f"MuJoCo refuses {shown(str(path), PATH)}: {text}.")
 
@@ -108,7 +108,7 @@ def _set_aside(mujoco: Any, spec: Any, *, urdf: bool) -> list[Own]:
 
 
 def _is_mended(mujoco: Any, body: Any) -> bool:
-    """Does MuJoCo put something else in the place of what a body says?"""
+    """Does MuJoCo replace the stated inertia of a body?"""
     always, compiler = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE), body.compiler
     return bool(
         compiler.balanceinertia
@@ -147,7 +147,7 @@ def with_masses(mujoco: Any, spec: Any, links: Sequence[Link], found: Compiled) 
 
 
 def _origins(mujoco: Any, spec: Any, found: Compiled) -> dict[str, tuple[float | None, str]]:
-    """Of each link the mass that the file states, and where another one would be from."""
+    """For each link, the mass that the file states, and the reason for a different one."""
     always = int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
     origins, known = {}, {int(body.id): mass for body, mass in found.stated}
     for body in spec.bodies:

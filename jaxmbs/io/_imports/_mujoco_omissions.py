@@ -1,4 +1,4 @@
-"""What of a MuJoCo model is not carried, part by part."""
+"""Parts of a MuJoCo model that are not carried, part by part."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +37,7 @@ _URDF = ("link", "joint", "material", "mujoco")
 
 
 def left_out_of_spec(mujoco: Any, spec: Any, root: Element) -> tuple[Omission, ...]:
-    """Of what the file holds, before it is compiled."""
+    """Omissions among the parts of the file before it is compiled."""
     used = _used_sites(mujoco, spec)
     found = [
         Omission(kind, name, why)
@@ -51,7 +51,7 @@ def left_out_of_spec(mujoco: Any, spec: Any, root: Element) -> tuple[Omission, .
 
 
 def _used_sites(mujoco: Any, spec: Any) -> set[str]:
-    """Those at which something acts or is held."""
+    """Sites at which a force acts or a constraint holds."""
     held = (own for own in spec.equalities if own.objtype == mujoco.mjtObj.mjOBJ_SITE)
     at = (own for own in spec.actuators if own.trntype == mujoco.mjtTrn.mjTRN_SITE)
     pairs = [*((own.name1, own.name2) for own in held), *((own.target,) for own in at)]
@@ -75,7 +75,7 @@ def _of_urdf(root: Element) -> Iterator[Omission]:
 
 
 def left_out_of_model(mujoco: Any, model: Any) -> tuple[Omission, ...]:
-    """Of what the compiled model has."""
+    """Omissions among the parts of the compiled model."""
     return (*_of_joints(mujoco, model), *_of_bodies(model), *_of_options(model))
 
 

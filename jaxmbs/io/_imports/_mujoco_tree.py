@@ -19,7 +19,7 @@ class Drive(NamedTuple):
 
 
 class _Motion(NamedTuple):
-    """Of a link: a point of it, its velocity and the angular one, world axes."""
+    """Motion of a link: a point of it, its velocity and the angular velocity, world axes."""
 
     point: Vector
     velocity: Vector
@@ -57,7 +57,7 @@ def _is_there(named: Callable[[str], Any], name: str) -> bool:
 
 
 def body_name(model: Any, body: int) -> str:
-    """What a link is called; unnamed ones get a name."""
+    """The name of a link; an unnamed one gets a name."""
     if body == 0:
         return GROUND
     own = model.body(body).name
@@ -65,7 +65,7 @@ def body_name(model: Any, body: int) -> str:
 
 
 def joint_name(model: Any, joint: int) -> str:
-    """What a joint is called; unnamed ones get a name."""
+    """The name of a joint; an unnamed one gets a name."""
     holder = body_name(model, int(model.jnt_bodyid[joint]))
     return model.joint(joint).name or free_name(model.joint, f"{holder} {joint}")
 
@@ -143,7 +143,7 @@ class _Tree:
         )
 
     def _moved(self, motion: _Motion, joint: int, body: int) -> _Motion:
-        """The motion behind a joint, of what moved so before it."""
+        """The motion after a joint, from that before it."""
         model, data = self._model, self._data
         rates = data.qvel[int(model.jnt_dofadr[joint]) :]
         axis, kind = data.xaxis[joint], self._types[int(model.jnt_type[joint])]

@@ -32,7 +32,7 @@ class Names:
         return free
 
     def all(self, names: Sequence[str], noun: str) -> list[str]:
-        """For parts that the file calls so, of which those that may keep their name do."""
+        """New names for parts with these names in the file; valid names are kept."""
         legal = [k for k, name in enumerate(names) if self._legal(name, noun) == name]
         first = {*legal}
         others = [k for k in range(len(names)) if k not in first]

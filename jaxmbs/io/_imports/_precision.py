@@ -19,14 +19,14 @@ _SINGLE = 2.0**-24
 
 _DEGREE = np.pi / 180
 
-# Attributes of MJCF that say where joints and links are: places, directions and angles.
+# Attributes of MJCF that locate joints and links: places, directions and angles.
 _PLACES = ("pos", "anchor", "relpose")
 _DIRECTIONS = ("axis", "quat", "zaxis", "xyaxes", "axisangle")
 _TAGS = ("body", "frame", "joint", "site", "connect", "weld", "freejoint", "replicate")
 
 
 def digits_of_file(path: Path, description: Description) -> Digits:
-    """By what is known of the format, and by the digits of the numbers in it."""
+    """Digits of a file, by its format and by the numbers in it."""
     return _FORMATS[path.suffix.lower()](path, description)
 
 
@@ -37,7 +37,7 @@ def _of_usd(path: Path, description: Description) -> Digits:
 
 
 def _of_xml(path: Path, description: Description) -> Digits:
-    """A file that cannot be read any more tells no digits."""
+    """A file that cannot be read any more has no digits."""
     del description
     try:
         root = read_xml(path).root
@@ -105,7 +105,7 @@ def _digits(
 
 
 def _vectors(text: str) -> Iterator[list[Written]]:
-    """Two axes stand side by side in `xyaxes`."""
+    """`xyaxes` contains two axes."""
     found = numbers_in(text)
     yield from (found[:3], found[3:]) if len(found) == 6 else (found,)
 

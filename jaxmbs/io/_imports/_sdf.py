@@ -2,8 +2,8 @@
 
 It is read here, from the XML alone. Its own library, libsdformat, is on the package index only as
 bindings of single versions of Python or of the library, built by others than its authors, and
-with half of Gazebo beside it; packages that are pure Python stop at versions before frames
-(1.7). What a mechanism needs of the format is small: frames, links, joints.
+together with half of Gazebo; packages that are pure Python stop at versions before frames (1.7).
+What a mechanism needs of the format is small: frames, links, joints.
 """
 
 from collections.abc import Iterator
@@ -31,16 +31,16 @@ from ._sdf_joints import joint_parts, mimics
 from ._state import State
 
 
-# What SDF says where a world says nothing.
+# SDF's default where a world does not give one.
 _GRAVITY = (0.0, 0.0, -9.8)
 
-# Elements of a model that are carried; what else there is is told.
+# Elements of a model that are carried; all others are reported.
 _CARRIED = {"link", "joint", "frame", "model", "include", "pose", "static", "self_collide"}
 _CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide"}
 
 
 class _Parts(NamedTuple):
-    """What a file holds, so far."""
+    """The parts of a file read so far."""
 
     links: list[Link]
     joints: list[Joint]
@@ -50,8 +50,8 @@ class _Parts(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """Where a model stands: behind which prefix of names, in which version of the format, among
-    which frames, and whether what holds it stands still."""
+    """Scope of a model: the prefix of its names, the version of the format, the frames, and whether
+    the model that contains it is static."""
 
     prefix: str
     version: tuple[int, ...]
@@ -62,7 +62,7 @@ class _Scope(NamedTuple):
 def read_sdf(path: Path, state: State) -> Description:
     """The mechanism of an SDF file: all its models.
 
-    **Raises:** `ModelError` for a file that is not safe, or that says what it may not.
+    **Raises:** `ModelError` for a file that is not safe, or not valid.
     """
     root, version, told = root_of(path)
     world = root.find("world")

@@ -25,7 +25,7 @@ class Pose(NamedTuple):
     axes: Matrix
 
     def after(self, outer: "Pose") -> "Pose":
-        """The same frame as seen from where `outer` is given."""
+        """The same frame relative to the frame in which `outer` is given."""
         return Pose(outer.origin + outer.axes @ self.origin, outer.axes @ self.axes)
 
     def inverse(self) -> "Pose":
@@ -37,7 +37,7 @@ IDENTITY = Pose(np.zeros(3), np.eye(3))
 
 
 def numbers(text: str | None, count: int, said: str) -> np.ndarray:
-    """So many finite numbers.
+    """The given count of finite numbers.
 
     **Raises:** `ModelError` for another text.
     """
@@ -51,7 +51,7 @@ def numbers(text: str | None, count: int, said: str) -> np.ndarray:
 
 
 def number(element: Element, tag: str, default: float, said: str) -> float:
-    """The number in an element's child, or what stands for it."""
+    """The number in an element's child, or its default."""
     child = element.find(tag)
     if child is None:
         return default
@@ -59,7 +59,7 @@ def number(element: Element, tag: str, default: float, said: str) -> float:
 
 
 def pose_of(element: Element | None, said: str) -> Pose:
-    """What a `<pose>` says, of whichever frame."""
+    """The pose that a `<pose>` states, in whichever frame."""
     if element is None or not (element.text or "").strip():
         return IDENTITY
     said = f"{said}, <pose>,"
@@ -110,7 +110,7 @@ class Frames:
             self._poses[""] = self._poses[MODEL]
 
     def pose(self, name: str, above: tuple[str, ...] = ()) -> Pose:
-        """Of a frame in the world.
+        """The pose of a frame in the world.
 
         **Raises:** `ModelError` for one that is not there, and for a ring of frames.
         """
@@ -130,7 +130,7 @@ class Frames:
         return self._poses[name]
 
     def is_link(self, name: str) -> bool:
-        """Or the world: what is no frame beside one."""
+        """Is it a link or the world, not a frame?"""
         return name == WORLD or name in self._links
 
     def link(self, name: str) -> str:

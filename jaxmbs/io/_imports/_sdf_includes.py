@@ -1,4 +1,4 @@
-"""Files that an SDF file includes: their models stand where they are named."""
+"""Files that an SDF file includes: their models replace the `<include>` elements."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from ._xml import checked_path, read_xml
 # Of a model from another file: the version of that.
 VERSION = "version of its file"
 
-# What an <include> may say of a model.
+# Elements that an <include> may override.
 _SAID = ("static", "pose")
 
 
 def root_of(path: Path) -> tuple[Element, tuple[int, ...], list[Omission]]:
-    """The root of an SDF file, the version of the format, and what is to be told of the file.
+    """The root of an SDF file, the version of the format, and the omissions of the file.
 
     **Raises:** `ModelError` for another file.
     """
@@ -40,8 +40,8 @@ def version_of(text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def with_includes(holder: Element, path: Path, outside: bool) -> list[Omission]:
-    """Put models of other files in the place of each `<include>` below a world or a model; what is
-    to be told of them.
+    """Replace each `<include>` below a world or a model by the models of its file; returns their
+    omissions.
 
     **Raises:** `ModelError` for a file that may not be read or is none.
     """
@@ -51,7 +51,7 @@ def with_includes(holder: Element, path: Path, outside: bool) -> list[Omission]:
 
 
 class _Reading(NamedTuple):
-    """The folder of the first file, whether files outside of it may be read, and what is told."""
+    """The folder of the first file, whether files outside of it may be read, and the omissions."""
 
     folder: Path
     outside: bool
@@ -73,7 +73,7 @@ def _include(holder: Element, path: Path, reading: _Reading, above: tuple[Path, 
 def _models(
     include: Element, path: Path, reading: _Reading, above: tuple[Path, ...]
 ) -> list[Element]:
-    """Of another file, in the pose and by the name that are given here."""
+    """The models of another file, with the pose and name given here."""
     named = (include.findtext("uri") or "").strip()
     said = f"<include> in {shown(str(path), PATH)}"
     if (include.get("merge") or "").strip().lower() in ("true", "1"):

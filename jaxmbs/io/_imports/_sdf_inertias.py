@@ -36,7 +36,7 @@ _DENSITY = 1000.0
 
 
 def inertial_of(link: Element, frames: Frames, pose: Pose, said: str) -> Inertial:
-    """What the format says of a link.
+    """The inertial data of a link by the rules of the format.
 
     **Raises:** `ModelError` for a number that is none, and for shapes that are not read.
     """
@@ -84,7 +84,7 @@ class _Part(NamedTuple):
 def _of_shapes(
     link: Element, own: Element, frames: Frames, pose: Pose, mass: float | None, said: str
 ) -> Inertial:
-    """Of all collision shapes of a link; a mass that is given scales them."""
+    """The inertia of all collision shapes of a link; a given mass scales them."""
     density = number(own, "density", _DENSITY, said)
     parts = [
         _part(collision, density, frames, pose, said)

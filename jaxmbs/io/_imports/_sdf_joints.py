@@ -28,7 +28,7 @@ _ELSEWHERE = 1e-6
 
 
 class JointParts(NamedTuple):
-    """What one joint of a file becomes."""
+    """The parts that one joint of a file becomes."""
 
     links: tuple[Link, ...] = ()
     joints: tuple[Joint, ...] = ()
@@ -52,14 +52,14 @@ class _Given(NamedTuple):
 
     @property
     def points(self) -> np.ndarray:
-        """On both links."""
+        """The joint's points on both links."""
         return np.stack([self.point, self.point])
 
 
 def joint_parts(
     joint: Element, frames: Frames, prefix: str, said: str, version: tuple[int, ...]
 ) -> JointParts:
-    """Of one joint of a model.
+    """The parts of one joint of a model.
 
     **Raises:** `ModelError` for an unknown type, a link that is not there, or a wrong number.
     """

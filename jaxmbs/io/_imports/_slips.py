@@ -1,4 +1,4 @@
-"""Inertias that no body has since their numbers stand in places that are not theirs."""
+"""Physically impossible inertias whose numbers are in the wrong order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -26,8 +26,8 @@ _OTHERS = (URDF_ORDER, MJCF_ORDER, ("xx", "xy", "yy", "xz", "yz", "zz"))
 
 
 def with_slip(link: Link) -> Link:
-    """A link that says what is wrong with its inertia, and has that which was meant, where its
-    numbers tell it."""
+    """The link with the defect of its inertia, and with the intended inertia where its numbers show
+    it."""
     if link.slip is not None:
         return link
     slip = slip_of(link.mass, link.inertia)
@@ -37,8 +37,8 @@ def with_slip(link: Link) -> Link:
 def slip_of(
     mass: float | None, inertia: Matrix, order: tuple[str, ...] | None = None
 ) -> Slip | None:
-    """What is wrong with an inertia along the axes in which a file writes it, in that order of its
-    six numbers; None for one that a body has, and for one that is zero but for rounding."""
+    """The defect of an inertia along the axes in which a file writes it, in that order of its six
+    numbers; None for a physically possible inertia, and for one that is zero up to rounding."""
     size = float(np.max(np.abs(inertia)))
     if (
         size <= POINT**2 * max(mass or 0.0, 0.0)
@@ -58,7 +58,7 @@ def slip_of(
 
 
 def _readings(inertia: Matrix, order: tuple[str, ...]) -> Iterator[Slip]:
-    """Inertias that a body can have, of which the numbers were written in another order."""
+    """Physically possible inertias whose numbers were written in another order."""
     written = [float(inertia[_PLACES[name]]) for name in order]
     if written[1] == written[3]:
         yield from _of_rows(written)
@@ -88,7 +88,7 @@ def _of_rows(written: Sequence[float]) -> Iterator[Slip]:
         f"({_numbers(meant, names)}), without zz, for which {meant[2, 2]:.6g} is taken, the middle "
         f"of what a body can have then, {low:.6g} to {high:.6g}"
     )
-    # Two numbers that are the same and not zero are no chance.
+    # Two equal nonzero numbers are not a coincidence.
     yield Slip(said, meant, repaired=bool(written[1]) or _is_plain(meant))
 
 
@@ -128,8 +128,8 @@ def _one_wrong(inertia: Matrix) -> str:
 
 
 def _range(inertia: Matrix, name: str) -> tuple[float, float] | None:
-    """Between which values a body can have the number at one place, with all the others as they
-    are: those for which no second moment of mass is negative, a convex set."""
+    """Range of the number at one place for which the inertia is physically possible, with all the
+    others unchanged: those for which no second moment of mass is negative, a convex set."""
     size = float(np.max(np.abs(inertia)))
     i, j = _PLACES[name]
 
@@ -157,15 +157,15 @@ def _range(inertia: Matrix, name: str) -> tuple[float, float] | None:
 
 
 class Told(NamedTuple):
-    """What is wrong with inertias of links: of each body that has such links, and what is carried
-    otherwise, or is used although it is wrong."""
+    """Defects of inertias of links: by body, and those that were replaced, or are used although
+    they are wrong."""
 
     of_bodies: Mapping[str, str]
     omissions: tuple[Omission, ...]
 
 
 def told_of(links: Sequence[Link], bodies: Sequence[Link], body_of: Mapping[str, str]) -> Told:
-    """Of the links of a file, of which these bodies were made."""
+    """The defects of the links of a file, by the bodies that were made of them."""
     whole = {body.name: is_physical(body.mass or 0.0, body.inertia) for body in bodies}
     found: dict[str, dict[str, list[str]]] = {}
     omissions = []

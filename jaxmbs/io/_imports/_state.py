@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    """Where a file is read: by a keyframe, with these control inputs of actuators (by name), with
-    the root link of a URDF free to move, and with files outside of its folder allowed."""
+    """The state in which a file is read: by a keyframe, with these control inputs of actuators (by
+    name), with the root link of a URDF free to move, and with files outside of its folder
+    allowed."""
 
     keyframe: str | None = None
     controls: Mapping[str, float] = MappingProxyType({})

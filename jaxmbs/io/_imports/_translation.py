@@ -1,4 +1,4 @@
-"""From what a file says to a model."""
+"""From a description of a file to a model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,8 +43,9 @@ _NAMES = "names there hold no comma, full stop or quote, and are all different"
 
 
 class Selection(NamedTuple):
-    """Which links are made bodies, and which are made part of the ground; `balance`: replace
-    moments of inertia that no body can have; `mend`: put others in their place, to look at all."""
+    """Selection of the links that are made bodies, and of those that are made part of the ground;
+    `balance`: replace moments of inertia that no body can have; `mend`: replace them, so that all
+    can be checked."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Selection(NamedTuple):
 
 class Translated(NamedTuple):
     """`bodies`: of each link of the file the name of its body. `omissions`: what the model does not
-    have. `impossible`: what is wrong with bodies in whose place others were put, by name."""
+    have. `impossible`: the defects of the replaced bodies, by name."""
 
     model: Model
     bodies: Mapping[str, str]
@@ -80,7 +81,7 @@ def translated(description: Description, selection: Selection) -> Translated:
     if moving and not selection.mend:
         raise ModelError(f"body {shown(moving[0])} {unknown[moving[0]]}.")
     if moving:
-        # Any mass, to look at all the others.
+        # Any mass, so that all others can be checked.
         one_kg = [
             link._replace(mass=1.0, inertia=np.eye(3)) if link.name in moving else link
             for link in kept.links
@@ -183,7 +184,7 @@ def _selected(
 
 
 def _owners(description: Description) -> dict[str, str]:
-    """Of each link that stands between the joints of a body, that body."""
+    """The body of each link between the joints of that body."""
     massless = {link.name for link in description.links if link.between}
     after = {j.parent: j.child for j in description.joints if j.parent in massless}
     found = {}
@@ -261,7 +262,7 @@ class _Maker:
         self._joint_names, self._force_names, self._element_names = Names(), Names(), Names()
 
     def parts(self, description: Description) -> _Parts:
-        """What a model has besides its bodies."""
+        """The parts of a model other than its bodies."""
         joints = [joint for joint in description.joints if self._moves(joint)]
         couplings = [own for own in description.couplings if self._couples(own)]
         new = self._joint_names.all([own.name for own in (*joints, *couplings)], "joint")
@@ -393,7 +394,7 @@ _JOINTS: Mapping[str, Callable[[str, _Pair, Joint], AbstractJoint]] = {
     "distance": lambda name, pair, joint: spatial.Distance(name, pair, points=joint.points),
 }
 
-# What acts along a coordinate, by its word.
+# Forces along a coordinate, by its name.
 _FORCES: Mapping[str, Callable[[str, str, _Pair, Dynamics], AbstractForce]] = {
     "rotation": lambda name, joint, _, own: forces.TorsionSpring(
         name,

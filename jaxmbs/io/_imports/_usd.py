@@ -34,7 +34,7 @@ class Stage(NamedTuple):
     def frame(self, prim: Any) -> tuple[Vector, Matrix]:
         """Origin (m) and axes of a prim in the world."""
         whole = self.usd.UsdGeom.XformCache().GetLocalToWorldTransform(prim)
-        # Rows of Gf are columns here, and a scale is no rotation.
+        # Rows of Gf are columns here, and a scale is not a rotation.
         if whole.GetDeterminant3() < 0:
             raise ModelError(
                 f"{shown(str(prim.GetPath()))} is mirrored (a scale below zero), so that its axes "
@@ -101,7 +101,7 @@ def read_usd(path: Path, state: State) -> Description:
 
 
 def _check_layers(pxr: Any, path: Path, folder: Path, outside: bool, seen: set[Path]) -> None:
-    """Look at every layer that the stage would be composed of, before it is."""
+    """Check every layer of the stage before the stage is composed."""
     if path.resolve() in seen:
         return
     seen.add(path.resolve())
@@ -122,7 +122,7 @@ def _traversed(pxr: Any, stage: Any) -> Iterator[Any]:
 
 
 def _is_body(pxr: Any, prim: Any) -> bool:
-    """Does it move by itself?"""
+    """Does it move on its own?"""
     if not prim.HasAPI(pxr.UsdPhysics.RigidBodyAPI):
         return False
     body = pxr.UsdPhysics.RigidBodyAPI(prim)
@@ -166,7 +166,8 @@ def _link(read: Stage, prim: Any) -> tuple[Link, list[Omission]]:
 
 
 def _gravity(read: Stage, prims: list[Any]) -> Vector:
-    """Of the first scene; without one, and where it says nothing, 9.81 m/s^2 downwards."""
+    """Gravity of the first scene; without a scene, or where it is not given, 9.81 m/s^2
+    downwards."""
     up = 2 if read.usd.UsdGeom.GetStageUpAxis(read.stage) == read.usd.UsdGeom.Tokens.z else 1
     direction, size = -np.eye(3)[up], 9.81
     for prim in prims:
@@ -176,7 +177,7 @@ def _gravity(read: Stage, prims: list[Any]) -> Vector:
             if np.any(given):
                 direction = given / np.linalg.norm(given)
             magnitude = float(scene.GetGravityMagnitudeAttr().Get())
-            # Minus infinity stands for that of the Earth.
+            # Minus infinity denotes that of the Earth.
             size = magnitude * read.length if np.isfinite(magnitude) and magnitude >= 0 else 9.81
             break
     return direction * size

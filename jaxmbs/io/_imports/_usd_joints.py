@@ -125,9 +125,9 @@ def _in_series(
     between: list[Link],
     omissions: list[Omission],
 ) -> dict[str, tuple[str, str]]:
-    """The links that joints of MuJoCo hold where several move one body: they stand in series, in
-    the order of the file (MuJoCo's XML reference, `body/joint`), while several joints of USD
-    between two bodies would all hold at once."""
+    """The links that joints of MuJoCo hold where several move one body: they are in series, in the
+    order of the file (MuJoCo's XML reference, `body/joint`), while several joints of USD between
+    two bodies would all hold at once."""
     groups: dict[tuple[str, str], list[_Given]] = {}
     for own in given:
         of_mujoco = "MjcJointAPI" in applied_schemas(own.prim)
@@ -226,8 +226,8 @@ def _pieces(
 
 
 def _kind(motions: tuple[_Motion, ...], driven: frozenset[str]) -> str | None:
-    """The word of model files for a joint of these motions. A joint of several coordinates has
-    none whose drive could act in it, but for the spherical one."""
+    """The name in model files of a joint with these motions. Of the joints with several coordinates
+    only the spherical one can have a drive."""
     words = [motion.word for motion in motions]
     if not motions:
         return "fixed"
@@ -296,7 +296,7 @@ _SIX = tuple(
 
 
 def _motions(read: Any, prim: Any) -> tuple[_Motion, ...] | None:
-    """What a joint leaves free, translations first. A joint in general leaves free what no limit
+    """The free motions of a joint, translations first. In a generic joint, those that no limit
     locks."""
     physics = read.usd.UsdPhysics
     for cls, word, drive in (
@@ -315,7 +315,7 @@ def _motions(read: Any, prim: Any) -> tuple[_Motion, ...] | None:
 
 
 def _is_locked(read: Any, prim: Any, word: str) -> bool:
-    """By the standard where low > high; a range that has shrunk to one value holds as well."""
+    """Is it locked? By the standard where low > high; a range of a single value locks as well."""
     limit = read.usd.UsdPhysics.LimitAPI.Get(prim, word)
     has = prim.HasAPI(read.usd.UsdPhysics.LimitAPI, word)
     return has and limit.GetLowAttr().Get() >= limit.GetHighAttr().Get()
@@ -369,7 +369,7 @@ def _drives(
 
 
 def _coordinate(sides: tuple[_Side, _Side], motion: _Motion) -> float:
-    """Of the joint in the file's configuration."""
+    """The joint's coordinate in the file's configuration."""
     (first, second), axis = sides, motion.axis
     if motion.word == "translation":
         return float(first.axes[:, axis] @ (second.point - first.point))
@@ -397,6 +397,6 @@ def _limits(read: Any, prim: Any, name: str) -> Iterator[Omission]:
 
 
 def _is_finite(value: Any) -> bool:
-    """Is there a bound? Infinity stands for none, and the largest number in single precision is
-    written for it."""
+    """Is there a bound? Infinity means none, and is written as the largest number in single
+    precision."""
     return value is not None and bool(np.any(np.abs(value) < np.finfo(np.float32).max))

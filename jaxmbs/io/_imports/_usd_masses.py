@@ -12,7 +12,7 @@ from ._geometry import matrix_of_quaternion, round_moments
 class BodyMass(NamedTuple):
     """Mass (kg), its centre in the world (m) and the inertia about that along the prim's axes; the
     mass that the body gives in numbers, and where its mass and its inertia are from if not from
-    there. `unknown`: why neither its numbers nor its shapes tell its mass."""
+    there. `unknown`: the reason why neither its numbers nor its shapes define its mass."""
 
     mass: float
     center: Vector
@@ -24,10 +24,10 @@ class BodyMass(NamedTuple):
 
 
 def mass_of(read: Any, prim: Any) -> BodyMass:
-    """Of a body.
+    """The mass of a body.
 
-    What the body says itself counts. What it leaves out follows, by the rules of USD physics, from
-    densities and shapes below it: boxes, spheres, cylinders and capsules.
+    Values of the body itself take precedence. What it leaves out follows, by the rules of USD
+    physics, from densities and shapes below it: boxes, spheres, cylinders and capsules.
     """
     own = read.usd.UsdPhysics.MassAPI(prim)
     mass = given = float(own.GetMassAttr().Get() or 0.0)
@@ -69,7 +69,8 @@ _FROM_SHAPES = (
 
 
 def _of_shapes(read: Any, prim: Any) -> tuple[float, np.ndarray, np.ndarray, Any, str]:
-    """By the library's own rules, in single precision; and the path of a shape that is another."""
+    """Mass of the shapes by the library's own rules, in single precision; and the path of a shape
+    of another kind."""
     unknown: list[str] = []
 
     def information(shape: Any) -> Any:

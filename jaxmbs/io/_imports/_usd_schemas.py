@@ -1,8 +1,8 @@
-"""What programs write into USD beside USD physics: couplings, armature, springs, dampers and
-actuators of PhysX, Newton and MuJoCo.
+"""Extensions of USD physics by other programs: couplings, armature, springs, dampers and actuators
+of PhysX, Newton and MuJoCo.
 
-Their schemas need not be registered: what is applied to a prim stands in its metadata, and the type
-of a prim is the text that was authored. Whatever of it is not read here is listed by its name.
+Their schemas need not be registered: applied schemas are in the metadata of a prim, and the type of
+a prim is the text that was authored. Whatever of it is not read here is listed by its name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ _GEAR, _RACK, _ACTUATOR = "PhysxPhysicsGearJoint", "PhysxPhysicsRackAndPinionJoi
 
 
 class Coordinate(NamedTuple):
-    """A joint of one coordinate: the prim's path, the joint, the coordinate's word, its value in
-    the file's configuration (rad, m), and in the file's units what one is (rad or m)."""
+    """A joint of one coordinate: the prim's path, the joint, the coordinate's name, its value in
+    the file's configuration (rad, m), and the file's unit (rad or m)."""
 
     path: str
     joint: Joint
@@ -74,7 +74,7 @@ class Coordinate(NamedTuple):
 
 
 class Extensions(NamedTuple):
-    """What acts in each joint, by its name, what couples them, and what could not be carried."""
+    """Forces in each joint, by its name, couplings of joints, and omissions."""
 
     in_joints: Mapping[str, tuple[Dynamics, ...]]
     couplings: tuple[CoordinateCoupling, ...]
@@ -91,11 +91,11 @@ class _Reader:
         self.omissions: list[Omission] = []
 
     def torque(self, own: Coordinate) -> float:
-        """What a force or torque of one in the file's units is."""
+        """A force or torque of one file unit, in N or N m."""
         return self.read.mass * self.read.length ** (2 if own.word == "rotation" else 1)
 
     def inertia(self, own: Coordinate) -> float:
-        """What an inertia along the coordinate of one in the file's units is."""
+        """An inertia along the coordinate of one file unit, in kg or kg m^2."""
         return self.read.mass * self.read.length ** (2 if own.word == "rotation" else 0)
 
     def of(self, prim: Any) -> Coordinate | None:
@@ -131,7 +131,7 @@ def extensions_of(
     known: Mapping[str, Coordinate],
     controls: Mapping[str, float],
 ) -> Extensions:
-    """Of all prims of a stage.
+    """The extensions of all prims of a stage.
 
     **Raises:** `ModelError` for a control input of an actuator that there is none of.
     """
@@ -160,14 +160,14 @@ def extensions_of(
 
 
 def applied_schemas(prim: Any) -> list[str]:
-    """All that are applied, whether their plugins are there or not."""
+    """All applied schemas, with or without their plugins."""
     listed_ones = prim.GetMetadata("apiSchemas")
     names = [] if listed_ones is None else list(map(str, listed_ones.GetAppliedItems()))
     return list(dict.fromkeys([*names, *map(str, prim.GetAppliedSchemas())]))
 
 
 def _is_registered(read: Any, kind: str) -> bool:
-    """Is the type of a prim one of USD's own, of which what is not carried is told elsewhere?"""
+    """Is the type of a prim one of USD's own, whose omissions are reported elsewhere?"""
     if not kind:
         return True
     found = read.usd.Usd.SchemaRegistry.GetTypeFromName(kind)
@@ -321,7 +321,7 @@ def _physx_joint(found: _Reader, prim: Any, instance: str) -> bool:
     return True
 
 
-# The default of PhysX, which is no limit that is meant.
+# The default of PhysX, which is not an intended limit.
 _FASTEST = 1e6
 
 
@@ -420,8 +420,8 @@ def _mujoco_actuator(found: _Reader, prim: Any) -> bool:
     return True
 
 
-# Schemas of joints, and types of prims, that are read; each says whether all of it is carried or
-# told.
+# Schemas of joints, and types of prims, that are read; each returns whether all of it is carried or
+# reported.
 _SCHEMAS: Mapping[str, Callable[[_Reader, Any, str], bool]] = {
     _MIMIC: _physx_mimic,
     _NEWTON_MIMIC: _newton_mimic,
@@ -439,7 +439,7 @@ TYPES: Mapping[str, Callable[[_Reader, Any], bool]] = {
 
 
 def limits_of_motions(read: Any, prim: Any, name: str) -> Iterator[Omission]:
-    """Of a joint in general: ranges that lock nothing."""
+    """Omitted limits of a generic joint: ranges that lock no motion."""
     for schema in applied_schemas(prim):
         kind, _, word = schema.partition(":")
         if kind != "PhysicsLimitAPI":

@@ -29,7 +29,7 @@ class Document(NamedTuple):
 def read_xml(path: Path) -> Document:
     """The elements of a file.
 
-    **Raises:** `ModelError` if it cannot be read, is no XML, or has a document type.
+    **Raises:** `ModelError` if it cannot be read, is not XML, or has a document type.
     """
     called = shown(str(path), PATH)
     try:
@@ -99,7 +99,7 @@ class _NotXmlError(Exception):
 
 
 def _text(content: bytes) -> str:
-    """UTF-8 whatever the file declares, and what is none as Latin-1; it ends at a zero."""
+    """UTF-8 whatever the file declares, or Latin-1 if it is not UTF-8; it ends at a zero."""
     content = content.removeprefix(b"\xef\xbb\xbf").partition(b"\0")[0]
     try:
         text = content.decode("utf-8")
@@ -121,8 +121,8 @@ _WORDS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 class _Loose:
     """The grammar of TinyXML-2: hyphens in comments, unescaped & and < in values, unknown entities
-    and encodings, attributes without a space between, a second root. An attribute that stands twice
-    it refuses as strict parsers do."""
+    and encodings, attributes without a space between, a second root. It refuses a repeated
+    attribute, as strict parsers do."""
 
     def __init__(self, text: str, called: str):
         self._text, self._at = text, 0
@@ -131,7 +131,7 @@ class _Loose:
 
     def root(self) -> ElementTree.Element:
         """The first element."""
-        # A document type is refused wherever it stands, in a comment too: parsers differ on those.
+        # A document type is refused wherever it occurs, in a comment too: parsers differ on those.
         if re.search(r"<!\s*(DOCTYPE|ENTITY)", self._text, re.IGNORECASE):
             self._builder.refuse()
         begun = False
@@ -191,7 +191,7 @@ class _Loose:
 
 
 def _resolved(text: str) -> str:
-    """With characters for the five entities that XML knows and for numbers; others stay."""
+    """The text with characters for XML's five entities and for numeric references; others stay."""
 
     def character(found: re.Match[str]) -> str:
         if found[1]:
@@ -210,7 +210,7 @@ def written(root: ElementTree.Element) -> str:
 
 
 def checked_path(named: str, base: Path, folder: Path, outside: bool, said: str) -> Path:
-    """The file that `said` names so, from the folder `base`.
+    """The file that is so named in `said`, from the folder `base`.
 
     **Raises:** `ModelError` if it is not there, or, unless `outside` is allowed, not below
     `folder`.
