@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from jaxmbs._mobility import _surfaces
 from jaxmbs._mobility._cone import cone, MOST_UNKNOWNS, second_order_forms
 from jaxmbs._mobility._germ import AbstractGerm, Values
 
@@ -168,6 +169,46 @@ def test_branches_that_touch(name: str):
     found = cone(Polynomials(TOUCHING[name].tables), 6, 0.1)
     check(found, TOUCHING[name])
     assert not found.doubts
+
+
+_BENT = {(0, 0, 1): 1.0, (2, 0, 0): -0.4, (0, 3, 0): 1.2, (1, 1, 0): 0.7}
+_ACROSS = {(0, 0, 0, 1): 1.0, (2, 0, 0, 0): 0.5, (0, 1, 1, 0): -0.8}
+SHEETS: Mapping[str, Sequence[Mapping[Any, float]]] = {
+    "a double sheet": [product(_BENT, _BENT)],
+    "a triple sheet": [product(_BENT, _BENT, _BENT)],
+    "of dimension three": [product(_ACROSS, _ACROSS)],
+    "and a line": [product(_Z, {(0, 1, 0): 1.0}), product(_Z, {(1, 0, 0): 1.0})],
+}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_a_single_sheet_takes_no_walks(name: str, monkeypatch):
+    """And is what walks find. (Where several touch, one is never taken for certain: above.)"""
+    germ, known = Polynomials(SHEETS[name]), []
+    for instead in ("_one_sheet", "_joined"):
+        with monkeypatch.context() as patched:
+            patched.setattr(_surfaces, instead, lambda *_: None)
+            known.append(cone(germ, 6, 0.1))
+    walked, cut = known
+    assert not cut.doubts
+    assert cut.order == walked.order
+    for one, other in zip(cut.pieces, walked.pieces, strict=True):
+        assert (one.dimension, one.is_cone) == (other.dimension, other.is_cone)
+        spaces = [p.tangent @ p.tangent.T for p in (one, other)]
+        np.testing.assert_allclose(*spaces, atol=1e-3)
+
+
+@pytest.mark.parametrize("noise", [1e-11, 3e-9, 1e-6])
+def test_what_few_digits_leave_is_right_or_told(noise: float):
+    """Of motions that exist to first order alone, and of surfaces that touch."""
+    squares = [{(2, 0, 0): 1.0, (0, 0, 2): 0.3}, {(0, 2, 0): 1.0}]
+    for tables, wanted in ((squares, ()), ([product(_BENT, _BENT)], (2,))):
+        found = cone(Polynomials(tables, noise=noise), 4, 0.1)
+        dimensions = tuple(p.dimension for p in found.pieces)
+        assert (found.decided and dimensions == wanted) or found.doubts
+    shaky = [{(2, 0, 0): 1.0, (0, 1, 1): 1e-3}, {(0, 2, 0): 0.02}, {(1, 1, 0): 0.1}]
+    found = cone(Polynomials(shaky, noise=noise), 4, 0.1)
+    assert (found.decided and [p.dimension for p in found.pieces] == [1]) or found.doubts
 
 
 @pytest.mark.parametrize("power", [5, 6])

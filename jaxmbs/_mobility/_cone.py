@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._germ import AbstractGerm, Values
+from ._germ import AbstractGerm, Restricted, Values
 from ._spheres import directions, Link, link, NOT_ZERO, Piece, refined, ZERO
 from ._surfaces import surfaces
 
@@ -57,19 +57,6 @@ class Cone(NamedTuple):
         return max((piece.dimension for piece in self.pieces), default=0)
 
 
-class _Restricted(AbstractGerm):
-    """A germ in those of its unknowns on which it depends."""
-
-    def __init__(self, germ: AbstractGerm, basis: np.ndarray):
-        self._germ, self._basis = germ, basis
-        self.unknowns, self.equations = basis.shape[1], germ.equations
-        self.noise = germ.noise
-
-    def __call__(self, z: np.ndarray, inner: np.ndarray | None = None) -> Values:
-        found = self._germ(z @ self._basis.T, inner)
-        return found._replace(slope=found.slope @ self._basis)
-
-
 def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
     """Of the zeros within `largest`; decided if no condition up to that order can be missed."""
     rng, none = np.random.default_rng(0), np.zeros((0, germ.equations))
@@ -100,7 +87,7 @@ def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
             f"{basis.shape[1]} first-order motions depend on each other, and "
             f"branches are looked for among {MOST_UNKNOWNS} at most",
         )
-    inside = _Restricted(germ, basis)
+    inside = Restricted(germ, basis)
     found = _spheres(inside, order, radius, rng)
     _, sizes, right = np.linalg.svd(probe.value, full_matrices=False)
     restricting = right[sizes > NOT_ZERO * germ.noise * np.sqrt(len(probe.value))]

@@ -57,6 +57,19 @@ class AbstractGerm(abc.ABC):
         """At points z (points, k)."""
 
 
+class Restricted(AbstractGerm):
+    """A germ on a space (k, less), by an orthonormal basis."""
+
+    def __init__(self, germ: AbstractGerm, basis: np.ndarray):
+        self._germ, self._basis = germ, basis
+        self.unknowns, self.equations = basis.shape[1], germ.equations
+        self.noise = germ.noise
+
+    def __call__(self, z: np.ndarray, inner: np.ndarray | None = None) -> Values:
+        found = self._germ(z @ self._basis.T, inner)
+        return found._replace(slope=found.slope @ self._basis)
+
+
 class Reduction(AbstractGerm):
     """The germ of a system's geometric rows at a closed configuration.
 

@@ -32,6 +32,9 @@ _ROWS_NEARBY = 1e-3
 # As of `Solvability`: a kept singular value near the tolerance, or a dropped one above rounding.
 _DOUBTFUL_KEPT, _ABOVE, _BELOW = 1e-6, 1e3, 1e-4
 
+# Rounding that is larger is told where it leaves the question open.
+_FEW_DIGITS = 1e-12
+
 # Rows with a smaller part in a combination have none.
 _WEIGHT = 1e-6
 
@@ -161,6 +164,11 @@ def _mobility(
     else:
         found = cone(germ, order, spread)
         result = RESULTS.successful
+        if not found.decided and germ.rounding > _FEW_DIGITS:
+            doubts.append(
+                f"the mechanism is far from the origin of the world, where rounding is "
+                f"{germ.rounding:.0e} times its size: draw it nearer to the origin"
+            )
     branches = tuple(_branch(system, germ, rows, piece) for piece in found.pieces)
     branches = tuple(sorted(branches, key=lambda own: (-own.freedoms, -own.dimension)))
     forms = second_order_forms(germ, max(found.radius, 1e-3)) if found.decided else None

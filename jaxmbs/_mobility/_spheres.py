@@ -32,6 +32,9 @@ SAME = 1e-3
 _LOOKED_AT, _LOOKED_AT_MORE = 8, 4
 _STARTS, _STARTS_MORE = 4, 3
 
+# Starts for zeros that are few: so many, and so many more for each unknown.
+_FEW, _FEW_MORE = 8, 6
+
 # A derivative that is smaller, relative to the first, is that of a multiple zero.
 _MULTIPLE = 1e-4
 
@@ -106,6 +109,8 @@ def refined(germ: AbstractGerm, piece: Piece, radius: float, rng: np.random.Gene
     for level in range(_LEVELS):
         small = radius / 2**level
         weights = weights_at(germ, small, rng)
+        if not len(weights):
+            break
         ends = minimise(germ, np.zeros_like(nodes), small, nodes, weights)
         if not np.all(ends.size <= ZERO * germ.noise):
             break
@@ -138,6 +143,8 @@ def link(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> Link:
         return Link([], u[:0], [], [], 1.0, 0.0, ["the constraints could not be solved"])
     size = float(np.sqrt(np.mean(np.sum(value**2, axis=1))))
     weights, faint = _weights(value, germ.noise)
+    if not len(weights):
+        return Link([], u[:0], [], [], size, 0.0, ["values are no larger than rounding"])
     ends = minimise(germ, np.zeros_like(u), radius, u, weights)
     doubts = ["an equation is hardly larger than rounding"] if faint else []
     is_zero = ends.size <= zero
@@ -247,6 +254,15 @@ def _distinct(germ: AbstractGerm, radius: float, u: np.ndarray) -> np.ndarray:
             near[np.flatnonzero(near)[~repeated]] = False
         left = [other for other, same in zip(others, near, strict=True) if not same]
     return np.stack(kept) if kept else u[:0]
+
+
+def zeros_on_sphere(germ: AbstractGerm, radius: float, rng: np.random.Generator) -> np.ndarray:
+    """Directions (n, k) of all that few starts by chance lead to."""
+    u = directions(rng, _FEW + _FEW_MORE * germ.unknowns, germ.unknowns)
+    weights = weights_at(germ, radius, rng)
+    ends = minimise(germ, np.zeros_like(u), radius, u, weights)
+    nodes = _distinct(germ, radius, ends.u[ends.size <= ZERO * germ.noise])
+    return _with_those_between(germ, radius, nodes, weights)
 
 
 def are_one_zero(germ: AbstractGerm, radius: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:

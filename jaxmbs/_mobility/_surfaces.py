@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._germ import AbstractGerm
+from ._germ import AbstractGerm, Restricted
 from ._spheres import (
     are_one_zero,
     directions,
@@ -23,6 +23,7 @@ from ._spheres import (
     value_between,
     weights_at,
     ZERO,
+    zeros_on_sphere,
 )
 
 
@@ -48,7 +49,11 @@ _NEIGHBOURS, _BETWEEN = 2, 4
 
 # Branches are flat if zeros in all directions of a space lie in it to this, so many times nearer to
 # 0, and much more nearly still nearer.
-_FLAT, _NEARER = 0.05, 16.0
+_FLAT, _NEARER, _INWARD = 0.05, 16.0, 64.0
+
+# One sheet: its tangent spaces are as near to each other, so many planes across cut it, points with
+# so much of their direction along it count, and the cosine of the two of them is as near to -1.
+_AGREE, _SLICES, _BESIDE, _OPPOSITE = 0.3, 4, 0.7, 0.9
 
 
 class Surfaces(NamedTuple):
@@ -65,6 +70,9 @@ class Surfaces(NamedTuple):
 
 def surfaces(germ: AbstractGerm, found: Piece, radius: float, rng: np.random.Generator) -> Surfaces:
     """The branches to which the zeros (all of one dimension) on a sphere belong."""
+    sheet = _one_sheet(germ, found, radius, rng)
+    if sheet is not None:
+        return Surfaces([found._replace(tangent=sheet)], [], [])
     nodes, weights = found.points / radius, weights_at(germ, radius, rng)
     labels, contradicted = _joined(germ, nodes, found.dimension, radius, weights, rng)
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -78,6 +86,11 @@ def surfaces(germ: AbstractGerm, found: Piece, radius: float, rng: np.random.Gen
             continue
         points, spaces = found.points[own], found.tangents[own]
         pieces.append(Piece(found.dimension, tangent, False, False, points, spaces))
+    if others and len(weights_at(germ, radius / _INWARD, rng)) < len(weights):
+        doubts.append(
+            f"next to the configuration, where branches of dimension {found.dimension} would be "
+            "told from cones, values are no larger than rounding"
+        )
     # A few that nothing joins to the others lie where branches meet.
     large = [own for own in others if len(own) > found.dimension]
     if not pieces and not large:
@@ -89,6 +102,28 @@ def surfaces(germ: AbstractGerm, found: Piece, radius: float, rng: np.random.Gen
         pieces.append(Piece(found.dimension, spanned, False, True, points, spaces))
     gaps = _gaps(germ, pieces, radius, weights, rng)
     return Surfaces(pieces, doubts, gaps)
+
+
+def _one_sheet(
+    germ: AbstractGerm, found: Piece, radius: float, rng: np.random.Generator
+) -> np.ndarray | None:
+    """The tangent space (k, dimension) if all zeros are for sure one sheet, without walks: tangent
+    spaces agree, and planes of one direction of it and all that is across cut it in one curve, of
+    which two points, opposite to each other, are on the sphere. Sheets that touch, cross or end at
+    0 leave more or fewer there."""
+    common = _mean_of(found.tangents)
+    across = found.tangents - common @ (common.T @ found.tangents)
+    if np.max(np.linalg.norm(across, ord=2, axis=(1, 2))) > _AGREE:
+        return None
+    normal = np.linalg.svd(common.T)[2][found.dimension :].T
+    for along in directions(rng, _SLICES, found.dimension):
+        basis = np.concatenate([(common @ along)[:, None], normal], axis=1)
+        zeros = zeros_on_sphere(Restricted(germ, basis), radius, rng)
+        # (What leads away from it is another branch, of another dimension.)
+        near = zeros[np.abs(zeros[:, 0]) > _BESIDE]
+        if len(near) != 2 or near[0] @ near[1] > -_OPPOSITE:
+            return None
+    return common
 
 
 def _gaps(
@@ -281,8 +316,7 @@ def _flat_space(
         if inward > radius / _NEARER:
             continue
         spaces = _tangents(germ, u, dimension, inward, weights, rng)
-        _, vectors = np.linalg.eigh(np.mean(spaces @ np.swapaxes(spaces, 1, 2), axis=0))
-        tangent = vectors[:, ::-1][:, :dimension]
+        tangent = _mean_of(spaces)
         wanted = directions(rng, 4 * dimension, dimension) @ tangent.T
         # (Between two branches that touch here values are as large as anywhere near.)
         aside = 0.1 * _FLAT * directions(rng, *wanted.shape)
@@ -295,6 +329,12 @@ def _flat_space(
         errors.append(float(np.max(np.minimum(*np.split(off, 2)))))
     is_flat = errors[0] < _FLAT and errors[1] < max(0.6 * errors[0], 0.1 * _FLAT)
     return tangent if is_flat else None
+
+
+def _mean_of(spaces: np.ndarray) -> np.ndarray:
+    """The space (k, dimension) nearest to spaces (n, k, dimension)."""
+    _, vectors = np.linalg.eigh(np.mean(spaces @ np.swapaxes(spaces, 1, 2), axis=0))
+    return vectors[:, ::-1][:, : spaces.shape[2]]
 
 
 def _with_opposite(
