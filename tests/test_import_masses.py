@@ -300,6 +300,61 @@ def _acceleration(model: Any, name: str, force: Sequence[float]) -> np.ndarray:
     return solution[list(info.columns)]
 
 
+ROTOR = MASS.format(0, 0.5, 0.6, 0.7)
+ROLLED = '<origin xyz="0.3 0.2 0.1" rpy="1.5707963267948966 0 0"/>'
+
+
+def test_moments_without_mass_count_where_they_are_welded_and_are_named(tmp_path: Path):
+    """By hand: a moment without mass is the same about every point; turned by 90 degrees about x, y
+    and z change places."""
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        chain(
+            LINK.format("base", ""),
+            LINK.format("a", BODY),
+            LINK.format("rotor", ROTOR),
+            LINK.format("pedestal", ROTOR),
+            JOINT.format("i", "continuous", "base", "a", "0 0 0", "1 0 0", ""),
+            JOINT.format("k", "fixed", "a", "rotor", "0", "1 0 0", "").replace(
+                '<origin xyz="0"/>', ROLLED
+            ),
+            JOINT.format("l", "fixed", "base", "pedestal", "0 0 0", "1 0 0", ""),
+        )
+    )
+    found = import_model(path)
+    (body,) = found.model.bodies
+    np.testing.assert_allclose(np.asarray(body.inertia), np.diag([0.6, 0.8, 0.7]), atol=1e-12)
+    assert float(body.mass) == found.masses.moving == 1.0
+    told = {o.name: o.why for o in found.omissions if o.kind == "inertia"}
+    assert set(told) == {"rotor"}
+    assert "of up to 0.7 kg m2, and no mass; they count in 'a'" in told["rotor"]
+
+
+@pytest.mark.parametrize("order", [("cross", "rotor"), ("rotor", "cross")])
+def test_moments_of_a_body_without_any_mass_are_refused_by_name(
+    order: tuple[str, str], tmp_path: Path
+):
+    """Whichever of its links comes first."""
+    links = {"cross": LINK.format("cross", ""), "rotor": LINK.format("rotor", ROTOR)}
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        chain(
+            LINK.format("base", ""),
+            *(links[name] for name in order),
+            LINK.format("b", BODY),
+            JOINT.format("i", "continuous", "base", order[0], "0 0 0", "1 0 0", ""),
+            JOINT.format("w", "fixed", *order, "0 0 0", "1 0 0", ""),
+            JOINT.format("k", "continuous", order[1], "b", "0 0 -1", "0 1 0", ""),
+        )
+    )
+    with pytest.raises(ValueError, match=r"mass must be greater than zero.*of up to 0\.7 kg m2"):
+        import_model(path)
+    path.write_text(path.read_text().replace(ROTOR, ""))
+    found = import_model(path)
+    bodies: Any = found.model.bodies
+    assert [type(b) for b in bodies] == [spatial.MasslessBody, spatial.Body]
+
+
 # A rod without thickness along z, on a hinge about x, and one that a mass without extent ends.
 RODS = {"rod": (1, 0.1, 0.1, 0), "point": (2, 0, 0, 0)}
 
