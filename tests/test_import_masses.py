@@ -207,6 +207,28 @@ def test_a_link_has_the_mass_that_its_format_says(
     assert f"mass: {found.masses.moving:.6g} kg move" in said
 
 
+@pytest.mark.parametrize("mass", [None, 3.0])
+def test_densities_of_sdf_and_a_mass_that_is_given(mass: float | None, tmp_path: Path):
+    """The density of a collision goes before that of <inertial>; with a mass they tell how it is
+    distributed, and what versions take that ignore it is told."""
+    path = tmp_path / "m.sdf"
+    given = "<density>700</density><pose>9 9 9 1 2 3</pose><inertia><ixx>7</ixx></inertia>"
+    given += "" if mass is None else f"<mass>{mass}</mass>"
+    text = sdf(False, "bk", "auto='true'").replace("'true'>", f"'true'>{given}", 1)
+    path.write_text(text)
+    found = import_model(path)
+    body: Any = found.model.bodies[0]
+    kilograms, center, inertia = whole([ball(500), brick(700)], mass)
+    np.testing.assert_allclose(float(body.mass), kilograms, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(body.position), center, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(body.inertia), inertia, rtol=1e-12, atol=1e-12)
+    told = [o.why for o in found.omissions if o.kind == "inertia"]
+    total = whole([ball(500), brick(700)])[0]
+    assert [f"ignore the mass and take that of the shapes, {total:.6g} kg" in x for x in told] == (
+        [] if mass is None else [True]
+    )
+
+
 def test_compiler_options_that_change_a_mass_are_told(tmp_path: Path):
     path = tmp_path / "m.xml"
     path.write_text(mjcf(True, "", "boundmass='5'"))
