@@ -11,6 +11,7 @@ from modal_bodies import body_of, cantilever, LENGTH
 
 import jaxmbs as jm
 from jaxmbs import forces, spatial
+from jaxmbs._lint._rules._beyond_elastic_theory import _bent, _terms
 
 
 EULER = np.pi**2 * 20.0 / (4 * LENGTH**2)
@@ -82,6 +83,66 @@ def driven(deflection, rate=0.5):
     ]
     motor = jm.Driver("motor", "hinge", "rotation", jm.motions.Linear(rate=rate))
     return jm.MultibodySystem([arm, beam], joints, [motor])
+
+
+def hinged(load=0.0, rate=0.0, *, second=False, driver=False):
+    """A cantilever on a hinge across it that turns, or a clamp, with a load at its end."""
+    spin = (0.0, 0.0, 0.0 if driver else rate)
+    beam = body_of(cantilever(3, shortening=second), "beam", angular_velocity=spin)
+    at, joints, drivers = (0.0, 0.0, 0.0), [], []
+    if rate:
+        joints = [spatial.Revolute("hinge", ("ground", "beam.A"), at, axis=(0.0, 0.0, 1.0))]
+    else:
+        joints = [spatial.Fixed("clamp", ("ground", "beam.A"), at)]
+    if driver:
+        ramp = jm.motions.Polynomial(coefficients=(0.0, 0.0, rate / 2))
+        drivers = [jm.Driver("motor", "hinge", "rotation", ramp)]
+    end = (LENGTH, 0.0, 0.0)
+    push = forces.Applied("push", "beam.B", at=end, force=(0.0, 0.0, load))
+    return jm.Model("m", 3, bodies=[beam], joints=joints, drivers=drivers, forces=[push])
+
+
+# About the hinge's axis it turns freely; along it, it is a cantilever (Blevins 2016, table 4.2).
+BENDING = 45.0
+FREQUENCY = (1.8751040687 / LENGTH) ** 2 * np.sqrt(BENDING / 0.8)
+
+
+class TestLint:
+    """JM407: what is set up beyond the theory, by closed forms of a cantilever."""
+
+    @pytest.mark.parametrize("part", [0.1, 0.5])
+    def test_a_load_that_bends(self, part):
+        """F l^3 / (3 E I) is that part of the length."""
+        load = part * 3 * BENDING / LENGTH**2
+        model = hinged(load=load)
+        found = jm.lint(model).of("JM407")
+        assert len(found) == (part > 0.2)
+        for own in found:
+            assert [x.name for x in own.parts] == ["beam"]
+            assert "it bends by" in own.message
+        system = model.system()
+        q = system.reference_q
+        terms = _terms(system, q, jnp.zeros(1))
+        bent = np.asarray(_bent(system, q, *(np.asarray(x) for x in terms[:3])))
+        reduced = body_of(cantilever(3)).reduced
+        # From the tangent at the clamp: the body's own frame may lie elsewhere.
+        moves, turns = (np.asarray(x) @ bent[7:] for x in (reduced.translations, reduced.rotations))
+        one, two = (reduced.nodes.index(name) for name in "AB")
+        end = moves[two] - moves[one] - np.cross(turns[one], [LENGTH, 0.0, 0.0])
+        np.testing.assert_allclose(end, [0.0, 0.0, part * LENGTH], atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("part", "driver", "second"),
+        [(0.25, False, False), (0.4, False, False), (0.4, False, True), (0.05, True, False)],
+    )
+    def test_a_spin(self, part, driver, second):
+        """Against its lowest frequency; a driver that turns ever faster passes it later."""
+        model = hinged(rate=part * FREQUENCY, driver=driver, second=second)
+        found = jm.lint(model).of("JM407")
+        assert len(found) == ((part > 1 / 3 or driver) and not second)
+        for own in found:
+            assert "it spins across its length" in own.message
+            assert driver == ("from 7.389 s on" in own.message)
 
 
 @pytest.mark.parametrize("question", [jm.kinematics, jm.inverse_dynamics])

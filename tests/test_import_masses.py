@@ -207,6 +207,28 @@ def test_a_link_has_the_mass_that_its_format_says(
     assert f"mass: {found.masses.moving:.6g} kg move" in said
 
 
+@pytest.mark.parametrize("mass", [None, 3.0])
+def test_densities_of_sdf_and_a_mass_that_is_given(mass: float | None, tmp_path: Path):
+    """The density of a collision goes before that of <inertial>; with a mass they tell how it is
+    distributed, and what versions take that ignore it is told."""
+    path = tmp_path / "m.sdf"
+    given = "<density>700</density><pose>9 9 9 1 2 3</pose><inertia><ixx>7</ixx></inertia>"
+    given += "" if mass is None else f"<mass>{mass}</mass>"
+    text = sdf(False, "bk", "auto='true'").replace("'true'>", f"'true'>{given}", 1)
+    path.write_text(text)
+    found = import_model(path)
+    body: Any = found.model.bodies[0]
+    kilograms, center, inertia = whole([ball(500), brick(700)], mass)
+    np.testing.assert_allclose(float(body.mass), kilograms, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(body.position), center, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(body.inertia), inertia, rtol=1e-12, atol=1e-12)
+    told = [o.why for o in found.omissions if o.kind == "inertia"]
+    total = whole([ball(500), brick(700)])[0]
+    assert [f"ignore the mass and take that of the shapes, {total:.6g} kg" in x for x in told] == (
+        [] if mass is None else [True]
+    )
+
+
 def test_compiler_options_that_change_a_mass_are_told(tmp_path: Path):
     path = tmp_path / "m.xml"
     path.write_text(mjcf(True, "", "boundmass='5'"))
@@ -298,6 +320,61 @@ def _acceleration(model: Any, name: str, force: Sequence[float]) -> np.ndarray:
     matrix = np.block([[mass, rows.T], [rows, zero]])
     solution = np.linalg.lstsq(matrix, np.concatenate([load, np.zeros(len(rows))]), rcond=None)[0]
     return solution[list(info.columns)]
+
+
+ROTOR = MASS.format(0, 0.5, 0.6, 0.7)
+ROLLED = '<origin xyz="0.3 0.2 0.1" rpy="1.5707963267948966 0 0"/>'
+
+
+def test_moments_without_mass_count_where_they_are_welded_and_are_named(tmp_path: Path):
+    """By hand: a moment without mass is the same about every point; turned by 90 degrees about x, y
+    and z change places."""
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        chain(
+            LINK.format("base", ""),
+            LINK.format("a", BODY),
+            LINK.format("rotor", ROTOR),
+            LINK.format("pedestal", ROTOR),
+            JOINT.format("i", "continuous", "base", "a", "0 0 0", "1 0 0", ""),
+            JOINT.format("k", "fixed", "a", "rotor", "0", "1 0 0", "").replace(
+                '<origin xyz="0"/>', ROLLED
+            ),
+            JOINT.format("l", "fixed", "base", "pedestal", "0 0 0", "1 0 0", ""),
+        )
+    )
+    found = import_model(path)
+    (body,) = found.model.bodies
+    np.testing.assert_allclose(np.asarray(body.inertia), np.diag([0.6, 0.8, 0.7]), atol=1e-12)
+    assert float(body.mass) == found.masses.moving == 1.0
+    told = {o.name: o.why for o in found.omissions if o.kind == "inertia"}
+    assert set(told) == {"rotor"}
+    assert "of up to 0.7 kg m2, and no mass; they count in 'a'" in told["rotor"]
+
+
+@pytest.mark.parametrize("order", [("cross", "rotor"), ("rotor", "cross")])
+def test_moments_of_a_body_without_any_mass_are_refused_by_name(
+    order: tuple[str, str], tmp_path: Path
+):
+    """Whichever of its links comes first."""
+    links = {"cross": LINK.format("cross", ""), "rotor": LINK.format("rotor", ROTOR)}
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        chain(
+            LINK.format("base", ""),
+            *(links[name] for name in order),
+            LINK.format("b", BODY),
+            JOINT.format("i", "continuous", "base", order[0], "0 0 0", "1 0 0", ""),
+            JOINT.format("w", "fixed", *order, "0 0 0", "1 0 0", ""),
+            JOINT.format("k", "continuous", order[1], "b", "0 0 -1", "0 1 0", ""),
+        )
+    )
+    with pytest.raises(ValueError, match=r"mass must be greater than zero.*of up to 0\.7 kg m2"):
+        import_model(path)
+    path.write_text(path.read_text().replace(ROTOR, ""))
+    found = import_model(path)
+    bodies: Any = found.model.bodies
+    assert [type(b) for b in bodies] == [spatial.MasslessBody, spatial.Body]
 
 
 # A rod without thickness along z, on a hinge about x, and one that a mass without extent ends.

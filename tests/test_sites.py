@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from modal_bodies import Cloud, GRAVITY, random_cloud
@@ -17,6 +18,7 @@ from modal_bodies import Cloud, GRAVITY, random_cloud
 import jaxmbs as jm
 from jaxmbs import bounds, design, forces, generalized, motions, spatial
 from jaxmbs._reactions import reactions_of_multipliers
+from jaxmbs.plot import draw_reactions
 
 
 CLOUD = random_cloud(modes=3, count=8)
@@ -293,6 +295,51 @@ class TestReaders:
             assert_same(one, two)
             named = quantity(joints, body="bar.B" if joints == "pin" else "bar.A")
             assert_same(named(both()[0]), one)
+
+    def test_verdicts_on_a_body(self):
+        one, two = (jm.analyze(x.system, x.q[0], x.v[0]) for x in both())
+        for name, site in (("pin", "bar.B"), ("left", "bar.A"), ("motor", "bar.A")):
+            verdict = one.on_body(name, site)
+            assert_same(verdict.numbers(), one.on_body(name, "bar").numbers())
+            assert_same(verdict.numbers(), two.on_body(name, "bar").numbers())
+        assert np.asarray(one.on_body("pin", "bar.B").unique).all()
+        assert not np.asarray(one.on_body("left", "bar.A").unique).all()
+        with pytest.raises(
+            ValueError, match=r"'pin' does not act at 'bar\.A', but on bar\.B and rod"
+        ):
+            one.on_body("pin", "bar.A")
+        # By the name of the body it acts at the body's own frame.
+        with pytest.raises(ValueError, match=r"'pin' does not act at 'bar\.B', but on bar and rod"):
+            two.on_body("pin", "bar.B")
+        with pytest.raises(
+            ValueError, match=r"'left' does not act on a moving body 'rod'; it .*bar"
+        ):
+            one.on_body("left", "rod")
+
+    @pytest.mark.parametrize("kind", ["npz", "nc"])
+    def test_files_keep_what_acts_at_sites(self, kind, tmp_path):
+        run = both()[0]
+        path = tmp_path / f"run.{kind}"
+        jm.io.save_trajectory(run, path)
+        again = jm.io.load_trajectory(path, run.system).reactions()
+        for site in ("bar.A", "bar.B", "bar", "rod"):
+            here, there = run.reactions().on(site), again.on(site)
+            assert here.names == there.names
+            for name in here.names:
+                assert_same(here.wrench(name).force, there.wrench(name).force)
+                assert_same(here.wrench(name).torque, there.wrench(name).torque)
+
+    def test_pictures(self):
+        curves = []
+        for run in both():
+            figure = draw_reactions(run, ["pin", "left"])
+            found = [[line.get_ydata() for line in axes.lines] for axes in figure.axes]
+            curves.append([np.asarray(y, float) for own in found for y in own if np.size(y)])
+            plt.close(figure)
+        assert_same(*curves)
+        pin = np.linalg.norm(both()[0].reactions().wrench("pin").force, axis=-1)
+        assert any(np.allclose(y, pin) for y in curves[0])
+        assert pin.max() > 1
 
     def test_columns_of_files(self):
         tables = []

@@ -64,6 +64,27 @@ def test_it_says_what_analyze_says(found):
     np.testing.assert_allclose(answers.margin, report.margin, rtol=1e-9)
 
 
+def test_bodies_without_a_frame_of_their_own_are_named():
+    slider = jm.generalized.Body(
+        "slider",
+        ("s",),
+        mass_matrix=[[1.0]],
+        lengths=("s",),
+        first_moment=lambda q: 0 * q[0] * jnp.zeros(2),
+    )
+    motor = jm.Driver("push", "slider", "s", jm.motions.Linear(rate=0.0))
+    held = model()
+    system = jm.MultibodySystem(
+        [*held.bodies, slider], held.joints, [*held.drivers, motor], gravity=held.gravity
+    )
+    q, v = system.reference_q, system.initial_v
+    found = jm.workspace(system, q, v, 0.0)
+    assert str(found).endswith("forces on slider are left out: no frame of their own")
+    np.testing.assert_allclose(found.force, MASS * GRAVITY, rtol=1e-6)
+    own = held.system()
+    assert "left out" not in str(jm.workspace(own, own.reference_q, own.initial_v, 0.0))
+
+
 def test_the_picture_is_labelled(found):
     figure = draw_map(found, "drivers.motor", "bodies.arm.mass")
     maps, bars = figure.axes[:4], figure.axes[4:]

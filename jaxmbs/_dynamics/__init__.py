@@ -1,5 +1,6 @@
 from ._certificate import Certificate as Certificate, certify as certify
 from ._controls import Controls as Controls, controls as controls
+from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
 from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
 from ._events import (
     AbstractEvent as AbstractEvent,

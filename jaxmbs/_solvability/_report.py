@@ -137,16 +137,20 @@ class Solvability(eqx.Module):
         """Are the resultant (force, torque) of that joint on that body unique? The name of one of
         the body's frames ("bar.A") stands for the body.
 
-        **Raises:** `ValueError` if the joint does not act on the body.
+        **Raises:** `ValueError` if the joint does not act on the body, or not at that frame.
         """
         owner = self.structure.owner(body)
+        acts = self.structure.constraint(name).sites
+        if body not in (owner, *acts):
+            raise ValueError(f"{name!r} does not act at {body!r}, but on {' and '.join(acts)}.")
         for k, (constraint, index) in enumerate(self.layout.pairs):
             if (
                 self.structure.constraints[constraint].name == name
                 and self.structure.bodies[index].name == owner
             ):
                 return self.body_unique[..., k, :]
-        raise ValueError(f"{name!r} does not act on a moving body {body!r}.")
+        there = f"; it acts on {' and '.join(acts)}" if acts else ""
+        raise ValueError(f"{name!r} does not act on a moving body {body!r}{there}.")
 
     @property
     def redundant_at_precision(self) -> Bool[Array, "..."]:

@@ -443,6 +443,7 @@ def _rows(
                 len(rows),
                 tuple(info for slot in moving for info in slot.infos),
                 tuple(int(c) for slot in moving for c in slot.v),
+                tuple(name for name in constraint.bodies if name != GROUND),
             )
         )
     return tuple(infos), tuple(rows)

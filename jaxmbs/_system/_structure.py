@@ -26,7 +26,8 @@ class RowInfo(NamedTuple):
 
 class ConstraintInfo(NamedTuple):
     """One joint, driver or user constraint: rows `start` to `stop`, and the bodies (indices
-    into `Structure.bodies`) and columns on which its reaction acts."""
+    into `Structure.bodies`) and columns on which its reaction acts; `sites`: the names by which it
+    calls them ("bar" or "bar.A")."""
 
     name: str
     kind: str
@@ -34,6 +35,7 @@ class ConstraintInfo(NamedTuple):
     stop: int
     bodies: tuple[int, ...]
     columns: tuple[int, ...]
+    sites: tuple[str, ...]
 
 
 class BodyInfo(NamedTuple):

@@ -1,5 +1,6 @@
 from ..base import AbstractRule
 from ._arbitrary_loop import ArbitraryLoop
+from ._beyond_elastic_theory import BeyondElasticTheory
 from ._contradicting_rows import ContradictingRows
 from ._first_order_mobility import FirstOrderMobility
 from ._idle_force import IdleForce
@@ -36,6 +37,7 @@ RULES: tuple[AbstractRule, ...] = (
     DistantJoint(),
     DistantCentre(),
     GravityOutOfScale(),
+    BeyondElasticTheory(),
     UnusedBody(),
     IdleForce(),
     RestingDriver(),

@@ -43,14 +43,14 @@ def fused(links: Sequence[Link], joints: Iterable[Joint], grounded: Iterable[str
 def _one(members: Sequence[Link]) -> Link:
     first = members[0]._replace(between=all(link.between for link in members))
     # Some files have links with an inertia and no mass.
-    solid = [link for link in members if link.mass is not None]
-    masses = np.array([link.mass for link in solid])
-    if len(members) == 1 or not np.any(masses > 0):
+    masses = np.array([link.mass or 0.0 for link in members])
+    if len(members) == 1 or not (np.any(masses) or any(np.any(x.inertia) for x in members)):
         return first
-    mass = float(masses.sum())
-    center = masses @ np.array([link.center for link in solid]) / mass
+    mass, center = float(masses.sum()), first.center
+    if np.any(masses > 0):
+        center = masses @ np.array([link.center for link in members]) / mass
     inertia = np.zeros((3, 3))
-    for link, own in zip(solid, masses, strict=True):
+    for link, own in zip(members, masses, strict=True):
         turn = first.rotation.T @ link.rotation
         offset = first.rotation.T @ (link.center - center)
         inertia = inertia + moved_inertia(turn @ link.inertia @ turn.T, float(own), offset)

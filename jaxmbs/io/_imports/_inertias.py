@@ -36,6 +36,30 @@ def is_massless(link: Link) -> bool:
     return link.mass is None or (link.mass == 0 and not np.any(link.inertia))
 
 
+def moments_without_mass(
+    links: Sequence[Link], bodies: Sequence[Link], body_of: Mapping[str, str]
+) -> tuple[dict[str, str], list[Omission]]:
+    """Links of a file that have moments of inertia and no mass, among those that are welded
+    together to these bodies: what is wrong with bodies that have no mass at all, by name, and what
+    is to be told of those that have one."""
+    whole = {body.name: bool(body.mass) for body in bodies}
+    refused: dict[str, str] = {}
+    told = []
+    for link in links:
+        body = body_of[link.name]
+        if link.mass or not np.any(link.inertia) or body not in whole:
+            continue
+        largest = float(np.max(np.abs(link.inertia)))
+        why = f"has moments of inertia, of up to {largest:.6g} kg m2, and no mass"
+        if not whole[body]:
+            before = f"{refused[body]}; " if body in refused else ""
+            part = "it" if link.name == body else f"part {link.name!r}"
+            refused[body] = f"{before}{part} {why}; give it a mass, or no moments"
+        else:
+            told.append(Omission("inertia", link.name, f"{why}; they count in {body!r}"))
+    return refused, told
+
+
 def is_slender(link: Link) -> bool:
     """Is it a body with moments that are exactly zero: a rod without thickness, a point?"""
     if not link.mass or link.mass < 0 or is_physical(link.mass, link.inertia):

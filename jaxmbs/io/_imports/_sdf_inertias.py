@@ -85,6 +85,11 @@ def _of_shapes(
     link: Element, own: Element, frames: Frames, pose: Pose, mass: float | None, said: str
 ) -> Inertial:
     """The inertia of all collision shapes of a link; a given mass scales them."""
+    # libsdformat from 15.2 on; until then the mass was ignored ("Migration guide", 15.1.1 to
+    # 15.2.0, https://github.com/gazebosim/sdformat/pull/1528; its pull request 1513). The density
+    # of a collision goes before that of <inertial> (specification 1.11, inertial.sdf; pull request
+    # 1299), and <pose> and <inertia> of the link do not count ("Automatic Inertia Calculation",
+    # https://gazebosim.org/api/sim/9/auto_inertia_calculation.html).
     density = number(own, "density", _DENSITY, said)
     parts = [
         _part(collision, density, frames, pose, said)
@@ -103,7 +108,10 @@ def _of_shapes(
         inertia = inertia + moved_inertia(part.inertia, part.mass, part.center - center)
     if mass is None:
         return Inertial(float(total), center, inertia, None, _FROM_SHAPES)
-    why = "follows from its collision shapes and its mass (auto)"
+    why = (
+        "follows from its collision shapes and its mass (auto), as libsdformat 15.2 and later have "
+        f"it; earlier ones ignore the mass and take that of the shapes, {total:.6g} kg"
+    )
     return Inertial(mass, center, inertia * (mass / total), mass, "", why)
 
 

@@ -29,6 +29,7 @@ from ._inertias import (
     balanced,
     is_massless,
     is_slender,
+    moments_without_mass,
     refuse_loose,
     without_loose_ends,
     without_rounding,
@@ -114,6 +115,8 @@ def translated(description: Description, selection: Selection) -> Translated:
     slips = told_of(kept.links, one.links, one.body_of)
     impossible = {names[body]: why for body, why in slips.of_bodies.items()}
     impossible |= {bodies[name]: unknown[name] for name in moving}
+    empty, counted = moments_without_mass(kept.links, one.links, one.body_of)
+    impossible |= {names[body]: why for body, why in empty.items() if names[body] not in impossible}
     try:
         model = Model(
             description.name,
@@ -133,7 +136,7 @@ def translated(description: Description, selection: Selection) -> Translated:
         for link, body in one.body_of.items()
         if link != body
     ]
-    omissions = (*omissions, *slips.omissions, *maker.omissions, *welded, *renamed)
+    omissions = (*omissions, *slips.omissions, *counted, *maker.omissions, *welded, *renamed)
     masses = masses_of(kept.links, one.links, one.body_of)
     return Translated(model, bodies, omissions, masses, impossible)
 
