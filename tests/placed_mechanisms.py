@@ -197,7 +197,7 @@ def jacobian(made: Mechanism, x: np.ndarray) -> np.ndarray:
     """(n, rows, coordinates), by complex steps."""
     n, count = x.shape
     moved = x[:, None, :] + 1e-30j * np.eye(count)
-    slopes = residual(made, moved.reshape(n * count, count)).imag / 1e-30
+    slopes = np.imag(residual(made, moved.reshape(n * count, count))) / 1e-30
     return slopes.reshape(n, count, -1).swapaxes(1, 2)
 
 
