@@ -344,7 +344,7 @@ def test_moments_without_mass_count_where_they_are_welded_and_are_named(tmp_path
         )
     )
     found = import_model(path)
-    (body,) = found.model.bodies
+    body: Any = found.model.bodies[0]
     np.testing.assert_allclose(np.asarray(body.inertia), np.diag([0.6, 0.8, 0.7]), atol=1e-12)
     assert float(body.mass) == found.masses.moving == 1.0
     told = {o.name: o.why for o in found.omissions if o.kind == "inertia"}
