@@ -251,7 +251,7 @@ def _drift(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[A
 class _Point(NamedTuple):
     """Where the chain is. `t`, `q`, `v`: the last point on it, `slope`: dv/dt there, by
     differences; `trial`: a configuration on the way to the next one, at `next`, after `tried` of
-    Newton's steps, `corrected` their length;
+    Newton's steps, `corrected` their length; `middle`: the prediction within the step;
     `probe`: a motion by which C is compared at both, `size` its length; `part`: of
     the interval, of this step; `across`: does it lead across a singular configuration, `barred`:
     none does from this point. `answer`: at the end of the interval, `regular`: of this interval."""
@@ -262,6 +262,7 @@ class _Point(NamedTuple):
     slope: Float[Array, " nv"]
     next: Scalar
     trial: Float[Array, " nq"]
+    middle: Float[Array, " nq"]
     tried: IntScalar
     corrected: Scalar
     probe: Float[Array, " nv"]
@@ -282,11 +283,12 @@ def _chain(
     the rank. One loop of Newton's steps, each with one factor, which gives the velocity where they
     have converged, and compares C there with C at the point before."""
     structure, unit = system.structure, system.column_scale()
+    scale = system.residual_scale()
     rest = jnp.zeros((structure.nv,), q.dtype)
     yes, no, one = jnp.asarray(True), jnp.asarray(False), jnp.ones((), q.dtype)
     none = jnp.asarray(0)
     random = jnp.asarray(np.random.default_rng(0).normal(size=structure.nv), q.dtype)
-    begin = times[0], q, rest, rest, times[0], q, none, 0 * one, rest, one, one
+    begin = times[0], q, rest, rest, times[0], q, q, none, 0 * one, rest, one, one
     start = _Point(*begin, no, no, q, yes, no, yes)
 
     def predicted(point: _Point, h: Scalar) -> Float[Array, " nq"]:
@@ -305,19 +307,19 @@ def _chain(
         )
         h = jnp.minimum(h, left)
         t = jnp.where(h >= left, target, point.t + h)
-        old = length(point.probe)
-        probe = point.probe / jnp.where(old > 0, old, 1.0) + unit * random
+        probe = point.probe / jnp.where(point.size > 0, point.size, 1.0) + unit * random
         probe = probe / length(probe)
-        trial = predicted(point, h)
-        point = point._replace(next=t, trial=trial, tried=none, corrected=0 * one)
+        # (In one program for both.)
+        ends = jnp.stack([h, _ON_THE_WAY * h])
+        trial, middle = jax.vmap(lambda h: predicted(point, h))(ends)
+        point = point._replace(next=t, trial=trial, middle=middle, tried=none, corrected=0 * one)
         return point._replace(probe=probe, size=one)
 
-    def errors_of(point: _Point) -> Float[Array, " 2"]:
+    def residuals(point: _Point) -> Float[Array, "2 rows"]:
         """At the trial, and on the way to the prediction: drivers may go there and back."""
-        h = _ON_THE_WAY * (point.next - point.t)
-        trials = jnp.stack([point.trial, predicted(point, h)])
-        at = jnp.stack([point.next, point.t + h])
-        return jax.vmap(lambda q, t: position_error(system, q, t))(trials, at)
+        trials = jnp.stack([point.trial, point.middle])
+        at = jnp.stack([point.next, point.t + _ON_THE_WAY * (point.next - point.t)])
+        return jax.vmap(lambda q, t: position_residual(system, q, t))(trials, at)
 
     def rates(point: _Point) -> Float[Array, "2 rows"]:
         """dPhi/dt at the trial, and how far C there differs from C before, times the probe."""
@@ -332,10 +334,11 @@ def _chain(
 
     def move(point: _Point, target: Scalar, interval: Scalar) -> _Point:
         trial, t, first = point.trial, point.next, interval <= 0
-        error, on_the_way = errors_of(point)
-        rows = jnp.concatenate([position_residual(system, trial, t)[None], rates(point)])
+        open_by = residuals(point)
+        error, on_the_way = jnp.max(jnp.abs(open_by / scale[None]), axis=1, initial=0.0)
+        rows = jnp.concatenate([open_by[:1], rates(point)])
         back, v, probe = jax.vmap(_rows_at(system, trial, t).correction)(rows)
-        size, correction = length(probe), length(back)
+        correction, speed, size, before = jax.vmap(length)(jnp.stack([back, v, probe, point.v]))
         closer = point._replace(
             trial=system.retract(trial, -back),
             tried=point.tried + 1,
@@ -347,7 +350,7 @@ def _chain(
         # The step that is left ends at rounding.
         closed = (error <= _CLOSE) & (first | (correction <= _SETTLED))
         same_rank = first | (size <= _LEFT)
-        h, speed, before = t - point.t, length(v), length(point.v)
+        h = t - point.t
         # A motion that begins at rest has no prediction.
         resting = ~point.across & (before <= _RESTING * speed)
         limit = jnp.where(resting, _ALLOWED, _CORRECTED * h * before)
@@ -359,11 +362,11 @@ def _chain(
         answered = closer._replace(
             answer=closer.trial, there=t >= target, regular=point.regular & same_rank
         )
-        arrived = answered._replace(
-            t=t, q=closer.trial, v=-v, slope=slope, part=part, across=no, barred=no
-        )
         # What is next to a singular configuration is not a point to go on from.
-        arrived = _choose(point.across & (t >= target), answered._replace(across=no), arrived)
+        stays = point.across & (t >= target)
+        new = {"t": t, "q": closer.trial, "v": -v, "slope": slope, "part": part, "barred": no}
+        kept = {name: jnp.where(stays, getattr(point, name), x) for name, x in new.items()}
+        arrived = answered._replace(across=no, **kept)
 
         off = jnp.maximum(error, on_the_way) > _PREDICTED
         far = away | ((point.tried == 0) & ~first & off)
@@ -376,6 +379,7 @@ def _chain(
         shorter = point._replace(
             part=part,
             probe=probe,
+            size=size,
             across=across,
             barred=point.barred | point.across,
             ok=(part > _LEAST_PART) & ~first,
@@ -424,18 +428,16 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     # The same factor, as nothing changed but the derivative.
     rows = KKTSystem(geometric_descriptor(system, q, t), motion_solver(), rows.factor)
 
-    def correction(right: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        """Refined, as next to a singular configuration the factor has lost digits."""
+    drift, allowed = _drift(system, q, t), rows.descriptor.apply_C(probe)
 
-        def step(_: IntScalar, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
-            return x + rows.correction(right - rows.descriptor.apply_C(x))
+    def refined(_: IntScalar, x: Float[Array, "3 nv"]) -> Float[Array, "3 nv"]:
+        """One more correction of -v, of what the rows leave of the probe, and of the acceleration
+        at that v: next to a singular configuration the factor has lost digits."""
+        offset = jnp.where(structure.geometric, system.acceleration_offset(q, -x[0], t), 0.0)
+        left = jnp.stack([drift, allowed, offset]) - jax.vmap(rows.descriptor.apply_C)(x)
+        return x + jax.vmap(rows.correction)(left)
 
-        return lax.fori_loop(0, 2, step, jnp.zeros_like(unit))
-
-    right = jnp.stack([_drift(system, q, t), rows.descriptor.apply_C(probe)])
-    v, held = jax.vmap(correction)(right)
-    offset = jnp.where(structure.geometric, system.acceleration_offset(q, -v, t), 0.0)
-    acceleration = correction(offset)
+    v, held, acceleration = lax.fori_loop(0, 3, refined, jnp.zeros((3, structure.nv), near.dtype))
     free = jnp.max(jnp.abs((probe - held) / unit), initial=0.0)
     closure, speed = position_error(system, q, t), velocity_error(system, q, -v, t)
     return _State(q, -v, acceleration, closure, speed, free)
