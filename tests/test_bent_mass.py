@@ -1,6 +1,8 @@
 """The mass matrix of a bent body whose displacements of second order are given by hand: definite
 whatever its shapes are, and to second order that of the displaced mass."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -200,9 +202,11 @@ class TestIntegralsThatDoNotBelongTogether:
             spatial.ModalBody("link", wrong, position=(0.0, 0.0, 0.0))
 
     @pytest.mark.parametrize("case", ["one shape", "skew bar", "block", "far from the frame"])
-    @pytest.mark.filterwarnings("error")
     def test_what_belongs_together_is_not_told(self, case):
-        body_of(CASES[case]())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            body_of(CASES[case]())
+        assert not told
 
 
 def _one_axis(products):

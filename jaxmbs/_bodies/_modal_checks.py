@@ -1,4 +1,4 @@
-"""What the numbers of an elastic body say of it when it is made. Concrete values only."""
+"""Checks of the numbers of an elastic body when it is made. Concrete values only."""
 
 import warnings
 

@@ -32,7 +32,8 @@ _RESOLVED = 1e-2
 
 
 class Moments(NamedTuple):
-    """Of the deformed body, about the frame's origin along its axes: the integrals of u (kg m), of
+    """Moments of the deformed body about the frame's origin, along its axes: the integrals of
+    u (kg m), of
     u_a u_b (kg m^2), at [a, b], and of the displacements phi by a unit of each mode: phi_a, u_a
     phi_b, at [a, b, mode], and of phi_i phi_j, the modal mass."""
 
@@ -116,7 +117,7 @@ def second_order_field(
     moments: Float[Array, "4 4"],
     modal: Float[Array, "4 3 modes"],
 ) -> SecondOrderField:
-    """Of the integrals of Gamma_b, and of p_a Gamma_b at [a, b]."""
+    """The integrals of Gamma_b, and of p_a Gamma_b at [a, b]."""
     centre = moments[0, 1:] / moments[0, 0]
     own = moments[1:, 1:] - moments[0, 0] * centre[:, None] * centre[None]
     beside = second - centre[:, None, None, None] * first[None]

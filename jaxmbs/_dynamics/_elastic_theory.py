@@ -159,7 +159,7 @@ def _bodies(states: _States) -> list[_Body]:
 
 @eqx.filter_jit
 def _kinds(system: AbstractSystem, q: Float[Array, "n nq"]) -> Any:
-    """Of each kind of elastic bodies their elasticities, deflections, and which they are."""
+    """Elasticities, deflections and places of each kind of elastic bodies."""
     pairs = zip(system.elasticities(), _deflections(system, q), strict=True)
     return [((elasticity, bent), bodies) for (elasticity, bodies), (bent, _) in pairs]
 
@@ -170,7 +170,7 @@ def _loads(system: AbstractSystem, bodies: tuple[int, ...], states: Any) -> Any:
 
 
 class _Finding(NamedTuple):
-    """What leaves the theory from `time` (s) on, and what to do."""
+    """A sentence: which limit is exceeded from `time` (s) on, and what to do."""
 
     time: float
     what: str
@@ -186,7 +186,7 @@ _LESS_BENDING = "Reduce the load, make it stiffer, or make several bodies of it.
 
 
 def _sentence(body: _Body) -> str:
-    """What leaves the theory, the first of it first."""
+    """The limits that are exceeded, in order of time."""
     findings = [] if body.elasticity.stiffened else [*_spin(body), *_forces_along(body)]
     large = ~(body.bent <= _BENT)
     if large.any():
@@ -218,7 +218,7 @@ def _first(body: _Body, where: Bool[np.ndarray, " n"]) -> float:
 
 
 def _spin(body: _Body) -> Iterator[_Finding]:
-    """What centrifugal force would change."""
+    """The limit of centrifugal force."""
     lowest = held_frequency(body.elasticity, body.held)
     across = np.array([_spin_across(w, body.elasticity) for w in body.spins])
     fast = across**2 > _STIFFENED * lowest**2
@@ -233,7 +233,7 @@ def _spin(body: _Body) -> Iterator[_Finding]:
 
 
 def _forces_along(body: _Body) -> Iterator[_Finding]:
-    """What forces along the body would change."""
+    """The limit of forces along the body."""
     lowest, own = held_frequency(body.elasticity, body.held), body.elasticity
     if lowest == 0 or body.force is None:
         return

@@ -157,7 +157,7 @@ def linearise(
 def _limits(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
-    """Of which elastic bodies the state leaves the theory."""
+    """Elastic bodies whose theory does not hold at the state."""
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q, v, t)))
     if traced or not system.elasticities():
         return ""

@@ -58,7 +58,8 @@ class Cone(NamedTuple):
 
 
 def cone(germ: AbstractGerm, order: int, largest: float) -> Cone:
-    """Of the zeros within `largest`; decided if no condition up to that order can be missed."""
+    """The cone of the zeros within `largest`; decided if no condition up to that order can be
+    missed."""
     rng, none = np.random.default_rng(0), np.zeros((0, germ.equations))
     k, zero = germ.unknowns, ZERO * germ.noise
     whole = _everything(np.eye(k), np.zeros((0, k)))
@@ -123,7 +124,7 @@ def second_order_forms(germ: AbstractGerm, radius: float) -> np.ndarray | None:
 
 
 def undecided(germ: AbstractGerm, why: str) -> Cone:
-    """Of which nothing is known."""
+    """A cone that is not decided."""
     return Cone((), 1, 1, 0.0, 0.0, False, (why,), np.zeros((0, germ.equations)))
 
 

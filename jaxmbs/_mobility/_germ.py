@@ -35,8 +35,8 @@ _MOST_NEWTON = 12
 
 
 class Values(NamedTuple):
-    """Of a germ at points: g (points, p), dg/dz (points, p, k); `found`: False where there are
-    none; `inner` (points, n): whatever finds them the sooner at points nearby."""
+    """Values of a germ at points: g (points, p), dg/dz (points, p, k); `found`: False where there
+    are none; `inner` (points, n): whatever finds them the sooner at points nearby."""
 
     value: np.ndarray
     slope: np.ndarray

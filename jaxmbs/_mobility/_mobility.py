@@ -269,7 +269,7 @@ class _VelocityRows:
 
 
 def _rank(matrix: np.ndarray, tolerance: float) -> int:
-    """Of rows of unit length along an orthonormal basis."""
+    """Rows of unit length along an orthonormal basis."""
     if 0 in matrix.shape:
         return 0
     return int(np.sum(np.linalg.svd(matrix, compute_uv=False) > tolerance))

@@ -52,7 +52,7 @@ class Branch(eqx.Module):
 
 
 class Mobility(eqx.Module):
-    """What `mobility` returns.
+    """The answer of `mobility`.
 
     - `result`: `RESULTS.configuration_open` where the configuration is not closed; then nothing is
       decided. `residual` (geometric rows,): what is left of Phi, lengths relative to `length` (m).

@@ -54,7 +54,7 @@ def smallest_rows(
 def _sizes(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """Of the rows of C, at these velocities and at velocities of one unit more."""
+    """Sizes of the rows of C at these velocities, and at velocities one unit greater."""
     random = np.random.default_rng(0).normal(size=system.structure.nv)
     unit = system.column_scale()
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v) / unit, initial=0.0))
@@ -113,7 +113,7 @@ def named_vanishing_rows(
 
 
 def vanishing_sentence(system: AbstractSystem, vanishing: Bool[np.ndarray, " rows"]) -> str:
-    """What is said of such rows."""
+    """The message about such rows."""
     names = [repr(system.structure.row_names[k]) for k in np.flatnonzero(vanishing)]
     rows, do, hold = ("row", "does", "it holds") if len(names) == 1 else ("rows", "do", "they hold")
     return (
