@@ -439,9 +439,8 @@ class TestUserConstraints:
         with pytest.raises(ValueError, match=r"shape \[2\].*1 row"):
             system.position_residual(system.reference_q, 0.0)
         joint = planar.Velocity("G", lambda frames, twists, t: twists[0].linear, markers)
-        system = MultibodySystem([body], [joint])
-        with pytest.raises(ValueError, match=r"shape \[2\].*1 row"):
-            system.velocity_residual(system.reference_q, system.initial_v, 0.0)
+        with pytest.raises(ValueError, match=r"joint 'G' .*shape \[2\].*1 row"):
+            MultibodySystem([body], [joint])
 
 
 REVOLUTE = planar.Revolute("A", ("ground", "a"), (0.0, 0.0))
