@@ -10,7 +10,16 @@ import pytest
 from representatives import representatives
 from scipy.optimize import fsolve
 
-from jaxmbs import certify, forces, MultibodySystem, planar, RESULTS, solve_with_friction, spatial
+from jaxmbs import (
+    certify,
+    forces,
+    MultibodySystem,
+    planar,
+    reactions,
+    RESULTS,
+    solve_with_friction,
+    spatial,
+)
 from jaxmbs._dynamics._slip_states import critical_coefficients, critical_factor, one_solution
 
 
@@ -226,6 +235,115 @@ def test_two_rough_guides_bound_each_other():
     assert limits["B"] == pytest.approx(room, rel=1e-6)
     sound = two_sliders((1.5, 0.98 * room))
     assert bool(certify(sound, sound.reference_q).certified)
+
+
+def ray(angle):
+    return np.array([math.cos(angle), math.sin(angle)])
+
+
+def slider_crank(rng):
+    pin, slider, along = ray(0.7), ray(0.7) + 1.7 * ray(-0.3), ray(rng.uniform(-1, 1))
+    centres = {"crank": pin / 2, "rod": (pin + slider) / 2 + rng.normal(size=2) / 5, "end": slider}
+    pins = [(("ground", "crank"), (0, 0)), (("crank", "rod"), pin), (("rod", "end"), slider)]
+    return centres, pins, [(("ground", "end"), slider, along)]
+
+
+def trammel(rng):
+    angle = rng.uniform(1.0, 2.0)
+    first, second = np.array([1.0, 0.0]), 0.8 * ray(angle)
+    centres = {"a": first, "b": second, "rod": (first + second) / 2}
+    guides = [(("ground", "a"), first, ray(0.0)), (("ground", "b"), second, ray(angle))]
+    return centres, [(("a", "rod"), first), (("b", "rod"), second)], guides
+
+
+def inverted_slider_crank(rng):
+    pin, pivot = ray(rng.uniform(0.3, 1.2)), np.array([1.5, -0.3])
+    centres = {"crank": pin / 2, "block": pin, "rocker": (pin + pivot) / 2}
+    pins = [(("ground", "crank"), (0, 0)), (("crank", "block"), pin), (("ground", "rocker"), pivot)]
+    return centres, pins, [(("rocker", "block"), pin, (pin - pivot) / np.linalg.norm(pin - pivot))]
+
+
+def cross_table(rng):
+    """Two sliders in series, from which a rod drives a third."""
+    first, third = np.array([0.6, 0.4]), np.array([2.0, 0.1])
+    across, along = ray(0.2 + rng.uniform(0.8, 2.2)), ray(rng.uniform(-1, 1))
+    centres = {"x": first, "y": first, "rod": (first + third) / 2, "end": third}
+    guides = [
+        (("ground", "x"), first, ray(0.2)),
+        (("x", "y"), first, across),
+        (("ground", "end"), third, along),
+    ]
+    return centres, [(("y", "rod"), first), (("rod", "end"), third)], guides
+
+
+MECHANISMS = (slider_crank, trammel, inverted_slider_crank, cross_table)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "unit", "away"),
+    representatives(
+        [(m, *where) for m in MECHANISMS for where in ((1.0, 0.0), (1e-3, 1e2), (1e3, 0.0))],
+        (cross_table, 1e-3, 1e2),
+    ),
+)
+def test_mechanisms_against_counted_solutions(mechanism, unit, away, rng):
+    """What friction does to the pressing forces is taken from reactions under forces along the
+    guides, and the solutions are counted, over all signs of slip and of pressing force."""
+    centres, pins, guides = mechanism(rng)
+
+    def at(point):
+        return unit * (np.array(point) + away)
+
+    bodies = [
+        planar.Body(
+            name,
+            mass=10 ** rng.uniform(-1, 1),
+            inertia=10 ** rng.uniform(-2, 0) * unit**2,
+            position=at(centre),
+        )
+        for name, centre in centres.items()
+    ]
+    joints = [planar.Revolute(f"P{i}", pair, at(point)) for i, (pair, point) in enumerate(pins)]
+    joints += [
+        planar.Translational(f"G{i}", pair, at(point), along)
+        for i, (pair, point, along) in enumerate(guides)
+    ]
+
+    def pressing(pushed):
+        pair, point, along = guides[pushed]
+        pushes = [
+            forces.Applied(f"on {body}", body, at=at(point), force=sign * along)
+            for sign, body in zip((1.0, -1.0), pair, strict=True)
+            if body != "ground"
+        ]
+        system = MultibodySystem(bodies, joints, forces=pushes)
+        found = reactions(system, system.reference_q)
+        return [
+            float(np.asarray(found.wrench(f"G{i}").force) @ (-along[1], along[0]))
+            for i, (_, _, along) in enumerate(guides)
+        ]
+
+    gains = np.array([pressing(i) for i in range(len(guides))]).T
+    shares = rng.uniform(0.5, 1.0, len(guides))
+    corners = [np.array(c) for c in itertools.product((-1.0, 1.0), repeat=len(guides))]
+    # The first scale of the coefficients at which a corner is singular.
+    values = np.concatenate([np.linalg.eigvals(gains * shares * c) for c in corners])
+    size = np.max(np.abs(values))
+    limit = 1 / np.max(values.real[np.abs(values.imag) < 1e-9 * size])
+    for factor in (0.95, 1.05, 3.0):
+        coefficients = factor * limit * shares
+        rough = [
+            forces.CoulombFriction(f"F{i}", f"G{i}", coefficient=mu, velocity=1e-3 * unit)
+            for i, mu in enumerate(coefficients)
+        ]
+        system = MultibodySystem(bodies, joints, forces=rough)
+        assert bool(certify(system, system.reference_q).certified) is (factor < 1)
+        loads = rng.normal(size=(len(guides), 2000)) * rng.normal(size=(len(guides), 1)) ** 2
+        counts = [solutions(gains * coefficients * slips, loads) for slips in corners]
+        if factor < 1:
+            assert np.all(np.array(counts) == 1)
+        if factor > 2:
+            assert np.any(np.array(counts) != 1)
 
 
 def test_batches_of_configurations():
