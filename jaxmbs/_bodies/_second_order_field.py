@@ -97,8 +97,8 @@ class SecondOrderField(eqx.Module):
     def bending(
         self, eta: Float[Array, " modes"], rates: Float[Array, " modes"]
     ) -> tuple[Vector3, Matrix3, Float[Array, " modes"]]:
-        """Of the acceleration g = Gamma rates rates the integrals of g_b, of u_a g_b, at [a, b],
-        and of g along what each mode moves."""
+        """The integrals of the acceleration g = Gamma rates rates: of g_b, of u_a g_b at [a, b],
+        and of g along the displacement of each mode."""
         slopes = self.coefficients @ eta
         own = (self.coefficients @ rates) @ rates
         along = self.moments[1:] + (self.modal @ eta).T + (0.5 * slopes @ eta) @ self.moments

@@ -84,8 +84,10 @@ def contradiction(
 def refuse_contradiction(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> None:
-    """Where several drivers might contradict each other, or what moves may be rigid by the number
-    of its rows, before a run is compiled. (The others would wait for a program more.)
+    """Refuse contradicting drivers, and motion of a rigid mechanism, before a run is compiled.
+
+    Only systems are examined in which several drivers might contradict each other, or which may be
+    rigid by their number of rows: all others would wait for one more program.
 
     **Raises:** `ValueError` that names them.
     """

@@ -69,8 +69,8 @@ class _States(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """What is said of one elastic body in the states (n,), along its own axes. No `force`: loads
-    are not known."""
+    """One elastic body in the states (n,), along its own axes. Without `force`, its loads are not
+    known."""
 
     name: str
     times: Float[np.ndarray, " n"]

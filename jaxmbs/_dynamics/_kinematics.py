@@ -249,7 +249,7 @@ def _drift(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Float[A
 
 
 class _Point(NamedTuple):
-    """Where the chain is. `t`, `q`, `v`: the last point on it, `slope`: dv/dt there, by
+    """State of the chain. `t`, `q`, `v`: the last point on it, `slope`: dv/dt there, by
     differences; `trial`: a configuration on the way to the next one, at `next`, after `tried` of
     Newton's steps, `corrected` their length; `middle`: the prediction within the step;
     `probe`: a motion by which C is compared at both, `size` its length; `part`: of

@@ -121,8 +121,8 @@ def passed_lines(
     passed: tuple[Passage, ...],
     remark: str = "",
 ) -> list[str]:
-    """What is said of passages: their times, as far as these are known, what is not determined
-    in the first ones, and who was not looked after."""
+    """Sentences on passages: their times where these are known, the quantities that are not
+    determined in the first ones, and the intervals that were not examined."""
     if not remark and count > len(passed):
         remark = unconfirmed_remark(count - len(passed))
     remarks = [remark] if remark else []
@@ -457,7 +457,7 @@ class _Zero(NamedTuple):
 
 
 def _zero(a: _Points, b: _Points, rank: int, turned: bool) -> _Zero:
-    """Of an interval."""
+    """The zero of the least singular value within an interval."""
     one, other = float(a.values[rank - 1]), float(b.values[rank - 1])
     closest = a if one <= other else b
     between = turned and one + other > 0
@@ -478,8 +478,8 @@ def _apart(found: list[_Zero]) -> list[_Zero]:
 
 
 def _left(unknown: _Points, found: list[_Zero], full: bool) -> str:
-    """What is said of intervals of which nothing is known, by their beginnings; `full`: as no more
-    states were looked at. Next to a passage there are such."""
+    """A sentence on intervals that could not be decided, by their beginnings; `full`: because no
+    more states could be examined. Those next to a passage are left out."""
     speeds = np.max(np.abs(unknown.v), axis=1, initial=0.0)
     left = np.full(len(speeds), True)
     for own in found:

@@ -99,8 +99,8 @@ class MinimumNorm(AbstractFormulation):
 
 
 def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> Accelerations:
-    """What `sparse` finds, or `UdwadiaKalaba` where only the numbers tell whether parts are light,
-    and they are; of systems that are too large for it, a failure where something was lost."""
+    """The solution of `sparse`; that of `UdwadiaKalaba` if parts turn out to be light where only
+    their numbers tell. Systems that are too large for the latter fail where accuracy was lost."""
     light = equations.light
     if light is None:
         return sparse()

@@ -141,7 +141,7 @@ class Reduction(AbstractGerm):
         return Values(value, slope, found, w)
 
     def weights(self, combinations: np.ndarray) -> np.ndarray:
-        """Of the rows in combinations (n, p) of the equations."""
+        """Weights of the rows in combinations (n, p) of the equations."""
         return combinations @ self._redundant.T
 
     def coordinates(self, z: np.ndarray, inner: np.ndarray) -> np.ndarray:
@@ -181,7 +181,7 @@ def decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _inverses(matrices: np.ndarray) -> np.ndarray:
-    """Of square matrices (points, n, n); NaN where there is none."""
+    """Inverses of square matrices (points, n, n); NaN for singular ones."""
     try:
         return np.linalg.inv(matrices)
     except np.linalg.LinAlgError:

@@ -202,7 +202,7 @@ def _owners(structure: Structure, weights: np.ndarray) -> tuple[str, ...]:
 
 
 def _rounding(system: AbstractSystem, q: Float[Array, " nq"]) -> float:
-    """Of Phi, without units: coordinates far from the world's origin have fewer digits."""
+    """Rounding error of Phi, without units: it grows with the distance from the world's origin."""
     structure = system.structure
     unit = np.asarray(structure.coordinate_scale(system.characteristic_length()))
     sizes = np.abs(np.asarray(q)) / np.where(structure.is_internal, np.inf, unit)

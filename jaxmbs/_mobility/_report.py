@@ -145,7 +145,7 @@ class Mobility(eqx.Module):
         ]
 
     def sentences(self) -> list[str]:
-        """What is to be said besides; the empty ones are left out."""
+        """Remarks below the table; empty ones are left out."""
         said = [self._branches(), self._order(), self._shaky_along(), self._velocity_rows()]
         if bool(self.result == RESULTS.configuration_open):
             said.append(

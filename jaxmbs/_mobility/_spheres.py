@@ -63,7 +63,7 @@ class Piece(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """Where minimisations ended: directions u (n, k), largest value |g|, the germ there, and
+    """Ends of minimisations: directions u (n, k), largest value |g|, the germ there, and
     whether it is a minimum (or zero)."""
 
     u: np.ndarray

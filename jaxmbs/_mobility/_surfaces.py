@@ -233,7 +233,7 @@ def _walk(
     weights: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Where walks from the a (n, k) to the b end, each as near to a straight one as there is."""
+    """End points of walks from the a (n, k) to the b, each as straight as the set allows."""
     u, going = a.copy(), np.ones(len(a), bool)
     most, rate = np.full(len(a), _STEP), np.full(len(a), _FIRST_RATE)
     tangents = _tangents(germ, u, dimension, radius, weights, rng)

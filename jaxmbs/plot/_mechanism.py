@@ -107,7 +107,7 @@ def _centres(model: Model, q: Any) -> dict[str, np.ndarray]:
 
 
 def _centre(kind: AbstractCoordinates, site: Site, state: Any) -> np.ndarray | None:
-    """Where the frame of a body is that it is held by at a site; None if it has none."""
+    """Origin of the frame by which a body is held at a site; None if it has none."""
     if kind.posed:
         return np.asarray(state[: kind.frame[0]])
     frame: Any = site.marker(site.reference).body_frame(state)
