@@ -12,6 +12,12 @@ class Indices:
     def __getitem__(self, key: str) -> np.ndarray:
         return self._arrays[key]
 
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        return self._arrays
+
+    def __setstate__(self, state: dict[str, np.ndarray]) -> None:
+        Indices.__init__(self, **state)
+
     def __hash__(self) -> int:
         return self._hash
 

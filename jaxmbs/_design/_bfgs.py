@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import Scalar, Setting
 from .._dynamics import Trajectory
+from .._programs import program
 from ._optimisers import AbstractOptimiser, INSIDE, Outcome, Search, Tape
 from ._problem import look, Problem
 from ._refusal import DesignError
@@ -120,7 +121,7 @@ def _begun(method: Any, z: Float[Array, " p"]) -> _Iterate:
     return _Iterate(z, state, jnp.asarray(False), optx.RESULTS.successful)
 
 
-@eqx.filter_jit
+@program
 def _stepped(method: Any, iterate: _Iterate, value: Scalar, slope: Float[Array, " p"]) -> _Iterate:
     asked = iterate.state.y_eval
 

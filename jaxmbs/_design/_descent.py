@@ -15,6 +15,7 @@ from .. import _settings
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._extras import optional
+from .._programs import program
 from .._solution import RESULTS
 from .._sweep._answers import code_of
 from ._logbook import Logbook
@@ -201,7 +202,7 @@ def _adam() -> Any:
     return optional("optax", "design").scale_by_adam()
 
 
-@eqx.filter_jit
+@program
 def _iterates(
     problem: Problem, method: Any, plan: _Plan, walkers: Walkers, count: int
 ) -> tuple[Walkers, Float[Array, "count n p"], Float[Array, "count n"]]:

@@ -14,6 +14,7 @@ from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._linalg import normalise_rows
 from .._linalg._concrete_rank import ranks
+from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._sweep._answers import code_of, sentences
@@ -201,7 +202,7 @@ def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
     return Survey(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-@eqx.filter_jit
+@program
 def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
     def one(point: Float[Array, " p"]) -> tuple[Array, ...]:
         values, response = problem.values(point)
@@ -211,7 +212,7 @@ def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
     return jax.vmap(one)(points)
 
 
-@eqx.filter_jit
+@program
 def look(problem: Problem, point: Float[Array, " p"]) -> Look:
     """`Problem.look`, compiled once for all points."""
     return problem.look(point)

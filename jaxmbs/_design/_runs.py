@@ -15,6 +15,7 @@ from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
+from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
@@ -170,7 +171,7 @@ class Motion(AbstractRun):
         self.monitor = _settings.flag(monitor, "monitor")
 
     # Compiled, so that nothing is raised.
-    @eqx.filter_jit
+    @program
     def __call__(
         self,
         system: AbstractSystem,

@@ -13,6 +13,7 @@ from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._geometry import ANGLE
+from .._programs import program
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
@@ -268,7 +269,7 @@ def _unique_beside(
     return found
 
 
-@eqx.filter_jit
+@program
 def _verdicts(
     functions: tuple[Objective, ...], response: Trajectory
 ) -> tuple[Bool[Array, " m"], Bool[Array, " m"]]:
@@ -286,7 +287,7 @@ def _verdicts(
     return lax.map(one, jnp.eye(len(functions)))
 
 
-@eqx.filter_jit
+@program
 def _slopes(
     study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
 ) -> tuple[Float[Array, " m"], Float[Array, "m p"]]:

@@ -4,12 +4,12 @@ point that is held."""
 import functools
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jax import lax
 from jaxtyping import Array
 
 from .._dynamics import Trajectory
+from .._programs import program
 from .._reactions import wrench_maps
 from .._system import AbstractSystem
 from ._quantities import Attachment, attachment, Final, Force, MeanSquare, Peak, Torque
@@ -96,7 +96,7 @@ def _largest(maps: np.ndarray, rows: np.ndarray) -> float:
     return float(np.max(np.abs(total), initial=0.0))
 
 
-@eqx.filter_jit
+@program
 def _maps(
     system: AbstractSystem, states: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Array, Array]:

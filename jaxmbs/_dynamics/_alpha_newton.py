@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg import AbstractKKTMatrices, REGULARISATION
+from .._programs import program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._alpha_scheme import Beginning, end_of, residual
@@ -136,7 +137,7 @@ def solve_step(
     return _solve_step(system, start, guess, matrix, limits)
 
 
-@eqx.filter_jit
+@program
 def _solve_step(
     system: AbstractSystem, start: Beginning, guess: Guess, matrix: Matrix, limits: Limits
 ) -> Solved:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._bodies import ModalElasticity
 from .._geometry import rotation_from_quaternion
+from .._programs import program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._trajectory import Trajectory
@@ -157,14 +158,14 @@ def _bodies(states: _States) -> list[_Body]:
     return found
 
 
-@eqx.filter_jit
+@program
 def _kinds(system: AbstractSystem, q: Float[Array, "n nq"]) -> Any:
     """Elasticities, deflections and places of each kind of elastic bodies."""
     pairs = zip(system.elasticities(), _deflections(system, q), strict=True)
     return [((elasticity, bent), bodies) for (elasticity, bodies), (bent, _) in pairs]
 
 
-@eqx.filter_jit
+@program
 def _loads(system: AbstractSystem, bodies: tuple[int, ...], states: Any) -> Any:
     return jax.lax.map(lambda state: system.body_loads(bodies, *state), states)
 

@@ -35,6 +35,7 @@ from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setti
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._linalg import KKTSystem, motion_solver
+from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -174,7 +175,7 @@ class _Iterate(NamedTuple):
     undetermined: Float[Array, " states"] | None
 
 
-@eqx.filter_jit
+@program
 def _equilibrium(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> tuple[Equilibrium, _Last]:

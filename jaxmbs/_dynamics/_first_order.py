@@ -16,7 +16,6 @@ rates are those of `flow`.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -24,6 +23,7 @@ from jaxtyping import Array, Float
 from .._custom_types import Scalar
 from .._formulations import MinimumNorm
 from .._linalg import AbstractKKTMatrices, correction, motion_solver
+from .._programs import program
 from .._system import AbstractSystem
 from ._force_states import beside_states, displaced, identity
 from ._friction import solve_stage
@@ -82,7 +82,7 @@ class FirstOrder(NamedTuple):
     acceleration: Float[Array, " nv"]
 
 
-@eqx.filter_jit
+@program
 def first_order(
     system: AbstractSystem,
     q: Float[Array, " nq"],

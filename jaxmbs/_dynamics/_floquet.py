@@ -20,6 +20,7 @@ from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._linalg import directional_derivative
+from .._programs import program
 from .._system import AbstractSystem, takes_state
 from ._first_order import along_velocities, constant_axes, displaced_state, first_order
 from ._force_states import coordinate_units, state_scale
@@ -188,7 +189,7 @@ def _floquet_jvp(primals: Any, tangents: Any) -> Any:
     return _Found(found, steps), _Found(change, None)
 
 
-@eqx.filter_jit
+@program
 def _period_nearby(
     problem: _Problem,
     position: Float[Array, "nv p"],
@@ -268,7 +269,7 @@ def _refuse_changed_state(problem: _Problem, end: _Period, length: float) -> Non
         )
 
 
-@eqx.filter_jit
+@program
 def _integrate_period(
     problem: _Problem,
     position: Float[Array, "nv p"],

@@ -6,13 +6,13 @@ first alone, and nothing here adds an operation to a program.
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from .._programs import program
 from .._system import AbstractSystem, Structure
 
 
@@ -49,7 +49,7 @@ def state_scale(structure: Structure, length: Any) -> Any:
     return structure.coordinate_scale(length)[structure.internal]
 
 
-@eqx.filter_jit
+@program
 def rates_of_states(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " m"]:

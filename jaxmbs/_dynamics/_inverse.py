@@ -1,6 +1,5 @@
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
@@ -9,6 +8,7 @@ from jaxtyping import Array, Float
 from .._custom_types import Numbers, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
+from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, takes_state
 from ._elastic_theory import limits_left, limits_left_by_motion
@@ -76,7 +76,7 @@ def _with_limits(trajectory: Trajectory) -> Trajectory:
     return dataclasses.replace(trajectory, message="\n".join([*lines, *left]))
 
 
-@eqx.filter_jit
+@program
 def _loaded(found: Kinematics, formulation: AbstractFormulation) -> Trajectory:
     system = found.system
 

@@ -32,6 +32,7 @@ from .._kinematics import (
     undefined,
 )
 from .._linalg import KKTSystem, motion_solver
+from .._programs import program
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._stop_gradient import stop_gradient
@@ -443,7 +444,7 @@ def _state(system: AbstractSystem, near: Float[Array, " nq"], t: Scalar) -> _Sta
     return _State(q, -v, acceleration, closure, speed, free)
 
 
-@eqx.filter_jit
+@program
 def _follow(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
 ) -> tuple[Kinematics, Float[Array, " n"]]:

@@ -18,7 +18,6 @@ rounding, with or without a change of sign, or a motion that comes close and doe
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +25,7 @@ from jaxtyping import Array, Float
 
 from .._checks import listed
 from .._kinematics import position_residual
+from .._programs import program
 from .._system import AbstractSystem, Structure
 from ._mobility import movers
 
@@ -153,7 +153,7 @@ def joined(*points: _Points) -> _Points:
     return _Points(*(np.concatenate(x) for x in zip(*points, strict=True)))
 
 
-@eqx.filter_jit
+@program
 def _evaluate(
     system: AbstractSystem,
     q: Float[Array, "n nq"],
@@ -173,7 +173,7 @@ def _evaluate(
     return jax.vmap(one)(q, step, t)
 
 
-@eqx.filter_jit
+@program
 def _difference(
     system: AbstractSystem, q: Float[Array, "n nq"], end: Float[Array, "n nq"]
 ) -> Float[Array, "n nv"]:

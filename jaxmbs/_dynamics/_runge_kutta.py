@@ -39,6 +39,7 @@ from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
 from .._linalg import gather, KKTSystem, scatter_add
 from .._linalg._sums import sum_of_products
+from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from ._arguments import Arguments, Packed, split
@@ -184,7 +185,7 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
     )
 
 
-@eqx.filter_jit
+@program
 def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     step = _constants(solver, packed, start)
     nq, dtype = step.given.system.structure.nq, start.y.dtype

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
@@ -70,7 +71,7 @@ def saved_state(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedSt
     return _saved(packed, t, y)
 
 
-@eqx.filter_jit
+@program
 def _saved(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
     given = packed.opened()
     system = given.system

@@ -19,6 +19,7 @@ from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
+from .._programs import program
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._stop_gradient import stop_gradient
@@ -286,7 +287,7 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
     return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
 
 
-@eqx.filter_jit
+@program
 def _run(
     system: AbstractSystem,
     integration: Integration,

@@ -13,13 +13,13 @@ that is not symmetric may have a start at which nothing changes to first order.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._geometry import turn_matrix
+from .._programs import program
 from .._system import AbstractSystem, Structure
 from ._first_order import constant_axes, first_order, FirstOrder, TurningAxes
 from ._force_states import changing_state, coordinate_units
@@ -70,7 +70,7 @@ class Steady(NamedTuple):
     variation: float
 
 
-@eqx.filter_jit
+@program
 def matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:
@@ -78,7 +78,7 @@ def matrices(
     return system.constraint_matrix(q, v, t), system.mass_matrix(q, t)
 
 
-@eqx.filter_jit
+@program
 def _state_after(
     system: AbstractSystem,
     q: Float[Array, " nq"],

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _html
 from .._custom_types import IntScalar
 from .._extras import optional
+from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._system import AbstractSystem
@@ -150,7 +151,7 @@ class Trajectory(eqx.Module):
         return passed_lines(count, times, self.passed, self.passages_remark)
 
 
-@eqx.filter_jit
+@program
 def _reactions(
     system: AbstractSystem,
     q: Float[Array, "n nq"],

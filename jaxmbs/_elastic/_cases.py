@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from .. import _printing
 from .._dynamics._friction import solve_with_friction
 from .._formulations import ElasticResolution
+from .._programs import program
 from .._reactions import wrench_maps
 from .._solution import RESULTS
 from .._solvability import QR
@@ -103,7 +104,7 @@ def answers(
     return found
 
 
-@eqx.filter_jit
+@program
 def _evaluate(
     system: MultibodySystem,
     q: Float[Array, " nq"],

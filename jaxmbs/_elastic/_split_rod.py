@@ -12,6 +12,7 @@ from .._compliances import Rod
 from .._custom_types import Numbers, Scalar, Setting
 from .._dynamics._friction import solve_with_friction
 from .._formulations import ElasticResolution
+from .._programs import program
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
 
@@ -123,7 +124,7 @@ class StaticStart(AbstractStart):
         return [force / rod.stiffness for force, rod in zip(forces, rods, strict=True)]
 
 
-@eqx.filter_jit
+@program
 def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
     """Mean axial force of each rod, compression positive (N)."""
     q, v = system.reference_q, system.initial_v

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import RealScalarLike, Setting
+from .._programs import program
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
 from .._solvability._table import format_table
@@ -222,7 +223,7 @@ def _one_of_each() -> tuple[AbstractFormulation, ...]:
     )
 
 
-@eqx.filter_jit
+@program
 def _equations(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -233,7 +234,7 @@ def _equations(
 
 
 # One compiled function each: a decomposition of one never waits for that of another.
-@eqx.filter_jit
+@program
 def _solve(formulation: AbstractFormulation, equations: Equations) -> Accelerations:
     return formulation.solve(equations)
 

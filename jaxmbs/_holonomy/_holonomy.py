@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,6 +13,7 @@ from .. import _settings
 from .._constraints import Driver
 from .._custom_types import BoolScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
 from .._kinematics import close
+from .._programs import program
 from .._solvability._state import check_numbers
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
@@ -118,7 +118,7 @@ class _Points(NamedTuple):
     linear: Bool[Array, " rows"]
 
 
-@eqx.filter_jit
+@program
 def _holonomy(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, options: _Options
 ) -> Holonomy:

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._linalg._concrete_rank import values_and_rank
+from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, Structure, takes_state
 from ._continuation import driver_way
@@ -131,7 +132,7 @@ def assemble(
     return assembly
 
 
-@eqx.filter_jit
+@program
 def close(
     system: AbstractSystem,
     q: Float[Array, " nq"],
@@ -248,7 +249,7 @@ def _end_of_branch(
     return f" It ended with {', '.join(ends)}{dead}."
 
 
-@eqx.filter_jit
+@program
 def _least_residual(
     system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
 ) -> Float[Array, " geometric"]:
@@ -269,7 +270,7 @@ def _least_residual(
     return residual(step, None)
 
 
-@eqx.filter_jit
+@program
 def _assemble(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps: int
 ) -> Assembly:

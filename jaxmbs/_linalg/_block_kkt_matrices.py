@@ -24,6 +24,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import IntScalar, RealScalarLike
+from .._programs import program
 from . import _multifrontal
 from ._block_layout import Layout
 from ._block_mass import BlockMass
@@ -64,7 +65,7 @@ class BlockFactor(AbstractFactor):
     layout: Layout
     shifted: ShiftedSchur | None = None
 
-    @eqx.filter_jit
+    @program
     def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
         shifted = self.shifted
         if shifted is None:
@@ -192,7 +193,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     def schur_diagonal(self) -> Float[Array, " rows"]:
         return self._diagonal(self._half())
 
-    @eqx.filter_jit
+    @program
     def factor(self, regularisation: RealScalarLike) -> BlockFactor:
         layout, half = self.layout, self._half()
         diagonal = self._diagonal(half)

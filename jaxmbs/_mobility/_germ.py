@@ -17,13 +17,13 @@ exact as Phi, and its derivative with it: nothing of it is a truncated series.
 import abc
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
+from .._programs import program
 from .._system import AbstractSystem
 
 
@@ -195,7 +195,7 @@ def _inverses(matrices: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-@eqx.filter_jit
+@program
 def _residual_and_slope(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, x: Float[Array, "points nv"]
 ) -> tuple[Float[Array, "points rows"], Float[Array, "points rows nv"]]:

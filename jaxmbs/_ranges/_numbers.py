@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._dynamics import solve_with_friction
 from .._formulations import AbstractFormulation
+from .._programs import program
 from .._reactions import wrench_maps
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, analyze
@@ -52,7 +53,7 @@ class GivenState(eqx.Module):
     multipliers: Float[Array, "*batch rows"] | None
 
 
-@eqx.filter_jit
+@program
 def numbers_of_states(
     system: AbstractSystem,
     states: GivenState,

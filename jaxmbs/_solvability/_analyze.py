@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Array, Float
 from .. import _checks, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
+from .._programs import program
 from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _questions
@@ -115,7 +115,7 @@ def _subsets(subsets: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(_settings.names(x, "each of subsets", '["A", "B"]') for x in subsets)
 
 
-@eqx.filter_jit
+@program
 def _analyze(
     system: AbstractSystem,
     q: Float[Array, " nq"],

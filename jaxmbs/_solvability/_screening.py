@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
+from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
@@ -144,7 +145,7 @@ def screen(
     return _screen(system, q, velocity, jnp.asarray(t, q.dtype))
 
 
-@eqx.filter_jit
+@program
 def _screen(
     system: AbstractSystem,
     q: Float[Array, " nq"],

@@ -20,6 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, masses_alike
 from ._answers import code_of, first_failure, undecided_where
@@ -99,7 +100,7 @@ def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, A
     return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, tuple(x[0] for x in values))
 
 
-@eqx.filter_jit
+@program
 def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     """The arrays of `Campaign.one` for whole batches of cases, the first `count` batches of them;
     on the device that holds the values."""
@@ -122,7 +123,7 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     return lax.fori_loop(0, count, turn, empty)
 
 
-@eqx.filter_jit
+@program
 def _one_batch(campaign: Campaign, values: tuple[Any, ...]) -> Any:
     return jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))(values)
 
@@ -139,7 +140,7 @@ def look_at_masses(
         jax.tree.map(lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found, new)
 
 
-@eqx.filter_jit
+@program
 def _second_look(campaign: Campaign, values: tuple[Any, ...], answer: Any, q: Any) -> Any:
     return jax.vmap(lambda x, a, y: eqx.filter(campaign.again(x, a, y), eqx.is_array))(
         values, answer, q

@@ -2,16 +2,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 
+from .._programs import program
 from ._states import state_method
 
 
 def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled method of a system, of a state that is one. Plain numbers become arrays first: as
     they are, each new value of a time would compile anew."""
-    compiled = eqx.filter_jit(method)
+    compiled = program(method)
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **named: Any) -> Any:

@@ -26,6 +26,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar
+from .._programs import program
 from .._stop_gradient import stop_gradient
 
 
@@ -195,7 +196,7 @@ def _suspicious(system: Any, xp: Any) -> Any:
     return xp.min(xp.stack(ratios)) / _count(system) <= small
 
 
-@eqx.filter_jit
+@program
 def _matrices(
     system: Any,
 ) -> tuple[Float[Array, "k rows nv"], Float[Array, "k nv nv"], Float[Array, " nv"]]:

@@ -27,6 +27,7 @@ from .._linalg import (
     Pattern,
     scatter_add,
 )
+from .._programs import program
 from .._stop_gradient import stop_gradient
 from . import _elastic_bodies, _groups
 from ._blocks import (
@@ -640,7 +641,7 @@ class MultibodySystem(AbstractSystem):
                 released.append((changed, group.joint, release))
                 start += row_count(changed)
         groups = tuple(group for group, _, _ in released)
-        matrix, frames = eqx.filter_jit(_released_rows)(self, groups, q, v, t)
+        matrix, frames = _released_rows(self, groups, q, v, t)
         options += released_options(released, matrix, frames)
         order = self.structure.constraint_names.index
         return tuple(sorted(options, key=lambda option: order(option.constraint)))
@@ -654,6 +655,7 @@ class MultibodySystem(AbstractSystem):
         return jnp.concatenate([q, pose]), jnp.concatenate([v, rest])
 
 
+@program
 def _released_rows(
     system: MultibodySystem,
     groups: tuple[ConstraintGroup, ...],

@@ -86,6 +86,13 @@ class ColumnInfo(NamedTuple):
     quantity: Quantity
 
 
+# What a structure is made from, besides whether parts are light.
+_GIVEN = (
+    *("constraints", "rows", "bodies", "coordinates", "velocities", "quaternions", "internal"),
+    *("compliances", "semidefinite", "sites"),
+)
+
+
 class Structure:
     """Names and index maps of one system; equal structures share compiled code."""
 
@@ -132,12 +139,18 @@ class Structure:
 
     def with_light_parts(self, light: bool) -> "Structure":
         """The same, of light parts or of none."""
-        words = "constraints rows bodies coordinates velocities quaternions internal compliances"
-        names = (*words.split(), "semidefinite", "sites")
-        given: dict[str, Any] = dict(zip(names, self._key[:-1], strict=True))
+        given: dict[str, Any] = dict(zip(_GIVEN, self._key[:-1], strict=True))
         other = Structure(**given, light=light)
         other.possible_precision = self.possible_precision
         return other
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (*self._key, self.possible_precision)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        *given, light, precision = state
+        Structure.__init__(self, **dict(zip(_GIVEN, given, strict=True)), light=light)
+        self.possible_precision = precision
 
     def __hash__(self) -> int:
         return self._hash

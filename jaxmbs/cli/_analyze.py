@@ -5,7 +5,6 @@ import math
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from .._checks import shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
+from .._programs import program
 from .._solvability import (
     AbstractCriterion,
     analyze,
@@ -180,6 +180,12 @@ def check_time(model: Model, time: float) -> None:
             )
 
 
+@program
+def _scaled_residual(system: MultibodySystem, q: Any, t: Any) -> Any:
+    """As one program; operation by operation they are forty."""
+    return system.scaled_residual(q, t)
+
+
 def configuration_at(system: MultibodySystem, request: Request):
     """The reference configuration, or the assembled one."""
     q, t = system.reference_q, request.time
@@ -188,8 +194,7 @@ def configuration_at(system: MultibodySystem, request: Request):
             return assemble(system, q, t).q
         except RuntimeError as error:
             raise AnalysisFailed(str(error)) from None
-    # One program; operation by operation they are forty.
-    residual = eqx.filter_jit(lambda s, q, t: s.scaled_residual(q, t))(system, q, jnp.asarray(t))
+    residual = _scaled_residual(system, q, jnp.asarray(t))
     if bool(is_closed(residual, system.precision)):
         return q
     name, amount, unit = open_constraints(system, residual)[0]

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from .._dynamics import simulate, solve_with_friction, Trajectory
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, Elimination
+from .._programs import program
 from .._reactions import Reactions
 from .._system import AbstractSystem, Model
 from ..io._body_motion import body_motions, BodyMotion
@@ -76,7 +77,7 @@ def _eliminated(
     return found
 
 
-@eqx.filter_jit
+@program
 def _multipliers(
     system: AbstractSystem,
     formulation: AbstractFormulation,

@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,6 +16,7 @@ from mpl_toolkits.mplot3d import proj3d
 
 from .._bodies import Site
 from .._geometry import AbstractCoordinates
+from .._programs import program
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
 
@@ -50,8 +50,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
             f"nothing of {model.name!r} has a place that could be drawn: its bodies have "
             "coordinates of their own, and no frames; give them frames=..."
         )
-    # One program; operation by operation they are twenty.
-    frames = eqx.filter_jit(lambda s, q: s.marker_frames(q))(system, jnp.asarray(q))
+    frames = _marker_frames(system, jnp.asarray(q))
     frames = {name: own for name, own in frames.items() if own[0].dimension is not None}
     points = {name: [np.asarray(f.origin) for f in fs] for name, fs in frames.items()}
     unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
@@ -71,6 +70,12 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
         axes.set_aspect("equal", adjustable="datalim")
     _label_joints(figure, axes, places, unique, strokes)
     return figure
+
+
+@program
+def _marker_frames(system: MultibodySystem, q: Any) -> Any:
+    """As one program; operation by operation they are twenty."""
+    return system.marker_frames(q)
 
 
 def _places(points: Mapping[str, np.ndarray]) -> list[_Place]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
 from .._mobility import Mobility, without_asking
+from .._programs import program
 from .._reactions import explained_reactions, Reactions
 from .._solvability import (
     chosen_criterion,
@@ -129,7 +130,7 @@ def contents_of(
     )
 
 
-@eqx.filter_jit
+@program
 def _along(
     system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
 ) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:

@@ -3,7 +3,6 @@
 import functools
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -15,6 +14,7 @@ from .._dynamics._initial import check_state
 from .._dynamics._projection import errors
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
+from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, Model, MultibodySystem
 
@@ -151,7 +151,7 @@ def still(
     )
 
 
-@eqx.filter_jit
+@program
 def _loads(
     system: AbstractSystem,
     formulation: AbstractFormulation,

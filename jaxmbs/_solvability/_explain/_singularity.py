@@ -19,6 +19,7 @@ from ..._custom_types import (
     Setting,
 )
 from ..._kinematics import close
+from ..._programs import program
 from ..._solution import RESULTS
 from ..._system import AbstractSystem, takes_state
 from .._analyze import scaled_constraint_matrix
@@ -147,7 +148,7 @@ def singularity(
     return _singularity(system, q, velocity, jnp.asarray(t, q.dtype), key, samples, spread, chosen)
 
 
-@eqx.filter_jit
+@program
 def _singularity(
     system: AbstractSystem,
     q: Float[Array, " nq"],

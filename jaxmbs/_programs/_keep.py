@@ -17,9 +17,11 @@ from typing import Any
 
 import jax
 
-from . import _settings
-from ._custom_types import Setting
-from ._extras import optional
+from .. import _settings
+from .._custom_types import Setting
+from .._extras import optional
+from ._program import use_store
+from ._store import Store
 
 
 # Wait for another process so long (s) at the start.
@@ -75,6 +77,7 @@ def keep_programs(
             stacklevel=2,
         )
         return None
+    use_store(Store(place, megabytes * 1_000_000))
     if _is_writable(place, filelock):
         _choose("jax_compilation_cache_max_size", megabytes * 1_000_000)
     else:

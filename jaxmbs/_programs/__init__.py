@@ -1,0 +1,5 @@
+"""Compiled programs: how they are made, and kept for the next process."""
+
+from ._keep import keep_programs as keep_programs
+from ._options import Compiling as Compiling
+from ._program import forget_programs as forget_programs, program as program

@@ -1,0 +1,230 @@
+"""Functions that are compiled, and found again.
+
+`program` does for a function of this package what `eqx.filter_jit` does: arrays are traced,
+everything else is part of the program. Besides, a call with known numbers compiles in the way that
+suits what runs once or a few times (`_options.py`), and asks the store of executables
+(`_store.py`) if there is one: what is found there is neither traced nor lowered nor compiled.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload, ParamSpec, TypeVar
+
+import equinox as eqx
+import jax
+from jax.extend.core import jaxprs_in_params
+
+from ._identity import Identity, Unnameable
+from ._options import compiler_options, Compiling, settings_in_force
+from ._store import Place, Program, Store
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_PREFIX = "jaxmbs_"
+
+# Programs depend on the code of these.
+_PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
+
+
+class _Ready(NamedTuple):
+    """A compiled program of this process, and the leaves and tree of its answer."""
+
+    compiled: Any
+    leaves: tuple[Any, ...]
+    tree: Any
+
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        found = self.compiled(*arrays)
+        leaves = [found[x.index] if type(x) is Place else x for x in self.leaves]
+        return jax.tree_util.tree_unflatten(self.tree, leaves)
+
+
+# By function, structure and shapes of the arguments, and settings.
+_ready: dict[Any, _Ready] = {}
+
+_stores: list[Store] = []
+
+
+def forget_programs() -> None:
+    """Forget the programs of this process, as `jax.clear_caches` forgets JAX's own."""
+    _ready.clear()
+
+
+def use_store(store: Store | None) -> None:
+    """Keep programs there from now on; None: nowhere."""
+    _stores[:] = [] if store is None else [store]
+
+
+class _Function:
+    """A function that is compiled when it is called."""
+
+    def __init__(self, function: Callable[..., Any], compiling: Compiling):
+        self._function, self._compiling = function, compiling
+        self._signature = inspect.signature(function)
+        self._traced: Any = eqx.filter_jit(function)
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def lower(self, *args: Any, **named: Any) -> Any:
+        return self._traced.lower(*args, **named)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        bound = self._signature.bind(*args, **named)
+        leaves, tree = jax.tree_util.tree_flatten((bound.args, bound.kwargs))
+        arrays = [x for x in leaves if eqx.is_array(x)]
+        if not _is_known(arrays):
+            return self._traced(*args, **named)
+        static = tuple(None if eqx.is_array(x) else x for x in leaves)
+        shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
+        key = (self, tree, static, shapes, settings_in_force())
+        ready = _ready.get(key)
+        if ready is None:
+            ready = _ready[key] = self._prepared(leaves, tree, arrays)
+        return ready(arrays)
+
+    def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
+        """The program from the store, or compiled and stored."""
+        options = compiler_options(self._compiling)
+        store = _stores[0] if _stores else None
+        name, identity = None, Identity()
+        if store is not None:
+            name = self._name(identity, jax.tree_util.tree_unflatten(tree, leaves), options)
+        if store is None or name is None:
+            kept = self._traced_anew(leaves, tree, arrays).compiled(options)
+        else:
+            kept = store.load(name, identity)
+            if kept is None:
+                made = self._traced_anew(leaves, tree, arrays)
+                kept = made.compiled(options, stored=made.storable)
+                if made.storable:
+                    store.save(name, kept, identity)
+        own = jax.tree_util.tree_flatten(kept.answer)
+        return _Ready(kept.compiled, tuple(own[0]), own[1])
+
+    def _name(self, identity: Identity, arguments: Any, options: Any) -> str | None:
+        """A name for the program that is the same in every process; None if there is none."""
+        try:
+            parts = (
+                identity.value(self._function),
+                identity.arguments(arguments),
+                identity.value((settings_in_force(), options, _surroundings())),
+            )
+        except Unnameable:
+            return None
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    def _traced_anew(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> "_Traced":
+        answers: list[Any] = []
+
+        def flat(*given: Any) -> tuple[Any, ...]:
+            fed = iter(given)
+            own = [next(fed) if eqx.is_array(x) else x for x in leaves]
+            args, named = jax.tree_util.tree_unflatten(tree, own)
+            found, shape = jax.tree_util.tree_flatten(self._function(*args, **named))
+            of_arrays = [x for x in found if eqx.is_array(x)]
+            places = iter(map(Place, range(len(of_arrays))))
+            filled = [next(places) if eqx.is_array(x) else x for x in found]
+            answers.append(jax.tree_util.tree_unflatten(shape, filled))
+            return tuple(of_arrays)
+
+        # A name that no other program has.
+        flat.__name__ = flat.__qualname__ = f"{_PREFIX}{self._function.__name__.strip('_')}"
+        return _Traced(jax.jit(flat).trace(*arrays), answers[-1])
+
+
+class _Traced(NamedTuple):
+    """A program before it is compiled, and its answer with places of arrays."""
+
+    traced: Any
+    answer: Any
+
+    @property
+    def storable(self) -> bool:
+        """Host callbacks live in this process alone."""
+        return not any("callback" in name for name in _primitives(self.traced.jaxpr.jaxpr))
+
+    def compiled(self, options: dict[str, Any], stored: bool = False) -> Program:
+        lowered = self.traced.lower()
+        with _unknown_to_jax() if stored else contextlib.nullcontext():
+            found = lowered.compile(compiler_options=options or None)
+        jaxpr = self.traced.jaxpr
+        return Program(found, len(jaxpr.in_avals), len(jaxpr.out_avals), self.answer)
+
+
+@contextlib.contextmanager
+def _unknown_to_jax() -> Iterator[None]:
+    """JAX's own cache keeps nothing for the time of the block. A program that came from there has
+    no code any more that could be stored, and twice on disk is once too often."""
+    least = "jax_persistent_cache_min_compile_time_secs"
+    before = getattr(jax.config, least)
+    jax.config.update(least, float("inf"))
+    try:
+        yield
+    finally:
+        jax.config.update(least, before)
+
+
+def _is_known(arrays: Sequence[Any]) -> bool:
+    """Are all of these numbers, wherever JAX likes them to be?"""
+    if jax.config.jax_disable_jit or jax.config.jax_debug_nans or jax.config.jax_debug_infs:
+        return False
+    return not any(isinstance(x, jax.core.Tracer) or getattr(x, "committed", False) for x in arrays)
+
+
+def _primitives(jaxpr: Any) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for inner in jaxprs_in_params(equation.params):
+            yield from _primitives(inner)
+
+
+@functools.cache
+def _surroundings() -> tuple[str, ...]:
+    """The versions of all code that a program is made from, and where it runs."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
+    device = jax.devices()[0]
+    where = (
+        platform.python_version(),
+        device.platform,
+        device.device_kind,
+        str(jax.device_count()),
+    )
+    return (*versions, *where, os.environ.get("XLA_FLAGS", ""), _own_code())
+
+
+def _own_code() -> str:
+    """A digest of all files of this package."""
+    folder = Path(__file__).parent.parent
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(str(path.relative_to(folder)).encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+@overload
+def program(function: Callable[_P, _T], /) -> Callable[_P, _T]: ...
+
+
+@overload
+def program(
+    *, compiling: Compiling = Compiling.QUICK
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...
+
+
+def program(function: Any = None, /, *, compiling: Compiling = Compiling.QUICK) -> Any:
+    """A function that is compiled when it is called, as by `eqx.filter_jit`; see this module."""
+    if function is None:
+        return functools.partial(program, compiling=compiling)
+    return _Function(function, compiling)
