@@ -4,10 +4,11 @@ Values that are being traced (differentiated, batched) are not known yet and pas
 their shapes are always checked.
 """
 
+import functools
 import inspect
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,9 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ._custom_types import Numbers
+
+
+_Tree = TypeVar("_Tree")
 
 
 # Every number of a model is at most LARGEST in size, and what must be greater than zero (masses,
@@ -72,11 +76,63 @@ def concrete(value: Numbers) -> np.ndarray | None:
     return np.asarray(value)
 
 
+def as_array(value: Any) -> Float[Array, "..."]:
+    """The numbers as an array in the precision in use.
+
+    **Raises:** `TypeError`, `ValueError` or `OverflowError` for what are no numbers.
+    """
+    if any(isinstance(x, jax.Array) for x in jax.tree.leaves(value)):
+        return jnp.asarray(value, dtype=float)
+    return known_array(np.asarray(value, dtype=float))
+
+
+def known_array(values: np.ndarray) -> Array:
+    """The same numbers as an array of JAX, which compiles nothing for it."""
+    # Numbers beyond single precision are refused later, by name.
+    with np.errstate(over="ignore"), jax.ensure_compile_time_eval():
+        return jax.device_put(values.astype(jax.dtypes.canonicalize_dtype(values.dtype)))
+
+
+def namespace(array: Any) -> Any:
+    """NumPy for its own arrays, and `jax.numpy` for all others."""
+    return np if isinstance(array, np.ndarray | np.generic) else jnp
+
+
+def as_numpy(tree: _Tree) -> _Tree:
+    """The same with NumPy arrays, for all that is only arranged, compared and printed: operation by
+    operation arrays of JAX would be a small program each."""
+    return jax.tree.map(np.asarray, tree)
+
+
+def by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a Module, without other arrays as arguments, that NumPy evaluates where the
+    numbers are known, so that nothing is compiled."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **named: Any) -> Any:
+        leaves = jax.tree.leaves(self)
+        is_plain = all(isinstance(x, np.ndarray | np.generic) for x in leaves)
+        if is_plain or any(isinstance(x, Tracer) for x in leaves):
+            return method(self, *args, **named)
+        found = method(as_numpy(self), *args, **named)
+        return jax.tree.map(lambda x: known_array(np.asarray(x)), found)
+
+    return call
+
+
+def picked(array: Any, index: Any) -> Any:
+    """`array[index]`, which compiles nothing if the numbers are known."""
+    known = concrete(array)
+    if known is None or isinstance(array, np.ndarray):
+        return array[index]
+    return known_array(np.asarray(known[index]))
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     """Shape of a number, array or nested lists of numbers; () for a value that is not an array,
     which `real` then refuses with a message."""
     try:
-        return jnp.asarray(value, dtype=float).shape
+        return as_array(value).shape
     except (TypeError, ValueError, OverflowError):
         return ()
 
@@ -94,7 +150,7 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
         # A text, a boolean and None could be converted too, and mean something else.
         if not _are_real_numbers(value):
             raise TypeError
-        array = jnp.asarray(value, dtype=float)
+        array = as_array(value)
     except OverflowError:
         raise ValueError(_too_large(what, "a whole number beyond them")) from None
     except (TypeError, ValueError):

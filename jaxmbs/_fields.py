@@ -337,7 +337,10 @@ def point_or_points(
     def check(value: Any, what: str) -> Float[Array, "2 dim"]:
         del what
         pair = each(value) if len(_checks.shape_of(value)) == 2 else at(value)
-        return jnp.broadcast_to(pair, (2, pair.shape[-1]))
+        known = _checks.concrete(pair)
+        if known is None:
+            return jnp.broadcast_to(pair, (2, pair.shape[-1]))
+        return _checks.known_array(np.broadcast_to(known, (2, known.shape[-1])))
 
     def split(pair: Any) -> Mapping[str, Any]:
         return {"at": pair[0]} if np.array_equal(pair[0], pair[1]) else {"points": pair}

@@ -15,7 +15,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ._checks import shown, takes_arguments
+from ._checks import as_array, known_array, shown, takes_arguments
+from ._custom_types import RealScalarLike, Scalar
 
 
 _T = TypeVar("_T")
@@ -74,7 +75,7 @@ def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
     both naming `what`.
     """
     check_range(value, what, **limits)
-    return jnp.asarray(value, dtype=float)
+    return as_array(value)
 
 
 def check_range(
@@ -308,4 +309,10 @@ def step_tolerances(
             f"rtol and atol must not both be less than {LEAST_TOLERANCE:.2g}, which is rounding, "
             f"got {known[0]:g} and {known[1]:g}; rtol=1e-8 and atol=1e-10 are usual."
         )
-    return jnp.asarray(rtol, dtype), jnp.asarray(atol, dtype)
+    return _number(rtol, dtype), _number(atol, dtype)
+
+
+def _number(value: RealScalarLike, dtype: Any) -> Scalar:
+    if isinstance(value, jax.Array):
+        return value.astype(dtype)
+    return known_array(np.asarray(value, dtype))

@@ -15,6 +15,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Int
 
+from ._checks import by_numpy, namespace, picked
+
 
 NOT_DECIDED, NOT_UNIQUE, UNIQUE = -1, 0, 1
 
@@ -46,19 +48,23 @@ class Verdict(eqx.Module):
     @classmethod
     def where(cls, decided: Any, unique: Any) -> "Verdict":
         """`unique` where `decided`, and nothing elsewhere."""
-        return cls(jnp.where(decided, unique, NOT_DECIDED).astype(jnp.int8))
+        xp = namespace(unique)
+        return cls(xp.where(decided, unique, NOT_DECIDED).astype(np.int8))
 
     @property
+    @by_numpy
     def unique(self) -> Any:
         """Decided, and unique."""
         return self._value == UNIQUE
 
     @property
+    @by_numpy
     def not_unique(self) -> Any:
         """Decided, and not unique."""
         return self._value == NOT_UNIQUE
 
     @property
+    @by_numpy
     def decided(self) -> Any:
         """Either of the two."""
         return self.unique | self.not_unique
@@ -91,21 +97,25 @@ class Verdict(eqx.Module):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> "Verdict":
-        return Verdict(self._value[index])
+        return Verdict(picked(self._value, index))
 
     def reshape(self, *shape: int) -> "Verdict":
         return Verdict(self._value.reshape(*shape))
 
+    @by_numpy
     def all(self, axis: int | tuple[int, ...] | None = None, **options: Any) -> "Verdict":
         """Unique if all are, not unique if one is not. (`options` are those of NumPy, whose
         functions call this one: they are ignored.)"""
         del options
-        return _settled(jnp.all(self.unique, axis=axis), jnp.any(self.not_unique, axis=axis))
+        xp = namespace(self._value)
+        return _settled(xp.all(self.unique, axis=axis), xp.any(self.not_unique, axis=axis))
 
+    @by_numpy
     def any(self, axis: int | tuple[int, ...] | None = None, **options: Any) -> "Verdict":
         """Unique if one is, not unique if none is."""
         del options
-        return _settled(jnp.any(self.unique, axis=axis), jnp.all(self.not_unique, axis=axis))
+        xp = namespace(self._value)
+        return _settled(xp.any(self.unique, axis=axis), xp.all(self.not_unique, axis=axis))
 
     def __and__(self, other: "Verdict") -> "Verdict":
         return _settled(self.unique & other.unique, self.not_unique | other.not_unique)

@@ -35,6 +35,7 @@ from .._geometry import (
     SpatialPose,
 )
 from .._linalg import cholesky, cholesky_solve
+from .._programs import Compiling, program
 from ._reduced_body import ReducedBody
 from ._second_order_field import Moments, second_order_field, SecondOrderField
 from .base import AbstractBodyInertia, ModalElasticity
@@ -60,7 +61,7 @@ def modal_scale(reduced: ReducedBody) -> Float[Array, " modes"]:
     return jnp.sqrt(jnp.diagonal(squares) / reduced.mass)
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def normalised(reduced: ReducedBody) -> ReducedBody:
     """The same body, each mode scaled so that its coordinate is the root mean square displacement
     (m) of the mass.
@@ -231,7 +232,7 @@ class ModalInertia(AbstractBodyInertia):
         return -(gravity @ (self.mass * q[:3] + first))
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def modal_inertia(reduced: ReducedBody) -> ModalInertia:
     """The inertia of a `normalised` body."""
     trace, modal = _trace(reduced.inertia), _trace(reduced.mode_products)
@@ -264,7 +265,7 @@ def _field(reduced: ReducedBody, second_moment: Matrix3) -> SecondOrderField | N
     return second_order_field(given.first_moment, given.second_moment, moments, modal)
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def undeformed_mass_matrix(reduced: ReducedBody) -> Float[Array, "nv nv"]:
     """The mass matrix of the undeformed body along its own axes; the body need not be
     `normalised`."""

@@ -16,6 +16,7 @@ from .._geometry import (
     rotation_from_quaternion,
     SpatialFrame,
 )
+from .._programs import Compiling, program
 from ._modal_inertia import modal_coordinates
 from ._reduced_body import ReducedBody
 from .base import AbstractMarker, MarkerKinematics
@@ -187,7 +188,7 @@ def nodes_of(reduced: ReducedBody) -> Nodes:
     return Nodes(reduced.points, reduced.translations, reduced.rotations, centre, second)
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def node_frames(nodes: Nodes, q: Float[Array, " nq"]) -> SpatialFrame:
     """The frames of all nodes, along a leading axis."""
     return jax.vmap(node_frame, in_axes=(0, 0, 0, 0, None))(
@@ -195,7 +196,7 @@ def node_frames(nodes: Nodes, q: Float[Array, " nq"]) -> SpatialFrame:
     )
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def attached(
     nodes: Nodes, q: Float[Array, " nq"], node: Int[Array, ""], placement: SpatialFrame
 ) -> ModalMarker:

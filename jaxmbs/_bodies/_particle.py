@@ -2,8 +2,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._custom_types import Matrix3, Scalar
 from .._fields import part_name
 from .._geometry import (
@@ -128,7 +130,7 @@ class PlanarParticle(AbstractFramedBody):
         return self.position
 
     def reference(self) -> PlanarFrame:
-        return PlanarFrame(self.position, jnp.asarray(0.0))
+        return PlanarFrame(self.position, _checks.known_array(np.zeros(())))
 
     def velocities(self) -> Float[Array, " nv"]:
         return self.velocity
@@ -157,7 +159,7 @@ class SpatialParticle(AbstractFramedBody):
         return self.position
 
     def reference(self) -> SpatialFrame:
-        return SpatialFrame(self.position, jnp.eye(3))
+        return SpatialFrame(self.position, _checks.known_array(np.eye(3)))
 
     def velocities(self) -> Float[Array, " nv"]:
         return self.velocity

@@ -6,7 +6,8 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar, Vector2
 from .._fields import Moves, number, part_name, positive
-from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose
+from .._geometry import AbstractCoordinates, PlanarFrame, PlanarPose, relative
+from .._programs import Compiling, program
 from ._fields import MASS, PLANAR_POSITION, PLANAR_VELOCITY
 from .base import (
     AbstractFramedBody,
@@ -71,6 +72,11 @@ class PlanarInertia(AbstractRigidInertia):
         return -self.mass * (gravity @ q[:2])
 
 
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def _with_angle(vector: Vector2, angle: Scalar) -> Float[Array, "3"]:
+    return jnp.append(vector, angle)
+
+
 class PlanarBody(AbstractFramedBody):
     """A rigid body in the plane.
 
@@ -105,13 +111,13 @@ class PlanarBody(AbstractFramedBody):
         return PlanarInertia(self.mass, self.inertia)
 
     def coordinates(self) -> Float[Array, " nq"]:
-        return jnp.append(self.position, self.angle)
+        return _with_angle(self.position, self.angle)
 
     def reference(self) -> PlanarFrame:
         return PlanarFrame(self.position, self.angle)
 
     def velocities(self) -> Float[Array, " nv"]:
-        return jnp.append(self.velocity, self.angular_velocity)
+        return _with_angle(self.velocity, self.angular_velocity)
 
     def marker(self, placement: PlanarFrame) -> PlanarMarker:
-        return PlanarMarker(placement.relative(self.reference()))
+        return PlanarMarker(relative(placement, self.reference()))

@@ -15,11 +15,13 @@ from .._geometry import (
     composed,
     cross_matrix,
     crossed_axes,
+    relative,
     rotated,
     rotation_from_quaternion,
     SpatialFrame,
     SpatialPose,
 )
+from .._programs import Compiling, program
 from ._fields import (
     ANGULAR_VELOCITY,
     FRAME_POSITION,
@@ -165,10 +167,11 @@ def _inertia(definite: bool, value: Numbers, what: str) -> Matrix3:
             f"body axes, got {_checks.shown(value)}."
         )
     inertia = _checks.real(value, shape, what)
-    matrix = jnp.diag(inertia) if shape == (3,) else inertia
-    known = _checks.concrete(matrix)
+    known = _checks.concrete(inertia)
     if known is None:
-        return matrix
+        return jnp.diag(inertia) if shape == (3,) else inertia
+    known = np.diag(known) if shape == (3,) else known
+    matrix = _checks.known_array(known)
     size = np.max(np.abs(known))
     if np.max(np.abs(known - known.T)) > 1e-9 * size:
         raise ValueError(
@@ -213,6 +216,20 @@ def _inertia_field(definite: bool) -> Field:
 _INERTIA, _INERTIA_OR_ZERO = _inertia_field(True), _inertia_field(False)
 
 
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def _coordinates(position: Vector3, orientation: Quaternion) -> Float[Array, "7"]:
+    return jnp.concatenate([position, orientation / jnp.linalg.norm(orientation)])
+
+
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def _velocities(
+    velocity: Vector3, orientation: Quaternion, angular_velocity: Vector3
+) -> Float[Array, "6"]:
+    """With the angular velocity in the axes of the body."""
+    rotation = rotation_from_quaternion(orientation)
+    return jnp.concatenate([velocity, rotation.T @ angular_velocity])
+
+
 class AbstractSpatialBody(AbstractFramedBody):
     """A rigid body in space, by the position and orientation of its own frame."""
 
@@ -222,18 +239,16 @@ class AbstractSpatialBody(AbstractFramedBody):
     angular_velocity: eqx.AbstractVar[Vector3]
 
     def coordinates(self) -> Float[Array, " nq"]:
-        unit = self.orientation / jnp.linalg.norm(self.orientation)
-        return jnp.concatenate([self.position, unit])
+        return _coordinates(self.position, self.orientation)
 
     def reference(self) -> SpatialFrame:
         return SpatialFrame(self.position, rotation_from_quaternion(self.orientation))
 
     def velocities(self) -> Float[Array, " nv"]:
-        rotation = rotation_from_quaternion(self.orientation)
-        return jnp.concatenate([self.velocity, rotation.T @ self.angular_velocity])
+        return _velocities(self.velocity, self.orientation, self.angular_velocity)
 
     def marker(self, placement: SpatialFrame) -> SpatialMarker:
-        return SpatialMarker(placement.relative(self.reference()))
+        return SpatialMarker(relative(placement, self.reference()))
 
 
 class SpatialBody(AbstractSpatialBody):

@@ -143,7 +143,9 @@ def _bodies(states: _States) -> list[_Body]:
             own = jax.tree.map(
                 lambda x, j=j: np.asarray(x)[j] if eqx.is_array(x) else x, elasticity
             )
-            axes = np.asarray(jax.vmap(rotation_from_quaternion)(q[:, info.coordinates[3:7]]))
+            axes = np.asarray(
+                jax.vmap(rotation_from_quaternion)(jnp.asarray(q[:, info.coordinates[3:7]]))
+            )
             columns = np.array(info.columns)
             held = matrix[:, columns]
             held = np.concatenate([held[:, :3] @ axes[0], held[:, 3:]], axis=1)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .. import _html
+from .._checks import picked
 from .._custom_types import IntScalar
 from .._extras import optional
 from .._programs import program
@@ -76,7 +77,7 @@ class Trajectory(eqx.Module):
         """The saved states with these indices (a slice or an array)."""
         arrays = (self.times, self.q, self.v, self.acceleration, self.multipliers)
         arrays = (*arrays, self.position_error, self.velocity_error, self.reached)
-        chosen = tuple(x[index] for x in arrays)
+        chosen = tuple(picked(x, index) for x in arrays)
         return eqx.tree_at(
             lambda x: (
                 x.times,

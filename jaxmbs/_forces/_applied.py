@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._constraints import Frames, Twists
-from .._constraints._placing import unturned_frames
+from .._constraints._placing import unturned_frame
 from .._custom_types import Numbers, RealScalarLike
 from .._fields import Field, Moves, optional, point, vector
 from ._fields import FORCE_NAME, ONE_BODY
@@ -95,14 +95,14 @@ class AbstractAppliedWrench(AbstractBodyForce):
     def placements(self, references: Frames) -> Frames:
         (body,) = references
         if self.at is not None:
-            return unturned_frames(self.at[None])
+            return unturned_frame(self.at)
         dimension = self.wrench()[0].shape[0]
         if body.origin.shape != (dimension,):
             raise ValueError(
                 f"it is of dimension {dimension} and the bodies are of dimension "
                 f"{body.origin.shape[0]}."
             )
-        return unturned_frames(body.origin[None])
+        return unturned_frame(body.origin)
 
 
 class Applied(AbstractAppliedWrench):

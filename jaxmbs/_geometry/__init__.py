@@ -13,6 +13,7 @@ from ._frame import (
     CoordinateTwist as CoordinateTwist,
     PlanarFrame as PlanarFrame,
     PlanarTwist as PlanarTwist,
+    relative as relative,
     SpatialFrame as SpatialFrame,
     SpatialTwist as SpatialTwist,
 )

@@ -4,7 +4,7 @@ A joint depends on frames alone. A frame's velocity, its twist, is derived from 
 change of the frame's own numbers, so that no body ever writes down how its markers move.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,9 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
+from .._programs import Compiling, program
 from ._coordinates import AbstractCoordinates
 from ._quaternion import composed, cross_matrix, rotated, vector_of_skew
 
+
+_Framed = TypeVar("_Framed", "PlanarFrame", "SpatialFrame")
 
 _QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
@@ -178,3 +181,9 @@ class SpatialFrame(eqx.Module):
         return SpatialFrame(
             outer.rotation.T @ (self.origin - outer.origin), outer.rotation.T @ self.rotation
         )
+
+
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def relative(inner: _Framed, outer: _Framed) -> _Framed:
+    """The first world frame as seen from the axes of the second, both with numbers."""
+    return inner.relative(outer)

@@ -3,12 +3,12 @@
 import functools
 import operator
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Quaternion, Vector3
+from .._programs import Compiling, program
 
 
 # The matrices of x, y and z of a vector in its cross product with another one.
@@ -42,7 +42,7 @@ def composed(first: Float[Array, "n n"], second: Float[Array, "n k"]) -> Float[A
     return functools.reduce(operator.add, terms)
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     """Rotation matrix (body to world) of a quaternion of any non-zero length.
 
@@ -61,7 +61,7 @@ def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     return s * (symmetric + w * skew) + identity
 
 
-@jax.jit
+@program(compiling=Compiling.ONCE, of_arrays=True)
 def quaternion_from_rotation(rotation: Matrix3) -> Quaternion:
     """Unit quaternion (scalar part not negative) of a rotation matrix.
 

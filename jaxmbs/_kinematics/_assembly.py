@@ -27,6 +27,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _printing, _settings
+from .._checks import concrete, known_array
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._linalg._concrete_rank import values_and_rank
 from .._programs import program
@@ -164,6 +165,10 @@ _ERRORS = 8.0
 def is_closed(residual: Float[Array, " geometric"], precision: Scalar | None = None) -> BoolScalar:
     """Does this scaled residual (lengths relative to the characteristic length) count as
     closed, for numbers of that precision?"""
+    known = concrete(residual), None if precision is None else concrete(precision)
+    if known[0] is not None and (precision is None or known[1] is not None):
+        most = CLOSED if known[1] is None else max(CLOSED, _ERRORS * float(known[1]))
+        return known_array(np.asarray(np.all(np.abs(known[0]) <= most)))
     most = CLOSED if precision is None else jnp.maximum(CLOSED, _ERRORS * precision)
     return jnp.all(jnp.abs(residual) <= most)
 

@@ -18,10 +18,10 @@ import abc
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import known_array
 from .._custom_types import Scalar
 from .._programs import program
 from .._system import AbstractSystem
@@ -163,7 +163,7 @@ class Reduction(AbstractGerm):
         for start in range(0, len(x), chunk):
             some = x[start : start + chunk]
             padded = np.concatenate([some, np.zeros((chunk - len(some), x.shape[1]))])
-            residual, matrix = _residual_and_slope(*self._state, jnp.asarray(padded))
+            residual, matrix = _residual_and_slope(*self._state, known_array(padded))
             residuals.append(np.asarray(residual)[: len(some)])
             matrices.append(np.asarray(matrix)[: len(some)])
         return (

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, overload, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+from jax.core import Tracer
 from jax.extend.core import jaxprs_in_params
 
 from ._identity import Identity, Unnameable
@@ -67,10 +68,15 @@ def use_store(store: Store | None) -> None:
 class _Function:
     """A function that is compiled when it is called."""
 
-    def __init__(self, function: Callable[..., Any], compiling: Compiling):
+    def __init__(
+        self, function: Callable[..., Any], compiling: Compiling, of_arrays: bool, inline: bool
+    ):
         self._function, self._compiling = function, compiling
         self._signature = inspect.signature(function)
-        self._traced: Any = eqx.filter_jit(function)
+        self._count = len(self._signature.parameters)
+        self._traced: Any = jax.jit(function) if of_arrays else eqx.filter_jit(function)
+        if inline:
+            self._traced = function
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, owner: Any) -> Any:
@@ -80,8 +86,11 @@ class _Function:
         return self._traced.lower(*args, **named)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        bound = self._signature.bind(*args, **named)
-        leaves, tree = jax.tree_util.tree_flatten((bound.args, bound.kwargs))
+        if named or len(args) < self._count:
+            # The same arguments, by place or by name, are the same program.
+            bound = self._signature.bind(*args, **named)
+            args, named = bound.args, bound.kwargs
+        leaves, tree = jax.tree_util.tree_flatten((args, named))
         arrays = [x for x in leaves if eqx.is_array(x)]
         if not _is_known(arrays):
             return self._traced(*args, **named)
@@ -177,9 +186,10 @@ def _unknown_to_jax() -> Iterator[None]:
 
 def _is_known(arrays: Sequence[Any]) -> bool:
     """Are all of these numbers, wherever JAX likes them to be?"""
-    if jax.config.jax_disable_jit or jax.config.jax_debug_nans or jax.config.jax_debug_infs:
+    settings: Any = jax.config
+    if settings.jax_disable_jit or settings.jax_debug_nans or settings.jax_debug_infs:
         return False
-    return not any(isinstance(x, jax.core.Tracer) or getattr(x, "committed", False) for x in arrays)
+    return not any(isinstance(x, Tracer) or getattr(x, "committed", False) for x in arrays)
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:
@@ -219,12 +229,22 @@ def program(function: Callable[_P, _T], /) -> Callable[_P, _T]: ...
 
 @overload
 def program(
-    *, compiling: Compiling = Compiling.QUICK
+    *, compiling: Compiling = Compiling.QUICK, of_arrays: bool = False, inline: bool = False
 ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...
 
 
-def program(function: Any = None, /, *, compiling: Compiling = Compiling.QUICK) -> Any:
-    """A function that is compiled when it is called, as by `eqx.filter_jit`; see this module."""
+def program(
+    function: Any = None,
+    /,
+    *,
+    compiling: Compiling = Compiling.QUICK,
+    of_arrays: bool = False,
+    inline: bool = False,
+) -> Any:
+    """A function that is compiled when it is called, as by `eqx.filter_jit`; see this module.
+    `of_arrays`: it has nothing but arrays as arguments and answers, as for `jax.jit`. `inline`: it
+    becomes a part of the program that calls it."""
     if function is None:
-        return functools.partial(program, compiling=compiling)
-    return _Function(function, compiling)
+        chosen = {"compiling": compiling, "of_arrays": of_arrays, "inline": inline}
+        return functools.partial(program, **chosen)
+    return _Function(function, compiling, of_arrays, inline)

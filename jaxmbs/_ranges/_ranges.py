@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._checks import shown
+from .._checks import as_array, known_array, shown
 from .._custom_types import BoolScalar, RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._dynamics._initial import check_state
@@ -77,11 +77,11 @@ def ranges(
     a state that the constraints do not allow; `RuntimeError` if a program is not solved;
     `TypeError` for traced numbers.
     """
-    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
-    given = GivenState(q, velocity, jnp.asarray(t, q.dtype), None)
-    states = jax.tree.map(lambda x: x[None], given)
+    velocity = known_array(np.zeros(system.structure.nv, q.dtype)) if v is None else v
+    given = GivenState(q, velocity, as_array(t), None)
     task = _task(system, bounds, combinations, formulation, criterion, elastic)
-    task.must_be_known(states)
+    task.must_be_known(given)
+    states = jax.tree.map(lambda x: np.asarray(x)[None], given)
     advice = "consistent_state gives the nearest state that they allow"
     check_state(system, q, velocity, given.t, advice)
     return task.solve(states).state(0)
@@ -159,7 +159,7 @@ class _Task(eqx.Module):
         program."""
         count = states.t.shape[0]
         index = np.minimum(np.arange(start, start + chunk), count - 1)
-        own = jax.tree.map(lambda x: x[index], states)
+        own = jax.tree.map(lambda x: np.asarray(x)[index], states)
         found = numbers_of_states(self.system, own, self.formulation, self.criterion, self.elastic)
         return jax.tree.map(np.asarray, found)
 
@@ -171,8 +171,8 @@ class _Task(eqx.Module):
         self, times: Float[Array, " n"], answers: list[StateRanges], parts: list[StateNumbers]
     ) -> Ranges:
         count = len(answers)
-        feasible = jnp.asarray([own.feasible for own in answers])
-        unique = jnp.asarray(np.stack([own.unique for own in answers]))
+        feasible = np.asarray([own.feasible for own in answers])
+        unique = np.stack([own.unique for own in answers])
         results = [own.result for own in parts]
         result = jax.tree.map(lambda *x: jnp.concatenate(x)[:count], *results)
         decided = result != RESULTS.state_not_valid
@@ -182,7 +182,7 @@ class _Task(eqx.Module):
             high=jnp.asarray(np.stack([own.high for own in answers])),
             unique=Verdict.where(decided[:, None], unique),
             size=jnp.asarray(np.stack([own.size for own in answers])),
-            feasible=feasible,
+            feasible=known_array(feasible),
             shortfall=jnp.asarray(np.stack([own.shortfall for own in answers])),
             doubtful=jnp.concatenate([x.doubtful for x in parts])[:count],
             result=jax.vmap(_with_contradiction)(against, result),
@@ -196,10 +196,9 @@ class _Task(eqx.Module):
 
 def variables_of(system: AbstractSystem) -> Variables:
     """Names that bounds and combinations may use in a system."""
-    zero = jnp.zeros((system.structure.nv,))
-    q = jnp.zeros((system.structure.nq,))
+    zero, q = np.zeros(system.structure.nv), np.zeros(system.structure.nq)
     # Names follow from the structure alone: nothing is computed.
-    places = eqx.filter_eval_shape(system.places, q, zero, jnp.zeros(()))
+    places = eqx.filter_eval_shape(system.places, *map(known_array, (q, zero, np.zeros(()))))
     return Variables(system.structure, places.layout)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .. import _html
+from .._checks import picked
 from .._constraints import Driver
 from .._solvability._table import format_table
 from .._system import Structure
@@ -102,7 +103,7 @@ class Reactions(eqx.Module):
 
     def state(self, index: int | slice | tuple[int | slice, ...]) -> "Reactions":
         """One state, or some, of a batch."""
-        return jax.tree.map(lambda x: x[index], self)
+        return jax.tree.map(lambda x: picked(x, index), self)
 
     @property
     def names(self) -> tuple[str, ...]:

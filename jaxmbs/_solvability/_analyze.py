@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
+from .._checks import known_array
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
 from .._programs import program
@@ -78,13 +79,14 @@ def analyze(
     for expression in combinations:
         parse_combination(expression, structure.row_names)
     check_elastic(structure, elastic)
-    velocity = jnp.zeros((structure.nv,), q.dtype) if v is None else v
-    refuse_vanishing_rows(system, q, velocity, jnp.asarray(t, q.dtype))
+    velocity = known_array(np.zeros(structure.nv, q.dtype)) if v is None else v
+    t = t.astype(q.dtype) if isinstance(t, jax.Array) else known_array(np.asarray(t, q.dtype))
+    refuse_vanishing_rows(system, q, velocity, t)
     report = _analyze(
         system,
         q,
         velocity,
-        jnp.asarray(t, q.dtype),
+        t,
         chosen,
         subsets,
         combinations,

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .. import _html, _printing
+from .._checks import as_numpy, by_numpy, namespace
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._kinematics import open_in
 from .._solution import RESULTS
@@ -153,11 +154,12 @@ class Solvability(eqx.Module):
         raise ValueError(f"{name!r} does not act on a moving body {body!r}{there}.")
 
     @property
+    @by_numpy
     def redundant_at_precision(self) -> Bool[Array, "..."]:
         """Are rows redundant within the precision of the model's numbers, and not for the numbers
         as written?"""
         if self.rank_as_written is None:
-            return jnp.zeros(jnp.shape(self.rank), bool)
+            return namespace(self.rank).zeros(np.shape(self.rank), bool)
         return self.rank_as_written > self.rank
 
     @property
@@ -166,25 +168,30 @@ class Solvability(eqx.Module):
         return unique_below(self.precision)
 
     @property
+    @by_numpy
     def _kept_by_a_hair(self) -> Bool[Array, "..."]:
-        least = jnp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
+        xp = namespace(self.rank)
+        least = xp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
         gap = self.rank_gap < _DOUBTFUL_GAP
         if self.precision is not None:
             # What is dropped may be as large as the precision.
-            least = jnp.maximum(least, _NEAR_PRECISION * self.precision)
+            least = xp.maximum(least, _NEAR_PRECISION * self.precision)
             gap = gap & ~self.redundant_at_precision
         if self.possible_precision is not None:
-            least = jnp.maximum(least, self.possible_precision)
+            least = xp.maximum(least, self.possible_precision)
         return (self.margin < least) | gap
 
     @property
+    @by_numpy
     def _dropped_by_a_hair(self) -> Bool[Array, "..."]:
+        xp = namespace(self.rank)
         if self.precision is not None:
             # It is known no better.
-            return jnp.zeros(jnp.shape(self.rank), bool)
-        return self.dropped > jnp.maximum(_BELOW * self.tolerance, self.rounding)
+            return xp.zeros(np.shape(self.rank), bool)
+        return self.dropped > xp.maximum(_BELOW * self.tolerance, self.rounding)
 
     @property
+    @by_numpy
     def doubtful(self) -> Bool[Array, "..."]:
         """Is a verdict marginal: the last kept or the first dropped pivot near the tolerance, or a
         measure near the threshold? For an invalid state all is doubtful."""
@@ -192,11 +199,13 @@ class Solvability(eqx.Module):
         return near | self.redundant_at_precision | ~self.decided
 
     @property
+    @by_numpy
     def decided(self) -> Bool[Array, "..."]:
         """Are there verdicts? Not where the state is none, nor, in a sweep, where its
         configuration was not found."""
-        valid = jnp.asarray(self.result != RESULTS.state_not_valid)
-        return valid & jnp.all(self.reaction_unique.decided, axis=-1)
+        xp = namespace(self.rank)
+        valid = xp.asarray(self.result != RESULTS.state_not_valid)
+        return valid & xp.all(self.reaction_unique.decided, axis=-1)
 
     def doubt(self) -> str:
         """The doubtful decisions, and the change that would reverse each, in one or two sentences;
@@ -265,6 +274,8 @@ class Solvability(eqx.Module):
     def __str__(self) -> str:
         if self.rank.ndim:
             return f"Solvability of {self.rank.shape} states (index it to print one)"
+        if isinstance(self.rank, jax.Array):
+            return str(as_numpy(self))
         if not bool(self.decided):
             return self.doubt()
         head = [

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -57,6 +56,7 @@ from ._groups import (
     ForceGroup,
     FrictionGroup,
     group_by,
+    joined,
     stack,
 )
 from ._linearity import is_linear_in_velocities
@@ -171,10 +171,10 @@ def build(
         constraint_groups=groups,
         force_groups=force_groups,
         friction_groups=_friction_groups(forces, slots, sites, infos),
-        reference_q=jnp.concatenate(
+        reference_q=joined(
             [*(b.coordinates() for b in bodies), *(x.start for f in forces if (x := f.states()))]
         ),
-        initial_v=jnp.concatenate([b.velocities() for b in bodies]),
+        initial_v=joined([b.velocities() for b in bodies]),
         structure=structure,
         indices=indices,
         pattern=pattern,
@@ -275,9 +275,9 @@ class _Placer:
 
     def __init__(self, bodies: Sequence[AbstractBody], dimension: int):
         ground = (
-            PlanarFrame(jnp.zeros(2), jnp.asarray(0.0))
+            PlanarFrame(_checks.known_array(np.zeros(2)), _checks.known_array(np.zeros(())))
             if dimension == 2
-            else SpatialFrame(jnp.zeros(3), jnp.eye(3))
+            else SpatialFrame(_checks.known_array(np.zeros(3)), _checks.known_array(np.eye(3)))
         )
         self._references: dict[str, Frame] = {GROUND: ground}
         self._makers: dict[str, Callable[[Any], AbstractMarker]] = {

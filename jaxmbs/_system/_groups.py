@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, PyTree
 
+from .. import _checks
 from .._bodies import AbstractBodyInertia, AbstractInertia, AbstractMarker
 from .._constraints import (
     AbstractAccelerationPrimitive,
@@ -111,6 +112,13 @@ def group_by(parts: Sequence[PyTree], *, stacked: bool = False) -> list[list[int
     return list(groups.values())
 
 
+def joined(vectors: Sequence[Float[Array, " n"]]) -> Float[Array, " all"]:
+    """The vectors in one, known ones without a program for their number."""
+    if any(isinstance(vector, Tracer) for vector in vectors):
+        return jnp.concatenate(vectors)
+    return _checks.known_array(np.concatenate([np.asarray(vector) for vector in vectors]))
+
+
 def stack(parts: Sequence[PyTree]) -> PyTree:
     """One part whose arrays have a leading axis, from parts that stack."""
 
@@ -120,7 +128,7 @@ def stack(parts: Sequence[PyTree]) -> PyTree:
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             return jnp.stack(leaves)
         # Stacking hundreds of arrays in NumPy avoids compiling one concatenation each.
-        return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
+        return _checks.known_array(np.stack([np.asarray(leaf) for leaf in leaves]))
 
     return jax.tree.map(join, *parts)
 

@@ -2,8 +2,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
+from .._checks import known_array
 from .._programs import program
 from ._states import state_method
 
@@ -23,4 +26,7 @@ def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _array(value: Any) -> Any:
     """The value as an array; an omitted argument stays None."""
-    return None if value is None else jnp.asarray(value)
+    if value is None or isinstance(value, jax.Array):
+        return value
+    known = np.asarray(value)
+    return jnp.asarray(value) if known.dtype == object else known_array(known)

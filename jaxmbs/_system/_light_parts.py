@@ -26,7 +26,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar
-from .._programs import program
+from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 
 
@@ -166,17 +166,22 @@ def _count(system: Any) -> int:
 
 def diagonal_masses(system: Any, xp: Any = jnp) -> Any:
     """The diagonal of M (nv,) without what elements add, at the reference configuration."""
-    now = jnp.zeros(())
+    groups, reference = system.body_groups, xp.asarray(system.reference_q)
+    states = tuple(reference[group.indices["q"]] for group in groups)
+    found = _diagonals(tuple(group.inertia for group in groups), states)
+    places = np.concatenate([np.ravel(group.indices["v"]) for group in groups])
+    return xp.concatenate([xp.ravel(xp.asarray(own)) for own in found])[np.argsort(places)]
+
+
+@program(compiling=Compiling.ONCE, inline=True)
+def _diagonals(inertias: tuple[Any, ...], states: tuple[Any, ...]) -> list[Float[Array, "n nv"]]:
+    """The diagonals of the mass matrices of groups of bodies."""
 
     def diagonal(inertia: Any, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        return jnp.diagonal(inertia.mass_matrix(q, now))
+        return jnp.diagonal(inertia.mass_matrix(q, jnp.zeros(())))
 
-    reference, parts, places = xp.asarray(system.reference_q), [], []
-    for group in system.body_groups:
-        own = eqx.filter_vmap(diagonal)(group.inertia, jnp.asarray(reference[group.indices["q"]]))
-        parts.append(xp.ravel(xp.asarray(own)))
-        places.append(np.ravel(group.indices["v"]))
-    return xp.concatenate(parts)[np.argsort(np.concatenate(places))]
+    pairs = zip(inertias, states, strict=True)
+    return [eqx.filter_vmap(diagonal)(inertia, jnp.asarray(q)) for inertia, q in pairs]
 
 
 def _suspicious(system: Any, xp: Any) -> Any:

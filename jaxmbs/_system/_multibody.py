@@ -27,7 +27,7 @@ from .._linalg import (
     Pattern,
     scatter_add,
 )
-from .._programs import program
+from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 from . import _elastic_bodies, _groups
 from ._blocks import (
@@ -602,16 +602,8 @@ class MultibodySystem(AbstractSystem):
         centre of mass of each moving body it acts on; 1 m if there is none or it is zero."""
         if self.length is not None:
             return lax.stop_gradient(self.length)
-        squares, count = jnp.asarray(0.0), 0.0
-        counted = [group for group in self.constraint_groups if group.indices["located"].any()]
-        groups = stop_gradient(counted)
-        for group, own in zip(groups, arms_of(groups), strict=True):
-            located = group.indices["located"]
-            distances = map_parts(_groups.distances, group.primitives, own)
-            squares = squares + jnp.sum(located * distances**2)
-            count = count + np.sum(located)
-        mean = squares / max(count, 1.0)
-        return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
+        groups = [group for group in self.constraint_groups if group.indices["located"].any()]
+        return _mean_distance(stop_gradient(groups))
 
     @state_method()
     def marker_frames(self, q: Float[Array, " nq"]) -> dict[str, Frames]:
@@ -653,6 +645,19 @@ class MultibodySystem(AbstractSystem):
         pose = jnp.asarray(self.indices["ground_q"], q.dtype)
         rest = jnp.zeros(self.indices["ground_v"].shape, v.dtype)
         return jnp.concatenate([q, pose]), jnp.concatenate([v, rest])
+
+
+@program(compiling=Compiling.ONCE, inline=True)
+def _mean_distance(groups: list[ConstraintGroup]) -> Scalar:
+    """From the points of joints to the centres of mass of the bodies that they act on."""
+    squares, count = jnp.asarray(0.0), 0.0
+    for group, own in zip(groups, arms_of(groups), strict=True):
+        located = group.indices["located"]
+        distances = map_parts(_groups.distances, group.primitives, own)
+        squares = squares + jnp.sum(located * distances**2)
+        count = count + np.sum(located)
+    mean = squares / max(count, 1.0)
+    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
 
 
 @program

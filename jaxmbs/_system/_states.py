@@ -18,6 +18,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from .._checks import known_array
 from .._custom_types import BoolScalar, RealScalarLike
 from ._structure import Structure
 
@@ -177,13 +178,13 @@ def _vector(value: Any, count: int, name: str, what: str) -> Any:
         )
     if value.dtype != wanted:
         if isinstance(value, np.ndarray) and value.dtype == np.float64:
-            return jnp.asarray(value)
+            return known_array(value)
         raise TypeError(
             f"{name} must hold {wanted} numbers, got {value.dtype}; write "
             f"{name}.astype({str(wanted)!r})."
         )
     # To make an array of an array takes longer than all of this.
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else known_array(value)
 
 
 def _refuse_broken(structure: Structure, known: np.ndarray, name: str, what: str) -> None:

@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._checks import shown
+from .._checks import as_array, as_numpy, shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
@@ -122,8 +121,8 @@ def answer(model: Model, request: Request) -> Answer:
         model=model,
         system=system,
         q=np.asarray(q),
-        report=report,
-        elastic=elastic,
+        report=as_numpy(report),
+        elastic=None if elastic is None else as_numpy(elastic),
         removable=removable_rows(report),
         complete=complete_removal(report),
         dependent=dependent_sets(report),
@@ -194,7 +193,7 @@ def configuration_at(system: MultibodySystem, request: Request):
             return assemble(system, q, t).q
         except RuntimeError as error:
             raise AnalysisFailed(str(error)) from None
-    residual = _scaled_residual(system, q, jnp.asarray(t))
+    residual = _scaled_residual(system, q, as_array(t))
     if bool(is_closed(residual, system.precision)):
         return q
     name, amount, unit = open_constraints(system, residual)[0]

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._checks import listed, shown
+from .._checks import as_array, as_numpy, known_array, listed, shown
 from .._dynamics import (
     Certificate,
     certify,
@@ -112,19 +111,20 @@ def answer(model: Model, request: Request) -> Answer:
     check_out(request.out)
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
-    short = grid[0] + _DEGENERATE * (grid - grid[0])
+    known = np.asarray(grid)
+    short = known_array(known[0] + _DEGENERATE * (known - known[0]))
     if not _increases(short):
         # Late times lie further apart in double precision.
         short = grid
 
     def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
-        began = time.perf_counter()
+        began, ends = time.perf_counter(), np.asarray(times).tolist()
         found = simulate(
             system,
             q,
             v,
-            float(times[-1]),
-            start=float(times[0]),
+            ends[-1],
+            start=ends[0],
             times=times,
             formulation=formulation,
             rtol=request.rtol,
@@ -154,7 +154,8 @@ def answer(model: Model, request: Request) -> Answer:
         system=system,
         formulation=formulation.word,
         trajectory=trajectory,
-        reactions=last.reactions().state(0),
+        # As NumPy arrays: what is only printed needs no programs.
+        reactions=as_numpy(last.reactions().state(0)),
         energy=(_energy(trajectory, 0), _energy(trajectory, -1)),
         compile_seconds=compiling,
         run_seconds=running,
@@ -233,7 +234,7 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
 
 
 def _increases(times: Float[Array, " times"]) -> bool:
-    return bool(jnp.all(jnp.diff(times) > 0))
+    return bool(np.all(np.diff(times) > 0))
 
 
 def _check_tolerances(request: Request) -> None:
@@ -272,7 +273,7 @@ def initial_state(
         except ValueError as error:
             raise AnalysisFailed(str(error)) from None
     try:
-        check_state(system, q, v, jnp.asarray(start, q.dtype))
+        check_state(system, q, v, as_array(start))
     except ValueError as error:
         # What follows the semicolon is advice for Python.
         what = str(error).rsplit(";", 1)[0]
@@ -298,7 +299,7 @@ def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
 
 
 def _energy(trajectory: Trajectory, index: int) -> float:
-    state = trajectory.q[index], trajectory.v[index], trajectory.times[index]
+    state = (np.asarray(x)[index] for x in (trajectory.q, trajectory.v, trajectory.times))
     system: Any = trajectory.system
     kinetic, potential = system.energy(*state)
     return float(kinetic) + float(potential)
@@ -319,8 +320,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "reactions": {name: _reaction(answer.reactions, name) for name in answer.reactions.names},
         "energy": {"initial": answer.energy[0], "final": answer.energy[1]},
         "constraint_error": {
-            "position": float(jnp.max(trajectory.position_error)),
-            "velocity": float(jnp.max(trajectory.velocity_error)),
+            "position": float(np.max(np.asarray(trajectory.position_error))),
+            "velocity": float(np.max(np.asarray(trajectory.velocity_error))),
         },
         "passages": passages(trajectory),
         "singular": singular(trajectory.passed),
@@ -367,8 +368,8 @@ def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
 
 def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
     last = slice(-1, None)
-    arrays = (trajectory.q[last], trajectory.v[last], trajectory.acceleration[last])
-    motions = body_motions(trajectory.system.structure, *map(np.asarray, arrays))
+    arrays = map(np.asarray, (trajectory.q, trajectory.v, trajectory.acceleration))
+    motions = body_motions(trajectory.system.structure, *(x[last] for x in arrays))
     return {
         name: {word: values[0].tolist() for word, values in motion.states.items()}
         for name, motion in motions.items()
@@ -405,7 +406,7 @@ def _servo_error(answer: Answer) -> tuple[float, float] | None:
         return None
     states = ((trajectory.q[k], trajectory.v[k], trajectory.times[k]) for k in (0, -1))
     errors = (trajectory.system.servo_error(*state) for state in states)
-    first, last = (float(jnp.max(jnp.abs(error))) for error in errors)
+    first, last = (float(np.max(np.abs(error))) for error in errors)
     return first, last
 
 
@@ -499,11 +500,12 @@ def _reaction_table(answer: Answer) -> Table:
 def _notes(answer: Answer) -> list[str]:
     trajectory = answer.trajectory
     initial, final = answer.energy
+    errors = (trajectory.position_error, trajectory.velocity_error)
+    opened, drifting = (float(np.max(np.asarray(error))) for error in errors)
     notes = [
         f"energy (kinetic, gravity, springs): {initial:.9g} J at the start, {final:.9g} J at "
         "the end",
-        f"constraints: closed within {float(jnp.max(trajectory.position_error)):.1e}, velocities "
-        f"within {float(jnp.max(trajectory.velocity_error)):.1e}",
+        f"constraints: closed within {opened:.1e}, velocities within {drifting:.1e}",
     ]
     unused = answer.system.structure.compliances
     if unused and not trajectory.elastic:

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._checks import picked
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
 from .._mobility import Mobility, without_asking
@@ -105,11 +106,11 @@ def contents_of(
     found = look(trajectory.system, states, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
-    first = jax.tree.map(lambda x: jnp.asarray(x[0]), solvability)
-    first = eqx.tree_at(lambda x: x.null_space, first, jnp.asarray(null_space))
+    first = jax.tree.map(lambda x: x[0], solvability)
+    first = eqx.tree_at(lambda x: x.null_space, first, null_space)
     components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
-    system, (q, v, t) = trajectory.system, (x[0] for x in states[:3])
+    system, (q, v, t) = trajectory.system, (picked(x, 0) for x in states[:3])
     return Contents(
         trajectory=trajectory,
         reactions=reactions,

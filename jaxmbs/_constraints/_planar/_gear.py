@@ -2,14 +2,15 @@ from collections.abc import Sequence
 from typing import cast, ClassVar
 
 import equinox as eqx
-import jax.numpy as jnp
+import numpy as np
 
 from ... import _checks
+from ..._checks import known_array
 from ..._custom_types import Numbers, Scalar
 from ..._fields import Field, number, reference
 from ..._geometry import PlanarFrame
 from .._fields import JOINT_NAME, TWO_BODIES
-from .._placing import planar_frames
+from .._placing import planar_frames, unturned
 from .._primitives import AnglesInRatio
 from ..base import AbstractJoint, AbstractPrimitive, Frames
 
@@ -62,7 +63,7 @@ class Gear(AbstractJoint):
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
-        return planar_frames(jnp.zeros((3, 2)), jnp.asarray(0.0))
+        return planar_frames(known_array(np.zeros((3, 2))), unturned())
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (AnglesInRatio(self.ratio),)

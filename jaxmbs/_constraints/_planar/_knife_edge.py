@@ -6,7 +6,7 @@ from ..._custom_types import Vector2
 from ..._fields import direction, point
 from ..._geometry import PlanarFrame
 from .._fields import JOINT_NAME, ONE_BODY
-from .._placing import line_angle, planar_frames
+from .._placing import line_angle
 from .._primitives import NoVelocityAcross
 from ..base import AbstractJoint, AbstractPrimitive, Frames
 
@@ -29,7 +29,7 @@ class KnifeEdge(AbstractJoint):
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
-        return planar_frames(self.at[None], line_angle(self.direction))
+        return (PlanarFrame(self.at, line_angle(self.direction)),)
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (NoVelocityAcross(),)

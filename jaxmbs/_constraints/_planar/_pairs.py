@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from ..._custom_types import Vector2
 from ..._geometry import PlanarFrame
 from .._fields import JOINT_NAME, PLANAR_AXIS, PLANAR_PAIR, TWO_BODIES
-from .._placing import along, line_angle, line_side, planar_frames
+from .._placing import along, line_angle, line_side, planar_frames, unturned
 from .._primitives import (
     Coincide,
     OnPlanarLine,
@@ -49,7 +49,7 @@ class Revolute(AbstractJoint):
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
-        return planar_frames(self.at, jnp.asarray(0.0))
+        return planar_frames(self.at, unturned())
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (Coincide(2),)
@@ -103,7 +103,7 @@ class Fixed(AbstractJoint):
 
     def placements(self, references: Frames) -> tuple[PlanarFrame, ...]:
         del references
-        return planar_frames(self.at, jnp.asarray(0.0))
+        return planar_frames(self.at, unturned())
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (Coincide(2), SameAngle())
