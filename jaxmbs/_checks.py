@@ -123,9 +123,10 @@ def by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
 def picked(array: Any, index: Any) -> Any:
     """`array[index]`, which compiles nothing if the numbers are known."""
     known = concrete(array)
-    if known is None or isinstance(array, np.ndarray):
+    if known is None:
         return array[index]
-    return known_array(np.asarray(known[index]))
+    found = np.asarray(known[index])
+    return found if isinstance(array, np.ndarray) else known_array(found)
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ from jaxtyping import (
 Scalar: TypeAlias = Float[Array, ""]
 IntScalar: TypeAlias = Int[Array, ""]
 BoolScalar: TypeAlias = Bool[Array, ""]
+# One answer or an array of them, of JAX or of NumPy.
+Flags: TypeAlias = Bool[Array, "..."] | Bool[np.ndarray, "..."] | np.bool_
 RealScalarLike: TypeAlias = Float[ArrayLike, ""] | Int[ArrayLike, ""]
 Vector2: TypeAlias = Float[Array, "2"]
 Vector3: TypeAlias = Float[Array, "3"]

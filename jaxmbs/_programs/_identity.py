@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import functools
 import hashlib
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -176,7 +177,9 @@ def _path(own: Any) -> str | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return f"{module}:{name}" if found is own else None
+    # A decorator stands in the place of what it decorates.
+    is_own = found is own or (callable(found) and inspect.unwrap(found) is inspect.unwrap(own))
+    return f"{module}:{name}" if is_own else None
 
 
 def _named(kind: type) -> str:

@@ -3,13 +3,14 @@
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from .. import _html, _printing
 from .._checks import as_numpy, by_numpy, namespace
-from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
 from .._solution import RESULTS
 from .._system import Structure
@@ -155,7 +156,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def redundant_at_precision(self) -> Bool[Array, "..."]:
+    def redundant_at_precision(self) -> Flags:
         """Are rows redundant within the precision of the model's numbers, and not for the numbers
         as written?"""
         if self.rank_as_written is None:
@@ -169,7 +170,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def _kept_by_a_hair(self) -> Bool[Array, "..."]:
+    def _kept_by_a_hair(self) -> Flags:
         xp = namespace(self.rank)
         least = xp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
         gap = self.rank_gap < _DOUBTFUL_GAP
@@ -183,7 +184,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def _dropped_by_a_hair(self) -> Bool[Array, "..."]:
+    def _dropped_by_a_hair(self) -> Flags:
         xp = namespace(self.rank)
         if self.precision is not None:
             # It is known no better.
@@ -192,7 +193,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def doubtful(self) -> Bool[Array, "..."]:
+    def doubtful(self) -> Flags:
         """Is a verdict marginal: the last kept or the first dropped pivot near the tolerance, or a
         measure near the threshold? For an invalid state all is doubtful."""
         near = self._kept_by_a_hair | self._dropped_by_a_hair | self.near_threshold
@@ -200,7 +201,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def decided(self) -> Bool[Array, "..."]:
+    def decided(self) -> Flags:
         """Are there verdicts? Not where the state is none, nor, in a sweep, where its
         configuration was not found."""
         xp = namespace(self.rank)
