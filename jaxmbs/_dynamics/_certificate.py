@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
-from .._programs import program
+from .._programs import Compiling, program
 from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
 from .._system import AbstractSystem, takes_state
 from .._verdict import Verdict
@@ -178,7 +178,7 @@ def certify(
     return Certificate(unique, solvable, gains, coefficients, solvability, joints, laws, sizes)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _friction_gains(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"] | None, t: Scalar
 ) -> tuple[

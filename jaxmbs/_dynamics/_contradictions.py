@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from .._checks import listed
 from .._custom_types import Scalar
 from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
 from ._consistency import MET, ROUNDING
 from ._mobility import look_at_drivers
@@ -28,7 +28,7 @@ class _Rows(NamedTuple):
     offset: np.ndarray
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _raw(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, "rows nv"], Float[Array, " rows"]]:

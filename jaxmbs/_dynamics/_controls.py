@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _printing
 from .._custom_types import Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, Equations
 from ._limits import force_unit, limit_line
 from ._trajectory import Trajectory
@@ -98,7 +98,7 @@ def controls(
     return Controls(trajectory.times, values, said.limits, said.names, said.units)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _controls_along_motion(
     formulation: AbstractFormulation, trajectory: Trajectory
 ) -> tuple[Float[Array, "n controls"], Float[Array, " n"]]:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._bodies import ModalElasticity
 from .._geometry import rotation_from_quaternion
-from .._programs import program
+from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._trajectory import Trajectory
@@ -160,14 +160,14 @@ def _bodies(states: _States) -> list[_Body]:
     return found
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _kinds(system: AbstractSystem, q: Float[Array, "n nq"]) -> Any:
     """Elasticities, deflections and places of each kind of elastic bodies."""
     pairs = zip(system.elasticities(), _deflections(system, q), strict=True)
     return [((elasticity, bent), bodies) for (elasticity, bodies), (bent, _) in pairs]
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _loads(system: AbstractSystem, bodies: tuple[int, ...], states: Any) -> Any:
     return jax.lax.map(lambda state: system.body_loads(bodies, *state), states)
 

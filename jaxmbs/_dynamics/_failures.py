@@ -8,7 +8,7 @@ from .._custom_types import Scalar
 from .._formulations import AbstractFormulation, Accelerations
 from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, smallest_rows, vanishing_sentence
 from ._consistency import acceleration_residual
@@ -80,7 +80,7 @@ def _undetermined(
     return str(found) if len(found) or found.indefinite else ""
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _state(
     system: AbstractSystem,
     formulation: AbstractFormulation,
@@ -158,7 +158,7 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     return f"What accelerates most is {movers(acceleration[:, None], system.structure, length)[0]}."
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _ahead(
     system: AbstractSystem,
     q: Float[Array, " nq"],

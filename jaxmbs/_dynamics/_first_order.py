@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from .._custom_types import Scalar
 from .._formulations import MinimumNorm
 from .._linalg import AbstractKKTMatrices, correction, motion_solver
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem
 from ._force_states import beside_states, displaced, identity
 from ._friction import solve_stage
@@ -82,7 +82,7 @@ class FirstOrder(NamedTuple):
     acceleration: Float[Array, " nv"]
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def first_order(
     system: AbstractSystem,
     q: Float[Array, " nq"],

@@ -12,7 +12,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
 
 
@@ -49,7 +49,7 @@ def state_scale(structure: Structure, length: Any) -> Any:
     return structure.coordinate_scale(length)[structure.internal]
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def rates_of_states(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " m"]:

@@ -9,7 +9,7 @@ from .. import _printing
 from .._custom_types import RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import (
     AbstractSystem,
     is_state,
@@ -37,7 +37,7 @@ class ConsistentState(NamedTuple):
         return f"q = {_printing.array(self.q)}\nv = {_printing.array(self.v)}"
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def residuals(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Float[Array, " geometric"], Float[Array, " rows"]]:
@@ -45,7 +45,7 @@ def residuals(
     return system.scaled_residual(q, t), system.velocity_residual(q, v, t) / scale
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def projected_state(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Projected:

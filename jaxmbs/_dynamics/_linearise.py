@@ -19,7 +19,7 @@ from .._custom_types import RealScalarLike, Scalar
 from .._formulations import MinimumNorm
 from .._kinematics import geometric_descriptor
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, ColumnInfo, takes_state
 from ._elastic_theory import limits_left_by_state
 from ._first_order import constant_axes, first_order, TurningAxes
@@ -165,7 +165,7 @@ def _limits(
     return limits_left_by_state(system, q, v, t, _multipliers(system, q, v, t))
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _multipliers(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " rows"]:
@@ -302,7 +302,7 @@ class Nearby(NamedTuple):
     rate: Float[Array, "3"]
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def first_order_nearby(
     system: AbstractSystem,
     q: Float[Array, " nq"],

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from .._checks import listed
 from .._kinematics import position_residual
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
 from ._mobility import movers
 
@@ -153,7 +153,7 @@ def joined(*points: _Points) -> _Points:
     return _Points(*(np.concatenate(x) for x in zip(*points, strict=True)))
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _evaluate(
     system: AbstractSystem,
     q: Float[Array, "n nq"],
@@ -173,7 +173,7 @@ def _evaluate(
     return jax.vmap(one)(q, step, t)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _difference(
     system: AbstractSystem, q: Float[Array, "n nq"], end: Float[Array, "n nq"]
 ) -> Float[Array, "n nv"]:

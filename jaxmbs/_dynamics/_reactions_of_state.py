@@ -19,7 +19,7 @@ from .._formulations import (
 )
 from .._formulations._elastic_resolution import check_compliances
 from .._formulations._truncated import Truncated
-from .._programs import program
+from .._programs import Compiling, program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._solvability import (
@@ -176,7 +176,7 @@ def _within_precision(
     return Truncated(inexact.within)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _solved(
     system: AbstractSystem,
     formulation: AbstractFormulation,

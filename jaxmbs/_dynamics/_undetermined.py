@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._formulations._udwadia_kalaba import effective_mass
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure, takes_state
 
 
@@ -98,7 +98,7 @@ def undetermined_accelerations(
     return _undetermined(_Scaled(*map(np.asarray, known)), system.structure, tolerance)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _matrices(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> tuple[Array, Array, Array, Array]:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._constraints import Driver
 from .._kinematics import assemble, close, is_closed, open_constraints
 from .._mobility import is_left_out, Mobility, without_asking
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import (
     analyze,
@@ -58,7 +58,7 @@ class Numbers(eqx.Module):
     places: Attachments
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _numbers(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Float[Array, ""]
 ) -> Numbers:
@@ -81,7 +81,7 @@ def _numbers(
     )
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
 ) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import Solvability
 from .._system import AbstractSystem, refuse_acceleration_level, Structure, takes_state
@@ -275,7 +275,7 @@ def _rank(matrix: np.ndarray, tolerance: float) -> int:
     return int(np.sum(np.linalg.svd(matrix, compute_uv=False) > tolerance))
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _velocity_rows(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, x: Float[Array, " nv"]
 ) -> tuple[Float[Array, "rows nv"], Float[Array, "nv nv"]]:

@@ -228,6 +228,10 @@ def program(function: Callable[_P, _T], /) -> Callable[_P, _T]: ...
 
 
 @overload
+def program(function: Callable[_P, _T], /, *, compiling: Compiling) -> Callable[_P, _T]: ...
+
+
+@overload
 def program(
     *, compiling: Compiling = Compiling.QUICK, of_arrays: bool = False, inline: bool = False
 ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._dynamics import solve_with_friction
 from .._formulations import AbstractFormulation
-from .._programs import program
+from .._programs import Compiling, program
 from .._reactions import wrench_maps
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, analyze
@@ -53,7 +53,7 @@ class GivenState(eqx.Module):
     multipliers: Float[Array, "*batch rows"] | None
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def numbers_of_states(
     system: AbstractSystem,
     states: GivenState,

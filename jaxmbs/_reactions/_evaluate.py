@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike, Setting
 from .._linalg import RankDecomposition
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, chosen_criterion, Solvability
 from .._solvability._analyze import analyze_matrix, check_elastic, scaled, with_deformations
@@ -51,7 +51,7 @@ def reactions_of_multipliers(
     return _reactions(system, q, v, jnp.asarray(t, q.dtype), multipliers, chosen, elastic)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _reactions(
     system: AbstractSystem,
     q: Float[Array, " nq"],

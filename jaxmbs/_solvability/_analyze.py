@@ -14,7 +14,7 @@ from .. import _checks, _settings
 from .._checks import known_array
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._linalg import normalise_rows, RankDecomposition
-from .._programs import program
+from .._programs import Compiling, program
 from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _questions
@@ -117,7 +117,7 @@ def _subsets(subsets: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(_settings.names(x, "each of subsets", '["A", "B"]') for x in subsets)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _analyze(
     system: AbstractSystem,
     q: Float[Array, " nq"],

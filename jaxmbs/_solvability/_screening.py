@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
@@ -145,7 +145,7 @@ def screen(
     return _screen(system, q, velocity, jnp.asarray(t, q.dtype))
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _screen(
     system: AbstractSystem,
     q: Float[Array, " nq"],

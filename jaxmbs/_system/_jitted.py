@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import known_array
-from .._programs import program
+from .._programs import Compiling, program
 from ._states import state_method
 
 
 def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled method of a system, of a state that is one. Plain numbers become arrays first: as
     they are, each new value of a time would compile anew."""
-    compiled = program(method)
+    compiled = program(method, compiling=Compiling.ONCE)
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **named: Any) -> Any:

@@ -201,7 +201,7 @@ def _suspicious(system: Any, xp: Any) -> Any:
     return xp.min(xp.stack(ratios)) / _count(system) <= small
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _matrices(
     system: Any,
 ) -> tuple[Float[Array, "k rows nv"], Float[Array, "k nv nv"], Float[Array, " nv"]]:

@@ -660,7 +660,7 @@ def _mean_distance(groups: list[ConstraintGroup]) -> Scalar:
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1.0)), 1.0)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _released_rows(
     system: MultibodySystem,
     groups: tuple[ConstraintGroup, ...],

@@ -16,7 +16,7 @@ from .._checks import as_array, as_numpy, shown
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
-from .._programs import program
+from .._programs import Compiling, program
 from .._solvability import (
     AbstractCriterion,
     analyze,
@@ -179,7 +179,7 @@ def check_time(model: Model, time: float) -> None:
             )
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _scaled_residual(system: MultibodySystem, q: Any, t: Any) -> Any:
     """As one program; operation by operation they are forty."""
     return system.scaled_residual(q, t)

@@ -16,7 +16,7 @@ from mpl_toolkits.mplot3d import proj3d
 
 from .._bodies import Site
 from .._geometry import AbstractCoordinates
-from .._programs import program
+from .._programs import Compiling, program
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
 
@@ -72,7 +72,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     return figure
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _marker_frames(system: MultibodySystem, q: Any) -> Any:
     """As one program; operation by operation they are twenty."""
     return system.marker_frames(q)

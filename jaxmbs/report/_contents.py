@@ -14,7 +14,7 @@ from .._checks import picked
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
 from .._mobility import Mobility, without_asking
-from .._programs import program
+from .._programs import Compiling, program
 from .._reactions import explained_reactions, Reactions
 from .._solvability import (
     chosen_criterion,
@@ -131,7 +131,7 @@ def contents_of(
     )
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _along(
     system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
 ) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:

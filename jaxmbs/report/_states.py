@@ -14,7 +14,7 @@ from .._dynamics._initial import check_state
 from .._dynamics._projection import errors
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, Model, MultibodySystem
 
@@ -151,7 +151,7 @@ def still(
     )
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _loads(
     system: AbstractSystem,
     formulation: AbstractFormulation,

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._dynamics import limits_left_by_motion
-from ..._programs import program
+from ..._programs import Compiling, program
 from ..._system import AbstractSystem
 from .._findings import Finding, Part, Severity
 from .._subject import Subject
@@ -57,7 +57,7 @@ class BeyondElasticTheory(AbstractRule):
                     yield self.finding(sentence.rstrip("."), [Part("body", name)])
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _terms(system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]) -> Any:
     """M, the force at rest and C at the first time, and C v + b without v at all of them."""
     rest, t = jnp.zeros(system.structure.nv), times[0]

@@ -19,7 +19,7 @@ from ..._custom_types import (
     Setting,
 )
 from ..._kinematics import close
-from ..._programs import program
+from ..._programs import Compiling, program
 from ..._solution import RESULTS
 from ..._system import AbstractSystem, takes_state
 from .._analyze import scaled_constraint_matrix
@@ -148,7 +148,7 @@ def singularity(
     return _singularity(system, q, velocity, jnp.asarray(t, q.dtype), key, samples, spread, chosen)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _singularity(
     system: AbstractSystem,
     q: Float[Array, " nq"],
