@@ -26,6 +26,7 @@ FLOORS = (
         "_solution",
         "_errors",
         "_extras",
+        "_loading",
         "_files",
         "_checks",
         "_indices",
@@ -311,6 +312,8 @@ settings = dict(jax.config.values)
 caught = dict(np.geterr()), list(warnings.filters)
 import jaxmbs
 
+for name in jaxmbs.__all__:
+    getattr(jaxmbs, name)
 changed = {{k for k, v in jax.config.values.items() if settings.get(k, v) != v}}
 assert not changed, f"changed settings: {{changed}}"
 assert caught == (dict(np.geterr()), list(warnings.filters))
