@@ -6,7 +6,7 @@ read the first branch below, `_NAMES` says the same at run time, and a test that
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ._loading import loader as _loader
+from ._loading import load_late as _load_late
 from ._version import __version__ as __version__
 
 
@@ -258,5 +258,4 @@ else:
         "_system": ("AbstractSystem", "GeneralizedSystem", "Model", "MultibodySystem"),
         "_verdict": ("Verdict",),
     }
-    __all__ = ("__version__", *_MODULES, *(name for own in _NAMES.values() for name in own))
-    __getattr__, __dir__ = _loader(__name__, _NAMES, _MODULES, _WITH_EXTRAS)
+    _load_late(__name__, _NAMES, _MODULES, extras=_WITH_EXTRAS)

@@ -28,6 +28,8 @@ FLOORS = (
         "_extras",
         "_loading",
         "_files",
+        "_limits",
+        "_quoting",
         "_checks",
         "_indices",
         "_stop_gradient",

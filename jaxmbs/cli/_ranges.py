@@ -16,18 +16,7 @@ from .._system import Model, MultibodySystem
 from . import _simulate
 from ._analyze import check_time, make_console
 from ._output import AnalysisFailed
-
-
-class Request(NamedTuple):
-    """Options of the command line; with `end`, along the motion until then."""
-
-    bounds: tuple[str, ...] = ()
-    combinations: tuple[str, ...] = ()
-    time: float = 0.0
-    assemble: bool = False
-    end: float | None = None
-    every: float | None = None
-    rigid: bool = False
+from ._requests import Ranges as Request, Simulate
 
 
 class Answer(NamedTuple):
@@ -44,8 +33,6 @@ def answer(model: Model, request: Request) -> Answer:
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
     a linear program has no solution.
     """
-    if request.every is not None and request.end is None:
-        raise ModelError("--every is the time between states of a motion; give its --end too.")
     system = model.system()
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
     # An invalid bound or combination is reported before anything is computed.
@@ -58,7 +45,7 @@ def answer(model: Model, request: Request) -> Answer:
             asked["elastic"] = formulation.elastic
             found = ranges(system, q, v, request.time, **asked)
         else:
-            motion = _simulate.Request(
+            motion = Simulate(
                 end=request.end,
                 every=request.every,
                 assemble=request.assemble,

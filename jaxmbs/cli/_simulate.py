@@ -1,6 +1,5 @@
 """`jaxmbs simulate`: forward dynamics, as a JSON document (`io/REFERENCE.md`) and as tables."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +29,6 @@ from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage, passed_lines
 from .._dynamics._saved_times import saved_times
 from .._errors import ModelError
-from .._files import check_folder
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
@@ -46,12 +44,13 @@ from .._reactions import Reactions
 from .._reactions._text import vector, verdict, verdict_of_states
 from .._reactions._wrench import largest
 from .._settings import step_tolerances
-from .._system import LARGEST, Model, MultibodySystem
+from .._system import Model, MultibodySystem
 from ..io import save_trajectory
 from ..io._body_motion import body_motions
 from ..io._trajectory import check_path
-from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
+from ._analyze import AnalysisFailed, configuration_at, make_console
 from ._progress import say
+from ._requests import Analyze, Simulate as Request
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -68,20 +67,6 @@ FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType
 
 # The run that compiles lasts this part of the duration.
 _DEGENERATE = 1e-6
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    end: float
-    every: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-10
-    formulation: str | None = None
-    drop: tuple[str, ...] = ()
-    out: Path | None = None
-    assemble: bool = False
-    time: float = 0.0
 
 
 class Answer(NamedTuple):
@@ -108,7 +93,10 @@ def answer(model: Model, request: Request) -> Answer:
     system = model.system()
     formulation = _formulation(system, request)
     grid = times_of(model, request.time, request.end, request.every)
-    _check_tolerances(request)
+    try:
+        step_tolerances(request.rtol, request.atol)
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
     check_out(request.out)
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
@@ -167,11 +155,6 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
     if not request.formulation and not request.drop:
         return chosen_formulation(None, system.structure)
     word = request.formulation or Elimination.word
-    if word not in FORMULATIONS:
-        raise ModelError(
-            f"--formulation {shown(word)} is unknown; the formulations are "
-            f"{', '.join(FORMULATIONS)}."
-        )
     if word == ElasticResolution.word and not system.structure.compliances:
         raise ModelError(
             f"--formulation {word} needs something that gives way; add [[compliance]] tables to "
@@ -205,13 +188,6 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
 
     **Raises:** `ModelError`.
     """
-    if not (abs(start) <= LARGEST and abs(end) <= LARGEST and end > start):
-        raise ModelError(
-            f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
-            f"with a start at {start:g}."
-        )
-    if every is not None and not (math.isfinite(every) and every > 0):
-        raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
     for driver in model.drivers:
         domain = driver.motion.domain()
         if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
@@ -236,25 +212,13 @@ def _increases(times: Float[Array, " times"]) -> bool:
     return bool(jnp.all(jnp.diff(times) > 0))
 
 
-def _check_tolerances(request: Request) -> None:
-    for word, value in (("--rtol", request.rtol), ("--atol", request.atol)):
-        if not (math.isfinite(value) and value > 0):
-            raise ModelError(f"{word} must be greater than zero, got {value:g}.")
-    try:
-        step_tolerances(request.rtol, request.atol)
-    except ValueError as error:
-        raise ModelError(f"--{error}") from None
-
-
 def check_out(out: Path | None) -> None:
     """Refuse before the run what could not be written after it.
 
     **Raises:** `ModelError`.
     """
-    if out is None:
-        return
-    check_path(out)
-    check_folder(out)
+    if out is not None:
+        check_path(out)
 
 
 def initial_state(
@@ -264,7 +228,7 @@ def initial_state(
 
     **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
     """
-    q = configuration_at(system, _Where(time=start, assemble=assemble))
+    q = configuration_at(system, Analyze(time=start, assemble=assemble))
     v = system.initial_v
     if assemble:
         try:
