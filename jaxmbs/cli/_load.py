@@ -40,15 +40,15 @@ def load(argument: str) -> "Model":
     if not (path.suffix or _is_file(path)):
         return built_in(argument)
     # Only the command line reads files, so that Python users need no extra for mechanisms.
-    from ..io import import_model, MODEL_FORMATS, read_model
+    from .. import io
 
-    if path.suffix.lower() in MODEL_FORMATS:
-        imported = import_model(path)
+    if path.suffix == ".toml":
+        return io.read_model(path)
+    if path.suffix.lower() in io.MODEL_FORMATS:
+        imported = io.import_model(path)
         tell(imported)
         return imported.model
-    if path.suffix == ".toml" or _is_file(path):
-        return read_model(path)
-    return built_in(argument)
+    return io.read_model(path) if _is_file(path) else built_in(argument)
 
 
 def tell(imported: Any) -> None:

@@ -13,10 +13,10 @@ from .._formulations import AbstractFormulation, chosen_formulation, elastic_for
 from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
-from . import _simulate
 from ._analyze import check_time, make_console
 from ._output import AnalysisFailed
 from ._requests import Ranges as Request, Simulate
+from ._start import initial_state
 
 
 class Answer(NamedTuple):
@@ -41,10 +41,12 @@ def answer(model: Model, request: Request) -> Answer:
     try:
         if request.end is None:
             check_time(model, request.time)
-            q, v = _simulate.initial_state(system, request.time, request.assemble)
+            q, v = initial_state(system, request.time, request.assemble)
             asked["elastic"] = formulation.elastic
             found = ranges(system, q, v, request.time, **asked)
         else:
+            from . import _simulate
+
             motion = Simulate(
                 end=request.end,
                 every=request.every,

@@ -19,13 +19,11 @@ from .._checks import listed, shown
 from .._dynamics import (
     Certificate,
     certify,
-    consistent_state,
     Kinematics,
     simulate,
     SimulationError,
     Trajectory,
 )
-from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage, passed_lines
 from .._dynamics._saved_times import saved_times
 from .._errors import ModelError
@@ -48,9 +46,10 @@ from .._system import Model, MultibodySystem
 from ..io import save_trajectory
 from ..io._body_motion import body_motions
 from ..io._trajectory import check_path
-from ._analyze import AnalysisFailed, configuration_at, make_console
+from ._analyze import AnalysisFailed, make_console
 from ._progress import say
-from ._requests import Analyze, Simulate as Request
+from ._requests import Simulate as Request
+from ._start import initial_state
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -219,32 +218,6 @@ def check_out(out: Path | None) -> None:
     """
     if out is not None:
         check_path(out)
-
-
-def initial_state(
-    system: MultibodySystem, start: float, assemble: bool
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The state of the model file, or the nearest one that the constraints allow.
-
-    **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
-    """
-    q = configuration_at(system, Analyze(time=start, assemble=assemble))
-    v = system.initial_v
-    if assemble:
-        try:
-            return consistent_state(system, q, v, start)
-        except ValueError as error:
-            raise AnalysisFailed(str(error)) from None
-    try:
-        check_state(system, q, v, jnp.asarray(start, q.dtype))
-    except ValueError as error:
-        # What follows the semicolon is advice for Python.
-        what = str(error).rsplit(";", 1)[0]
-        raise ModelError(
-            f"{what}; correct them, or let --assemble move to the nearest that the constraints "
-            "allow."
-        ) from None
-    return q, v
 
 
 def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
