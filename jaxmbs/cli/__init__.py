@@ -51,8 +51,10 @@ def _run() -> None:
     # decompositions wait for each other. It must be said before the library is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    # Tracing makes many objects that live on, through which the collector would look again and
-    # again: a twentieth of the time of a run.
+    # Loading and tracing make many objects that live on, through which the collector would look
+    # again and again: a twentieth of the time of a run. It is at rest until a command computes
+    # (`_computing.py`).
+    gc.disable()
     gc.set_threshold(100_000, 20, 20)
     # At the end the system takes all memory back. To look first for what could be collected of JAX
     # and of this package would take 0.3 s.

@@ -109,9 +109,7 @@ def analyze(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _analyze as verb
-
+        with computing("analyze") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -148,9 +146,7 @@ def flexibility(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _flexibility as verb
-
+        with computing("flexibility") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -175,9 +171,7 @@ def holonomy(
     )
     with refusing():
         _load.check(model)
-        with computing():
-            from . import _holonomy as verb
-
+        with computing("holonomy") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -210,9 +204,7 @@ def lint(
             request.check()
             for file in request.files:
                 _load.check(file)
-        with computing():
-            from . import _lint as verb
-
+        with computing("lint") as verb:
             if rules:
                 verb.show_rules() if chosen == "text" else print_json(verb.rules_document())
                 return
@@ -263,9 +255,7 @@ def ranges(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _ranges as verb
-
+        with computing("ranges") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -313,9 +303,7 @@ def simulate(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _simulate as verb
-
+        with computing("simulate") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -338,9 +326,7 @@ def kinematics(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _kinematics as verb
-
+        with computing("kinematics") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
@@ -388,9 +374,7 @@ def sweep(
 
             spawn(request.processes, sys.argv[1:])
             return
-        with computing():
-            from . import _sweep as verb
-
+        with computing("sweep") as verb:
             verb.prepare(request)
             answer = verb.answer(_load.load(model), request)
             if verb.leads():
@@ -414,9 +398,7 @@ def design(
     request = _requests.Design(store=store, plot=plot, sensitivity=sensitivity)
     with refusing():
         request.check()
-        with computing():
-            from . import _design as verb
-
+        with computing("design") as verb:
             print_answer(verb, verb.answer(str(study), request), json)
 
 
@@ -462,9 +444,7 @@ def report(
     with refusing():
         request.check()
         _load.check(model)
-        with computing():
-            from . import _report as verb
-
+        with computing("report") as verb:
             print_answer(verb, verb.answer(_load.load(model), request, _load.source(model)), json)
 
 
@@ -477,10 +457,8 @@ def demo(
 ) -> None:
     """The mobile robot's report, and a picture of it in this folder."""
     compile_quickly(small_loops=all_)
-    with refusing(), computing():
-        from . import _demo
-
-        pictures = _demo.run(every=all_, quiet=json)
+    with refusing(), computing("demo") as verb:
+        pictures = verb.run(every=all_, quiet=json)
         if json:
             print_json({"pictures": [str(path) for path in pictures]})
 

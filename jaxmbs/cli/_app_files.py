@@ -115,8 +115,8 @@ def import_file(
             precision=precision,
         )
         request.check()
-        with computing():
-            print_answer(_import, _import.answer(request), json)
+        with computing("import") as verb:
+            print_answer(verb, verb.answer(request), json)
 
 
 @app.command()

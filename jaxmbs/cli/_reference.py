@@ -23,19 +23,12 @@ def model_text(name: str) -> str:
     """
     if name.partition(":")[0] not in names():
         raise _load.unknown(name)
-    return model_file(name) or _written(name)
-
-
-def _written(name: str) -> str:
-    """The model file of a mechanism that is made to a size."""
-    with computing():
-        from ..io import write_model
-
-        model = _load.built_in(name)
-        try:
-            return write_model(model)
-        except ValueError as error:
-            raise ModelError(f"{name!r} cannot be written as a model file: {error}") from None
+    known = model_file(name)
+    if known is not None:
+        return known
+    # One that is made to a size, or that a model file does not hold.
+    with computing("export") as export:
+        return export.written(name)
 
 
 def write(out: Path, text: str) -> None:
