@@ -189,7 +189,7 @@ def test_completion_loads_no_jax(tmp_path: Path):
     assert done.stdout.split("\n")[:2] == ["door", "loaded []"], done.stderr
 
 
-@pytest.mark.parametrize("verb", ["analyze", "lint", "ranges"])
+@pytest.mark.parametrize("verb", ["analyze", "kinematics", "lint", "ranges"])
 def test_questions_of_a_state_load_no_integrator(verb: str):
     code = (
         f"import sys; from jaxmbs.cli import _app, _{verb}; from jaxmbs import mechanisms, io; "

@@ -16,8 +16,8 @@ from .._errors import ModelError
 from .._system import Model
 from ..io._body_motion import body_motions, BodyMotion
 from ._analyze import AnalysisFailed, configuration_at, make_console
+from ._motion import check_out, coordinates_of, save, singular, times_of
 from ._requests import Analyze, Kinematics as Request
-from ._simulate import check_out, coordinates_of, save, singular, times_of
 
 
 class Answer(NamedTuple):

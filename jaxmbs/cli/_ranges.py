@@ -14,9 +14,9 @@ from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
 from ._analyze import check_time, make_console
+from ._motion import initial_state
 from ._output import AnalysisFailed
 from ._requests import Ranges as Request, Simulate
-from ._start import initial_state
 
 
 class Answer(NamedTuple):

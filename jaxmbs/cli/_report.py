@@ -20,9 +20,8 @@ from ..report._contents import contents_of, Program, program_for
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from ._analyze import AnalysisFailed, check_time, make_console
+from ._motion import initial_state, times_of
 from ._requests import Report as Request
-from ._simulate import times_of
-from ._start import initial_state
 
 
 class Answer(NamedTuple):

@@ -19,13 +19,11 @@ from .._checks import listed, shown
 from .._dynamics import (
     Certificate,
     certify,
-    Kinematics,
     simulate,
     SimulationError,
     Trajectory,
 )
-from .._dynamics._passages import Passage, passed_lines
-from .._dynamics._saved_times import saved_times
+from .._dynamics._passages import passed_lines
 from .._errors import ModelError
 from .._formulations import (
     AbstractFormulation,
@@ -43,13 +41,20 @@ from .._reactions._text import vector, verdict, verdict_of_states
 from .._reactions._wrench import largest
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
-from ..io import save_trajectory
 from ..io._body_motion import body_motions
-from ..io._trajectory import check_path
 from ._analyze import AnalysisFailed, make_console
+from ._motion import (
+    check_out,
+    coordinates_of,
+    increases,
+    initial_state,
+    passages,
+    save,
+    singular,
+    times_of,
+)
 from ._progress import say
 from ._requests import Simulate as Request
-from ._start import initial_state
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -100,7 +105,7 @@ def answer(model: Model, request: Request) -> Answer:
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
     short = grid[0] + _DEGENERATE * (grid - grid[0])
-    if not _increases(short):
+    if not increases(short):
         # Late times lie further apart in double precision.
         short = grid
 
@@ -182,58 +187,6 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
         raise ModelError(f"--{error}") from None
 
 
-def times_of(model: Model, start: float, end: float, every: float | None) -> Float[Array, " times"]:
-    """The saved times: start, start + every, ... and end.
-
-    **Raises:** `ModelError`.
-    """
-    for driver in model.drivers:
-        domain = driver.motion.domain()
-        if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
-            raise ModelError(
-                f"driver {shown(driver.name)}: its table runs from {float(domain[0]):g} s to "
-                f"{float(domain[1]):g} s and does not hold all times from {start:g} s to "
-                f"{end:g} s; choose --time and --end within it or extend the table."
-            )
-    try:
-        times = saved_times(start, end, every, None, np.dtype(float))
-    except ValueError as error:
-        raise ModelError(f"--{error}") from None
-    if not _increases(times):
-        raise ModelError(
-            f"--end {end:g} is too close to the start at {start:g} s, or --every too small, for "
-            "double precision; choose a later end, or fewer times."
-        )
-    return times
-
-
-def _increases(times: Float[Array, " times"]) -> bool:
-    return bool(jnp.all(jnp.diff(times) > 0))
-
-
-def check_out(out: Path | None) -> None:
-    """Refuse before the run what could not be written after it.
-
-    **Raises:** `ModelError`.
-    """
-    if out is not None:
-        check_path(out)
-
-
-def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
-    """Write it where it is wanted; returns a sentence to add to a message.
-
-    **Raises:** `ModelError` if it cannot be written.
-    """
-    if out is None:
-        return ""
-    try:
-        save_trajectory(motion, out)
-    except OSError as error:
-        raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
-    return f" What was computed until then is in {str(out)!r}."
-
-
 def _energy(trajectory: Trajectory, index: int) -> float:
     state = trajectory.q[index], trajectory.v[index], trajectory.times[index]
     system: Any = trajectory.system
@@ -280,26 +233,6 @@ def document(answer: Answer) -> dict[str, Any]:
     if answer.model.remark:
         result["remark"] = answer.model.remark
     return result
-
-
-def passages(trajectory: Trajectory) -> list[float]:
-    """Times at which the motion passed singular configurations."""
-    found = np.asarray(trajectory.passages)
-    return found[np.isfinite(found)].tolist()
-
-
-def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
-    """Undetermined motions and reactions in the singular configurations of a motion."""
-    return [
-        {
-            "time": own.time,
-            "rank": own.rank,
-            "generic_rank": own.nearby,
-            "not_unique": list(own.joints),
-            "free": list(own.motions),
-        }
-        for own in passed
-    ]
 
 
 def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
@@ -375,18 +308,6 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console.print(_reaction_table(answer))
     for line in _notes(answer):
         console.print(Text(line))
-
-
-def coordinates_of(
-    states: Mapping[str, Mapping[str, Any]],
-) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Bodies' coordinates of their own: body, name, and the data of that body by name."""
-    return [
-        (body, word.removesuffix(".rate"), known)
-        for body, known in states.items()
-        for word in known
-        if word.endswith(".rate")
-    ]
 
 
 def _body_table(answer: Answer, posed: Mapping[str, Mapping[str, Any]]) -> Table:
