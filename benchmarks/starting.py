@@ -44,8 +44,8 @@ COMMANDS = (
 )
 # What a command loads before it computes, with the collector as the program sets it.
 LOADED = (
-    "import gc; gc.set_threshold(100_000, 20, 20); from jaxmbs import mechanisms; "
-    "from jaxmbs.cli import _app, _{verb}; mechanisms.door"
+    "import atexit, gc; gc.disable(); atexit.register(gc.freeze); "
+    "from jaxmbs import mechanisms; from jaxmbs.cli import _app, _{verb}; mechanisms.door"
 )
 VERBS = ("analyze", "lint", "ranges", "kinematics", "simulate", "report")
 
