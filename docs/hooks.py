@@ -173,7 +173,10 @@ def public_names(module: str) -> list[str]:
     path = ROOT / Path(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     names = []
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    # What is loaded late stands in a branch for type checkers.
+    late = [inner for node in body if isinstance(node, ast.If) for inner in node.body]
+    for node in [*body, *late]:
         if isinstance(node, ast.ImportFrom):
             names += [alias.asname or "" for alias in node.names]
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -6,7 +6,6 @@ their shapes are always checked.
 
 import functools
 import inspect
-import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -17,56 +16,11 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ._custom_types import Numbers
+from ._limits import LARGEST as LARGEST, SMALLEST as SMALLEST
+from ._quoting import listed as listed, PATH as PATH, shortened as shortened, shown as shown
 
 
 _Tree = TypeVar("_Tree")
-
-
-# Every number of a model is at most LARGEST in size, and what must be greater than zero (masses,
-# moments of inertia, lengths) at least SMALLEST. Doubles reach from 2e-308 to 2e308, and no product
-# of numbers may leave that, or infinities and zeros stand where forces should. The longest that are
-# formed are squares (of residuals, in norms and inner products) of what a force causes once rows
-# have been made comparable: a centrifugal force mass * speed * speed / length is four numbers, over
-# the square root of a mass half of one more, squared nine; of a rank decision fewer, as rows and
-# columns are scaled first. Ten numbers of 1e30 are 1e300. In SI units this reaches from the moment
-# of inertia of a nanogram of a micrometre (1e-25 kg m^2) to the mass of a small star.
-LARGEST = 1e30
-SMALLEST = 1e-30
-
-# What is longer is shortened where a message quotes it; paths are to be found again.
-_QUOTED = 80
-PATH = 200
-_QUOTE = reprlib.Repr()
-_QUOTE.maxlevel = 3
-_QUOTE.maxlist = _QUOTE.maxtuple = _QUOTE.maxset = 8
-_QUOTE.maxdict = 3
-_QUOTE.maxstring = _QUOTE.maxother = 60
-_NAMED = 12
-
-
-def shown(value: Any, most: int = _QUOTED) -> str:
-    """`value` as a message quotes it: on one line, shortened to about `most` characters."""
-    if isinstance(value, str):
-        return shortened(repr(value), most)
-    try:
-        return shortened(_QUOTE.repr(value), most)
-    except ValueError:
-        # Python writes no whole number of more than some thousand digits.
-        return "a whole number of thousands of digits"
-
-
-def shortened(text: str, most: int) -> str:
-    """The text on one line, without its middle where it is longer than `most` characters."""
-    line = " ".join(part.strip() for part in text.splitlines())
-    return line if len(line) <= most else f"{line[: 2 * most // 3]} ... {line[-most // 4 :]}"
-
-
-def listed(names: Iterable[Any]) -> str:
-    """Names as a message lists them, the first of many; "none" where there are none."""
-    words = [shortened(name, _QUOTED // 3) for name in map(str, names)]
-    if len(words) > _NAMED:
-        words = [*words[:_NAMED], f"... ({len(words)} in all)"]
-    return ", ".join(words) or "none"
 
 
 def concrete(value: Numbers) -> np.ndarray | None:

@@ -26,6 +26,7 @@ from jaxtyping import Array, Float
 
 from . import _checks
 from ._custom_types import NumberList, Numbers, Scalar
+from ._limits import LARGEST_PRECISION
 
 
 _Given = TypeVar("_Given")
@@ -387,7 +388,6 @@ def _precision(value: Any, what: str) -> Scalar | None:
     return number if known > 0 else None
 
 
-LARGEST_PRECISION = 0.05
 PRECISION = Field(
     "precision",
     "",

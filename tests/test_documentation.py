@@ -39,7 +39,10 @@ def public_names(module: types.ModuleType) -> set[str]:
     """What the source of a module gives its users."""
     assert module.__file__ is not None
     names = set()
-    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+    body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
+    # What is loaded late stands in a branch for type checkers.
+    late = [inner for node in body if isinstance(node, ast.If) for inner in node.body]
+    for node in [*body, *late]:
         if isinstance(node, ast.ImportFrom):
             names |= {alias.asname or "" for alias in node.names}
     return {name for name in names if name and not name.startswith("_")}

@@ -26,7 +26,10 @@ FLOORS = (
         "_solution",
         "_errors",
         "_extras",
+        "_loading",
         "_files",
+        "_limits",
+        "_quoting",
         "_checks",
         "_indices",
         "_stop_gradient",
@@ -311,6 +314,8 @@ settings = dict(jax.config.values)
 caught = dict(np.geterr()), list(warnings.filters)
 import jaxmbs
 
+for name in jaxmbs.__all__:
+    getattr(jaxmbs, name)
 changed = {{k for k, v in jax.config.values.items() if settings.get(k, v) != v}}
 assert not changed, f"changed settings: {{changed}}"
 assert caught == (dict(np.geterr()), list(warnings.filters))

@@ -376,7 +376,7 @@ class TestWhoIsNotLookedAfter:
         motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
         model = jm.Model("b", 3, bodies=model.bodies, joints=model.joints, drivers=[motor])
         monkeypatch.setattr(_passages, "_LARGEST", 8)
-        found = _kinematics.answer(model, 0.5, 0.5, None, assemble=False)
+        found = _kinematics.answer(model, _kinematics.Request(end=0.5, every=0.5))
         remark = _kinematics.document(found)["passages_remark"]
         assert "and at most 8 are looked at; ask `singularity`" in remark
         console = Console(width=400, record=True, file=io.StringIO())

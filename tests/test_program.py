@@ -82,9 +82,9 @@ def test_quiet_says_nothing_of_the_cache(monkeypatch: pytest.MonkeyPatch):
         warnings.warn("no folder", stacklevel=1)
 
     monkeypatch.delenv("JAXMBS_NO_CACHE")
-    monkeypatch.setattr("jaxmbs.cli._output.keep_programs", warn)
-    assert run("list")[1] == "jaxmbs: no folder\n"
-    assert run("--quiet", "list")[1] == ""
+    monkeypatch.setattr("jaxmbs._programs.keep_programs", warn)
+    assert run("lint", "--rules")[1] == "jaxmbs: no folder\n"
+    assert run("--quiet", "lint", "--rules")[1] == ""
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
+from jaxmbs import _geometry
 from jaxmbs._programs import _program, forget_programs
 from jaxmbs._programs._identity import Identity, Unnameable
 from jaxmbs._programs._program import program, use_store
@@ -66,7 +67,7 @@ def kept(place: Path) -> list[Path]:
 
 def turned() -> jax.Array:
     """The answer of a small program of the package."""
-    return jm._geometry.rotation_from_quaternion(jnp.asarray([1.0, 2.0, 3.0, 4.0]))
+    return _geometry.rotation_from_quaternion(jnp.asarray([1.0, 2.0, 3.0, 4.0]))
 
 
 def test_a_second_process_traces_nothing(folder: Path, traced: list[str]):
@@ -152,7 +153,7 @@ def test_programs_that_call_back_are_not_kept(folder: Path, monkeypatch, capfd):
 
 def test_transformations_ask_nobody(folder: Path):
     q = jnp.asarray([1.0, 2.0, 3.0, 4.0])
-    turn = jm._geometry.rotation_from_quaternion
+    turn = _geometry.rotation_from_quaternion
     jax.block_until_ready((jax.jacobian(turn)(q), jax.vmap(turn)(q[None]), jax.jit(turn)(q)))
     assert kept(folder) == []
 
@@ -258,7 +259,7 @@ def test_those_not_used_for_longest_make_room(folder: Path):
     (first,) = kept(folder)
     use_store(Store(folder, first.stat().st_size * 2))
     os.utime(first, (0, 0))
-    jm._geometry.quaternion_from_rotation(jnp.eye(3))
+    _geometry.quaternion_from_rotation(jnp.eye(3))
     (left,) = kept(folder)
     assert left != first
 

@@ -295,7 +295,7 @@ NAMESPACES = {
 
 def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     for prefix, module in NAMESPACES.items():
-        for name, found in vars(module).items():
+        for name, found in {own: getattr(module, own) for own in dir(module)}.items():
             if name.startswith("_") or not (inspect.isclass(found) or inspect.isfunction(found)):
                 continue
             yield f"{prefix}{name}", found

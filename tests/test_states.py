@@ -139,7 +139,7 @@ def takes(function: Any, name: str) -> bool:
 def test_the_table_is_complete():
     public = {
         name
-        for name, value in vars(jm).items()
+        for name, value in {own: getattr(jm, own) for own in dir(jm)}.items()
         if not name.startswith("_") and inspect.isfunction(value) and takes(value, "q")
     }
     assert public == set(FUNCTIONS)

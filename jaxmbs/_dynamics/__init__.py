@@ -1,29 +1,57 @@
-from ._certificate import Certificate as Certificate, certify as certify
-from ._controls import Controls as Controls, controls as controls
-from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
-from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
-from ._events import (
-    AbstractEvent as AbstractEvent,
-    StopAtSingular as StopAtSingular,
-    StopWhen as StopWhen,
-)
-from ._failures import SimulationError as SimulationError
-from ._floquet import Floquet as Floquet, floquet as floquet
-from ._friction import solve_with_friction as solve_with_friction
-from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
-from ._initial import consistent_state as consistent_state, ConsistentState as ConsistentState
-from ._inverse import inverse_dynamics as inverse_dynamics
-from ._kinematics import (
-    Kinematics as Kinematics,
-    kinematics as kinematics,
-    KinematicsError as KinematicsError,
-)
-from ._linearise import Linearisation as Linearisation, linearise as linearise
-from ._reactions_of_state import reactions as reactions
-from ._simulate import simulate as simulate
-from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
-from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
-from ._undetermined import (
-    undetermined_accelerations as undetermined_accelerations,
-    UndeterminedAccelerations as UndeterminedAccelerations,
-)
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._loading import load_late as _load_late
+
+
+if _TYPE_CHECKING:
+    from ._certificate import Certificate as Certificate, certify as certify
+    from ._controls import Controls as Controls, controls as controls
+    from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
+    from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
+    from ._events import (
+        AbstractEvent as AbstractEvent,
+        StopAtSingular as StopAtSingular,
+        StopWhen as StopWhen,
+    )
+    from ._failures import SimulationError as SimulationError
+    from ._floquet import Floquet as Floquet, floquet as floquet
+    from ._friction import solve_with_friction as solve_with_friction
+    from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
+    from ._initial import consistent_state as consistent_state, ConsistentState as ConsistentState
+    from ._inverse import inverse_dynamics as inverse_dynamics
+    from ._kinematics import (
+        Kinematics as Kinematics,
+        kinematics as kinematics,
+        KinematicsError as KinematicsError,
+    )
+    from ._linearise import Linearisation as Linearisation, linearise as linearise
+    from ._reactions_of_state import reactions as reactions
+    from ._simulate import simulate as simulate
+    from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
+    from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
+    from ._undetermined import (
+        undetermined_accelerations as undetermined_accelerations,
+        UndeterminedAccelerations as UndeterminedAccelerations,
+    )
+else:
+    _NAMES = {
+        "_certificate": ("Certificate", "certify"),
+        "_controls": ("Controls", "controls"),
+        "_elastic_theory": ("limits_left_by_motion",),
+        "_equilibrium": ("Equilibrium", "equilibrium"),
+        "_events": ("AbstractEvent", "StopAtSingular", "StopWhen"),
+        "_failures": ("SimulationError",),
+        "_floquet": ("Floquet", "floquet"),
+        "_friction": ("solve_with_friction",),
+        "_generalized_alpha": ("GeneralizedAlpha",),
+        "_initial": ("consistent_state", "ConsistentState"),
+        "_inverse": ("inverse_dynamics",),
+        "_kinematics": ("Kinematics", "kinematics", "KinematicsError"),
+        "_linearise": ("Linearisation", "linearise"),
+        "_reactions_of_state": ("reactions",),
+        "_simulate": ("simulate",),
+        "_stabilisation": ("Baumgarte", "Projection"),
+        "_trajectory": ("Statistics", "Trajectory"),
+        "_undetermined": ("undetermined_accelerations", "UndeterminedAccelerations"),
+    }
+    _load_late(__name__, _NAMES)

@@ -1,15 +1,36 @@
-from ._assembly import (
-    assemble as assemble,
-    Assembly as Assembly,
-    close as close,
-    is_closed as is_closed,
-    open_constraints as open_constraints,
-    open_in as open_in,
-    undefined as undefined,
-)
-from ._geometric_rows import (
-    geometric_descriptor as geometric_descriptor,
-    position_residual as position_residual,
-    scaled_geometric_matrix as scaled_geometric_matrix,
-)
-from ._least_squares import assemble_least_squares as assemble_least_squares
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._loading import load_late as _load_late
+
+
+if _TYPE_CHECKING:
+    from ._assembly import (
+        assemble as assemble,
+        Assembly as Assembly,
+        close as close,
+        is_closed as is_closed,
+        open_constraints as open_constraints,
+        open_in as open_in,
+        undefined as undefined,
+    )
+    from ._geometric_rows import (
+        geometric_descriptor as geometric_descriptor,
+        position_residual as position_residual,
+        scaled_geometric_matrix as scaled_geometric_matrix,
+    )
+    from ._least_squares import assemble_least_squares as assemble_least_squares
+else:
+    _NAMES = {
+        "_assembly": (
+            "assemble",
+            "Assembly",
+            "close",
+            "is_closed",
+            "open_constraints",
+            "open_in",
+            "undefined",
+        ),
+        "_geometric_rows": ("geometric_descriptor", "position_residual", "scaled_geometric_matrix"),
+        "_least_squares": ("assemble_least_squares",),
+    }
+    _load_late(__name__, _NAMES)

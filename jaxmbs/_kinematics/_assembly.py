@@ -19,10 +19,11 @@ closed and its rank. (Differentiating the steps would give the derivative of the
 point.)
 """
 
+from typing import TYPE_CHECKING
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -30,6 +31,7 @@ from .. import _printing, _settings
 from .._checks import concrete, known_array
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
 from .._linalg._concrete_rank import values_and_rank
+from .._loading import late
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, Structure, takes_state
@@ -38,6 +40,11 @@ from ._geometric_rows import scaled_geometric_matrix
 from ._nearest import nearest
 from ._search import close_steps, CLOSED, Problem
 
+
+if TYPE_CHECKING:
+    import optimistix as optx
+else:
+    optx = late("optimistix")
 
 # A singular value below this, relative to the largest, next to the end of a branch is that of a
 # dead point, to which the way comes as close as the root of its smallest step.

@@ -152,7 +152,7 @@ class _Task(eqx.Module):
                 bases = answers[-1].bases
             # What is large is not needed any more.
             parts.append(eqx.tree_at(lambda x: x.null_space, batch, np.zeros(())))
-        return self._collected(states.t, answers, parts)
+        return self._collected(as_array(np.asarray(states.t)), answers, parts)
 
     def _numbers(self, states: GivenState, start: int, chunk: int) -> StateNumbers:
         """Data of the states from `start` on; the last chunk is filled up, so that there is one

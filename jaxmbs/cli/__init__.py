@@ -1,12 +1,18 @@
 """The command `jaxmbs` (extra `cli`)."""
 
+import atexit
 import gc
 import os
 import sys
+from importlib.util import find_spec
+
+
+# Packages of the extra, which are loaded where they are used.
+_NEEDED = ("filelock", "matplotlib", "platformdirs", "pydantic", "rich", "tomlkit", "typer")
 
 
 def main() -> None:
-    """Entry point. Switches double precision on, as every rank decision needs it."""
+    """Entry point. Commands load what they need: JAX, where something is computed."""
     # Nothing but the standard library, so that it is there before all others are loaded.
     from ._interrupt import ending_promptly
 
@@ -32,33 +38,27 @@ def _leave(status: int) -> None:
 
 
 def _run() -> None:
-    try:
-        import filelock as _filelock  # noqa: F401
-        import matplotlib as _matplotlib  # noqa: F401
-        import platformdirs as _platformdirs  # noqa: F401
-        import pydantic as _pydantic  # noqa: F401
-        import rich as _rich  # noqa: F401
-        import tomlkit as _tomlkit  # noqa: F401
-        import typer as _typer  # noqa: F401
-    except ModuleNotFoundError as error:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
         print(
-            f"The command line needs {error.name}, which is not installed; install the extra "
+            f"The command line needs {missing[0]}, which is not installed; install the extra "
             "with: python -m pip install 'jaxmbs[cli]'",
             file=sys.stderr,
         )
-        raise SystemExit(1) from None
+        raise SystemExit(1)
 
     # Small matrices do not gain from threads within one decomposition; with them, parallel
     # decompositions wait for each other. It must be said before the library is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    # Tracing makes many objects that live on, through which the collector would look again and
-    # again: a twentieth of the time of a run.
+    # Loading and tracing make many objects that live on, through which the collector would look
+    # again and again: a twentieth of the time of a run. It is at rest until a command computes
+    # (`_computing.py`).
+    gc.disable()
     gc.set_threshold(100_000, 20, 20)
-
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
+    # At the end the system takes all memory back. To look first for what could be collected of JAX
+    # and of this package would take 0.3 s.
+    atexit.register(gc.freeze)
 
     from ._app import app, with_common_options_first
     from ._progress import want_progress

@@ -1,6 +1,5 @@
 """`jaxmbs analyze`: the answer as a JSON document (`io/REFERENCE.md`) and as tables."""
 
-import enum
 import math
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,14 +37,7 @@ from .._solvability import (
 )
 from .._system import LARGEST, Model, MultibodySystem
 from ._output import AnalysisFailed
-
-
-class Method(enum.StrEnum):
-    """Words of the criteria."""
-
-    qr = "qr"
-    svd = "svd"
-    rank = "rank"
+from ._requests import Analyze as Request, Method, names_of
 
 
 _CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
@@ -53,20 +45,6 @@ _CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
     Method.svd: SVD,
     Method.rank: RankComparison,
 }
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    method: Method = Method.qr
-    tolerance: float = 1e-9
-    time: float = 0.0
-    assemble: bool = False
-    subsets: tuple[str, ...] = ()
-    combinations: tuple[str, ...] = ()
-    singular: bool = False
-    releases: bool = False
-    mobility: bool = False
 
 
 class Answer(NamedTuple):
@@ -95,7 +73,7 @@ def answer(model: Model, request: Request) -> Answer:
     criterion = _criterion(request)
     system = model.system()
     check_time(model, request.time)
-    subsets = [_names(subset) for subset in request.subsets]
+    subsets = [names_of(subset) for subset in request.subsets]
     q = configuration_at(system, request)
     v, t = system.initial_v, request.time
     if not bool(np.all(np.isfinite(np.asarray(system.constraint_matrix(q, v, t))))):
@@ -146,22 +124,10 @@ def _real_mobility(
 
 
 def _criterion(request: Request) -> AbstractCriterion:
-    tolerance = request.tolerance
-    if not (math.isfinite(tolerance) and 0 < tolerance < 1):
-        raise ModelError(f"--tolerance must lie between 0 and 1, got {tolerance:g}.")
     try:
-        return _CRITERIA[request.method](tolerance)
+        return _CRITERIA[request.method](request.tolerance)
     except ValueError as error:
         raise ModelError(f"--{error}") from None
-
-
-def _names(subset: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in subset.split(","))
-    if not all(names):
-        raise ModelError(
-            f"--subset {shown(subset)} holds an empty name; separate names by single commas."
-        )
-    return names
 
 
 def check_time(model: Model, time: float) -> None:

@@ -9,25 +9,11 @@ import typer
 
 from .._errors import ModelError
 from .._version import __version__
-from . import (
-    _analyze,
-    _app_files,
-    _demo,
-    _design,
-    _flexibility,
-    _holonomy,
-    _kinematics,
-    _lint,
-    _load,
-    _ranges,
-    _report,
-    _simulate,
-    _sweep,
-)
+from . import _app_files, _load, _requests
 from ._compiler import compile_quickly
+from ._computing import choose, computing
 from ._options import JsonOption, ModelArgument
-from ._output import keep_programs_quietly, print_json, refusing
-from ._progress import silence
+from ._output import print_answer, print_json, refusing
 
 
 app = typer.Typer(
@@ -66,8 +52,7 @@ def _common(
     ] = False,
 ) -> None:
     del version
-    if not no_cache:
-        keep_programs_quietly(quiet)
+    choose(no_cache, quiet)
 
 
 def with_common_options_first(arguments: Sequence[str]) -> list[str]:
@@ -82,8 +67,8 @@ def with_common_options_first(arguments: Sequence[str]) -> list[str]:
 def analyze(
     model: ModelArgument,
     method: Annotated[
-        _analyze.Method, typer.Option(help="Criterion that decides.")
-    ] = _analyze.Method.qr,
+        _requests.Method, typer.Option(help="Criterion that decides.")
+    ] = _requests.Method.qr,
     tolerance: Annotated[
         float, typer.Option(help="Rank tolerance, relative to the first pivot after scaling.")
     ] = 1e-9,
@@ -110,24 +95,22 @@ def analyze(
 ) -> None:
     """Solvability of reactions at the reference configuration."""
     compile_quickly()
+    request = _requests.Analyze(
+        method=method,
+        tolerance=tolerance,
+        time=time,
+        assemble=assemble,
+        subsets=tuple(subset or ()),
+        combinations=tuple(combination or ()),
+        singular=singular,
+        releases=releases,
+        mobility=mobility,
+    )
     with refusing():
-        loaded = _load.load(model)
-        request = _analyze.Request(
-            method=method,
-            tolerance=tolerance,
-            time=time,
-            assemble=assemble,
-            subsets=tuple(subset or ()),
-            combinations=tuple(combination or ()),
-            singular=singular,
-            releases=releases,
-            mobility=mobility,
-        )
-        answer = _analyze.answer(loaded, request)
-        if json:
-            print_json(_analyze.document(answer))
-        else:
-            _analyze.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("analyze") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -153,19 +136,18 @@ def flexibility(
 ) -> None:
     """Which elastic parts decide reactions, and which are enough."""
     compile_quickly()
+    request = _requests.Flexibility(
+        reactions=tuple(reaction or ()),
+        elastic=tuple(elastic or ()),
+        subsets=tuple(subset or ()),
+        tolerance=tolerance,
+        plot=plot,
+    )
     with refusing():
-        request = _flexibility.Request(
-            reactions=tuple(reaction or ()),
-            elastic=tuple(elastic or ()),
-            subsets=tuple(subset or ()),
-            tolerance=tolerance,
-            plot=plot,
-        )
-        answer = _flexibility.answer(_load.load(model), request)
-        if json:
-            print_json(_flexibility.document(answer))
-        else:
-            _flexibility.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("flexibility") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -184,15 +166,13 @@ def holonomy(
 ) -> None:
     """Which constraints are holonomic, and which depend on time."""
     compile_quickly()
+    request = _requests.Holonomy(
+        time=time, assemble=assemble, samples=samples, spread=spread, tolerance=tolerance
+    )
     with refusing():
-        request = _holonomy.Request(
-            time=time, assemble=assemble, samples=samples, spread=spread, tolerance=tolerance
-        )
-        answer = _holonomy.answer(_load.load(model), request)
-        if json:
-            print_json(_holonomy.document(answer))
-        else:
-            _holonomy.show(answer)
+        _load.check(model)
+        with computing("holonomy") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -201,11 +181,11 @@ def lint(
         list[str] | None, typer.Argument(metavar="FILE...", help="Model files, or mechanisms.")
     ] = None,
     form: Annotated[
-        _lint.Format, typer.Option("--format", help="How findings are printed.")
-    ] = _lint.Format.text,
+        _requests.Format, typer.Option("--format", help="How findings are printed.")
+    ] = _requests.Format.text,
     fail_on: Annotated[
-        _lint.Level, typer.Option("--fail-on", help="Least severity with exit status 1.")
-    ] = _lint.Level.note,
+        _requests.Level, typer.Option("--fail-on", help="Least severity with exit status 1.")
+    ] = _requests.Level.note,
     ignore: Annotated[
         list[str] | None, typer.Option(help="A rule to leave out, by its code. Repeats.")
     ] = None,
@@ -215,23 +195,23 @@ def lint(
 ) -> None:
     """Check models, whichever program simulates them. Exit status 1: findings."""
     compile_quickly()
+    request = _requests.Lint(files=tuple(files or ()), time=time, ignore=tuple(ignore or ()))
     with refusing():
-        if json and form == _lint.Format.sarif:
+        if json and form == _requests.Format.sarif:
             raise ModelError("give --json or --format sarif, not both.")
-        chosen = _lint.Format.json if json else form
-        if rules:
-            _lint.show_rules() if chosen == "text" else print_json(_lint.rules_document())
-            return
-        if not files:
-            raise ModelError("give a model file to check, such as robot.toml.")
-        request = _lint.Request(files=tuple(files), time=time, ignore=tuple(ignore or ()))
-        found = _lint.answers(request)
-        if chosen == "text":
-            _lint.show(found)
-        else:
-            documents = {"json": _lint.document, "sarif": _lint.sarif_document}
-            print_json(documents[chosen](found))
-    if _lint.fails(found, fail_on):
+        chosen = _requests.Format.json if json else form
+        if not rules:
+            request.check()
+            for file in request.files:
+                _load.check(file)
+        with computing("lint") as verb:
+            if rules:
+                verb.show_rules() if chosen == "text" else print_json(verb.rules_document())
+                return
+            found = verb.answers(request)
+            documents = {"json": verb.document, "sarif": verb.sarif_document}
+            verb.show(found) if chosen == "text" else print_json(documents[chosen](found))
+    if verb.fails(found, fail_on):
         raise typer.Exit(1)
 
 
@@ -263,21 +243,20 @@ def ranges(
 ) -> None:
     """Between which values reactions lie that are not unique."""
     compile_quickly(small_loops=end is not None)
+    request = _requests.Ranges(
+        bounds=tuple(bound or ()),
+        combinations=tuple(combination or ()),
+        time=time,
+        assemble=assemble,
+        end=end,
+        every=every,
+        rigid=rigid,
+    )
     with refusing():
-        request = _ranges.Request(
-            bounds=tuple(bound or ()),
-            combinations=tuple(combination or ()),
-            time=time,
-            assemble=assemble,
-            end=end,
-            every=every,
-            rigid=rigid,
-        )
-        answer = _ranges.answer(_load.load(model), request)
-        if json:
-            print_json(_ranges.document(answer))
-        else:
-            _ranges.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("ranges") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -293,7 +272,7 @@ def simulate(
     ] = 1e-10,
     formulation: Annotated[
         str | None,
-        typer.Option(help=f"One of {', '.join(_simulate.FORMULATIONS)}; default minimum-norm."),
+        typer.Option(help=f"One of {', '.join(_requests.FORMULATIONS)}; default minimum-norm."),
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="A row for elimination to leave out. Repeats.")
@@ -310,23 +289,22 @@ def simulate(
 ) -> None:
     """Forward dynamics from the initial velocities: the final state."""
     compile_quickly(small_loops=True)
+    request = _requests.Simulate(
+        end=end,
+        every=every,
+        rtol=rtol,
+        atol=atol,
+        formulation=formulation,
+        drop=tuple(drop or ()),
+        out=out,
+        assemble=assemble,
+        time=time,
+    )
     with refusing():
-        request = _simulate.Request(
-            end=end,
-            every=every,
-            rtol=rtol,
-            atol=atol,
-            formulation=formulation,
-            drop=tuple(drop or ()),
-            out=out,
-            assemble=assemble,
-            time=time,
-        )
-        answer = _simulate.answer(_load.load(model), request)
-        if json:
-            print_json(_simulate.document(answer))
-        else:
-            _simulate.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("simulate") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -344,12 +322,12 @@ def kinematics(
 ) -> None:
     """The motion of a mechanism whose drivers move every mobility."""
     compile_quickly()
+    request = _requests.Kinematics(end=end, every=every, out=out, assemble=assemble)
     with refusing():
-        answer = _kinematics.answer(_load.load(model), end, every, out, assemble)
-        if json:
-            print_json(_kinematics.document(answer))
-        else:
-            _kinematics.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("kinematics") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request), json)
 
 
 @app.command()
@@ -370,37 +348,37 @@ def sweep(
     ] = None,
     chunk: Annotated[int | None, typer.Option(help="Cases for each device at a time.")] = None,
     method: Annotated[
-        _sweep.Method, typer.Option(help="Screen and decompose what is in doubt, or a criterion.")
-    ] = _sweep.Method.screen,
+        _requests.SweepMethod,
+        typer.Option(help="Screen and decompose what is in doubt, or a criterion."),
+    ] = _requests.SweepMethod.screen,
     worker: Annotated[str | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> None:
     """Verdicts of many cases: other numbers or configurations. Resumes where it stopped."""
+    request = _requests.Sweep(
+        over=tuple(over),
+        out=out,
+        random=random,
+        seed=seed,
+        processes=processes,
+        devices=devices,
+        chunk=chunk,
+        method=method,
+        worker=worker,
+    )
     with refusing():
-        request = _sweep.Request(
-            over=tuple(over),
-            out=out,
-            random=random,
-            seed=seed,
-            processes=processes,
-            devices=devices,
-            chunk=chunk,
-            method=method,
-            worker=worker,
-        )
-        _sweep.check(request)
+        request.check()
+        _load.check(model)
         if processes > 1 and worker is None:
-            with silence():
-                _sweep.spawn(request, sys.argv[1:])
+            from ._workers import spawn
+
+            spawn(request.processes, sys.argv[1:])
             return
-        _sweep.prepare(request)
-        answer = _sweep.answer(_load.load(model), request)
-        if not _sweep.leads():
-            return
-        if json:
-            print_json(_sweep.document(answer))
-        else:
-            _sweep.show(answer)
+        with computing("sweep") as verb:
+            verb.prepare(request)
+            answer = verb.answer(_load.load(model), request)
+            if verb.leads():
+                print_answer(verb, answer, json)
 
 
 @app.command()
@@ -417,13 +395,11 @@ def design(
     json: JsonOption = False,
 ) -> None:
     """The design that makes an objective least, from a study file."""
+    request = _requests.Design(store=store, plot=plot, sensitivity=sensitivity)
     with refusing():
-        request = _design.Request(store=store, plot=plot, sensitivity=sensitivity)
-        answer = _design.answer(str(study), request)
-        if json:
-            print_json(_design.document(answer))
-        else:
-            _design.show(answer)
+        request.check()
+        with computing("design") as verb:
+            print_answer(verb, verb.answer(str(study), request), json)
 
 
 @app.command()
@@ -455,22 +431,21 @@ def report(
 ) -> None:
     """A page to send: verdicts, forces and the moving mechanism."""
     compile_quickly(once=True)
+    request = _requests.Report(
+        out=out,
+        end=end,
+        every=every,
+        frames=frames,
+        bounds=tuple(bound or ()),
+        trajectory=trajectory,
+        assemble=assemble,
+        time=time,
+    )
     with refusing():
-        request = _report.Request(
-            out=out,
-            end=end,
-            every=every,
-            frames=frames,
-            bounds=tuple(bound or ()),
-            trajectory=trajectory,
-            assemble=assemble,
-            time=time,
-        )
-        answer = _report.answer(_load.load(model), request, _load.source(model))
-        if json:
-            print_json(_report.document(answer))
-        else:
-            _report.show(answer)
+        request.check()
+        _load.check(model)
+        with computing("report") as verb:
+            print_answer(verb, verb.answer(_load.load(model), request, _load.source(model)), json)
 
 
 @app.command()
@@ -482,8 +457,8 @@ def demo(
 ) -> None:
     """The mobile robot's report, and a picture of it in this folder."""
     compile_quickly(small_loops=all_)
-    with refusing():
-        pictures = _demo.run(every=all_, quiet=json)
+    with refusing(), computing("demo") as verb:
+        pictures = verb.run(every=all_, quiet=json)
         if json:
             print_json({"pictures": [str(path) for path in pictures]})
 

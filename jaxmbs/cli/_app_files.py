@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from .. import mechanisms
-from .._errors import ModelError
-from . import _import, _load, _reference
+from . import _import, _reference
 from ._complete import complete_built_in
+from ._computing import computing
 from ._options import JsonOption
-from ._output import print_json, refusing
+from ._output import print_answer, print_json, refusing
 
 
 app = typer.Typer()
@@ -42,14 +42,8 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """A built-in mechanism as a model file."""
-    from ..io import write_model
-
     with refusing():
-        model = _load.built_in(name)
-        try:
-            text = write_model(model)
-        except ValueError as error:
-            raise ModelError(f"{name!r} cannot be written as a model file: {error}") from None
+        text = _reference.model_text(name)
         if out is not None:
             _reference.write(out, text)
         if json:
@@ -120,11 +114,9 @@ def import_file(
             names=names,
             precision=precision,
         )
-        answer = _import.answer(request)
-        if json:
-            print_json(_import.document(answer))
-        else:
-            _import.show(answer)
+        request.check()
+        with computing("import") as verb:
+            print_answer(verb, verb.answer(request), json)
 
 
 @app.command()

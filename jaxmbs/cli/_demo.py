@@ -12,7 +12,8 @@ from .. import mechanisms
 from .._errors import ModelError
 from .._linalg._concrete_rank import values_and_rank
 from .._system import Model
-from ._analyze import Answer, answer, make_console, Request, show
+from ._analyze import Answer, answer, make_console, show
+from ._requests import Analyze
 
 
 def run(*, every: bool, quiet: bool) -> list[Path]:
@@ -41,7 +42,7 @@ def _motion(model: Model, console: Console, quiet: bool) -> list[Path]:
 
 def _one(model: Model, console: Console, quiet: bool) -> Path:
     robot = model.name == "mobile-robot"
-    request = Request(
+    request = Analyze(
         subsets=("B,W1",) if robot else (),
         combinations=("W1 - W2", "W1 + W2") if robot else (),
     )

@@ -20,15 +20,8 @@ from .._errors import ModelError
 from ._analyze import make_console
 from ._figures import write_figure
 from ._progress import is_shown, say
+from ._requests import Design as Request
 from ._study_file import read_study, StudyFile
-
-
-class Request(NamedTuple):
-    """Options of the command line. `store`: where a stopped study is saved."""
-
-    store: Path | None = None
-    plot: Path | None = None
-    sensitivity: bool = False
 
 
 class Answer(NamedTuple):
@@ -46,8 +39,6 @@ def answer(path: str, request: Request) -> Answer:
 
     **Raises:** `ModelError` for bad input.
     """
-    if request.plot is not None and request.plot.suffix not in (".png", ".pdf", ".svg"):
-        raise ModelError(f"--plot writes .png, .pdf or .svg, not {str(request.plot)!r}.")
     file = read_study(path)
     try:
         found, best = _run(file, request, _tell if is_shown() else None)

@@ -7,22 +7,12 @@ from typing import Any, NamedTuple
 from rich.markup import escape
 from rich.text import Text
 
-from .._checks import shown
 from .._elastic import Flexibility, flexibility, SubsetAnswer
 from .._errors import ModelError
 from .._system import Model
-from ._analyze import configuration_at, make_console, Request as _Analysis
+from ._analyze import configuration_at, make_console
 from ._figures import write_figure
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    reactions: tuple[str, ...] = ()
-    elastic: tuple[str, ...] = ()
-    subsets: tuple[str, ...] = ()
-    tolerance: float = 0.005
-    plot: Path | None = None
+from ._requests import Analyze, Flexibility as Request
 
 
 class Answer(NamedTuple):
@@ -38,13 +28,9 @@ def answer(model: Model, request: Request) -> Answer:
 
     **Raises:** `ModelError` for bad input.
     """
-    if request.plot is not None and request.plot.suffix not in (".png", ".pdf", ".svg"):
-        raise ModelError(f"--plot writes .png, .pdf or .svg, not {str(request.plot)!r}.")
-    if not (math.isfinite(request.tolerance) and 0 < request.tolerance < 1):
-        raise ModelError(f"--tolerance must lie between 0 and 1, got {request.tolerance:g}.")
-    subsets = [_names(subset) for subset in request.subsets]
+    subsets = [request.names_of(subset) for subset in request.subsets]
     system = model.system()
-    configuration_at(system, _Analysis())
+    configuration_at(system, Analyze())
     try:
         found = flexibility(
             system,
@@ -58,16 +44,6 @@ def answer(model: Model, request: Request) -> Answer:
     if request.plot is not None:
         _draw(found, request.plot)
     return Answer(model, found, request.plot)
-
-
-def _names(subset: str) -> tuple[str, ...]:
-    """Names of one subset; an empty text has none."""
-    names = tuple(name.strip() for name in subset.split(",")) if subset.strip() else ()
-    if not all(names):
-        raise ModelError(
-            f"--subset {shown(subset)} holds an empty name; separate names by single commas."
-        )
-    return names
 
 
 def _draw(found: Flexibility, path: Path) -> None:

@@ -11,17 +11,8 @@ from .._errors import ModelError
 from .._holonomy import Holonomy, holonomy, Integrability
 from .._solution import RESULTS
 from .._system import Model
-from ._analyze import check_time, configuration_at, make_console, Request as _Analysis
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    time: float = 0.0
-    assemble: bool = False
-    samples: int = 8
-    spread: float = 0.05
-    tolerance: float = 1e-9
+from ._analyze import check_time, configuration_at, make_console
+from ._requests import Analyze, Holonomy as Request
 
 
 class Answer(NamedTuple):
@@ -39,7 +30,7 @@ def answer(model: Model, request: Request) -> Answer:
     """
     check_time(model, request.time)
     system = model.system()
-    q = configuration_at(system, _Analysis(time=request.time, assemble=request.assemble))
+    q = configuration_at(system, Analyze(time=request.time, assemble=request.assemble))
     try:
         found = holonomy(
             system,

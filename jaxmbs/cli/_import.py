@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import typer
 
 from .._errors import ModelError
-from .._fields import LARGEST_PRECISION
 from .._files import replacing
+from .._limits import LARGEST_PRECISION
 
 
 class Request(NamedTuple):
@@ -28,6 +28,22 @@ class Request(NamedTuple):
     names: bool
     precision: float | None = None
 
+    def check(self) -> None:
+        """**Raises:** `ModelError`."""
+        precision = self.precision
+        if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
+            raise ModelError(
+                f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
+            )
+        self.controls()
+
+    def controls(self) -> dict[str, float]:
+        """Control inputs of actuators.
+
+        **Raises:** `ModelError`.
+        """
+        return dict(map(_control, self.control))
+
 
 class Answer(NamedTuple):
     """The model file's text, and what it does not hold."""
@@ -44,15 +60,10 @@ def answer(request: Request) -> Answer:
     """
     from ..io import import_model, write_model
 
-    precision = request.precision
-    if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
-        raise ModelError(
-            f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
-        )
     imported = import_model(
         request.path,
         keyframe=request.keyframe,
-        controls=dict(map(_control, request.control)),
+        controls=request.controls(),
         floating=request.floating,
         ground=request.ground,
         keep=request.keep,
@@ -60,7 +71,7 @@ def answer(request: Request) -> Answer:
         outside=request.outside,
         balance=request.balance,
         close=request.close,
-        precision=precision,
+        precision=request.precision,
     )
     text = write_model(imported.model)
     if request.out is not None:

@@ -15,8 +15,9 @@ from .._dynamics._passages import Passage, passed_lines
 from .._errors import ModelError
 from .._system import Model
 from ..io._body_motion import body_motions, BodyMotion
-from ._analyze import AnalysisFailed, configuration_at, make_console, Request
-from ._simulate import check_out, coordinates_of, save, singular, times_of
+from ._analyze import AnalysisFailed, configuration_at, make_console
+from ._motion import check_out, coordinates_of, save, singular, times_of
+from ._requests import Analyze, Kinematics as Request
 
 
 class Answer(NamedTuple):
@@ -30,18 +31,19 @@ class Answer(NamedTuple):
     out: Path | None
 
 
-def answer(model: Model, end: float, every: float, out: Path | None, assemble: bool) -> Answer:
+def answer(model: Model, request: Request) -> Answer:
     """Follow the drivers, and write the motion where it is wanted.
 
     **Raises:** `ModelError` for bad input, a mobility that no driver moves among it;
     `AnalysisFailed` where the mechanism cannot follow its drivers; the motion until then is
     written all the same.
     """
-    times = times_of(model, 0.0, end, every)
+    out = request.out
+    times = times_of(model, 0.0, request.end, request.every)
     check_out(out)
     system = model.system()
     # The first time, which the file's configuration belongs to, must be closed, or is closed.
-    q = configuration_at(system, Request(assemble=assemble))
+    q = configuration_at(system, Analyze(assemble=request.assemble))
     try:
         found = kinematics(system, q, times)
     except ValueError as error:

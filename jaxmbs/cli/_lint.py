@@ -1,6 +1,5 @@
 """`jaxmbs lint`: what is wrong with model files, as text, JSON or SARIF."""
 
-import enum
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,30 +22,7 @@ from .._system import Model
 from ._analyze import check_time, make_console
 from ._lines import lines_of
 from ._load import load, tell
-
-
-class Format(enum.StrEnum):
-    """Format of printed findings."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-
-
-class Level(enum.StrEnum):
-    """The least severity of a finding that counts."""
-
-    note = "note"
-    warning = "warning"
-    error = "error"
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    files: tuple[str, ...]
-    time: float = 0.0
-    ignore: tuple[str, ...] = ()
+from ._requests import Level, Lint as Request
 
 
 class Answer(NamedTuple):

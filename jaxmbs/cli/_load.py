@@ -3,31 +3,52 @@
 import difflib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from .. import mechanisms
-from .._checks import PATH, shown
 from .._errors import ModelError
-from .._system import Model
+from .._quoting import PATH, shown
+from ..mechanisms import names
 
 
-def load(argument: str) -> Model:
+if TYPE_CHECKING:
+    from .._system import Model
+
+
+def check(argument: str) -> None:
+    """Refuse, before anything is loaded, a name that is unknown and a model file that is not there.
+
+    **Raises:** `ModelError`.
+    """
+    from ..io._toml import read_toml
+
+    path = Path(argument)
+    if _is_file(path):
+        return
+    if path.suffix == ".toml":
+        read_toml(path)
+    if not path.suffix and argument.partition(":")[0] not in names():
+        raise unknown(argument)
+
+
+def load(argument: str) -> "Model":
     """A model file, a file of another program (what it holds and the model does not is listed on
     standard error), or a built-in mechanism.
 
     **Raises:** `ModelError`.
     """
-    # Only the command line reads files, so that Python users need no extra for mechanisms.
-    from ..io import import_model, MODEL_FORMATS, read_model
-
     path = Path(argument)
-    if path.suffix.lower() in MODEL_FORMATS:
-        imported = import_model(path)
+    if not (path.suffix or _is_file(path)):
+        return built_in(argument)
+    # Only the command line reads files, so that Python users need no extra for mechanisms.
+    from .. import io
+
+    if path.suffix == ".toml":
+        return io.read_model(path)
+    if path.suffix.lower() in io.MODEL_FORMATS:
+        imported = io.import_model(path)
         tell(imported)
         return imported.model
-    if path.suffix == ".toml" or _is_file(path):
-        return read_model(path)
-    return built_in(argument)
+    return io.read_model(path) if _is_file(path) else built_in(argument)
 
 
 def tell(imported: Any) -> None:
@@ -52,19 +73,27 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def built_in(name: str) -> Model:
+def built_in(name: str) -> "Model":
     """A built-in mechanism.
 
     **Raises:** `ModelError` that suggests the nearest name.
     """
+    from ..mechanisms import get
+
     try:
-        return mechanisms.get(name)
+        return get(name)
     except KeyError:
-        close = difflib.get_close_matches(name, mechanisms.names(), n=1, cutoff=0.5)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ModelError(
-            f"{shown(name, PATH)} is neither a .toml file, a robot's file nor a built-in "
-            f"mechanism; the mechanisms are {', '.join(mechanisms.names())}.{hint}"
-        ) from None
+        raise unknown(name) from None
     except ValueError as error:
         raise ModelError(str(error)) from None
+
+
+def unknown(name: str) -> ModelError:
+    """The refusal of a name, which suggests the nearest."""
+    known = names()
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return ModelError(
+        f"{shown(name, PATH)} is neither a .toml file, a robot's file nor a built-in "
+        f"mechanism; the mechanisms are {', '.join(known)}.{hint}"
+    )

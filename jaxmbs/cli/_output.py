@@ -2,15 +2,12 @@
 
 import json
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._errors import ModelError
-from .._programs import keep_programs
 from ._interrupt import STATUS, stop
-from ._progress import progress
 
 
 class AnalysisFailed(RuntimeError):
@@ -20,10 +17,9 @@ class AnalysisFailed(RuntimeError):
 @contextmanager
 def refusing() -> Iterator[None]:
     """Bad input: one sentence on standard error, status 2. A failed analysis: status 1. Ctrl-C:
-    status 130. Until then progress is shown where a person waits for it."""
+    status 130."""
     try:
-        with progress():
-            yield
+        yield
     except KeyboardInterrupt:
         stop()
         raise SystemExit(STATUS) from None
@@ -40,11 +36,9 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, allow_nan=False))
 
 
-def keep_programs_quietly(quiet: bool = False) -> None:
-    """Keep compiled programs in the platform's cache folder; one sentence on standard error if that
-    fails, unless quiet."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        keep_programs()
-    for warning in [] if quiet else caught:
-        print(f"jaxmbs: {warning.message}", file=sys.stderr)
+def print_answer(verb: Any, answer: Any, json: bool) -> None:
+    """The answer of a command's module, as its document or as people read it."""
+    if json:
+        print_json(verb.document(answer))
+    else:
+        verb.show(answer)

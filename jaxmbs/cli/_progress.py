@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
@@ -155,6 +154,8 @@ def progress() -> Iterator[None]:
 @contextmanager
 def _listening(handler: logging.Handler) -> Iterator[None]:
     """JAX's log goes to the handler alone."""
+    import jax
+
     log = logging.getLogger("jax")
     before, log.propagate = log.propagate, False
     log.addHandler(handler)

@@ -13,21 +13,10 @@ from .._formulations import AbstractFormulation, chosen_formulation, elastic_for
 from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
-from . import _simulate
 from ._analyze import check_time, make_console
+from ._motion import initial_state
 from ._output import AnalysisFailed
-
-
-class Request(NamedTuple):
-    """Options of the command line; with `end`, along the motion until then."""
-
-    bounds: tuple[str, ...] = ()
-    combinations: tuple[str, ...] = ()
-    time: float = 0.0
-    assemble: bool = False
-    end: float | None = None
-    every: float | None = None
-    rigid: bool = False
+from ._requests import Ranges as Request, Simulate
 
 
 class Answer(NamedTuple):
@@ -44,8 +33,6 @@ def answer(model: Model, request: Request) -> Answer:
     **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
     a linear program has no solution.
     """
-    if request.every is not None and request.end is None:
-        raise ModelError("--every is the time between states of a motion; give its --end too.")
     system = model.system()
     asked: dict[str, Any] = {"bounds": request.bounds, "combinations": request.combinations}
     # An invalid bound or combination is reported before anything is computed.
@@ -54,11 +41,13 @@ def answer(model: Model, request: Request) -> Answer:
     try:
         if request.end is None:
             check_time(model, request.time)
-            q, v = _simulate.initial_state(system, request.time, request.assemble)
+            q, v = initial_state(system, request.time, request.assemble)
             asked["elastic"] = formulation.elastic
             found = ranges(system, q, v, request.time, **asked)
         else:
-            motion = _simulate.Request(
+            from . import _simulate
+
+            motion = Simulate(
                 end=request.end,
                 every=request.every,
                 assemble=request.assemble,

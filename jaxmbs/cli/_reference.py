@@ -1,16 +1,34 @@
-"""`jaxmbs reference`: what a model file may hold, for people and for editors."""
+"""`jaxmbs reference` and `jaxmbs export`: texts that lie in the package as they are printed."""
 
-import json
 from pathlib import Path
 
 from .._errors import ModelError
+from ..mechanisms._names import model_file, names
+from . import _load
+from ._computing import computing
+
+
+_IO = Path(__file__).parent.parent / "io"
 
 
 def text(schema: bool) -> str:
     """The page, or the JSON Schema."""
-    from ..io import json_schema, reference
+    return (_IO / ("model.schema.json" if schema else "REFERENCE.md")).read_text(encoding="utf-8")
 
-    return json.dumps(json_schema(), indent=1) + "\n" if schema else reference()
+
+def model_text(name: str) -> str:
+    """A built-in mechanism as a model file.
+
+    **Raises:** `ModelError` for a name that is unknown, and for what a model file does not hold.
+    """
+    if name.partition(":")[0] not in names():
+        raise _load.unknown(name)
+    known = model_file(name)
+    if known is not None:
+        return known
+    # One that is made to a size, or that a model file does not hold.
+    with computing("export") as export:
+        return export.written(name)
 
 
 def write(out: Path, text: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
-from .._files import check_folder
 from .._formulations import elastic_formulation
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
@@ -21,20 +20,8 @@ from ..report._contents import contents_of, Program, program_for
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from ._analyze import AnalysisFailed, check_time, make_console
-from ._simulate import initial_state, times_of
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    out: Path
-    end: float | None = None
-    every: float | None = None
-    frames: int | None = None
-    bounds: tuple[str, ...] = ()
-    trajectory: Path | None = None
-    assemble: bool = False
-    time: float = 0.0
+from ._motion import initial_state, times_of
+from ._requests import Report as Request
 
 
 class Answer(NamedTuple):
@@ -50,7 +37,7 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
     **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
     then are written nevertheless.
     """
-    _check(request)
+    check_path(request.out)
     system = model.system()
     bounds = _bounds(system, request)
     notes = _notes(model, request, source)
@@ -69,25 +56,6 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
         kept = f"What was computed until then is in {str(request.out)!r}."
         raise AnalysisFailed(f"{failed} {kept}")
     return Answer(model, written)
-
-
-def _check(request: Request) -> None:
-    """
-    **Raises:** `ModelError` for options that do not belong together, before anything is computed.
-    """
-    check_path(request.out)
-    check_folder(request.out)
-    if request.every is not None and request.frames is not None:
-        raise ModelError("give --every or --frames, not both.")
-    if request.frames is not None and request.frames < 2:
-        raise ModelError(f"--frames must be at least 2, got {request.frames}.")
-    if request.trajectory is not None:
-        if request.end is not None or request.every is not None or request.assemble:
-            raise ModelError(
-                "--trajectory is a motion of its own; leave out --end, --every and --assemble."
-            )
-    elif request.end is None and (request.every, request.frames) != (None, None):
-        raise ModelError("--every and --frames divide a motion; give --end, where it ends.")
 
 
 def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, ...]:

@@ -1,6 +1,5 @@
 """`jaxmbs simulate`: forward dynamics, as a JSON document (`io/REFERENCE.md`) and as tables."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,21 +14,16 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._checks import as_array, as_numpy, known_array, listed, shown
+from .._checks import as_numpy, known_array, listed, shown
 from .._dynamics import (
     Certificate,
     certify,
-    consistent_state,
-    Kinematics,
     simulate,
     SimulationError,
     Trajectory,
 )
-from .._dynamics._initial import check_state
-from .._dynamics._passages import Passage, passed_lines
-from .._dynamics._saved_times import saved_times
+from .._dynamics._passages import passed_lines
 from .._errors import ModelError
-from .._files import check_folder
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
@@ -45,12 +39,21 @@ from .._reactions import Reactions
 from .._reactions._text import vector, verdict, verdict_of_states
 from .._reactions._wrench import largest
 from .._settings import step_tolerances
-from .._system import LARGEST, Model, MultibodySystem
-from ..io import save_trajectory
+from .._system import Model, MultibodySystem
 from ..io._body_motion import body_motions
-from ..io._trajectory import check_path
-from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
+from ._analyze import AnalysisFailed, make_console
+from ._motion import (
+    check_out,
+    coordinates_of,
+    increases,
+    initial_state,
+    passages,
+    save,
+    singular,
+    times_of,
+)
 from ._progress import say
+from ._requests import Simulate as Request
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -67,20 +70,6 @@ FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType
 
 # The run that compiles lasts this part of the duration.
 _DEGENERATE = 1e-6
-
-
-class Request(NamedTuple):
-    """Options of the command line."""
-
-    end: float
-    every: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-10
-    formulation: str | None = None
-    drop: tuple[str, ...] = ()
-    out: Path | None = None
-    assemble: bool = False
-    time: float = 0.0
 
 
 class Answer(NamedTuple):
@@ -107,13 +96,16 @@ def answer(model: Model, request: Request) -> Answer:
     system = model.system()
     formulation = _formulation(system, request)
     grid = times_of(model, request.time, request.end, request.every)
-    _check_tolerances(request)
+    try:
+        step_tolerances(request.rtol, request.atol)
+    except ValueError as error:
+        raise ModelError(f"--{error}") from None
     check_out(request.out)
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
     known = np.asarray(grid)
     short = known_array(known[0] + _DEGENERATE * (known - known[0]))
-    if not _increases(short):
+    if not increases(short):
         # Late times lie further apart in double precision.
         short = grid
 
@@ -168,11 +160,6 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
     if not request.formulation and not request.drop:
         return chosen_formulation(None, system.structure)
     word = request.formulation or Elimination.word
-    if word not in FORMULATIONS:
-        raise ModelError(
-            f"--formulation {shown(word)} is unknown; the formulations are "
-            f"{', '.join(FORMULATIONS)}."
-        )
     if word == ElasticResolution.word and not system.structure.compliances:
         raise ModelError(
             f"--formulation {word} needs something that gives way; add [[compliance]] tables to "
@@ -199,103 +186,6 @@ def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulati
         return Elimination(request.drop)
     except ValueError as error:
         raise ModelError(f"--{error}") from None
-
-
-def times_of(model: Model, start: float, end: float, every: float | None) -> Float[Array, " times"]:
-    """The saved times: start, start + every, ... and end.
-
-    **Raises:** `ModelError`.
-    """
-    if not (abs(start) <= LARGEST and abs(end) <= LARGEST and end > start):
-        raise ModelError(
-            f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
-            f"with a start at {start:g}."
-        )
-    if every is not None and not (math.isfinite(every) and every > 0):
-        raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
-    for driver in model.drivers:
-        domain = driver.motion.domain()
-        if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
-            raise ModelError(
-                f"driver {shown(driver.name)}: its table runs from {float(domain[0]):g} s to "
-                f"{float(domain[1]):g} s and does not hold all times from {start:g} s to "
-                f"{end:g} s; choose --time and --end within it or extend the table."
-            )
-    try:
-        times = saved_times(start, end, every, None, np.dtype(float))
-    except ValueError as error:
-        raise ModelError(f"--{error}") from None
-    if not _increases(times):
-        raise ModelError(
-            f"--end {end:g} is too close to the start at {start:g} s, or --every too small, for "
-            "double precision; choose a later end, or fewer times."
-        )
-    return times
-
-
-def _increases(times: Float[Array, " times"]) -> bool:
-    return bool(np.all(np.diff(times) > 0))
-
-
-def _check_tolerances(request: Request) -> None:
-    for word, value in (("--rtol", request.rtol), ("--atol", request.atol)):
-        if not (math.isfinite(value) and value > 0):
-            raise ModelError(f"{word} must be greater than zero, got {value:g}.")
-    try:
-        step_tolerances(request.rtol, request.atol)
-    except ValueError as error:
-        raise ModelError(f"--{error}") from None
-
-
-def check_out(out: Path | None) -> None:
-    """Refuse before the run what could not be written after it.
-
-    **Raises:** `ModelError`.
-    """
-    if out is None:
-        return
-    check_path(out)
-    check_folder(out)
-
-
-def initial_state(
-    system: MultibodySystem, start: float, assemble: bool
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The state of the model file, or the nearest one that the constraints allow.
-
-    **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
-    """
-    q = configuration_at(system, _Where(time=start, assemble=assemble))
-    v = system.initial_v
-    if assemble:
-        try:
-            return consistent_state(system, q, v, start)
-        except ValueError as error:
-            raise AnalysisFailed(str(error)) from None
-    try:
-        check_state(system, q, v, as_array(start))
-    except ValueError as error:
-        # What follows the semicolon is advice for Python.
-        what = str(error).rsplit(";", 1)[0]
-        raise ModelError(
-            f"{what}; correct them, or let --assemble move to the nearest that the constraints "
-            "allow."
-        ) from None
-    return q, v
-
-
-def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
-    """Write it where it is wanted; returns a sentence to add to a message.
-
-    **Raises:** `ModelError` if it cannot be written.
-    """
-    if out is None:
-        return ""
-    try:
-        save_trajectory(motion, out)
-    except OSError as error:
-        raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
-    return f" What was computed until then is in {str(out)!r}."
 
 
 def _energy(trajectory: Trajectory, index: int) -> float:
@@ -344,26 +234,6 @@ def document(answer: Answer) -> dict[str, Any]:
     if answer.model.remark:
         result["remark"] = answer.model.remark
     return result
-
-
-def passages(trajectory: Trajectory) -> list[float]:
-    """Times at which the motion passed singular configurations."""
-    found = np.asarray(trajectory.passages)
-    return found[np.isfinite(found)].tolist()
-
-
-def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
-    """Undetermined motions and reactions in the singular configurations of a motion."""
-    return [
-        {
-            "time": own.time,
-            "rank": own.rank,
-            "generic_rank": own.nearby,
-            "not_unique": list(own.joints),
-            "free": list(own.motions),
-        }
-        for own in passed
-    ]
 
 
 def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
@@ -439,18 +309,6 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console.print(_reaction_table(answer))
     for line in _notes(answer):
         console.print(Text(line))
-
-
-def coordinates_of(
-    states: Mapping[str, Mapping[str, Any]],
-) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Bodies' coordinates of their own: body, name, and the data of that body by name."""
-    return [
-        (body, word.removesuffix(".rate"), known)
-        for body, known in states.items()
-        for word in known
-        if word.endswith(".rate")
-    ]
 
 
 def _body_table(answer: Answer, posed: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -1,12 +1,8 @@
 """`jaxmbs sweep`: the verdicts of many cases, as a JSON document and as a table."""
 
-import enum
-import math
 import os
-import socket
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,47 +12,19 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._checks import shown
 from .._errors import ModelError
 from .._solvability import QR, RankComparison, SVD
 from .._sweep import Cases, Certification, Sweep, sweep
 from .._system import Model
 from .._verdict import Verdict
 from ._analyze import make_console
-from ._output import AnalysisFailed
 from ._progress import silence
-
-
-# The numbers of all cases are kept: a gigabyte for each name.
-_MOST_CASES = 10**8
-
-
-class Method(enum.StrEnum):
-    """Words of the ways to a verdict."""
-
-    screen = "screen"
-    qr = "qr"
-    svd = "svd"
-    rank = "rank"
+from ._requests import Sweep as Request, SweepMethod as Method
 
 
 _CRITERIA: Mapping[Method, type[QR] | type[SVD] | type[RankComparison]] = MappingProxyType(
     {Method.qr: QR, Method.svd: SVD, Method.rank: RankComparison}
 )
-
-
-class Request(NamedTuple):
-    """Options of the command line. `worker`: "INDEX:PORT" of one of several processes."""
-
-    over: tuple[str, ...]
-    out: str
-    random: int | None = None
-    seed: int | None = None
-    processes: int = 1
-    devices: int | None = None
-    chunk: int | None = None
-    method: Method = Method.screen
-    worker: str | None = None
 
 
 class Answer(NamedTuple):
@@ -67,61 +35,13 @@ class Answer(NamedTuple):
     out: str
 
 
-def check(request: Request) -> None:
-    """Refuse invalid requests.
-
-    **Raises:** `ModelError`.
-    """
-    for word in ("processes", "devices", "chunk", "random"):
-        number = getattr(request, word)
-        if number is not None and number < 1:
-            raise ModelError(f"--{word} must be at least 1, got {number}.")
-    if request.random is None and request.seed is not None:
-        raise ModelError("--seed belongs to --random; leave it out, or add --random N.")
-    if request.seed is not None and request.seed < 0:
-        raise ModelError(f"--seed must be at least 0, got {request.seed}.")
-    cases_of(request)
-
-
 def cases_of(request: Request) -> Cases:
-    """The grid, or the random cases.
-
-    **Raises:** `ModelError` that names the option.
-    """
-    if not request.over:
-        raise ModelError("--over is needed at least once: --over NAME=LO:HI:COUNT.")
-    axes = [_axis(text, request.random is not None) for text in request.over]
-    names = [name for name, _, _, _ in axes]
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"--over {shown(name)} is given twice.")
-    asked = math.prod(count for *_, count in axes) if request.random is None else request.random
-    if asked > _MOST_CASES:
-        raise ModelError(
-            f"these are {asked:.3g} cases, more than {_MOST_CASES:.0e} are kept; lower a COUNT, or "
-            "sweep in several stores."
-        )
+    """The grid, or the random cases."""
+    axes = request.axes()
     if request.random is not None:
         ranges = {name: (low, high) for name, low, high, _ in axes}
         return Cases.uniform(ranges, request.random, seed=request.seed or 0)
     return Cases.grid({name: np.linspace(low, high, count) for name, low, high, count in axes})
-
-
-def _axis(text: str, random: bool) -> tuple[str, float, float, int]:
-    """NAME=LO:HI:COUNT; random cases need no COUNT, and ignore one."""
-    name, _, numbers = text.partition("=")
-    words = numbers.split(":")
-    form = "NAME=LO:HI" if random else "NAME=LO:HI:COUNT"
-    try:
-        low, high = float(words[0]), float(words[1])
-        count = 1 if random and len(words) == 2 else int(words[2])
-    except (ValueError, IndexError):
-        raise ModelError(f"--over {shown(text)} does not read {form}.") from None
-    if len(words) > 3 or not name or not (math.isfinite(low) and math.isfinite(high)):
-        raise ModelError(f"--over {shown(text)} does not read {form} with finite numbers.")
-    if low > high or count < 1:
-        raise ModelError(f"--over {shown(text)}: LO must not exceed HI, nor COUNT be less than 1.")
-    return name, low, high, count
 
 
 def prepare(request: Request) -> None:
@@ -168,58 +88,6 @@ def answer(model: Model, request: Request) -> Answer:
 def leads() -> bool:
     """Is this the process that prints?"""
     return jax.process_index() == 0
-
-
-def spawn(request: Request, arguments: Sequence[str]) -> None:
-    """Run the same command in several processes; the first one prints.
-
-    **Raises:** `AnalysisFailed` or `SystemExit` with the status of the process that failed.
-    """
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
-    program = [sys.executable, "-c", "from jaxmbs.cli import main; main()", *arguments]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        # The first one shows progress, too.
-        for index in range(request.processes):
-            # Messages of the others repeat those of the first one, unless it has none.
-            quiet = None if index == 0 else subprocess.DEVNULL
-            worker = [*program, "--worker", f"{index}:{port}"]
-            started.append(subprocess.Popen(worker, stdout=quiet, stderr=quiet))
-        _wait(started)
-    finally:
-        for process in started:
-            process.terminate()
-            process.wait()
-
-
-def _wait(started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Until all have ended well, or one has failed."""
-    left = list(started)
-    while left:
-        for process in list(left):
-            try:
-                status = process.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                continue
-            left.remove(process)
-            if status:
-                # The first one reports the error; it finds the same as the others.
-                first = _status(started[0])
-                if first in (1, 2):
-                    raise SystemExit(first)
-                raise AnalysisFailed(
-                    f"process {started.index(process) + 1} of {len(started)} ended with status "
-                    f"{status}; what is finished is kept, and the same command goes on from there."
-                )
-
-
-def _status(process: subprocess.Popen[bytes]) -> int | None:
-    try:
-        return process.wait(timeout=5.0)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 # ---------------------------------------------------------------------------------------------

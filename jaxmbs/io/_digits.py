@@ -27,7 +27,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._fields import LARGEST_PRECISION
+from .._limits import LARGEST_PRECISION
 from .._system import Model
 
 

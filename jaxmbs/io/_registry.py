@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .. import elastic, forces, motions, planar, spatial
+from .. import forces, motions, planar, spatial
+from .._compliances import JointCompliance, Rod
 
 
 BODIES: Mapping[int, type[Any]] = MappingProxyType({2: planar.Body, 3: spatial.Body})
@@ -63,9 +64,7 @@ FORCES: Mapping[str, type[Any]] = MappingProxyType(
         "coulomb_friction": forces.CoulombFriction,
     }
 )
-COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType(
-    {"rod": elastic.Rod, "joint": elastic.JointCompliance}
-)
+COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType({"rod": Rod, "joint": JointCompliance})
 # Bodies of a type of their own; others have none.
 TYPED_BODIES: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
     {2: {}, 3: {"massless": spatial.MasslessBody, "slender": spatial.SlenderBody}}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._checks import PATH, shortened, shown
 from .._errors import ModelError
+from .._quoting import PATH, shortened, shown
 
 
 # The largest models are some tens of megabytes. What is larger is another file, or none that ends.

@@ -12,7 +12,8 @@ from ... import _settings
 from ..._checks import PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
-from ..._fields import LARGEST_PRECISION, PRECISION
+from ..._fields import PRECISION
+from ..._limits import LARGEST_PRECISION
 from ..._system import Model, MultibodySystem
 from .._digits import Digits, with_digits
 from ._agreement import agreed

@@ -1,0 +1,85 @@
+"""Names that are loaded with their first use (PEP 562), and packages."""
+
+import gc
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from ._extras import optional
+
+
+def load_late(
+    place: str,
+    names: Mapping[str, Sequence[str]],
+    modules: Sequence[str] = (),
+    *,
+    extras: Mapping[str, str] | None = None,
+    extra: str = "",
+) -> None:
+    """Give a module, from within it, the names that it offers: its `__getattr__`, `__dir__` and
+    `__all__`.
+
+    **Arguments:**
+
+    - `place`: the name of the module, or of the package of which it is the `__init__`.
+    - `names`: by the module that holds them, seen from the package ("_simulate", "_forces.base").
+    - `modules`: modules of the package that it offers as they are; `extras`: those that need an
+      extra, and its name, which a star does not bring. `extra`: what all the others need.
+    """
+    module_of = {name: module for module, own in names.items() for name in own}
+    extra_of = extras or {}
+    held = vars(sys.modules[place])
+    package = held["__package__"]
+
+    def load(name: str) -> Any:
+        if name in module_of:
+            value = getattr(_module(f"{package}.{module_of[name]}", extra), name)
+        elif name in extra_of:
+            value = _module(f"{package}.{name}", extra_of[name])
+        elif name in modules:
+            value = _module(f"{package}.{name}", extra)
+        else:
+            raise AttributeError(f"module {place!r} has no attribute {name!r}")
+        # What the module holds is found without this function.
+        held[name] = value
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*held, *module_of, *modules, *extra_of})
+
+    own = [name for name in held if name == "__version__" or not name.startswith("_")]
+    held.update(__getattr__=load, __dir__=listed, __all__=(*own, *modules, *module_of))
+
+
+def _module(name: str, extra: str) -> ModuleType:
+    with _collector_at_rest():
+        return optional(name, extra) if extra else importlib.import_module(name)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """What modules are made of stays. The collector would walk through it again and again
+    meanwhile, which was an eighth of the time that `jaxmbs.simulate` took to load."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class _Late(ModuleType):
+    """Stands in for a package until something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def late(package: str) -> Any:
+    """A package that is used only while a program is traced, and loaded then."""
+    return _Late(package)
