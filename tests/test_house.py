@@ -29,6 +29,7 @@ FLOORS = (
         "_loading",
         "_files",
         "_limits",
+        "_compiler_flags",
         "_quoting",
         "_checks",
         "_indices",

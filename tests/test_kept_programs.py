@@ -16,8 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 import jaxmbs as jm
+from jaxmbs._compiler_flags import compile_small_loops_whole
+from jaxmbs._programs import _options, Compiling
+from jaxmbs._programs._options import compiler_options
 from jaxmbs.cli._app import app
-from jaxmbs.cli._compiler import compile_quickly
 
 
 # It tells how many of its programs were found, and how many written.
@@ -210,7 +212,7 @@ class TestCommandLine:
 
 
 class TestCompiler:
-    LOOPS, KERNELS = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_use_fusion_emitters"
+    LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 
     @pytest.fixture(autouse=True)
     def _nothing_is_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,12 +221,25 @@ class TestCompiler:
     def test_small_loops_are_one_function_each_where_motions_only_run(self):
         assert CliRunner().invoke(app, ["simulate", "no.toml", "--end", "1"]).exit_code == 2
         assert self.LOOPS in os.environ["XLA_FLAGS"]
-        assert self.KERNELS in os.environ["XLA_FLAGS"]
+        # It is not the user who says so.
+        assert compiler_options(Compiling.QUICK)
 
-    def test_other_questions_are_compiled_quickly(self):
+    def test_other_questions_set_nothing(self):
         assert CliRunner().invoke(app, ["analyze", "no.toml"]).exit_code == 2
-        assert self.LOOPS not in os.environ["XLA_FLAGS"]
-        assert self.KERNELS in os.environ["XLA_FLAGS"]
+        assert "XLA_FLAGS" not in os.environ
+
+    def test_options_belong_to_programs(self, monkeypatch: pytest.MonkeyPatch):
+        assert set(compiler_options(Compiling.QUICK)) < set(compiler_options(Compiling.ONCE))
+        monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+        assert compiler_options(Compiling.ONCE) == {}
+
+    def test_a_compiler_that_does_not_know_an_option_gets_none(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setitem(_options._OPTIONS, Compiling.ONCE, {"xla_no_such_option": True})
+        _options._known.cache_clear()
+        assert compiler_options(Compiling.ONCE) == {}
+        _options._known.cache_clear()
 
     def test_settings_of_the_user_stand(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
@@ -240,14 +255,14 @@ class TestCompiler:
         self, version: str, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
-        compile_quickly(small_loops=True)
+        compile_small_loops_whole()
         assert "XLA_FLAGS" not in os.environ
 
     def test_the_compiler_knows_the_flags(self):
         """One that does not ends the process."""
         program = (
-            "from jaxmbs.cli._compiler import compile_quickly; compile_quickly(small_loops=True); "
-            "import jax; print(jax.jit(lambda x: x + 1)(1.0))"
+            "from jaxmbs._compiler_flags import compile_small_loops_whole as set_flags; "
+            "set_flags(); import jax; print(jax.jit(lambda x: x + 1)(1.0))"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
         assert float(done.stdout) == 2.0

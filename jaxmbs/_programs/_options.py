@@ -5,8 +5,12 @@ compiled. Two options of XLA for CPUs shorten it:
 
 - Of its two ways to write kernels the older one takes half of the time; what it writes runs 0.9 to
   1.2 times as long.
-- Without optimisation a small program, such as one for a single state, compiles in half of that
-  again, and runs up to four times as long: microseconds.
+- Without optimisation a program for a single state compiles in a tenth of the time. CPU seconds,
+  AMD EPYC: `analyze` of the parallelogram 1.56 by default, 0.84 with the older kernels, 0.03
+  without optimisation, and 1.2, 0.9 and 1.2 ms to run; `reactions` 5.5, 2.7, 0.45, and 3.1, 1.9,
+  2.3 ms; of eighty bodies 4.2, 2.5, 0.1, and 51, 53, 211 ms. What loops over steps runs twice as
+  long without it (a second of the parallelogram 36, 40 and 91 ms, in 14.9, 9.8 and 2.5 s), and is
+  compiled with it.
 
 They belong to a program, not to the process: what users compile themselves, with these functions
 inside or not, is compiled as they say, and so is everything where they have set the flags of the
@@ -15,10 +19,11 @@ compiler.
 
 import enum
 import functools
-import os
 from typing import Any
 
 import jax
+
+from .._compiler_flags import set_by_the_user
 
 
 class Compiling(enum.Enum):
@@ -53,7 +58,7 @@ _SETTINGS = (
 def compiler_options(compiling: Compiling) -> dict[str, Any]:
     """Options of the compiler for a program; none on other platforms than CPUs, none where the user
     has set flags, and none that this version does not know."""
-    if "XLA_FLAGS" in os.environ or jax.default_backend() != "cpu":
+    if set_by_the_user() or jax.default_backend() != "cpu":
         return {}
     return _known(compiling)
 

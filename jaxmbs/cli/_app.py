@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from .._compiler_flags import compile_small_loops_whole
 from .._errors import ModelError
 from .._version import __version__
 from . import _app_files, _load, _requests
-from ._compiler import compile_quickly
 from ._computing import choose, computing
 from ._options import JsonOption, ModelArgument
 from ._output import print_answer, print_json, refusing
@@ -94,7 +94,6 @@ def analyze(
     json: JsonOption = False,
 ) -> None:
     """Solvability of reactions at the reference configuration."""
-    compile_quickly()
     request = _requests.Analyze(
         method=method,
         tolerance=tolerance,
@@ -135,7 +134,6 @@ def flexibility(
     json: JsonOption = False,
 ) -> None:
     """Which elastic parts decide reactions, and which are enough."""
-    compile_quickly()
     request = _requests.Flexibility(
         reactions=tuple(reaction or ()),
         elastic=tuple(elastic or ()),
@@ -165,7 +163,6 @@ def holonomy(
     json: JsonOption = False,
 ) -> None:
     """Which constraints are holonomic, and which depend on time."""
-    compile_quickly()
     request = _requests.Holonomy(
         time=time, assemble=assemble, samples=samples, spread=spread, tolerance=tolerance
     )
@@ -194,7 +191,6 @@ def lint(
     json: JsonOption = False,
 ) -> None:
     """Check models, whichever program simulates them. Exit status 1: findings."""
-    compile_quickly()
     request = _requests.Lint(files=tuple(files or ()), time=time, ignore=tuple(ignore or ()))
     with refusing():
         if json and form == _requests.Format.sarif:
@@ -242,7 +238,8 @@ def ranges(
     json: JsonOption = False,
 ) -> None:
     """Between which values reactions lie that are not unique."""
-    compile_quickly(small_loops=end is not None)
+    if end is not None:
+        compile_small_loops_whole()
     request = _requests.Ranges(
         bounds=tuple(bound or ()),
         combinations=tuple(combination or ()),
@@ -288,7 +285,7 @@ def simulate(
     json: JsonOption = False,
 ) -> None:
     """Forward dynamics from the initial velocities: the final state."""
-    compile_quickly(small_loops=True)
+    compile_small_loops_whole()
     request = _requests.Simulate(
         end=end,
         every=every,
@@ -321,7 +318,6 @@ def kinematics(
     json: JsonOption = False,
 ) -> None:
     """The motion of a mechanism whose drivers move every mobility."""
-    compile_quickly()
     request = _requests.Kinematics(end=end, every=every, out=out, assemble=assemble)
     with refusing():
         request.check()
@@ -430,7 +426,6 @@ def report(
     json: JsonOption = False,
 ) -> None:
     """A page to send: verdicts, forces and the moving mechanism."""
-    compile_quickly(once=True)
     request = _requests.Report(
         out=out,
         end=end,
@@ -456,7 +451,8 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """The mobile robot's report, and a picture of it in this folder."""
-    compile_quickly(small_loops=all_)
+    if all_:
+        compile_small_loops_whole()
     with refusing(), computing("demo") as verb:
         pictures = verb.run(every=all_, quiet=json)
         if json:
