@@ -57,6 +57,10 @@ class AbstractGerm(abc.ABC):
         """At points z (points, k)."""
 
 
+class OutOfPatience(Exception):
+    """More would have to be evaluated than was asked for."""
+
+
 class Restricted(AbstractGerm):
     """A germ on a space (k, less), by an orthonormal basis."""
 
@@ -76,7 +80,7 @@ class Reduction(AbstractGerm):
     `free` Z (nv, k), `dependent` Y (nv, nv - k), without units; `kept`, `dropped`: the last
     singular value of C that counts and the first that does not, relative to the first one; `noise`:
     what is left of Phi in the redundant rows and what was dropped are nothing that they say.
-    `scaled_residual`: Phi there; `open_by`: the largest of it in the redundant rows.
+    After `patience` numbers of C an evaluation raises `OutOfPatience`. `scaled_residual`: Phi there; `open_by`: the largest of it in the redundant rows.
     """
 
     def __init__(
@@ -86,10 +90,11 @@ class Reduction(AbstractGerm):
         t: Scalar,
         tolerance: float,
         rounding: float,
+        patience: float = np.inf,
     ):
         self._state = system, q, t
-        size = max(1, int(np.sum(system.structure.geometric)) * system.structure.nv)
-        self._chunk = min(_MOST_POINTS, 1 + _NUMBERS // size)
+        self._size = max(1, int(np.sum(system.structure.geometric)) * system.structure.nv)
+        self._chunk, self.patience = min(_MOST_POINTS, 1 + _NUMBERS // self._size), patience
         self._row_scale = np.ones(())
         start, matrix = self._evaluate(np.zeros((1, system.structure.nv)))
         self.scaled_residual, self.rounding = start[0], rounding
@@ -161,6 +166,9 @@ class Reduction(AbstractGerm):
     def _evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residuals, matrices, chunk = [], [], self._chunk
         for start in range(0, len(x), chunk):
+            self.patience -= chunk * self._size
+            if self.patience < 0:
+                raise OutOfPatience
             some = x[start : start + chunk]
             padded = np.concatenate([some, np.zeros((chunk - len(some), x.shape[1]))])
             residual, matrix = _residual_and_slope(*self._state, known_array(padded))

@@ -15,8 +15,8 @@ from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import Solvability
 from .._system import AbstractSystem, refuse_acceleration_level, Structure, takes_state
-from ._cone import cone, second_order_forms, undecided
-from ._germ import decomposed, Reduction
+from ._cone import Cone, cone, second_order_forms, undecided
+from ._germ import decomposed, OutOfPatience, Reduction
 from ._report import Branch, Mobility, NO_COUNT
 from ._spheres import Piece
 
@@ -91,6 +91,19 @@ def mobility(
     Connelly & Servatius 1994, Discrete Comput. Geom. 11, 193 (rigidity of higher order, cusps);
     Golubitsky & Schaeffer 1985 (the reduction).
     """
+    return _checked(system, q, t, order, spread, tolerance)
+
+
+def _checked(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    t: RealScalarLike,
+    order: int = 4,
+    spread: float = 0.1,
+    tolerance: float = 1e-9,
+    patience: float = np.inf,
+) -> Mobility:
+    """`mobility`, for which not more than `patience` numbers of C are evaluated."""
     order = _settings.whole_number(order, "order", least=2, most=12)
     distance = _settings.known_number(spread, "spread", least=1e-3, most=0.5)
     least = float(np.finfo(np.float64).eps)
@@ -103,11 +116,15 @@ def mobility(
             "mobility is a count, found by branching on concrete numbers, and cannot be traced "
             "(under jit, vmap or grad); ask outside of the transformation."
         )
-    return _mobility(system, q, jnp.asarray(t, q.dtype), order, distance, limit)
+    return _mobility(system, q, jnp.asarray(t, q.dtype), order, distance, limit, patience)
 
 
 # With more coordinates than this it takes minutes, and is computed only on request.
 _MOST_COORDINATES = 300
+
+# Numbers of C that are evaluated unasked: five seconds or so. (Half of a table of sixty special
+# positions needs 1e7 or less, and all but those of touching sheets and cones 1e8.)
+_PATIENCE = 1.5e8
 
 LEFT_OUT = f"the real mobility is not computed unasked above {_MOST_COORDINATES} coordinates"
 
@@ -122,7 +139,7 @@ def without_asking(
     """`mobility` where it may differ from n - rank of the report, and takes little time."""
     if not _may_differ(report) or is_left_out(report):
         return None
-    return mobility(system, q, t, **how)
+    return _checked(system, q, t, **how, patience=_PATIENCE)
 
 
 def is_left_out(report: Solvability) -> bool:
@@ -149,9 +166,10 @@ def _mobility(
     order: int,
     spread: float,
     tolerance: float,
+    patience: float = np.inf,
 ) -> Mobility:
     structure = system.structure
-    germ = Reduction(system, q, t, tolerance, _rounding(system, q))
+    germ = Reduction(system, q, t, tolerance, _rounding(system, q), patience)
     residual = germ.scaled_residual
     rows = _VelocityRows(system, q, t, germ, tolerance)
     doubts = list(_rank_doubts(germ, tolerance))
@@ -162,13 +180,14 @@ def _mobility(
         found = undecided(germ, "velocity rows have no derivative at rest")
         result = RESULTS.successful
     else:
-        found = cone(germ, order, spread)
+        found = _patiently(germ, order, spread)
         result = RESULTS.successful
         if not found.decided and germ.rounding > _FEW_DIGITS:
             doubts.append(
                 f"the mechanism is far from the origin of the world, where rounding is "
                 f"{germ.rounding:.0e} times its size: draw it nearer to the origin"
             )
+    germ.patience = np.inf
     branches = tuple(_branch(system, germ, rows, piece) for piece in found.pieces)
     branches = tuple(sorted(branches, key=lambda own: (-own.freedoms, -own.dimension)))
     forms = second_order_forms(germ, max(found.radius, 1e-3)) if found.decided else None
@@ -192,6 +211,18 @@ def _mobility(
         length=float(system.characteristic_length()),
         structure=structure,
     )
+
+
+def _patiently(germ: Reduction, order: int, spread: float) -> Cone:
+    """The cone, or that it was not looked for to the end."""
+    try:
+        return cone(germ, order, spread)
+    except OutOfPatience:
+        return undecided(
+            germ,
+            "to find the branches takes longer than what is computed unasked; "
+            "`jaxmbs analyze --mobility` and jm.mobility go on",
+        )
 
 
 def _owners(structure: Structure, weights: np.ndarray) -> tuple[str, ...]:
