@@ -7,7 +7,10 @@ from ._events import (
     StopAtSingular as StopAtSingular,
     StopWhen as StopWhen,
 )
-from ._failures import SimulationError as SimulationError
+from ._failures import (
+    SimulationError as SimulationError,
+    SimulationInterrupted as SimulationInterrupted,
+)
 from ._floquet import Floquet as Floquet, floquet as floquet
 from ._friction import solve_with_friction as solve_with_friction
 from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
@@ -20,7 +23,7 @@ from ._kinematics import (
 )
 from ._linearise import Linearisation as Linearisation, linearise as linearise
 from ._reactions_of_state import reactions as reactions
-from ._simulate import simulate as simulate
+from ._simulate import resume as resume, simulate as simulate
 from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
 from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
 from ._undetermined import (

@@ -40,6 +40,7 @@ class Trajectory(eqx.Module):
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
+    - `unfinished`: of a run that was stopped by Ctrl-C, what `resume` goes on from; None otherwise.
     """
 
     times: Float[Array, " n"]
@@ -56,6 +57,7 @@ class Trajectory(eqx.Module):
     statistics: Statistics
     result: RESULTS
     system: AbstractSystem
+    unfinished: eqx.Module | None = None
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
     passed: tuple[Passage, ...] = eqx.field(static=True, default=())

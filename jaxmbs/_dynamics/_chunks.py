@@ -1,0 +1,386 @@
+"""Runs in chunks: one program for any duration and any number of saved states.
+
+A run whose numbers are known is made by a program that saves a few states and is called again and
+again. What differs from run to run is data: the times of the chunk, the first and the last time of
+the run, on which steps depend, and the state that is carried from one chunk to the next. That
+contains the next step as it was chosen, what the controller and the monitor carry, and the last step
+for its interpolation. So neither the steps nor the states depend on the chunks, and a run that was
+stopped between two of them goes on as if it had not been.
+
+Chunks are as long as keeps a person waiting for a moment: by then the run can say where it is, and
+can be stopped.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._formulations import AbstractFormulation
+from .._solution import RESULTS
+from .._system import AbstractSystem
+from ._elastic_theory import largest_deflection
+from ._integrate import begin, go_on, Part, under_way
+from ._interpolation import Inside
+from ._run import (
+    controlled,
+    controller_of,
+    End,
+    Ended,
+    ends_within,
+    event_of,
+    first_failure,
+    Integration,
+    lanes_of,
+    outcome,
+    Passages,
+    passages_of,
+    problem,
+    saving,
+    Start,
+    start_of,
+    StateChecks,
+)
+from ._saved_states import SavedState
+from ._trajectory import Statistics, Trajectory
+
+
+# States that a chunk saves at most: the shape of its program.
+STATES = 256
+
+# A chunk takes about so long (s): it is doubled below the first, and halved above the second. The
+# first chunk has so many states and steps.
+_SHORT, _LONG = 0.1, 0.4
+_FIRST_STATES, _FIRST_STEPS = 64, 128
+
+
+class Underway(eqx.Module):
+    """A run between two chunks. `state`: Diffrax's; `start`: see there; `found`: on the states that
+    were saved."""
+
+    state: Any
+    start: Start
+    found: StateChecks
+
+
+class Chunk(NamedTuple):
+    """Results of a chunk. `times` and states in `saved`: `count` of them at times that were
+    requested, and then, if it is `shown`, that in which the run has come to its end, or was stopped.
+    The others are of the run until then; `reached` (s): by its steps; `event`: which one ended it."""
+
+    times: Float[Array, " states"]
+    saved: SavedState
+    count: IntScalar
+    shown: BoolScalar
+    finished: BoolScalar
+    reached: Scalar
+    result: RESULTS
+    stopped: BoolScalar
+    event: IntScalar
+    passages: Passages
+    statistics: Statistics
+
+
+class Limits(NamedTuple):
+    """Ends of a chunk: `count` of its times, and `steps` attempted. `shown`: is the state in which
+    it ends shown in any case?"""
+
+    count: Any
+    steps: Any
+    shown: Any
+
+
+@eqx.filter_jit
+def begun(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    span: Float[Array, " ends"],
+) -> Underway:
+    """The run between these times before its first step."""
+    start = start_of(system, integration, q, v, span, integration.adjoint)
+    controller = controlled(integration, system, q, v, span)
+    inside = Inside(span, ends_within(integration))
+    given = problem(system, integration, start, controller, inside, remembers=True)
+    state = begin(span=span, y0=start.y, progress_meter=integration.progress, **given)
+    bent = largest_deflection(system, q[None])
+    found = StateChecks(
+        jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), RESULTS.successful),
+        jnp.asarray(True),
+        None if bent is None else jnp.zeros_like(bent),
+    )
+    return Underway(state, start, found)
+
+
+@eqx.filter_jit
+def chunk(
+    system: AbstractSystem,
+    integration: Integration,
+    underway: Underway,
+    times: Float[Array, " times"],
+    limits: Limits,
+) -> tuple[Underway, Chunk]:
+    """The next chunk, with saved states at these times (padded with infinity)."""
+    start = underway.start
+    controller = under_way(controller_of(integration, system, start.span))
+    inside = Inside(times, ends_within(integration))
+    given = problem(system, integration, start, controller, inside, remembers=True)
+    found = go_on(
+        span=start.span,
+        y0=start.y,
+        state=underway.state,
+        part=Part(times, limits.count, limits.steps),
+        progress_meter=integration.progress,
+        **given,
+    )
+    state, count = found.state, found.count
+    # The run has an end of its own where it does not come to all the times.
+    early = found.finished & (count < limits.count)
+    shown = early | (limits.shown & (count < limits.count))
+    rows = (found.times, found.states)
+    saved = _evaluated(saving(given["args"], integration), rows, count + shown, lanes_of(system))
+    seen = underway.found
+    findings = _with_states(system, seen, saved, found.states, count + early)
+    last = jax.tree.map(
+        lambda x: x[jnp.maximum(count + shown - 1, 0)],
+        End(saved.q, saved.v, saved.acceleration, found.times),
+    )
+    result = outcome(
+        system,
+        Ended(state.result, state.controller_state, state.num_accepted_steps),
+        findings,
+        last,
+        start.span,
+    )
+    done = Chunk(
+        found.times,
+        saved,
+        count,
+        shown,
+        found.finished,
+        jnp.minimum(found.times[count], start.span[-1]),
+        result,
+        state.result == dfx.RESULTS.event_occurred,
+        event_of(state.event_mask),
+        passages_of(state.solver_state, times.dtype),
+        Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps),
+    )
+    return Underway(state, start, findings), done
+
+
+def _with_states(
+    system: AbstractSystem,
+    found: StateChecks,
+    saved: SavedState,
+    states: Float[Array, "rows state"],
+    count: IntScalar,
+) -> StateChecks:
+    """The findings with those on the first `count` of the states."""
+    among = jnp.arange(len(states)) < count
+    results = jax.tree.map(lambda x: x[: len(states)], saved.result)
+    failure = first_failure(results, among)
+    failure = RESULTS.where(found.saved == RESULTS.successful, failure, found.saved)
+    finite = found.finite & jnp.all(jnp.isfinite(states) | ~among[:, None])
+    bent = found.bent
+    if bent is not None:
+        q = jnp.where(among[:, None], saved.q[: len(states)], 0.0)
+        bent = jnp.maximum(bent, largest_deflection(system, q))
+    return StateChecks(failure, finite, bent)
+
+
+def _evaluated(
+    function: Callable[[Any], SavedState], rows: Any, count: IntScalar, lanes: int
+) -> SavedState:
+    """`function` of the first `count` of the rows, so many at a time; others are zeros."""
+    most = len(rows[0])
+    lanes = min(lanes, most)
+    batched = function if lanes == 1 else jax.vmap(function)
+
+    def batch(k: IntScalar) -> Any:
+        places = jnp.minimum(k * lanes + jnp.arange(lanes), jnp.maximum(count - 1, 0))
+        chosen = jax.tree.map(lambda x: x[places], rows)
+        if lanes > 1:
+            return batched(chosen)
+        return jax.tree.map(lambda x: x[None], batched(jax.tree.map(lambda x: x[0], chosen)))
+
+    def one(k: IntScalar, all_rows: Any) -> Any:
+        return jax.tree.map(
+            lambda a, b: lax.dynamic_update_slice_in_dim(a, b, k * lanes, 0), all_rows, batch(k)
+        )
+
+    shapes = eqx.filter_eval_shape(batch, jnp.asarray(0))
+    room = -(-most // lanes) * lanes
+    empty = jax.tree.map(lambda x: jnp.zeros((room, *x.shape[1:]), x.dtype), shapes)
+    return lax.fori_loop(0, -(-count // lanes), one, empty)
+
+
+# What follows is Python's: chunk after chunk, and one trajectory of all.
+
+
+class Rows(NamedTuple):
+    """Saved states of one chunk, or of all."""
+
+    times: Float[np.ndarray, " n"]
+    q: Float[np.ndarray, "n nq"]
+    v: Float[np.ndarray, "n nv"]
+    acceleration: Float[np.ndarray, "n nv"]
+    multipliers: Float[np.ndarray, "n rows"]
+    position_error: Float[np.ndarray, " n"]
+    velocity_error: Float[np.ndarray, " n"]
+    reached: Bool[np.ndarray, " n"]
+
+
+class Unfinished(eqx.Module):
+    """A run that was stopped between two chunks, and what it takes to go on with it. `times`: all
+    at which states are to be saved, and how many of them are: `saved`. `formulation`: with the names
+    that messages contain."""
+
+    integration: Integration
+    formulation: AbstractFormulation
+    underway: Underway
+    times: Float[np.ndarray, " times"]
+    saved: int = eqx.field(static=True)
+
+
+class Run(NamedTuple):
+    """The trajectory of a run, the event that ended it, and states next to its passages. If it was
+    `interrupted`, the trajectory holds what is left."""
+
+    trajectory: Trajectory
+    event: Any
+    states: Any
+    interrupted: bool
+
+
+class _Done(NamedTuple):
+    """The run until now: `chunks` of it, and the last one. One object, as Ctrl-C may come between
+    any two statements."""
+
+    underway: Underway
+    saved: int
+    chunks: int
+    last: Chunk | None
+
+
+def run_in_chunks(
+    system: AbstractSystem,
+    rest: Unfinished,
+    before: Trajectory | None,
+    tell: Callable[[float], Any],
+) -> Run:
+    """The rest of a run behind the trajectory of what was `before`. `tell`: called with the time (s)
+    that is reached, after each chunk."""
+    integration, times = rest.integration, rest.times
+    rows = [] if before is None else [_rows_before(before)]
+    first = len(rows)
+    done = _Done(rest.underway, rest.saved, 0, None)
+    count, steps = _FIRST_STATES, _FIRST_STEPS
+    interrupted = False
+    try:
+        while not _is_over(done, times):
+            began = time.perf_counter()
+            underway, last = _next(system, integration, done, times, Limits(count, steps, False))
+            tell(float(last.reached))
+            del rows[first + done.chunks :]
+            rows.append(_rows_of(last))
+            done = _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
+            seconds = time.perf_counter() - began
+            if seconds < _SHORT:
+                count, steps = min(2 * count, STATES), 2 * steps
+            elif seconds > _LONG and done.chunks > 1:
+                count, steps = max(count // 2, 1), max(steps // 2, 1)
+    except KeyboardInterrupt:
+        if done.last is None:
+            raise
+        del rows[first + done.chunks :]
+        interrupted = True
+    # Within the last step there may be more states than a chunk has room for.
+    while interrupted and not (_is_over(done, times) or bool(_last_of(done).shown)):
+        underway, last = _next(system, integration, done, times, Limits(STATES, 0, True))
+        rows.append(_rows_of(last))
+        done = _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
+    interrupted = interrupted and not _is_over(done, times)
+    integration.progress.close(done.underway.state.progress_meter_state)
+    trajectory = _trajectory_of(system, integration, rows, done)
+    if interrupted:
+        left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
+        trajectory = dataclasses.replace(trajectory, unfinished=left)
+    last = _last_of(done)
+    return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
+
+
+def is_traced(tree: Any) -> bool:
+    """Is any of its numbers being traced?"""
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+
+
+def _last_of(done: _Done) -> Chunk:
+    assert done.last is not None
+    return done.last
+
+
+def _is_over(done: _Done, times: Float[np.ndarray, " times"]) -> bool:
+    """Is nothing left to do?"""
+    if done.last is None:
+        return False
+    return done.saved == len(times) or (bool(done.last.finished) and bool(done.last.shown))
+
+
+def _next(
+    system: AbstractSystem,
+    integration: Integration,
+    done: _Done,
+    times: Float[np.ndarray, " times"],
+    limits: Limits,
+) -> tuple[Underway, Chunk]:
+    """The chunk after what is done, computed."""
+    own = times[done.saved : done.saved + limits.count]
+    padded = np.full((STATES,), np.inf, times.dtype)
+    padded[: len(own)] = own
+    limits = Limits(*(np.asarray(x) for x in (len(own), limits.steps, limits.shown)))
+    return jax.block_until_ready(chunk(system, integration, done.underway, padded, limits))
+
+
+def _rows_of(done: Chunk) -> Rows:
+    """The states of a chunk that are shown."""
+    count, shown = int(done.count), bool(done.shown)
+    rows = slice(0, count + shown)
+    found = done.saved
+    arrays = (done.times, found.q, found.v, found.acceleration, found.multipliers)
+    arrays = (*arrays, found.position_error, found.velocity_error)
+    reached = np.arange(count + shown) < count
+    return Rows(*(np.asarray(x)[rows] for x in arrays), reached)
+
+
+def _rows_before(trajectory: Trajectory) -> Rows:
+    """The states of a run that was stopped, without that in which it was."""
+    rows = Rows(*(np.asarray(getattr(trajectory, name)) for name in Rows._fields))
+    return Rows(*(x[rows.reached] for x in rows))
+
+
+def _trajectory_of(
+    system: AbstractSystem, integration: Integration, chunks: list[Rows], done: _Done
+) -> Trajectory:
+    last = _last_of(done)
+    rows = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+    return Trajectory(
+        *jax.device_put(rows),
+        last.passages.times,
+        last.passages.count,
+        last.stopped,
+        last.statistics,
+        last.result,
+        system,
+        elastic=integration.formulation.elastic,
+    )
