@@ -345,10 +345,11 @@ def _next(
     limits: Limits,
 ) -> tuple[Underway, Chunk]:
     """The chunk after what is done, computed."""
-    own = times[done.saved : done.saved + limits.count]
-    padded = np.full((STATES,), np.inf, times.dtype)
+    own = times[done.saved : done.saved + limits.count + 1]
+    padded = np.full((STATES + 1,), np.inf, times.dtype)
     padded[: len(own)] = own
-    limits = Limits(*(np.asarray(x) for x in (len(own), limits.steps, limits.shown)))
+    count = min(limits.count, len(times) - done.saved)
+    limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
     return jax.block_until_ready(chunk(system, integration, done.underway, padded, limits))
 
 

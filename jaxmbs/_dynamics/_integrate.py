@@ -60,8 +60,9 @@ def integrate(
 
 
 class Part(NamedTuple):
-    """A part of a run: it ends with `count` of the `times` saved (those behind them are padding), or
-    after so many `steps`, or with the run."""
+    """A part of a run. It ends when `count` of the `times` are saved, after so many `steps`, or with
+    the run. The time behind these is there too, as the step to the last of them may go on to it, and
+    then padding, at least one in all."""
 
     times: Float[Array, " times"]
     count: IntScalar
@@ -72,8 +73,8 @@ class Saved(NamedTuple):
     """A part's saved states, `count` of them, with the state that its steps have come to behind
     them. `state`: with which the next part goes on; `finished`: is nothing left to integrate?"""
 
-    times: Float[Array, " times+1"]
-    states: Float[Array, "times+1 state"]
+    times: Float[Array, " times"]
+    states: Float[Array, "times state"]
     count: IntScalar
     state: Any
     finished: BoolScalar
@@ -305,7 +306,7 @@ class _GoingOn(dfx.AbstractAdjoint):
         del progress_meter, throw, passed_solver_state, passed_controller_state
         empty = init_state.save_state
         room = jax.tree.map(
-            lambda x: jnp.broadcast_to(x[:1], (len(self.part.times) + 1, *x.shape[1:])),
+            lambda x: jnp.broadcast_to(x[:1], (len(self.part.times), *x.shape[1:])),
             (empty.ts, empty.ys),
         )
         empty = eqx.tree_at(lambda s: (s.ts, s.ys), empty, room)
@@ -343,8 +344,7 @@ class _GoingOn(dfx.AbstractAdjoint):
         most = jnp.minimum(state.num_steps + steps, max_steps)
 
         def pending(state: Any) -> BoolScalar:
-            now = times[jnp.minimum(state.save_state.save_index, len(times) - 1)]
-            return now <= state.solver_state[-1].t1
+            return times[state.save_state.save_index] <= state.solver_state[-1].t1
 
         def more(state: Any) -> BoolScalar:
             return state.save_state.save_index < count

@@ -37,7 +37,7 @@ from ._fixed_steps import check_formulation, chosen_steps, Steps
 from ._initial import check_state, projected_state
 from ._passages import confirmed, Passage, unconfirmed_remark
 from ._run import Integration, run_in_one
-from ._saved_times import saved_times
+from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Trajectory
 from ._undetermined import undetermined_accelerations
@@ -139,16 +139,17 @@ def simulate(
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
+    begin = first_of(grid)
     relied_on = kept_rows(formulation, system.structure)
-    inexact = redundancy_at_precision(system, q, v, grid[0], relied_on)
+    inexact = redundancy_at_precision(system, q, v, begin, relied_on)
     refuse_at_precision(inexact, "a simulation")
     if consistent:
-        moved = projected_state(system, q, v, grid[0])
+        moved = projected_state(system, q, v, begin)
         q, v = moved.q, moved.v
-        refuse_vanishing_rows(system, q, v, grid[0])
+        refuse_vanishing_rows(system, q, v, begin)
     else:
         check_state(system, q, v, jnp.asarray(start, q.dtype))
-    _refuse_unsolvable(system, formulation, q, v, grid[0])
+    _refuse_unsolvable(system, formulation, q, v, begin)
     integration = Integration(
         numbered(formulation, system.structure),
         solver,
