@@ -279,8 +279,11 @@ def run_in_chunks(
     before: Trajectory | None,
     tell: Callable[[float], Any],
 ) -> Run:
-    """The rest of a run behind the trajectory of what was `before`. `tell`: called with the time (s)
-    that is reached, after each chunk."""
+    """The rest of a run behind the trajectory of what was `before`. `tell`: called after each chunk
+    with the time (s) that is reached.
+
+    **Raises:** `KeyboardInterrupt` before the end of the first chunk.
+    """
     integration, times = rest.integration, rest.times
     rows = [] if before is None else [_rows_before(before)]
     first = len(rows)
@@ -290,33 +293,32 @@ def run_in_chunks(
     try:
         while not _is_over(done, times):
             began = time.perf_counter()
-            underway, last = _next(system, integration, done, times, Limits(count, steps, False))
-            tell(float(last.reached))
-            del rows[first + done.chunks :]
-            rows.append(_rows_of(last))
-            done = _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
+            following = _following(system, integration, done, times, Limits(count, steps, False))
+            rows.append(_rows_of(_last_of(following)))
+            done = following
+            tell(float(_last_of(done).reached))
             seconds = time.perf_counter() - began
             if seconds < _SHORT:
-                count, steps = min(2 * count, STATES), 2 * steps
+                count, steps = min(2 * count, STATES), min(2 * steps, integration.max_steps)
+            # The first may have been compiled.
             elif seconds > _LONG and done.chunks > 1:
                 count, steps = max(count // 2, 1), max(steps // 2, 1)
     except KeyboardInterrupt:
         if done.last is None:
             raise
-        del rows[first + done.chunks :]
         interrupted = True
+    del rows[first + done.chunks :]
     # Within the last step there may be more states than a chunk has room for.
     while interrupted and not (_is_over(done, times) or bool(_last_of(done).shown)):
-        underway, last = _next(system, integration, done, times, Limits(STATES, 0, True))
-        rows.append(_rows_of(last))
-        done = _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
-    interrupted = interrupted and not _is_over(done, times)
-    integration.progress.close(done.underway.state.progress_meter_state)
-    trajectory = _trajectory_of(system, integration, rows, done)
+        done = _following(system, integration, done, times, Limits(STATES, 0, True))
+        rows.append(_rows_of(_last_of(done)))
+    last = _last_of(done)
+    trajectory = _trajectory_of(system, integration, rows, last)
     if interrupted:
         left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
         trajectory = dataclasses.replace(trajectory, unfinished=left)
-    last = _last_of(done)
+    else:
+        integration.progress.close(done.underway.state.progress_meter_state)
     return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
 
 
@@ -337,20 +339,22 @@ def _is_over(done: _Done, times: Float[np.ndarray, " times"]) -> bool:
     return done.saved == len(times) or (bool(done.last.finished) and bool(done.last.shown))
 
 
-def _next(
+def _following(
     system: AbstractSystem,
     integration: Integration,
     done: _Done,
     times: Float[np.ndarray, " times"],
     limits: Limits,
-) -> tuple[Underway, Chunk]:
-    """The chunk after what is done, computed."""
+) -> _Done:
+    """The run until the end of the next chunk, computed."""
     own = times[done.saved : done.saved + limits.count + 1]
     padded = np.full((STATES + 1,), np.inf, times.dtype)
     padded[: len(own)] = own
     count = min(limits.count, len(times) - done.saved)
     limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
-    return jax.block_until_ready(chunk(system, integration, done.underway, padded, limits))
+    underway, last = chunk(system, integration, done.underway, padded, limits)
+    jax.block_until_ready(last)
+    return _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
 
 
 def _rows_of(done: Chunk) -> Rows:
@@ -371,9 +375,8 @@ def _rows_before(trajectory: Trajectory) -> Rows:
 
 
 def _trajectory_of(
-    system: AbstractSystem, integration: Integration, chunks: list[Rows], done: _Done
+    system: AbstractSystem, integration: Integration, chunks: list[Rows], last: Chunk
 ) -> Trajectory:
-    last = _last_of(done)
     rows = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
     return Trajectory(
         *jax.device_put(rows),
