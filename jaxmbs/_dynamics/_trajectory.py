@@ -57,11 +57,11 @@ class Trajectory(eqx.Module):
     statistics: Statistics
     result: RESULTS
     system: AbstractSystem
-    unfinished: eqx.Module | None = None
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
     passed: tuple[Passage, ...] = eqx.field(static=True, default=())
     passages_remark: str = eqx.field(static=True, default="")
+    unfinished: eqx.Module | None = None
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated on first
