@@ -25,6 +25,7 @@ from . import (
     _sweep,
 )
 from ._compiler import compile_quickly
+from ._interrupt import keeping, Stopped
 from ._options import JsonOption, ModelArgument
 from ._output import keep_programs_quietly, print_json, refusing
 from ._progress import silence
@@ -322,7 +323,11 @@ def simulate(
             assemble=assemble,
             time=time,
         )
-        answer = _simulate.answer(_load.load(model), request)
+        try:
+            answer = _simulate.answer(_load.load(model), request)
+        except _simulate.Interrupted as stopped:
+            with keeping():
+                raise Stopped(_simulate.keep(stopped, request, silent=json)) from None
         if json:
             print_json(_simulate.document(answer))
         else:

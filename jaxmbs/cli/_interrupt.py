@@ -2,7 +2,8 @@
 
 Python raises KeyboardInterrupt when it is back at its own code, and a compiled motion may take
 minutes until then. So a thread receives the signal as well, and ends the process where Python has
-not done so.
+not done so. A command that keeps what it has computed takes the time for that (`Stopped`,
+`keeping`).
 """
 
 import os
@@ -20,10 +21,28 @@ STATUS = 130
 _PATIENCE = 1.0
 
 
-def stop() -> None:
+_keeping = threading.Event()
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C in a command that has kept what it had computed; the text says where."""
+
+
+def stop(said: str = "") -> None:
     """Message after Ctrl-C, printed once for all processes."""
     if "--worker" not in sys.argv:
-        print("jaxmbs: stopped.", file=sys.stderr)
+        print(f"jaxmbs: {said or 'stopped.'}", file=sys.stderr)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Within the block the command takes its time after Ctrl-C, to write what it has computed. A
+    second one ends it."""
+    _keeping.set()
+    try:
+        yield
+    finally:
+        _keeping.clear()
 
 
 @contextmanager
@@ -53,6 +72,9 @@ def _watch(reading: socket.socket, left: threading.Event) -> None:
     # Python comes back in time, or not.
     if not signals or left.wait(_PATIENCE):
         return
+    while _keeping.is_set():
+        if left.wait(_PATIENCE):
+            return
     stop()
     sys.stderr.flush()
     os._exit(STATUS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._errors import ModelError
 from .._programs import keep_programs
-from ._interrupt import STATUS, stop
+from ._interrupt import STATUS, stop, Stopped
 from ._progress import progress
 
 
@@ -24,6 +24,9 @@ def refusing() -> Iterator[None]:
     try:
         with progress():
             yield
+    except Stopped as error:
+        stop(str(error))
+        raise SystemExit(STATUS) from None
     except KeyboardInterrupt:
         stop()
         raise SystemExit(STATUS) from None
