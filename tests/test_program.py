@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import jaxmbs
 import jaxmbs_program
 from jaxmbs import cli
+from jaxmbs._dynamics import _chunks
 from jaxmbs.cli import _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
 from jaxmbs.cli._complete import complete_built_in, complete_model
@@ -211,6 +212,36 @@ def test_an_interrupted_command_says_one_line(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(_load, "load", interrupted)
     assert run("analyze", "door", status=130) == ("", "jaxmbs: stopped.\n")
+
+
+def test_a_simulation_that_is_stopped_keeps_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    told: list[str] = []
+
+    def tell(what: str) -> None:
+        told.append(what)
+        if what.startswith("simulate: at ") and len(told) > 8:
+            raise KeyboardInterrupt
+
+    for name, value in (("_FIRST_STATES", 5), ("_FIRST_STEPS", 2), ("_SHORT", 0.0)):
+        monkeypatch.setattr(_chunks, name, value)
+    monkeypatch.setattr("jaxmbs.cli._simulate.say", tell)
+    out = tmp_path / "part.npz"
+    arguments = ["simulate", "slider-crank", "--end", "100", "--every", "0.01", "--out", str(out)]
+    shown, said = run(*arguments, status=130)
+    part = jaxmbs.io.load_trajectory(out, jaxmbs.mechanisms.get("slider-crank").system())
+    last = float(part.times[-1])
+    assert 0 < last < 100
+    assert said == (
+        f"jaxmbs: stopped at {last:.9g} s, before the end at 100 s. What was computed until then "
+        f"is in {str(out)!r}.\n"
+    )
+    assert f"state at {last:.9g} s" in shown
+    assert "crank" in shown
+    assert "of 100 s" in told[-1]
+    told.clear()
+    assert run(*arguments, "--json", status=130)[0] == ""
 
 
 _BUSY = """

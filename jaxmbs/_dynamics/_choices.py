@@ -66,12 +66,18 @@ class Progress(NamedTuple):
 def chosen_progress(progress: Any) -> Progress:
     """Neither says anything for None."""
     if callable(progress) and not isinstance(progress, type):
-        _settings.function(progress, "progress", "a function of the time (s)", "time")
-        return Progress(dfx.NoProgressMeter(), progress)
+        return Progress(dfx.NoProgressMeter(), chosen_tell(progress))
     given = dfx.NoProgressMeter() if progress is None else progress
-    such_as = "a Diffrax progress meter such as diffrax.TqdmProgressMeter(), or a function"
+    such_as = "a function of the time (s), or a Diffrax progress meter such as TqdmProgressMeter()"
     meter = _settings.instance(given, dfx.AbstractProgressMeter, "progress", such_as)
     return Progress(meter, _silent)
+
+
+def chosen_tell(progress: Any) -> Callable[[float], Any]:
+    """A function of the time that is reached, which says nothing for None."""
+    if progress is None:
+        return _silent
+    return _settings.function(progress, "progress", "a function of the time (s)", "time")
 
 
 def _silent(time: float) -> None:

@@ -25,6 +25,7 @@ from ._choices import (
     chosen_progress,
     chosen_solver,
     chosen_stabilisation,
+    chosen_tell,
     Progress,
 )
 from ._chunks import begun, is_traced, Run, run_in_chunks, Unfinished
@@ -196,7 +197,7 @@ def resume(
     """
     given = _settings.instance(trajectory, Trajectory, "trajectory", "that of a stopped run")
     throw = _settings.flag(throw, "throw")
-    tell = chosen_progress(progress).tell
+    tell = chosen_tell(progress)
     rest: Any = given.unfinished
     if rest is None:
         raise ValueError(
