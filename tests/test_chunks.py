@@ -60,7 +60,7 @@ class Run(NamedTuple):
     settings: dict[str, Any]
 
     def __call__(self, **more: Any) -> jm.Trajectory:
-        settings = {"throw": False} | self.settings | more
+        settings: dict[str, Any] = {"throw": False, **self.settings, **more}
         return jm.simulate(self.system, self.q, self.v, self.end, **settings)
 
 

@@ -3,12 +3,11 @@
 A run whose numbers are known is made by a program that saves a few states and is called again and
 again. What differs from run to run is data: the times of the chunk, the first and the last time of
 the run, on which steps depend, and the state that is carried from one chunk to the next. That
-contains the next step as it was chosen, what the controller and the monitor carry, and the last step
-for its interpolation. So neither the steps nor the states depend on the chunks, and a run that was
-stopped between two of them goes on as if it had not been.
+contains the next step as it was chosen, what the controller and the monitor carry, and the last
+step for its interpolation. So neither the steps nor the states depend on the chunks, and a run that
+was stopped between two of them goes on as if it had not been.
 
-Chunks are as long as keeps a person waiting for a moment: by then the run can say where it is, and
-can be stopped.
+A chunk is computed within a moment: by then the run can say where it is, and can be stopped.
 """
 
 import dataclasses
@@ -75,8 +74,9 @@ class Underway(eqx.Module):
 
 class Chunk(NamedTuple):
     """Results of a chunk. `times` and states in `saved`: `count` of them at times that were
-    requested, and then, if it is `shown`, that in which the run has come to its end, or was stopped.
-    The others are of the run until then; `reached` (s): by its steps; `event`: which one ended it."""
+    requested, and then, if it is `shown`, that in which the run has come to its end, or was
+    stopped. The others are of the run until then; `reached` (s): by its steps; `event`: which one
+    ended it."""
 
     times: Float[Array, " states"]
     saved: SavedState
@@ -192,10 +192,9 @@ def _with_states(
     failure = first_failure(results, among)
     failure = RESULTS.where(found.saved == RESULTS.successful, failure, found.saved)
     finite = found.finite & jnp.all(jnp.isfinite(states) | ~among[:, None])
-    bent = found.bent
-    if bent is not None:
-        q = jnp.where(among[:, None], saved.q[: len(states)], 0.0)
-        bent = jnp.maximum(bent, largest_deflection(system, q))
+    bent = largest_deflection(system, jnp.where(among[:, None], saved.q[: len(states)], 0.0))
+    if found.bent is not None and bent is not None:
+        bent = jnp.maximum(found.bent, bent)
     return StateChecks(failure, finite, bent)
 
 
@@ -243,8 +242,8 @@ class Rows(NamedTuple):
 
 class Unfinished(eqx.Module):
     """A run that was stopped between two chunks, and what it takes to go on with it. `times`: all
-    at which states are to be saved, and how many of them are: `saved`. `formulation`: with the names
-    that messages contain."""
+    at which states are to be saved, and how many of them are: `saved`. `formulation`: with the
+    names that messages contain."""
 
     integration: Integration
     formulation: AbstractFormulation
@@ -352,20 +351,25 @@ def _following(
     padded[: len(own)] = own
     count = min(limits.count, len(times) - done.saved)
     limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
-    underway, last = chunk(system, integration, done.underway, padded, limits)
+    underway, last = chunk(system, integration, done.underway, jnp.asarray(padded), limits)
     jax.block_until_ready(last)
     return _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
 
 
 def _rows_of(done: Chunk) -> Rows:
     """The states of a chunk that are shown."""
-    count, shown = int(done.count), bool(done.shown)
-    rows = slice(0, count + shown)
-    found = done.saved
-    arrays = (done.times, found.q, found.v, found.acceleration, found.multipliers)
-    arrays = (*arrays, found.position_error, found.velocity_error)
-    reached = np.arange(count + shown) < count
-    return Rows(*(np.asarray(x)[rows] for x in arrays), reached)
+    count, found = int(done.count), done.saved
+    rows = count + int(done.shown)
+    return Rows(
+        np.asarray(done.times)[:rows],
+        np.asarray(found.q)[:rows],
+        np.asarray(found.v)[:rows],
+        np.asarray(found.acceleration)[:rows],
+        np.asarray(found.multipliers)[:rows],
+        np.asarray(found.position_error)[:rows],
+        np.asarray(found.velocity_error)[:rows],
+        np.arange(rows) < count,
+    )
 
 
 def _rows_before(trajectory: Trajectory) -> Rows:
@@ -377,9 +381,16 @@ def _rows_before(trajectory: Trajectory) -> Rows:
 def _trajectory_of(
     system: AbstractSystem, integration: Integration, chunks: list[Rows], last: Chunk
 ) -> Trajectory:
-    rows = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+    rows: Any = jax.device_put(Rows(*map(np.concatenate, zip(*chunks, strict=True))))
     return Trajectory(
-        *jax.device_put(rows),
+        rows.times,
+        rows.q,
+        rows.v,
+        rows.acceleration,
+        rows.multipliers,
+        rows.position_error,
+        rows.velocity_error,
+        rows.reached,
         last.passages.times,
         last.passages.count,
         last.stopped,

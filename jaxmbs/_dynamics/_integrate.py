@@ -10,9 +10,10 @@ check them: the first step by the step size controller, which proposes it, and t
 adjoint, which makes the loop that saves states.
 
 A run may also be made in parts, one after the other (`begin`, `go_on`). Diffrax's state is carried
-from one to the next as it is, the next step, which was chosen already, among it: so the steps do not
-depend on the parts. Times of saved states may lie within the last step when a part has no more room
-for them. So the solver's state ends with that step (`LastStep`), from which they are interpolated.
+from one to the next as it is, the next step, which was chosen already, among it: so the steps do
+not depend on the parts. Times of saved states may lie within the last step when a part has no more
+room for them. So the solver's state ends with that step (`LastStep`), from which they are
+interpolated.
 """
 
 import functools
@@ -60,9 +61,9 @@ def integrate(
 
 
 class Part(NamedTuple):
-    """A part of a run. It ends when `count` of the `times` are saved, after so many `steps`, or with
-    the run. The time behind these is there too, as the step to the last of them may go on to it, and
-    then padding, at least one in all."""
+    """A part of a run. It ends when `count` of the `times` are saved, after so many `steps`, or
+    with the run. Behind these stands the next time, as the step to the last of them may go on to
+    it, and then padding: one of both at least."""
 
     times: Float[Array, " times"]
     count: IntScalar
@@ -120,7 +121,7 @@ def go_on(
 ) -> Saved:
     """One part of the run of `begin` with the same arguments, from the state of the part before.
     The controller is one `under_way`."""
-    return dfx.diffeqsolve(
+    found: Any = dfx.diffeqsolve(
         terms,
         solver,
         span[0],
@@ -134,7 +135,8 @@ def go_on(
         controller_state=state.controller_state,
         throw=False,
         **options,
-    ).ys
+    )
+    return found.ys
 
 
 def in_order(times: Float[Array, " times"]) -> BoolScalar:
@@ -375,6 +377,6 @@ class _GoingOn(dfx.AbstractAdjoint):
 
 
 def _as_arrays(tree: Any) -> Any:
-    """The same with arrays, of no weak type, in place of Python's numbers: a state that went through
-    a program has such ones alone."""
+    """The same with arrays, of no weak type, in place of Python's numbers: a state that went
+    through a program has such ones alone."""
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), tree)

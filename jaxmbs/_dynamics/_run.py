@@ -367,7 +367,7 @@ def _in_batches(function: Callable[[Any], Any], arguments: Any, size: int) -> An
 
 
 class StateChecks(NamedTuple):
-    """StateChecks on saved states: the first failure of one (`saved`); are all `finite`; the largest
+    """Checks of saved states: the first failure of one (`saved`); are all `finite`; the largest
     deflection of an elastic body, `bent`, beside its length, if there is such a body."""
 
     saved: RESULTS
@@ -428,5 +428,5 @@ def outcome(
         far = (found.bent > 1) & (result == RESULTS.successful)
         result = RESULTS.where(far, RESULTS.elastic_body_too_bent, result)
     if system.structure.nonlinear.any():
-        result = with_vanishing_rows(result, system, tuple(end), span, ended.accepted)
+        result = with_vanishing_rows(result, system, (*end[:3], end.time), span, ended.accepted)
     return result

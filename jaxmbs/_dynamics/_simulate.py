@@ -136,7 +136,7 @@ def simulate(
     steps = Steps(controller, first_step)
     controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
     check_formulation(solver, formulation)
-    progress = chosen_progress(progress)
+    shown = chosen_progress(progress)
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
     grid = saved_times(start, end, every, times, q.dtype)
@@ -159,12 +159,12 @@ def simulate(
         tolerances,
         adjoint,
         events,
-        progress.meter,
+        shown.meter,
         None if first_step is None else jnp.asarray(first_step, q.dtype),
         max_steps,
         monitor and bool(system.structure.rows),
     )
-    run = _in_chunks(system, integration, formulation, (q, v, grid), progress)
+    run = _in_chunks(system, integration, formulation, (q, v, grid), shown)
     if run is None:
         run = Run(*run_in_one(system, integration, q, v, grid), False)
     return _report_outcome(run, formulation, integration, throw)
@@ -246,7 +246,7 @@ def _in_chunks(
     # Values do not depend on it, and so the program does not.
     integration = dataclasses.replace(integration, adjoint=dfx.RecursiveCheckpointAdjoint())
     q, v, times = start_and_times[0], start_and_times[1], np.asarray(start_and_times[2])
-    underway = begun(system, integration, q, v, times[[0, -1]])
+    underway = begun(system, integration, q, v, jnp.asarray(times[[0, -1]]))
     # A user's function may know of a transformation of which nothing else does.
     if is_traced(underway):
         return None

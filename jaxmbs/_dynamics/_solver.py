@@ -297,7 +297,7 @@ def projected_solver(
     """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
     ends of steps, if any; `remembers`: is the last step a part of the state?"""
     del inside
-    return ProjectedSolver(solver, monitor, projecting, remembers)
+    return ProjectedSolver(solver, monitor, projecting=projecting, remembers=remembers)
 
 
 @projected_solver.register
@@ -309,7 +309,7 @@ def _(
     remembers: bool,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor, inside, remembers)
+    return ProjectedRungeKutta(solver, monitor, inside=inside, remembers=remembers)
 
 
 @projected_solver.register
@@ -323,7 +323,7 @@ def _(
     # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
     # order.
     del projecting, inside
-    return ProjectedSolver(solver, monitor, False, remembers)
+    return ProjectedSolver(solver, monitor, projecting=False, remembers=remembers)
 
 
 def _onto_constraints(

@@ -452,8 +452,8 @@ def show(answer: Answer, console: Console | None = None) -> None:
 
 
 def keep(stopped: Interrupted, request: Request, *, silent: bool) -> str:
-    """Write what a run has computed until Ctrl-C where it is wanted, and print the state in which it
-    was stopped unless `silent`. Returns a sentence.
+    """Write what a run has computed until Ctrl-C where it is wanted, and print the state in which
+    it was stopped unless `silent`. Returns a sentence.
 
     **Raises:** `ModelError` if it cannot be written.
     """
