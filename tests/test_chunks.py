@@ -34,7 +34,7 @@ STATES = (
 )
 
 # Each chunk is as long as the first.
-ONE_PIECE = (256, 10**6)
+ONE_PIECE = (1024, 10**6)
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_states_within_one_step_are_more_than_a_chunk_holds(
     run = swinging(0.2, every=1e-5)
     pace(*ONE_PIECE)
     whole = run()
-    assert len(whole.times) > 20 * _chunks.STATES
+    assert len(whole.times) > 10 * _chunks.STATES
     assert int(whole.statistics.accepted) < 10
     part = stopped(run, 3)
     assert_same(jm.resume(part), whole)

@@ -54,13 +54,14 @@ from ._saved_states import SavedState
 from ._trajectory import Statistics, Trajectory
 
 
-# States that a chunk saves at most: the shape of its program.
-STATES = 256
+# States that a chunk saves at most, and numbers: the shape of its program.
+STATES = 1024
+_NUMBERS = 1_000_000
 
-# A chunk takes about so long (s): it is doubled below the first, and halved above the second. The
-# first chunk has so many states and steps.
-_SHORT, _LONG = 0.1, 0.4
-_FIRST_STATES, _FIRST_STEPS = 64, 128
+# The first chunk has so many states and steps. One that takes less than the first of these times
+# (s) is followed by one four times as long, one that takes more than the second by one half as long.
+_FIRST_STATES, _FIRST_STEPS = 128, 128
+_SHORT, _LONG = 0.05, 0.3
 
 
 class Underway(eqx.Module):
@@ -287,7 +288,8 @@ def run_in_chunks(
     rows = [] if before is None else [_rows_before(before)]
     first = len(rows)
     done = _Done(rest.underway, rest.saved, 0, None)
-    count, steps = _FIRST_STATES, _FIRST_STEPS
+    room = room_of(system)
+    count, steps = min(_FIRST_STATES, room), _FIRST_STEPS
     interrupted = False
     try:
         while not _is_over(done, times):
@@ -298,7 +300,7 @@ def run_in_chunks(
             tell(float(_last_of(done).reached))
             seconds = time.perf_counter() - began
             if seconds < _SHORT:
-                count, steps = min(2 * count, STATES), min(2 * steps, integration.max_steps)
+                count, steps = min(4 * count, room), min(4 * steps, integration.max_steps)
             # The first may have been compiled.
             elif seconds > _LONG and done.chunks > 1:
                 count, steps = max(count // 2, 1), max(steps // 2, 1)
@@ -309,7 +311,7 @@ def run_in_chunks(
     del rows[first + done.chunks :]
     # Within the last step there may be more states than a chunk has room for.
     while interrupted and not (_is_over(done, times) or bool(_last_of(done).shown)):
-        done = _following(system, integration, done, times, Limits(STATES, 0, True))
+        done = _following(system, integration, done, times, Limits(room, 0, True))
         rows.append(_rows_of(_last_of(done)))
     last = _last_of(done)
     trajectory = _trajectory_of(system, integration, rows, last)
@@ -319,6 +321,13 @@ def run_in_chunks(
     else:
         integration.progress.close(done.underway.state.progress_meter_state)
     return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
+
+
+def room_of(system: AbstractSystem) -> int:
+    """States that a chunk saves at most."""
+    structure = system.structure
+    numbers = structure.nq + 2 * structure.nv + len(structure.rows)
+    return max(1, min(STATES, _NUMBERS // max(1, numbers)))
 
 
 def is_traced(tree: Any) -> bool:
@@ -347,7 +356,7 @@ def _following(
 ) -> _Done:
     """The run until the end of the next chunk, computed."""
     own = times[done.saved : done.saved + limits.count + 1]
-    padded = np.full((STATES + 1,), np.inf, times.dtype)
+    padded = np.full((room_of(system) + 1,), np.inf, times.dtype)
     padded[: len(own)] = own
     count = min(limits.count, len(times) - done.saved)
     limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
