@@ -14,7 +14,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
-from jaxmbs._dynamics import _chunks
+from jaxmbs._dynamics import _batches, _chunks
 
 
 STATES = (
@@ -185,7 +185,7 @@ def test_states_within_one_step_are_more_than_a_chunk_holds(
     run = swinging(0.2, every=1e-5)
     pace(*ONE_PIECE)
     whole = run()
-    assert len(whole.times) > 10 * _chunks.STATES
+    assert len(whole.times) > 10 * _batches.STATES
     assert int(whole.statistics.accepted) < 10
     part = stopped(run, 3)
     assert_same(jm.resume(part), whole)

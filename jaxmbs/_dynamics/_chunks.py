@@ -20,14 +20,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import AbstractFormulation
 from .._solution import RESULTS
 from .._system import AbstractSystem
+from ._batches import first_in_batches, lanes_of, room_of
 from ._elastic_theory import largest_deflection
 from ._integrate import begin, go_on, Part, under_way
 from ._interpolation import Inside
@@ -40,7 +39,6 @@ from ._run import (
     event_of,
     first_failure,
     Integration,
-    lanes_of,
     outcome,
     Passages,
     passages_of,
@@ -54,12 +52,9 @@ from ._saved_states import SavedState
 from ._trajectory import Statistics, Trajectory
 
 
-# States that a chunk saves at most, and numbers: the shape of its program.
-STATES = 1024
-_NUMBERS = 1_000_000
-
 # The first chunk has so many states and steps. One that takes less than the first of these times
-# (s) is followed by one four times as long, one that takes more than the second by one half as long.
+# (s) is followed by one four times as long, one that takes more than the second by one of half the
+# length.
 _FIRST_STATES, _FIRST_STEPS = 128, 128
 _SHORT, _LONG = 0.05, 0.3
 
@@ -150,7 +145,9 @@ def chunk(
     early = found.finished & (count < limits.count)
     shown = early | (limits.shown & (count < limits.count))
     rows = (found.times, found.states)
-    saved = _evaluated(saving(given["args"], integration), rows, count + shown, lanes_of(system))
+    saved = first_in_batches(
+        saving(given["args"], integration), rows, count + shown, lanes_of(system)
+    )
     seen = underway.found
     findings = _with_states(system, seen, saved, found.states, count + early)
     last = jax.tree.map(
@@ -197,32 +194,6 @@ def _with_states(
     if found.bent is not None and bent is not None:
         bent = jnp.maximum(found.bent, bent)
     return StateChecks(failure, finite, bent)
-
-
-def _evaluated(
-    function: Callable[[Any], SavedState], rows: Any, count: IntScalar, lanes: int
-) -> SavedState:
-    """`function` of the first `count` of the rows, so many at a time; others are zeros."""
-    most = len(rows[0])
-    lanes = min(lanes, most)
-    batched = function if lanes == 1 else jax.vmap(function)
-
-    def batch(k: IntScalar) -> Any:
-        places = jnp.minimum(k * lanes + jnp.arange(lanes), jnp.maximum(count - 1, 0))
-        chosen = jax.tree.map(lambda x: x[places], rows)
-        if lanes > 1:
-            return batched(chosen)
-        return jax.tree.map(lambda x: x[None], batched(jax.tree.map(lambda x: x[0], chosen)))
-
-    def one(k: IntScalar, all_rows: Any) -> Any:
-        return jax.tree.map(
-            lambda a, b: lax.dynamic_update_slice_in_dim(a, b, k * lanes, 0), all_rows, batch(k)
-        )
-
-    shapes = eqx.filter_eval_shape(batch, jnp.asarray(0))
-    room = -(-most // lanes) * lanes
-    empty = jax.tree.map(lambda x: jnp.zeros((room, *x.shape[1:]), x.dtype), shapes)
-    return lax.fori_loop(0, -(-count // lanes), one, empty)
 
 
 # What follows is Python's: chunk after chunk, and one trajectory of all.
@@ -321,18 +292,6 @@ def run_in_chunks(
     else:
         integration.progress.close(done.underway.state.progress_meter_state)
     return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
-
-
-def room_of(system: AbstractSystem) -> int:
-    """States that a chunk saves at most."""
-    structure = system.structure
-    numbers = structure.nq + 2 * structure.nv + len(structure.rows)
-    return max(1, min(STATES, _NUMBERS // max(1, numbers)))
-
-
-def is_traced(tree: Any) -> bool:
-    """Is any of its numbers being traced?"""
-    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
 def _last_of(done: _Done) -> Chunk:

@@ -10,7 +10,6 @@ import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Float
@@ -22,6 +21,7 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
+from ._batches import in_batches, lanes_of
 from ._elastic_theory import largest_deflection
 from ._elimination_guard import ended_by_guard, guarded
 from ._events import AbstractEvent
@@ -55,10 +55,6 @@ _LEAST_FIRST_STEP = 1e-6
 
 # At most this, relative to the duration: a force may act for a moment on what begins slowly.
 _MOST_FIRST_STEP = 0.01
-
-# Saved states are evaluated as many at a time as have about this many rows: a small mechanism
-# costs the starts of its operations, a large one the memory of its batch.
-_LANES = 256
 
 
 class Integration(eqx.Module):
@@ -306,11 +302,6 @@ def saving(
     return saved_at
 
 
-def lanes_of(system: AbstractSystem) -> int:
-    """Saved states that are evaluated at once."""
-    return max(1, _LANES // max(1, len(system.structure.rows)))
-
-
 def _assembled(
     packed: Packed,
     integration: Integration,
@@ -324,7 +315,7 @@ def _assembled(
     places = jnp.minimum(jnp.arange(len(grid)), count)
     system = packed.opened().system
     ys, times = solution.ys[places], solution.ts[places]
-    saved = _in_batches(saving(packed, integration), (times, ys), lanes_of(system))
+    saved = in_batches(saving(packed, integration), (times, ys), lanes_of(system))
     bent = largest_deflection(system, saved.q)
     found = StateChecks(first_failure(saved.result), jnp.isfinite(ys).all(), bent)
     end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
@@ -352,18 +343,6 @@ def _assembled(
         system,
         elastic=integration.formulation.elastic,
     )
-
-
-def _in_batches(function: Callable[[Any], Any], arguments: Any, size: int) -> Any:
-    """`function` of each of the arguments along their first axis, `size` at a time. The last one
-    is repeated to fill the last batch: a smaller one would be compiled apart."""
-    count = len(jax.tree.leaves(arguments)[0])
-    if min(size, count) == 1:
-        return lax.map(function, arguments)
-    batches = -(-count // min(size, count))
-    places = np.minimum(np.arange(batches * min(size, count)), count - 1).reshape(batches, -1)
-    results = lax.map(jax.vmap(function), jax.tree.map(lambda x: x[places], arguments))
-    return jax.tree.map(lambda x: x.reshape(places.size, *x.shape[2:])[:count], results)
 
 
 class StateChecks(NamedTuple):

@@ -18,6 +18,7 @@ from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
 from ._adjoints import differentiates_alone
+from ._batches import is_traced
 from ._choices import (
     chosen_adjoint,
     chosen_controller,
@@ -28,7 +29,7 @@ from ._choices import (
     chosen_tell,
     Progress,
 )
-from ._chunks import begun, is_traced, Run, run_in_chunks, Unfinished
+from ._chunks import begun, Run, run_in_chunks, Unfinished
 from ._contradictions import refuse_contradiction
 from ._elastic_theory import limits_left
 from ._elimination_guard import numbered
