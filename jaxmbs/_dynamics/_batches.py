@@ -11,6 +11,7 @@ from jax import lax
 from jax.core import Tracer
 
 from .._custom_types import IntScalar
+from .._solution import RESULTS
 from .._system import AbstractSystem
 
 
@@ -76,3 +77,11 @@ def first_in_batches(
     room = -(-most // lanes) * lanes
     empty = jax.tree.map(lambda x: jnp.zeros((room, *x.shape[1:]), x.dtype), shapes)
     return lax.fori_loop(0, -(-count // lanes), one, empty)
+
+
+def first_failure(saved: RESULTS, among: Any = True) -> RESULTS:
+    """The first of the results along their axis, among these, that is a failure; success if there
+    is none."""
+    bad = (saved != RESULTS.successful) & among
+    worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)
+    return RESULTS.where(jnp.any(bad), worst, RESULTS.successful)

@@ -26,7 +26,7 @@ from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import AbstractFormulation
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._batches import first_in_batches, lanes_of, room_of
+from ._batches import first_failure, first_in_batches, lanes_of, room_of
 from ._elastic_theory import largest_deflection
 from ._integrate import begin, go_on, Part, under_way
 from ._interpolation import Inside
@@ -37,7 +37,6 @@ from ._run import (
     Ended,
     ends_within,
     event_of,
-    first_failure,
     Integration,
     outcome,
     Passages,

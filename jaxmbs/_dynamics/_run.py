@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import optimistix as optx
 from jax import lax
@@ -21,7 +20,7 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state
 from ._adjoints import prepared, started
 from ._arguments import Arguments, Packed, split
-from ._batches import in_batches, lanes_of
+from ._batches import first_failure, in_batches, lanes_of
 from ._elastic_theory import largest_deflection
 from ._elimination_guard import ended_by_guard, guarded
 from ._events import AbstractEvent
@@ -370,14 +369,6 @@ class End(NamedTuple):
     v: Float[Array, " nv"]
     acceleration: Float[Array, " nv"]
     time: Scalar
-
-
-def first_failure(saved: RESULTS, among: Any = True) -> RESULTS:
-    """The first of the results along their axis, among these, that is a failure; success if there
-    is none."""
-    bad = (saved != RESULTS.successful) & among
-    worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], saved)
-    return RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
 
 
 def outcome(
