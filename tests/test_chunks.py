@@ -103,9 +103,7 @@ def chain(**settings: Any) -> Run:
 
 
 def pulled_too_far() -> Run:
-    model = jm.mechanisms.get("slider-crank")
-    driver = jm.Driver("pull", "D", "translation", motions.Linear(rate=0.2))
-    system = jm.MultibodySystem(model.bodies, model.joints, [driver])
+    system = pulled()
     v = jm.consistent_state(system, system.reference_q, jnp.zeros(9)).v
     return Run(system, system.reference_q, v, 0.6, {"every": 0.01})
 
@@ -312,3 +310,55 @@ def test_adjoints_of_others_are_left_to_themselves(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_chunks, "chunk", chunk)
     run = swinging(0.3)(adjoint=Own())
     assert run.times[-1] == 0.3
+
+
+# ---------------------------------------------------------------------------------------------
+# Motions that drivers determine
+# ---------------------------------------------------------------------------------------------
+
+
+def pulled() -> jm.MultibodySystem:
+    model = jm.mechanisms.get("slider-crank")
+    driver = jm.Driver("pull", "D", "translation", motions.Linear(rate=0.2))
+    return jm.MultibodySystem(model.bodies, model.joints, [driver])
+
+
+def test_how_many_times_a_driven_motion_has_is_data(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    system = pulled()
+    q = system.reference_q
+    times = np.linspace(0.0, 0.3, 2500)
+    whole = jm.inverse_dynamics(system, q, times)
+    assert len(whole.times) > 2 * _batches.STATES
+    assert any("chunk" in name for name in compiled)
+    compiled.clear()
+    names = ("q", "v", "acceleration", "multipliers", "position_error", "velocity_error")
+    for count in (1, 7, 1023, 1024, 1025):
+        part = jm.inverse_dynamics(system, q, times[:count])
+        for name in names:
+            np.testing.assert_array_equal(
+                getattr(part, name), np.asarray(getattr(whole, name))[:count]
+            )
+    assert compiled == []
+    # Other chunks are another program, of which the compiler may round otherwise.
+    monkeypatch.setattr(_batches, "STATES", 7)
+    short = times[::50]
+    cut = jm.kinematics(system, q, short)
+    monkeypatch.undo()
+    one = jm.kinematics(system, q, short)
+    for name in names[:3]:
+        a, b = (np.asarray(getattr(x, name)) for x in (cut, one))
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.max(np.abs(b)))
+
+
+def test_a_driven_motion_that_ends_in_a_later_chunk():
+    system = pulled()
+    times = np.linspace(0.0, 0.4, 3000)
+    with pytest.raises(jm.KinematicsError, match="stays open") as caught:
+        jm.kinematics(system, system.reference_q, times)
+    reached = caught.value.kinematics
+    assert _batches.STATES < len(reached.times) < 3000
+    whole = jm.kinematics(system, system.reference_q, times[: len(reached.times)])
+    np.testing.assert_array_equal(reached.q, whole.q)
+    assert np.asarray(reached.times)[-1] < (np.sqrt(0.02) + np.sqrt(0.05) - 0.3) / 0.2
