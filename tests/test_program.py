@@ -19,7 +19,7 @@ import jaxmbs
 import jaxmbs_program
 from jaxmbs import cli
 from jaxmbs._dynamics import _chunks
-from jaxmbs.cli import _load, _progress
+from jaxmbs.cli import _interrupt, _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
 from jaxmbs.cli._complete import complete_built_in, complete_model
 from jaxmbs.cli._interrupt import ending_promptly
@@ -268,6 +268,20 @@ def test_a_compiled_loop_is_interrupted_too():
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, "jaxmbs: stopped.\n")
+
+
+def test_a_command_that_keeps_what_it_has_takes_its_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_interrupt, "_PATIENCE", 0.01)
+    left: list[int] = []
+    monkeypatch.setattr("os._exit", left.append)
+    before = signal.getsignal(signal.SIGINT)
+    with ending_promptly(), _interrupt.keeping():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
+    assert left == []
+    assert signal.getsignal(signal.SIGINT) == before
+    assert not _interrupt._keeping.is_set()
 
 
 def test_what_hears_of_ctrl_c_ends_with_the_command():

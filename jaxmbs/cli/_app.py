@@ -323,10 +323,10 @@ def simulate(
             assemble=assemble,
             time=time,
         )
-        try:
-            answer = _simulate.answer(_load.load(model), request)
-        except _simulate.Interrupted as stopped:
-            with keeping():
+        with keeping():
+            try:
+                answer = _simulate.answer(_load.load(model), request)
+            except _simulate.Interrupted as stopped:
                 raise Stopped(_simulate.keep(stopped, request, silent=json)) from None
         if json:
             print_json(_simulate.document(answer))

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 STATUS = 130
@@ -36,12 +37,21 @@ def stop(said: str = "") -> None:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Within the block the command takes its time after Ctrl-C, to write what it has computed. A
-    second one ends it."""
-    _keeping.set()
+    """Within the block the command takes its time after Ctrl-C, once Python has it, to write what
+    it has computed. A second one ends it. Elsewhere than in the main thread there is no Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def arrived(number: int, frame: FrameType | None) -> None:
+        _keeping.set()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, arrived)
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, before)
         _keeping.clear()
 
 

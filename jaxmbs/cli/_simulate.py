@@ -123,10 +123,11 @@ def answer(model: Model, request: Request) -> Answer:
     check_out(request.out)
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
-    short = grid[0] + _DEGENERATE * (grid - grid[0])
+    ends = np.asarray(grid)[[0, -1]]
+    short = jnp.asarray(ends[0] + _DEGENERATE * (ends - ends[0]))
     if not _increases(short):
         # Late times lie further apart in double precision.
-        short = grid
+        short = jnp.asarray(ends)
 
     def tell(time: float) -> None:
         say(f"simulate: at {time:.4g} of {request.end:g} s")
@@ -149,7 +150,7 @@ def answer(model: Model, request: Request) -> Answer:
         jax.block_until_ready(found.q)
         return found, time.perf_counter() - began
 
-    # The same shapes and next to no motion: what this takes is compilation.
+    # The same program and next to no motion: what this takes is compilation.
     say("simulate: preparing")
     try:
         _, compiling = run(short, False)
