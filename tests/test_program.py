@@ -162,6 +162,8 @@ def test_progress_says_what_goes_on(
         # A real program, in whose log the same words must stand.
         jnp.zeros(3).at[1].add(jnp.arange(3.0)[2]).block_until_ready()
         assert _progress._lines[0].programs > 1
+        _progress.advance("simulate: at 3 of 10 s", 0.3)
+        wait_for(terminal, "simulate: at 3 of 10 s [######--------------] ... ")
         print("answer")
     assert sys.stdout is output
     assert capsys.readouterr().out == "answer\n"
@@ -217,16 +219,16 @@ def test_an_interrupted_command_says_one_line(monkeypatch: pytest.MonkeyPatch):
 def test_a_simulation_that_is_stopped_keeps_what_it_has(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    told: list[str] = []
+    told: list[tuple[str, float]] = []
 
-    def tell(what: str) -> None:
-        told.append(what)
-        if what.startswith("simulate: at ") and len(told) > 8:
+    def tell(what: str, part: float) -> None:
+        told.append((what, part))
+        if len(told) > 5:
             raise KeyboardInterrupt
 
     for name, value in (("_FIRST_STATES", 5), ("_FIRST_STEPS", 2), ("_SHORT", 0.0)):
         monkeypatch.setattr(_chunks, name, value)
-    monkeypatch.setattr("jaxmbs.cli._simulate.say", tell)
+    monkeypatch.setattr("jaxmbs.cli._simulate.advance", tell)
     out = tmp_path / "part.npz"
     arguments = ["simulate", "slider-crank", "--end", "100", "--every", "0.01", "--out", str(out)]
     shown, said = run(*arguments, status=130)
@@ -239,7 +241,10 @@ def test_a_simulation_that_is_stopped_keeps_what_it_has(
     )
     assert f"state at {last:.9g} s" in shown
     assert "crank" in shown
-    assert "of 100 s" in told[-1]
+    what, part = told[-1]
+    assert what.startswith("simulate: at ")
+    assert what.endswith(" of 100 s")
+    assert part == pytest.approx(last / 100, abs=0.01)
     told.clear()
     assert run(*arguments, "--json", status=130)[0] == ""
 

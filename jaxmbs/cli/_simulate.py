@@ -52,7 +52,7 @@ from ..io import save_trajectory
 from ..io._body_motion import body_motions
 from ..io._trajectory import check_path
 from ._analyze import AnalysisFailed, configuration_at, make_console, Request as _Where
-from ._progress import say
+from ._progress import advance, say
 
 
 FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType(
@@ -130,7 +130,8 @@ def answer(model: Model, request: Request) -> Answer:
         short = jnp.asarray(ends)
 
     def tell(time: float) -> None:
-        say(f"simulate: at {time:.4g} of {request.end:g} s")
+        part = (time - request.time) / (request.end - request.time)
+        advance(f"simulate: at {time:.4g} of {request.end:g} s", part)
 
     def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
         began = time.perf_counter()
