@@ -1,3 +1,4 @@
+import dataclasses
 import os
 from typing import Any
 
@@ -78,7 +79,7 @@ class Trajectory(eqx.Module):
         arrays = (self.times, self.q, self.v, self.acceleration, self.multipliers)
         arrays = (*arrays, self.position_error, self.velocity_error, self.reached)
         chosen = tuple(x[index] for x in arrays)
-        return eqx.tree_at(
+        part = eqx.tree_at(
             lambda x: (
                 x.times,
                 x.q,
@@ -92,6 +93,8 @@ class Trajectory(eqx.Module):
             self,
             chosen,
         )
+        # A part of a run that was stopped is not gone on with.
+        return dataclasses.replace(part, unfinished=None)
 
     def animate(self, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write a moving picture, .gif or .mp4: `jaxmbs.plot.animate` of this trajectory, with its
