@@ -2,6 +2,7 @@
 program for any duration and any number of states."""
 
 import logging
+import signal
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -175,6 +176,16 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(pace: Any):
         with pytest.raises(jm.SimulationInterrupted) as caught:
             jm.resume(part, progress=tell)
         assert_same(jm.resume(caught.value.trajectory), whole)
+
+
+def test_a_run_that_is_stopped_at_its_end_is_whole(pace: Any):
+    pace(*ONE_PIECE)
+    run = swinging()
+    with pytest.raises(jm.SimulationInterrupted) as caught:
+        run(progress=lambda time: signal.raise_signal(signal.SIGINT))
+    assert_same(jm.resume(caught.value.trajectory), run())
+    with pytest.raises(ValueError, match="came to its end"):
+        jm.resume(caught.value.trajectory.at(slice(0, 3)))
 
 
 def test_states_within_one_step_are_more_than_a_chunk_holds(

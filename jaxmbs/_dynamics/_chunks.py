@@ -234,12 +234,12 @@ class Run(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """The run until now: `chunks` of it, and the last one. One object, as Ctrl-C may come between
-    any two statements."""
+    """The run until now, and its last chunk. `rows`: the states of the chunks before, and of this
+    one, and so on. One object, as Ctrl-C may come between any two statements."""
 
     underway: Underway
     saved: int
-    chunks: int
+    rows: tuple[Any, Rows] | None
     last: Chunk | None
 
 
@@ -255,36 +255,32 @@ def run_in_chunks(
     **Raises:** `KeyboardInterrupt` before the end of the first chunk.
     """
     integration, times = rest.integration, rest.times
-    rows = [] if before is None else [_rows_before(before)]
-    first = len(rows)
-    done = _Done(rest.underway, rest.saved, 0, None)
+    rows = None if before is None else (None, _rows_before(before))
+    done = _Done(rest.underway, rest.saved, rows, None)
     room = room_of(system)
     count, steps = min(_FIRST_STATES, room), _FIRST_STEPS
     interrupted = False
     try:
         while not _is_over(done, times):
             began = time.perf_counter()
-            following = _following(system, integration, done, times, Limits(count, steps, False))
-            rows.append(_rows_of(_last_of(following)))
-            done = following
+            first = done.last is None
+            done = _following(system, integration, done, times, Limits(count, steps, False))
             tell(float(_last_of(done).reached))
             seconds = time.perf_counter() - began
             if seconds < _SHORT:
                 count, steps = min(4 * count, room), min(4 * steps, integration.max_steps)
             # The first may have been compiled.
-            elif seconds > _LONG and done.chunks > 1:
+            elif seconds > _LONG and not first:
                 count, steps = max(count // 2, 1), max(steps // 2, 1)
     except KeyboardInterrupt:
         if done.last is None:
             raise
         interrupted = True
-    del rows[first + done.chunks :]
     # Within the last step there may be more states than a chunk has room for.
     while interrupted and not (_is_over(done, times) or bool(_last_of(done).shown)):
         done = _following(system, integration, done, times, Limits(room, 0, True))
-        rows.append(_rows_of(_last_of(done)))
     last = _last_of(done)
-    trajectory = _trajectory_of(system, integration, rows, last)
+    trajectory = _trajectory_of(system, integration, done)
     if interrupted:
         left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
         trajectory = dataclasses.replace(trajectory, unfinished=left)
@@ -320,21 +316,23 @@ def _following(
     limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
     underway, last = chunk(system, integration, done.underway, jnp.asarray(padded), limits)
     jax.block_until_ready(last)
-    return _Done(underway, done.saved + int(last.count), done.chunks + 1, last)
+    new = _rows_of(last)
+    rows = (done.rows, new) if len(new.times) else done.rows
+    return _Done(underway, done.saved + int(last.count), rows, last)
 
 
 def _rows_of(done: Chunk) -> Rows:
-    """The states of a chunk that are shown."""
+    """The states of a chunk that are shown: copies, as the chunk has room for many more."""
     count, found = int(done.count), done.saved
     rows = count + int(done.shown)
     return Rows(
-        np.asarray(done.times)[:rows],
-        np.asarray(found.q)[:rows],
-        np.asarray(found.v)[:rows],
-        np.asarray(found.acceleration)[:rows],
-        np.asarray(found.multipliers)[:rows],
-        np.asarray(found.position_error)[:rows],
-        np.asarray(found.velocity_error)[:rows],
+        np.array(np.asarray(done.times)[:rows]),
+        np.array(np.asarray(found.q)[:rows]),
+        np.array(np.asarray(found.v)[:rows]),
+        np.array(np.asarray(found.acceleration)[:rows]),
+        np.array(np.asarray(found.multipliers)[:rows]),
+        np.array(np.asarray(found.position_error)[:rows]),
+        np.array(np.asarray(found.velocity_error)[:rows]),
         np.arange(rows) < count,
     )
 
@@ -345,19 +343,22 @@ def _rows_before(trajectory: Trajectory) -> Rows:
     return Rows(*(x[rows.reached] for x in rows))
 
 
-def _trajectory_of(
-    system: AbstractSystem, integration: Integration, chunks: list[Rows], last: Chunk
-) -> Trajectory:
-    rows: Any = jax.device_put(Rows(*map(np.concatenate, zip(*chunks, strict=True))))
+def _trajectory_of(system: AbstractSystem, integration: Integration, done: _Done) -> Trajectory:
+    last, chunks, rows = _last_of(done), [], done.rows
+    while rows is not None:
+        rows, own = rows
+        chunks.append(own)
+    chunks.reverse()
+    whole: Any = jax.device_put(Rows(*map(np.concatenate, zip(*chunks, strict=True))))
     return Trajectory(
-        rows.times,
-        rows.q,
-        rows.v,
-        rows.acceleration,
-        rows.multipliers,
-        rows.position_error,
-        rows.velocity_error,
-        rows.reached,
+        whole.times,
+        whole.q,
+        whole.v,
+        whole.acceleration,
+        whole.multipliers,
+        whole.position_error,
+        whole.velocity_error,
+        whole.reached,
         last.passages.times,
         last.passages.count,
         last.stopped,

@@ -203,7 +203,7 @@ def resume(
     if rest is None:
         raise ValueError(
             "trajectory must be that of a run that Ctrl-C has stopped (the `trajectory` of "
-            "SimulationInterrupted), got one of a run that came to its end."
+            "SimulationInterrupted), got one of a run that came to its end, or some of its states."
         )
     run = run_in_chunks(given.system, rest, given, tell)
     return _report_outcome(run, rest.formulation, rest.integration, throw)
