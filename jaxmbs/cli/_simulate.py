@@ -135,12 +135,13 @@ def answer(model: Model, request: Request) -> Answer:
 
     def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
         began = time.perf_counter()
+        first, *_, last = np.asarray(times).tolist()
         found = simulate(
             system,
             q,
             v,
-            float(times[-1]),
-            start=float(times[0]),
+            last,
+            start=first,
             times=times,
             formulation=formulation,
             rtol=request.rtol,
