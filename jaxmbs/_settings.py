@@ -269,10 +269,11 @@ def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " 
     )
     if not holds_numbers(value):
         raise TypeError(f"{expected}, got {shown(value)}.")
-    array = jnp.asarray(value, dtype=float)
+    known = known_numbers(value)
+    # A list would be converted by a program, one for each of its lengths.
+    array = jnp.asarray(value if known is None else known, dtype=float)
     if array.ndim != 1 or size not in (None, array.shape[0]):
         raise ValueError(f"{expected}, got shape {list(array.shape)}.")
-    known = known_numbers(value)
     if known is not None and not np.all(np.isfinite(known)):
         raise ValueError(f"{expected}, got {shown(known.tolist())}.")
     return array

@@ -213,9 +213,17 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "max_steps": _COUNT,
             "adjoint": (*NO_OBJECT, diffrax.ForwardMode, diffrax.Tsit5()),
             "events": (3, "a", jm.StopAtSingular(), jm.StopAtSingular, [jm.StopAtSingular], [max]),
-            "progress": (*NO_OBJECT, diffrax.TextProgressMeter, print),
+            "progress": (*NO_OBJECT, diffrax.TextProgressMeter, lambda: None),
             "consistent": NO_FLAG,
             "monitor": NO_FLAG,
+            "throw": NO_FLAG,
+        },
+    ),
+    "resume": (
+        with_defaults(jm.resume, trajectory=SERVED),
+        {
+            "trajectory": (*NO_OBJECT, None, SERVED),
+            "progress": (*NO_OBJECT, diffrax.TextProgressMeter(), lambda: None),
             "throw": NO_FLAG,
         },
     ),

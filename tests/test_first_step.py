@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import forces, planar
-from jaxmbs._dynamics._simulate import _first_step, Integration
+from jaxmbs._dynamics._run import _first_step, Integration
 
 
 TOLERANCE = 1e-8

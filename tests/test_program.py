@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 import jaxmbs
 import jaxmbs_program
 from jaxmbs import cli
-from jaxmbs.cli import _load, _progress
+from jaxmbs._dynamics import _chunks
+from jaxmbs.cli import _interrupt, _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
 from jaxmbs.cli._complete import complete_built_in, complete_model
 from jaxmbs.cli._interrupt import ending_promptly
@@ -161,6 +162,8 @@ def test_progress_says_what_goes_on(
         # A real program, in whose log the same words must stand.
         jnp.zeros(3).at[1].add(jnp.arange(3.0)[2]).block_until_ready()
         assert _progress._lines[0].programs > 1
+        _progress.advance("simulate: at 3 of 10 s", 0.3)
+        wait_for(terminal, "simulate: at 3 of 10 s [######--------------] ... ")
         print("answer")
     assert sys.stdout is output
     assert capsys.readouterr().out == "answer\n"
@@ -213,6 +216,39 @@ def test_an_interrupted_command_says_one_line(monkeypatch: pytest.MonkeyPatch):
     assert run("analyze", "door", status=130) == ("", "jaxmbs: stopped.\n")
 
 
+def test_a_simulation_that_is_stopped_keeps_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    told: list[tuple[str, float]] = []
+
+    def tell(what: str, part: float) -> None:
+        told.append((what, part))
+        if len(told) > 5:
+            raise KeyboardInterrupt
+
+    for name, value in (("_FIRST_STATES", 5), ("_FIRST_STEPS", 2), ("_SHORT", 0.0)):
+        monkeypatch.setattr(_chunks, name, value)
+    monkeypatch.setattr("jaxmbs.cli._simulate.advance", tell)
+    out = tmp_path / "part.npz"
+    arguments = ["simulate", "slider-crank", "--end", "100", "--every", "0.01", "--out", str(out)]
+    shown, said = run(*arguments, status=130)
+    part = jaxmbs.io.load_trajectory(out, jaxmbs.mechanisms.get("slider-crank").system())
+    last = float(part.times[-1])
+    assert 0 < last < 100
+    assert said == (
+        f"jaxmbs: stopped at {last:.9g} s, before the end at 100 s. What was computed until then "
+        f"is in {str(out)!r}.\n"
+    )
+    assert f"state at {last:.9g} s" in shown
+    assert "crank" in shown
+    what, part = told[-1]
+    assert what.startswith("simulate: at ")
+    assert what.endswith(" of 100 s")
+    assert part == pytest.approx(last / 100, abs=0.01)
+    told.clear()
+    assert run(*arguments, "--json", status=130)[0] == ""
+
+
 _BUSY = """
 import hashlib, runpy, sys
 with runpy.run_path(sys.argv[1])["ending_promptly"]():
@@ -237,6 +273,20 @@ def test_a_compiled_loop_is_interrupted_too():
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, "jaxmbs: stopped.\n")
+
+
+def test_a_command_that_keeps_what_it_has_takes_its_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_interrupt, "_PATIENCE", 0.01)
+    left: list[int] = []
+    monkeypatch.setattr("os._exit", left.append)
+    before = signal.getsignal(signal.SIGINT)
+    with ending_promptly(), _interrupt.keeping():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
+    assert left == []
+    assert signal.getsignal(signal.SIGINT) == before
+    assert not _interrupt._keeping.is_set()
 
 
 def test_what_hears_of_ctrl_c_ends_with_the_command():

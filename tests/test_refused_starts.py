@@ -73,7 +73,7 @@ def test_drivers_that_contradict_each_other_at_the_start(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
     system = AT_ONCE[name]()
-    monkeypatch.setattr(_simulate, "_run", never)
+    monkeypatch.setattr(_simulate, "begun", never)
     with pytest.raises(ValueError, match=r"no accelerations satisfy what 'd0', 'd1'.* together"):
         jm.simulate(system, system.reference_q, system.initial_v, 1.0)
 
@@ -91,7 +91,7 @@ def test_a_rigid_mechanism_with_a_velocity(monkeypatch: pytest.MonkeyPatch):
     free = jm.MultibodySystem(bodies, joints)
     q, rest = free.reference_q, jnp.zeros(9)
     v = np.linalg.svd(np.asarray(free.constraint_matrix(q, rest, 0.0)))[2][-1]
-    monkeypatch.setattr(_simulate, "_run", never)
+    monkeypatch.setattr(_simulate, "begun", never)
     with pytest.raises(AssertionError, match="a run was begun"):
         jm.simulate(free, q, jnp.asarray(v), 1.0)
     gear = planar.Gear("mesh", ("crank", "rocker"), ratio=v[2] / v[8])
@@ -142,7 +142,7 @@ def test_accelerations_that_nothing_determines(monkeypatch: pytest.MonkeyPatch):
         lengths=("x", "gap", "y"),
         semidefinite=True,
     )
-    monkeypatch.setattr(_simulate, "_run", never)
+    monkeypatch.setattr(_simulate, "begun", never)
     with pytest.raises(ValueError, match="Nothing determines the acceleration of 'gap', 'y'"):
         jm.simulate(system, jnp.zeros(3), jnp.zeros(3), 1.0)
 

@@ -262,6 +262,7 @@ LEFT_OUT: Mapping[str, str] = {
     "elastic.JointCompliance.tilt_compliance": PART,
     "elastic.JointCompliance.tilt_misfit": PART,
     "Trajectory.elastic": RESULT,
+    "Trajectory.unfinished": RESULT,
     "VelocityConstraint.rows": PART,
     "Reactions.axes": RESULT,
     "Reactions.body": RESULT,

@@ -13,7 +13,10 @@ if _TYPE_CHECKING:
         StopAtSingular as StopAtSingular,
         StopWhen as StopWhen,
     )
-    from ._failures import SimulationError as SimulationError
+    from ._failures import (
+        SimulationError as SimulationError,
+        SimulationInterrupted as SimulationInterrupted,
+    )
     from ._floquet import Floquet as Floquet, floquet as floquet
     from ._friction import solve_with_friction as solve_with_friction
     from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
@@ -26,7 +29,7 @@ if _TYPE_CHECKING:
     )
     from ._linearise import Linearisation as Linearisation, linearise as linearise
     from ._reactions_of_state import reactions as reactions
-    from ._simulate import simulate as simulate
+    from ._simulate import resume as resume, simulate as simulate
     from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
     from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
     from ._undetermined import (
@@ -40,7 +43,7 @@ else:
         "_elastic_theory": ("limits_left_by_motion",),
         "_equilibrium": ("Equilibrium", "equilibrium"),
         "_events": ("AbstractEvent", "StopAtSingular", "StopWhen"),
-        "_failures": ("SimulationError",),
+        "_failures": ("SimulationError", "SimulationInterrupted"),
         "_floquet": ("Floquet", "floquet"),
         "_friction": ("solve_with_friction",),
         "_generalized_alpha": ("GeneralizedAlpha",),
@@ -49,7 +52,7 @@ else:
         "_kinematics": ("Kinematics", "kinematics", "KinematicsError"),
         "_linearise": ("Linearisation", "linearise"),
         "_reactions_of_state": ("reactions",),
-        "_simulate": ("simulate",),
+        "_simulate": ("resume", "simulate"),
         "_stabilisation": ("Baumgarte", "Projection"),
         "_trajectory": ("Statistics", "Trajectory"),
         "_undetermined": ("undetermined_accelerations", "UndeterminedAccelerations"),

@@ -42,6 +42,22 @@ def _(adjoint: dfx.ImplicitAdjoint, events: tuple[Any, ...]) -> None:
     )
 
 
+@functools.singledispatch
+def differentiates_alone(adjoint: dfx.AbstractAdjoint) -> bool:
+    """Are the values of a run known to be the same as with any other adjoint?"""
+    del adjoint
+    return False
+
+
+@differentiates_alone.register(dfx.RecursiveCheckpointAdjoint)
+@differentiates_alone.register(dfx.ForwardMode)
+@differentiates_alone.register(dfx.DirectAdjoint)
+@differentiates_alone.register(dfx.BacksolveAdjoint)
+def _(adjoint: dfx.AbstractAdjoint) -> bool:
+    del adjoint
+    return True
+
+
 class PreparedAdjoint(NamedTuple):
     """An adjoint and a choice of steps as a run gives them to Diffrax."""
 

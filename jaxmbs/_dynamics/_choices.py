@@ -1,6 +1,7 @@
 """A user's choices for a run, checked before anything is computed."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import diffrax as dfx
 
@@ -55,11 +56,32 @@ def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> dfx.Abstr
     return given
 
 
-def chosen_progress(progress: Any) -> dfx.AbstractProgressMeter:
-    """`NoProgressMeter` for None."""
+class Progress(NamedTuple):
+    """How a run says where it is: a `meter` in its program, and a function, `tell`, of the time."""
+
+    meter: dfx.AbstractProgressMeter
+    tell: Callable[[float], Any]
+
+
+def chosen_progress(progress: Any) -> Progress:
+    """Neither says anything for None."""
+    if callable(progress) and not isinstance(progress, type):
+        return Progress(dfx.NoProgressMeter(), chosen_tell(progress))
     given = dfx.NoProgressMeter() if progress is None else progress
-    such_as = "a Diffrax progress meter such as diffrax.TqdmProgressMeter()"
-    return _settings.instance(given, dfx.AbstractProgressMeter, "progress", such_as)
+    such_as = "a function of the time (s), or a Diffrax progress meter such as TqdmProgressMeter()"
+    meter = _settings.instance(given, dfx.AbstractProgressMeter, "progress", such_as)
+    return Progress(meter, _silent)
+
+
+def chosen_tell(progress: Any) -> Callable[[float], Any]:
+    """A function of the time that is reached, which says nothing for None."""
+    if progress is None:
+        return _silent
+    return _settings.function(progress, "progress", "a function of the time (s)", "time")
+
+
+def _silent(time: float) -> None:
+    del time
 
 
 def chosen_events(events: Any, monitor: bool) -> tuple[AbstractEvent, ...]:

@@ -42,6 +42,19 @@ class SimulationError(RuntimeError):
         return self.trajectory.message
 
 
+class SimulationInterrupted(KeyboardInterrupt):
+    """A run that Ctrl-C has stopped. `trajectory`: everything computed until then, which `resume`
+    goes on with."""
+
+    trajectory: Trajectory
+
+    def __init__(self, trajectory: Trajectory):
+        self.trajectory = trajectory
+
+    def __str__(self) -> str:
+        return self.trajectory.message
+
+
 def explain(
     system: AbstractSystem, formulation: AbstractFormulation, trajectory: Trajectory
 ) -> str:

@@ -30,7 +30,7 @@ from ._linearise import bases_of, refuse_tracers, transport_bases
 from ._mobility import movers
 from ._modes import changes_of_eigenvalues, frequency_scale, rate_scale
 from ._projection import velocity_level_matrices
-from ._simulate import onto_knots
+from ._run import onto_knots
 from ._watched import motion_only
 
 

@@ -8,18 +8,25 @@ sign, the run goes from the first to the last of the times, and `in_order` check
 an answer that the `result` of a run can report. So both are passed to Diffrax where it does not
 check them: the first step by the step size controller, which proposes it, and the times by the
 adjoint, which makes the loop that saves states.
+
+A run may also be made in parts, one after the other (`begin`, `go_on`). Diffrax's state is carried
+from one to the next as it is, the next step, which was chosen already, among it: so the steps do
+not depend on the parts. Times of saved states may lie within the last step when a part has no more
+room for them. So the solver's state ends with that step (`LastStep`), from which they are
+interpolated.
 """
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from .._custom_types import BoolScalar, Scalar
+from .._custom_types import BoolScalar, IntScalar, Scalar
 
 
 def integrate(
@@ -53,6 +60,85 @@ def integrate(
     )
 
 
+class Part(NamedTuple):
+    """A part of a run. It ends when `count` of the `times` are saved, after so many `steps`, or
+    with the run. Behind these stands the next time, as the step to the last of them may go on to
+    it, and then padding: one of both at least."""
+
+    times: Float[Array, " times"]
+    count: IntScalar
+    steps: IntScalar
+
+
+class Saved(NamedTuple):
+    """A part's saved states, `count` of them, with the state that its steps have come to behind
+    them. `state`: with which the next part goes on; `finished`: is nothing left to integrate?"""
+
+    times: Float[Array, " times"]
+    states: Float[Array, "times state"]
+    count: IntScalar
+    state: Any
+    finished: BoolScalar
+
+
+def begin(
+    terms: PyTree,
+    solver: Any,
+    span: Float[Array, " times"],
+    y0: PyTree,
+    args: Any,
+    *,
+    progress_meter: dfx.AbstractProgressMeter,
+    **options: Any,
+) -> Any:
+    """The state of a run in parts before its first step. The solver remembers its last step."""
+    return dfx.diffeqsolve(
+        terms,
+        solver,
+        span[0],
+        span[-1],
+        None,
+        y0,
+        args,
+        saveat=dfx.SaveAt(t1=True),
+        adjoint=_Beginning(progress_meter),
+        throw=False,
+        **options,
+    ).ys
+
+
+def go_on(
+    terms: PyTree,
+    solver: Any,
+    span: Float[Array, " times"],
+    y0: PyTree,
+    args: Any,
+    *,
+    state: Any,
+    part: Part,
+    progress_meter: dfx.AbstractProgressMeter,
+    **options: Any,
+) -> Saved:
+    """One part of the run of `begin` with the same arguments, from the state of the part before.
+    The controller is one `under_way`."""
+    found: Any = dfx.diffeqsolve(
+        terms,
+        solver,
+        span[0],
+        span[-1],
+        None,
+        y0,
+        args,
+        saveat=dfx.SaveAt(t1=True),
+        adjoint=_GoingOn(state, part, progress_meter),
+        solver_state=state.solver_state,
+        controller_state=state.controller_state,
+        throw=False,
+        **options,
+    )
+    return found.ys
+
+
 def in_order(times: Float[Array, " times"]) -> BoolScalar:
     """Do these times never go back? (Diffrax would run backwards with the sign of time reversed,
     which projections and monitors do not support.)"""
@@ -74,11 +160,22 @@ def _(
     return controller if first_step is None else _AdaptiveStarting(controller, first_step)
 
 
+@functools.singledispatch
+def under_way(controller: dfx.AbstractStepSizeController) -> dfx.AbstractStepSizeController:
+    """The controller of a run whose first step is long made, without an own state at the start."""
+    return _Starting(controller, None)
+
+
+@under_way.register
+def _(controller: dfx.AbstractAdaptiveStepSizeController) -> dfx.AbstractStepSizeController:
+    return _AdaptiveStarting(controller, None)
+
+
 class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller with its first step."""
+    """A controller with its first step; without, it needs none."""
 
     controller: eqx.AbstractVar[Any]
-    first_step: eqx.AbstractVar[Scalar]
+    first_step: eqx.AbstractVar[Scalar | None]
 
     def init(
         self,
@@ -91,6 +188,8 @@ class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
         func: Any,
         error_order: Any,
     ) -> tuple[Any, Any]:
+        if self.first_step is None:
+            return t1, None
         first = jnp.abs(self.first_step)
         return self.controller.init(terms, t0, t1, y0, first, args, func, error_order)
 
@@ -114,7 +213,7 @@ class _Starting(_AbstractStarting):
     """The first step of any controller."""
 
     controller: dfx.AbstractStepSizeController
-    first_step: Scalar
+    first_step: Scalar | None
 
     def wrap(self, direction: Any) -> "_Starting":
         return _Starting(self.controller.wrap(direction), self.first_step)
@@ -124,10 +223,12 @@ class _AdaptiveStarting(_AbstractStarting, dfx.AbstractAdaptiveStepSizeControlle
     """The first step of a controller with tolerances, which implicit methods require."""
 
     controller: dfx.AbstractAdaptiveStepSizeController
-    first_step: Scalar
+    first_step: Scalar | None
 
     # Written out, as `norm` has a default in the class above.
-    def __init__(self, controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar):
+    def __init__(
+        self, controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
+    ):
         self.controller, self.first_step = controller, first_step
 
     @property
@@ -167,3 +268,115 @@ class _SavingAt(dfx.AbstractAdjoint):
         )
         init_state = eqx.tree_at(lambda s: (s.save_state.ts, s.save_state.ys), init_state, room)
         return self.adjoint.loop(saveat=saveat, init_state=init_state, **rest)
+
+
+class _Beginning(dfx.AbstractAdjoint):
+    """An adjoint whose loop makes no step, and saves the state before the first."""
+
+    progress_meter: dfx.AbstractProgressMeter
+
+    def loop(self, *, init_state: Any, **_: Any) -> Any:
+        state = eqx.tree_at(
+            lambda s: (s.save_state, s.progress_meter_state),
+            init_state,
+            (None, self.progress_meter.init()),
+            is_leaf=lambda x: x is None,
+        )
+        return eqx.tree_at(lambda s: s.save_state.ys, init_state, _as_arrays(state)), {}
+
+
+class _GoingOn(dfx.AbstractAdjoint):
+    """An adjoint whose loop goes on from a state of a run, and saves what `Saved` contains. It has
+    no derivative."""
+
+    state: Any
+    part: Part
+    progress_meter: dfx.AbstractProgressMeter
+
+    def loop(
+        self,
+        *,
+        init_state: Any,
+        solver: Any,
+        max_steps: int,
+        progress_meter: Any,
+        throw: bool,
+        passed_solver_state: bool,
+        passed_controller_state: bool,
+        **rest: Any,
+    ) -> Any:
+        del progress_meter, throw, passed_solver_state, passed_controller_state
+        empty = init_state.save_state
+        room = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[:1], (len(self.part.times), *x.shape[1:])),
+            (empty.ts, empty.ys),
+        )
+        empty = eqx.tree_at(lambda s: (s.ts, s.ys), empty, room)
+        state = eqx.tree_at(
+            lambda s: s.save_state, self.state, _as_arrays(empty), is_leaf=lambda x: x is None
+        )
+        final, more = self._loop(
+            init_state=state,
+            solver=solver,
+            max_steps=max_steps,
+            inner_while_loop=None,
+            outer_while_loop=functools.partial(self._steps, solver),
+            progress_meter=self.progress_meter,
+            **rest,
+        )
+        # Diffrax takes the end of the part for one by the number of steps.
+        most: Any = dfx.RESULTS.max_steps_reached
+        going: Any = dfx.RESULTS.successful
+        open_end = (final.result == most) & (final.num_steps < max_steps)
+        saved = final.save_state
+        carried = eqx.tree_at(
+            lambda s: (s.save_state, s.result),
+            final,
+            (None, dfx.RESULTS.where(open_end, going, final.result)),
+        )
+        found = Saved(saved.ts, saved.ys, saved.save_index - 1, _as_arrays(carried), ~open_end)
+        return eqx.tree_at(lambda s: s.save_state.ys, final, found), more
+
+    def _steps(
+        self, solver: Any, going: Any, step: Any, state: Any, *, max_steps: int, buffers: Any
+    ) -> Any:
+        """The states of the part, and steps as far as they are needed for them."""
+        del buffers
+        times, count, steps = self.part
+        most = jnp.minimum(state.num_steps + steps, max_steps)
+
+        def pending(state: Any) -> BoolScalar:
+            return times[state.save_state.save_index] <= state.solver_state[-1].t1
+
+        def more(state: Any) -> BoolScalar:
+            return state.save_state.save_index < count
+
+        def steps_on(state: Any) -> BoolScalar:
+            return going(state) & (state.num_steps < most)
+
+        def save(state: Any) -> Any:
+            last, saved = state.solver_state[-1], state.save_state
+            curve = solver.interpolation_cls(t0=last.t0, t1=last.t1, **last.dense)
+            t = times[saved.save_index]
+            rows = (
+                rows.at[saved.save_index].set(x)
+                for rows, x in ((saved.ts, t), (saved.ys, curve.evaluate(t)))
+            )
+            saved = eqx.tree_at(
+                lambda s: (s.ts, s.ys, s.save_index), saved, (*rows, saved.save_index + 1)
+            )
+            return eqx.tree_at(lambda s: s.save_state, state, saved)
+
+        def step_and_save(state: Any) -> Any:
+            state = lax.while_loop(
+                lambda s: steps_on(s) & ~pending(s), lambda s: _as_arrays(step(s)), state
+            )
+            return lax.while_loop(lambda s: more(s) & pending(s), save, state)
+
+        return lax.while_loop(lambda s: more(s) & (steps_on(s) | pending(s)), step_and_save, state)
+
+
+def _as_arrays(tree: Any) -> Any:
+    """The same with arrays, of no weak type, in place of Python's numbers: a state that went
+    through a program has such ones alone."""
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), tree)

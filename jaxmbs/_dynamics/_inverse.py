@@ -1,16 +1,19 @@
 import dataclasses
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import Numbers, Setting
+from .._custom_types import IntScalar, Numbers, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, takes_state
+from ._batches import first_failure, first_in_batches, is_traced, lanes_of, room_of
 from ._elastic_theory import limits_left, limits_left_by_motion
 from ._friction import solve_with_friction
 from ._kinematics import Kinematics, kinematics
@@ -46,7 +49,9 @@ def inverse_dynamics(
     chosen = chosen_formulation(formulation, system.structure)
     check_compliances(chosen, system.structure)
     found = kinematics(system, q, times, throw=throw)
-    trajectory = _loaded(found, chosen)
+    trajectory = _in_chunks(found, chosen)
+    if trajectory is None:
+        trajectory = _loaded(found, chosen)
     # Of a motion that ended early as well: what is known of it is on the way.
     passed = jnp.asarray(found.passages, q.dtype)
     trajectory = dataclasses.replace(
@@ -76,37 +81,94 @@ def _with_limits(trajectory: Trajectory) -> Trajectory:
     return dataclasses.replace(trajectory, message="\n".join([*lines, *left]))
 
 
+class _Loads(NamedTuple):
+    """Forces of a state, and its errors (see `Trajectory`)."""
+
+    found: Accelerations
+    position_error: Float[Array, ""]
+    velocity_error: Float[Array, ""]
+
+
+def _loads(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+) -> _Loads:
+    return _Loads(solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t))
+
+
 @program
 def _loaded(found: Kinematics, formulation: AbstractFormulation) -> Trajectory:
-    system = found.system
-
-    def state(
-        q: Float[Array, " nq"], v: Float[Array, " nv"], t: Float[Array, ""]
-    ) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
-        return solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t)
-
-    loads, position, velocity = jax.vmap(state)(found.q, found.v, found.times)
-    bad = loads.result != RESULTS.successful
+    states = found.q, found.v, found.times
+    loads = jax.vmap(lambda *x: _loads(found.system, formulation, *x))(*states)
     first = RESULTS.successful
     if found.times.shape[0]:
-        worst = jax.tree.map(lambda x: x[jnp.argmax(bad)], loads.result)
-        first = RESULTS.where(jnp.any(bad), worst, RESULTS.successful)
+        first = first_failure(loads.found.result)
+    result = RESULTS.where(found.result == RESULTS.successful, first, found.result)
+    return _trajectory(found, formulation, loads, result)
+
+
+@program
+def _chunk(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    states: tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, " n"]],
+    count: IntScalar,
+) -> _Loads:
+    """Of the first `count` of the states."""
+    lanes = lanes_of(system)
+    return first_in_batches(lambda x: _loads(system, formulation, *x), states, count, lanes)
+
+
+def _in_chunks(found: Kinematics, formulation: AbstractFormulation) -> Trajectory | None:
+    """As `_loaded`, so many states at a time: their number is data. None inside of a
+    transformation."""
+    if is_traced((found, formulation)):
+        return None
+    states = tuple(np.asarray(x) for x in (found.q, found.v, found.times))
+    room, most = room_of(found.system), len(states[0])
+    chunks: list[_Loads] = []
+    for k in range(0, max(most, 1), room):
+        count = min(room, most - k)
+        places = np.minimum(np.arange(k, k + room), max(most - 1, 0))
+        given = tuple(x[places] if most else np.zeros((room, *x.shape[1:])) for x in states)
+        data: Any = jax.device_put((given, np.asarray(count)))
+        loads = _chunk(found.system, formulation, *data)
+        if is_traced(loads):
+            return None
+        chunks.append(jax.tree.map(lambda x, n=count: np.asarray(x)[:n], loads))
+    loads = jax.tree.map(lambda *x: np.concatenate(x), *chunks)
+    result = found.result
+    if not RESULTS[result]:
+        codes, well = (jax.tree.leaves(x)[0] for x in (loads.found.result, RESULTS.successful))
+        bad = np.flatnonzero(codes != np.asarray(well))
+        if bad.size:
+            result = jax.tree.map(lambda x: jnp.asarray(x[bad[0]]), loads.found.result)
+    loads = jax.device_put(loads)
+    return _trajectory(found, formulation, loads, result)
+
+
+def _trajectory(
+    found: Kinematics, formulation: AbstractFormulation, loads: _Loads, result: RESULTS
+) -> Trajectory:
     none = jnp.asarray(0)
     return Trajectory(
         found.times,
         found.q,
         found.v,
         found.acceleration,
-        loads.multipliers,
-        position,
-        velocity,
+        loads.found.multipliers,
+        loads.position_error,
+        loads.velocity_error,
         found.reached,
         jnp.zeros((0,), found.q.dtype),
         none,
         jnp.asarray(False),
         Statistics(none, none, none),
-        RESULTS.where(found.result == RESULTS.successful, first, found.result),
-        system,
+        result,
+        found.system,
         found.message,
         formulation.elastic,
     )

@@ -7,11 +7,14 @@ not disturb it: every solve has minimum norm.
 Positions follow one another: from each one a prediction and Newton's method, in smaller steps
 where that fails. This chain has no derivative. One more Newton step at each of the times, all at
 once, has the derivative of the implicit function theorem, and velocities and accelerations come
-with it from one factor of S = C M^-1 C^T.
+with with it from one factor of S = C M^-1 C^T.
+
+Where its numbers are known a motion is made in chunks of so many times: how many there are is data,
+and so is the last point of the chain, from which the next chunk goes on.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,10 +47,12 @@ from .._system import (
     refuse_internal,
     takes_state,
 )
+from ._batches import first_in_batches, is_traced, lanes_of, room_of
 from ._elastic_theory import limits_left_by_motion
 from ._mobility import look_at_drivers, movers, null_space
 from ._passages import Passage, passages_between, passed_lines, unsearched_remark
 from ._projection import MET, position_error, velocity_error
+from ._saved_times import first_of
 
 
 # A prediction further off than this (scaled residual) may lead to another branch: the step is
@@ -182,22 +187,24 @@ def kinematics(
     advice = "simulate the motion, or leave the time_constant of drivers out"
     refuse_acceleration_level(system.structure, "kinematic analysis", advice)
     grid = _settings.increasing(times, "times", q.dtype, least=1)
+    begin = first_of(grid)
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     # Within their precision a mobility is not driven, and the rounding alone holds it.
-    inexact = redundancy_at_precision(system, q, rest, grid[0])
+    inexact = redundancy_at_precision(system, q, rest, begin)
     refuse_at_precision(inexact, "a kinematic analysis")
     if system.structure.nv <= _SMALL:
-        _refuse_undriven(system, q, grid[0])
-    found, free = _follow(system, q, grid)
-    failed = found.result != RESULTS.successful
-    if isinstance(failed, Tracer):
+        _refuse_undriven(system, q, begin)
+    in_chunks = _in_chunks(system, q, grid)
+    if in_chunks is None:
+        found, _ = _follow(system, q, grid)
         remark = unsearched_remark("a transformation knows no numbers (see `regular`)")
         return dataclasses.replace(found, passages_remark=remark)
-    if bool(free[0] > _SUSPECT):
-        _refuse_undriven(system, found.q[0], grid[0])
-    if not bool(failed):
+    found, free = in_chunks
+    if free[0] > _SUSPECT:
+        _refuse_undriven(system, jnp.asarray(np.asarray(found.q)[0]), begin)
+    if not RESULTS[found.result]:
         return _with_passages(_with_limits(found))
-    found = _with_passages(_with_limits(_until_failure(found, np.asarray(free))))
+    found = _with_passages(_with_limits(_until_failure(found, free)))
     if throw:
         raise KinematicsError(found)
     return found
@@ -277,20 +284,41 @@ class _Point(NamedTuple):
     ok: BoolScalar
 
 
+class _Way(NamedTuple):
+    """Points of the chain at the times: configurations without derivative, how far they go, and
+    whether each step to them has kept the rank."""
+
+    q: Float[Array, "n nq"]
+    reached: Bool[Array, " n"]
+    regular: Bool[Array, " n"]
+
+
+def _before(q: Any, time: Any, nv: int, like: Any) -> _Point:
+    """The chain before its first point, with the numbers of NumPy or JAX (`like`)."""
+    rest = like.zeros((nv,), q.dtype)
+    nothing, one = like.zeros((), q.dtype), like.ones((), q.dtype)
+    yes, no, none = like.asarray(True), like.asarray(False), like.asarray(0)
+    begin = time, q, rest, rest, time, q, q, none, nothing, rest, one, one
+    return _Point(*begin, no, no, q, yes, no, yes)
+
+
 def _chain(
-    system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
-) -> tuple[Float[Array, "n nq"], Bool[Array, " n"], Bool[Array, " n"]]:
-    """Configurations without derivative, how far they go, and whether each step to them has kept
-    the rank. One loop of Newton's steps, each with one factor, which gives the velocity where they
-    have converged, and compares C there with C at the point before."""
+    system: AbstractSystem,
+    start: _Point,
+    times: Float[Array, " n"],
+    intervals: Float[Array, " n"],
+    count: Any,
+) -> tuple[_Point, _Way]:
+    """The chain at the first `count` of the times, from a point on; `intervals`: from the time
+    before each. One loop of Newton's steps, each with one factor, which gives the velocity where
+    they have converged, and compares C there with C at the point before."""
     structure, unit = system.structure, system.column_scale()
     scale = system.residual_scale()
-    rest = jnp.zeros((structure.nv,), q.dtype)
-    yes, no, one = jnp.asarray(True), jnp.asarray(False), jnp.ones((), q.dtype)
+    dtype = start.q.dtype
+    rest = jnp.zeros((structure.nv,), dtype)
+    yes, no, one = jnp.asarray(True), jnp.asarray(False), jnp.ones((), dtype)
     none = jnp.asarray(0)
-    random = jnp.asarray(np.random.default_rng(0).normal(size=structure.nv), q.dtype)
-    begin = times[0], q, rest, rest, times[0], q, q, none, 0 * one, rest, one, one
-    start = _Point(*begin, no, no, q, yes, no, yes)
+    random = jnp.asarray(np.random.default_rng(0).normal(size=structure.nv), dtype)
 
     def predicted(point: _Point, h: Scalar) -> Float[Array, " nq"]:
         return system.retract(point.q, h * point.v + h**2 / 2 * point.slope)
@@ -388,19 +416,20 @@ def _chain(
         chosen = _choose(done, arrived, _choose(lost, shorter, closer))
         return _choose(done | lost, aimed(chosen, target, interval), chosen)
 
-    def reach(
-        point: _Point, given: tuple[Scalar, Scalar]
-    ) -> tuple[_Point, tuple[Float[Array, " nq"], BoolScalar, BoolScalar]]:
-        target, interval = given
+    def reach(k: IntScalar, so_far: tuple[_Point, _Way]) -> tuple[_Point, _Way]:
+        point, way = so_far
+        target, interval = times[k], intervals[k]
         point = point._replace(there=no, part=one, regular=yes, barred=no)
         point = aimed(point, target, interval)
         point = lax.while_loop(
             lambda p: p.ok & ~p.there, lambda p: move(p, target, interval), point
         )
-        return point, (point.answer, point.there, point.regular & point.there)
+        new = _Way(point.answer, point.there, point.regular & point.there)
+        return point, jax.tree.map(lambda rows, x: rows.at[k].set(x), way, new)
 
-    intervals = jnp.diff(times, prepend=times[:1])
-    return lax.scan(reach, start, (times, intervals))[1]
+    empty = jnp.zeros((len(times),), bool)
+    way = _Way(jnp.zeros((len(times), structure.nq), dtype), empty, empty)
+    return lax.fori_loop(0, count, reach, (start, way))
 
 
 def _choose(condition: BoolScalar, one: _Point, other: _Point) -> _Point:
@@ -449,11 +478,13 @@ def _follow(
     system: AbstractSystem, q: Float[Array, " nq"], times: Float[Array, " n"]
 ) -> tuple[Kinematics, Float[Array, " n"]]:
     """The motion, and how free it is at each time: more than 1 where it fails."""
-    near, reached, regular = _chain(*stop_gradient((system, q, times)))
-    states = jax.vmap(lambda q, t: _state(system, q, t))(near, times)
-    largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
-    contradictory = states.velocity_error > MET * largest
-    undetermined = reached & ((states.free > _FREE) | contradictory)
+    still, begin, grid = stop_gradient((system, q, times))
+    intervals = jnp.diff(grid, prepend=grid[:1])
+    start = _before(begin, grid[0], system.structure.nv, jnp)
+    _, way = _chain(still, start, grid, intervals, len(times))
+    states = jax.vmap(lambda q, t: _state(system, q, t))(way.q, times)
+    reached = way.reached
+    undetermined = reached & _not_determined(states)
     rates = jnp.concatenate([states.v, states.acceleration], axis=1)
     result = RESULTS.where(
         jnp.all(jnp.isfinite(rates)), RESULTS.successful, RESULTS.state_not_finite
@@ -464,8 +495,86 @@ def _follow(
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     valid = is_state(system.structure, q, rest, times[0])
     result = RESULTS.where(valid, result, RESULTS.state_not_valid)
-    found = Kinematics(times, *states[:5], reached, regular, result, system)
+    found = Kinematics(times, *states[:5], reached, way.regular, result, system)
     return found, jnp.where(undetermined, 1.0, 0.0) + states.free
+
+
+def _not_determined(states: _State) -> Bool[Array, " n"]:
+    """Are velocities free, or do the rows contradict each other?"""
+    largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
+    return (states.free > _FREE) | (states.velocity_error > MET * largest)
+
+
+class _Chunk(NamedTuple):
+    """The motion at the times of a chunk."""
+
+    way: _Way
+    states: _State
+    undetermined: Bool[Array, " n"]
+
+
+@program
+def _chunk(
+    system: AbstractSystem,
+    point: _Point,
+    times: Float[Array, " n"],
+    intervals: Float[Array, " n"],
+    count: IntScalar,
+) -> tuple[_Point, _Chunk]:
+    """The motion from a point of the chain on, at the first `count` of the times."""
+    point, way = _chain(system, point, times, intervals, count)
+    lanes = lanes_of(system)
+    states = first_in_batches(lambda x: _state(system, *x), (way.q, times), count, lanes)
+    states = jax.tree.map(lambda x: x[: len(times)], states)
+    return point, _Chunk(way, states, way.reached & _not_determined(states))
+
+
+def _in_chunks(
+    system: AbstractSystem, q: Float[Array, " nq"], grid: Float[Array, " n"]
+) -> tuple[Kinematics, Float[np.ndarray, " n"]] | None:
+    """As `_follow`, in chunks, until it fails; None inside of a transformation."""
+    if is_traced((system, q, grid)):
+        return None
+    times, room, nv = np.asarray(grid), room_of(system), system.structure.nv
+    intervals = np.diff(times, prepend=times[:1])
+    point = _before(np.asarray(q), times[0], nv, np)
+    chunks: list[_Chunk] = []
+    for k in range(0, len(times), room):
+        own = slice(k, k + room)
+        count = len(times[own])
+        # Padded with the last one.
+        places = np.minimum(np.arange(k, k + room), len(times) - 1)
+        data: Any = jax.device_put((point, times[places], intervals[places], np.asarray(count)))
+        point, chunk = _chunk(system, *data)
+        if is_traced(chunk):
+            return None
+        chunks.append(jax.tree.map(lambda x, n=count: np.asarray(x)[:n], chunk))
+        if not chunks[-1].way.reached.all():
+            break
+    way, states, undetermined = jax.tree.map(lambda *x: np.concatenate(x), *chunks)
+    times = times[: len(undetermined)]
+    result = RESULTS.successful
+    if not (np.isfinite(states.v).all() and np.isfinite(states.acceleration).all()):
+        result = RESULTS.state_not_finite
+    if not way.reached.all() or undetermined.any():
+        result = RESULTS.step_too_small
+    if not way.reached[0]:
+        result = RESULTS.assembly_did_not_close
+    known: Any = jax.device_put((times, states, way, result))
+    known_times, states, way, result = known
+    found = Kinematics(
+        known_times,
+        states.q,
+        states.v,
+        states.acceleration,
+        states.position_error,
+        states.velocity_error,
+        way.reached,
+        way.regular,
+        result,
+        system,
+    )
+    return found, np.where(undetermined, 1.0, 0.0) + np.asarray(states.free)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -488,7 +597,7 @@ def _until_failure(found: Kinematics, free: np.ndarray) -> Kinematics:
         "reached",
         "regular",
     )
-    kept = {name: getattr(found, name)[:last] for name in arrays}
+    kept = {name: jnp.asarray(np.asarray(getattr(found, name))[:last]) for name in arrays}
     return dataclasses.replace(found, **kept, message=message)
 
 

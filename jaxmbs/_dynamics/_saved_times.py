@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
+from .._custom_types import Scalar
 
 
 # States saved at most: a run of more is a slip of the unit, and would fill the memory.
@@ -43,6 +44,12 @@ def saved_times(
             raise ValueError(_behind(float(first), float(last)))
         grid = jnp.asarray(np.array([first, last], float), dtype)
     return grid if every is None else _regular(start, end, every, dtype)
+
+
+def first_of(times: Float[Array, " times"]) -> Scalar:
+    """The first of the times. An index into an array is a program, one for each length."""
+    known = _checks.concrete(times)
+    return times[0] if known is None else jnp.asarray(known[0])
 
 
 def _must_agree(own: np.ndarray, ends: np.ndarray) -> None:

@@ -52,13 +52,24 @@ class StepOutcome(NamedTuple):
     result: dfx.RESULTS
 
 
+class LastStep(NamedTuple):
+    """The last step that was accepted, for its interpolation; before the first one `t1` is minus
+    infinity."""
+
+    t0: Scalar
+    t1: Scalar
+    dense: PyTree
+
+
 class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
     step, and watches for singular configurations. A step whose end cannot be projected is
-    rejected."""
+    rejected. `remembers`: is the last step a part of the state? It follows what the method and the
+    monitor carry, and is None otherwise."""
 
     solver: eqx.AbstractVar[dfx.AbstractSolver]
     monitor: eqx.AbstractVar[SingularValueMonitor | None]
+    remembers: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
@@ -108,9 +119,16 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         inner = self.initial_state(terms, t0, t1, y0, args)
-        if self.monitor is None:
-            return inner, None
-        return inner, self.monitor.init(args.opened().system, y0, t0)
+        system = args.opened().system
+        watched = None if self.monitor is None else self.monitor.init(system, y0, t0)
+        if not self.remembers:
+            return inner, watched, None
+        function = functools.partial(self.take_step, made_jump=False)
+        given = terms, t0, t1, y0, args, inner, watched
+        dense = eqx.filter_eval_shape(function, *given).dense
+        dense = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), dense)
+        now = jnp.asarray(t0, y0.dtype)
+        return inner, watched, LastStep(now, jnp.full_like(now, -jnp.inf), dense)
 
     def step(
         self,
@@ -122,7 +140,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         solver_state: PyTree,
         made_jump: Any,
     ) -> tuple[PyTree, PyTree, Any, PyTree, dfx.RESULTS]:
-        inner, watched = solver_state
+        inner, watched, last = solver_state
         taken = self.take_step(terms, t0, t1, y0, args, inner, watched, made_jump)
         y1, watched, error, usable = taken.y1, taken.watched, taken.error, taken.usable
         if args.opened().system.structure.nonlinear.any():
@@ -140,7 +158,9 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             usable = usable & ~(long & (taken.passed | taken.near))
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
-        return y1, error, taken.dense, (taken.inner, watched), taken.result
+        if last is not None:
+            last = LastStep(jnp.asarray(t0, y1.dtype), jnp.asarray(t1, y1.dtype), taken.dense)
+        return y1, error, taken.dense, (taken.inner, watched, last), taken.result
 
 
 class ProjectedSolver(AbstractProjectedSolver):
@@ -155,6 +175,7 @@ class ProjectedSolver(AbstractProjectedSolver):
     solver: dfx.AbstractSolver
     monitor: SingularValueMonitor | None
     projecting: bool
+    remembers: bool
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
@@ -208,6 +229,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     solver: dfx.AbstractERK
     monitor: SingularValueMonitor | None
     inside: Inside | None
+    remembers: bool
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
 
@@ -270,11 +292,12 @@ def projected_solver(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
+    remembers: bool,
 ) -> AbstractProjectedSolver:
     """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
-    ends of steps, if any."""
+    ends of steps, if any; `remembers`: is the last step a part of the state?"""
     del inside
-    return ProjectedSolver(solver, monitor, projecting)
+    return ProjectedSolver(solver, monitor, projecting=projecting, remembers=remembers)
 
 
 @projected_solver.register
@@ -283,9 +306,10 @@ def _(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
+    remembers: bool,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor, inside)
+    return ProjectedRungeKutta(solver, monitor, inside=inside, remembers=remembers)
 
 
 @projected_solver.register
@@ -294,11 +318,12 @@ def _(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
+    remembers: bool,
 ) -> AbstractProjectedSolver:
     # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
     # order.
     del projecting, inside
-    return ProjectedSolver(solver, monitor, False)
+    return ProjectedSolver(solver, monitor, projecting=False, remembers=remembers)
 
 
 def _onto_constraints(

@@ -1,3 +1,4 @@
+import dataclasses
 import os
 from typing import Any
 
@@ -42,6 +43,7 @@ class Trajectory(eqx.Module):
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
+    - `unfinished`: of a run that was stopped by Ctrl-C, what `resume` goes on from; None otherwise.
     """
 
     times: Float[Array, " n"]
@@ -62,6 +64,7 @@ class Trajectory(eqx.Module):
     elastic: bool = eqx.field(static=True, default=False)
     passed: tuple[Passage, ...] = eqx.field(static=True, default=())
     passages_remark: str = eqx.field(static=True, default="")
+    unfinished: eqx.Module | None = None
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated on first
@@ -78,7 +81,7 @@ class Trajectory(eqx.Module):
         arrays = (self.times, self.q, self.v, self.acceleration, self.multipliers)
         arrays = (*arrays, self.position_error, self.velocity_error, self.reached)
         chosen = tuple(picked(x, index) for x in arrays)
-        return eqx.tree_at(
+        part = eqx.tree_at(
             lambda x: (
                 x.times,
                 x.q,
@@ -92,6 +95,8 @@ class Trajectory(eqx.Module):
             self,
             chosen,
         )
+        # A part of a run that was stopped is not gone on with.
+        return dataclasses.replace(part, unfinished=None)
 
     def animate(self, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write a moving picture, .gif or .mp4: `jaxmbs.plot.animate` of this trajectory, with its

@@ -80,8 +80,8 @@ class Reduction(AbstractGerm):
     `free` Z (nv, k), `dependent` Y (nv, nv - k), without units; `kept`, `dropped`: the last
     singular value of C that counts and the first that does not, relative to the first one; `noise`:
     what is left of Phi in the redundant rows and what was dropped are nothing that they say.
-    `scaled_residual`: Phi there; `open_by`: the largest of it in the redundant rows. After `patience`
-    numbers of C evaluations raise `OutOfPatience`.
+    `scaled_residual`: Phi there; `open_by`: the largest of it in the redundant rows. After
+    `patience` numbers of C evaluations raise `OutOfPatience`.
     """
 
     def __init__(

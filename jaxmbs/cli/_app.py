@@ -12,6 +12,7 @@ from .._errors import ModelError
 from .._version import __version__
 from . import _app_files, _load, _requests
 from ._computing import choose, computing
+from ._interrupt import keeping, Stopped
 from ._options import JsonOption, ModelArgument
 from ._output import print_answer, print_json, refusing
 
@@ -300,8 +301,12 @@ def simulate(
     with refusing():
         request.check()
         _load.check(model)
-        with computing("simulate") as verb:
-            print_answer(verb, verb.answer(_load.load(model), request), json)
+        with computing("simulate") as verb, keeping():
+            try:
+                answer = verb.answer(_load.load(model), request)
+            except verb.Interrupted as stopped:
+                raise Stopped(verb.keep(stopped, request, silent=json)) from None
+            print_answer(verb, answer, json)
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 Python raises KeyboardInterrupt when it is back at its own code, and a compiled motion may take
 minutes until then. So a thread receives the signal as well, and ends the process where Python has
-not done so.
+not done so. A command that keeps what it has computed takes the time for that (`Stopped`,
+`keeping`).
 """
 
 import os
@@ -12,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 STATUS = 130
@@ -20,10 +22,37 @@ STATUS = 130
 _PATIENCE = 1.0
 
 
-def stop() -> None:
+_keeping = threading.Event()
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C in a command that has kept what it had computed; the text says where."""
+
+
+def stop(said: str = "") -> None:
     """Message after Ctrl-C, printed once for all processes."""
     if "--worker" not in sys.argv:
-        print("jaxmbs: stopped.", file=sys.stderr)
+        print(f"jaxmbs: {said or 'stopped.'}", file=sys.stderr)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Within the block the command takes its time after Ctrl-C, once Python has it, to write what
+    it has computed. A second one ends it. Elsewhere than in the main thread there is no Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def arrived(number: int, frame: FrameType | None) -> None:
+        _keeping.set()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, arrived)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _keeping.clear()
 
 
 @contextmanager
@@ -53,6 +82,9 @@ def _watch(reading: socket.socket, left: threading.Event) -> None:
     # Python comes back in time, or not.
     if not signals or left.wait(_PATIENCE):
         return
+    while _keeping.is_set():
+        if left.wait(_PATIENCE):
+            return
     stop()
     sys.stderr.flush()
     os._exit(STATUS)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._errors import ModelError
-from ._interrupt import STATUS, stop
+from ._interrupt import STATUS, stop, Stopped
 
 
 class AnalysisFailed(RuntimeError):
@@ -20,6 +20,9 @@ def refusing() -> Iterator[None]:
     status 130."""
     try:
         yield
+    except Stopped as error:
+        stop(str(error))
+        raise SystemExit(STATUS) from None
     except KeyboardInterrupt:
         stop()
         raise SystemExit(STATUS) from None

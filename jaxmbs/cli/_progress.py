@@ -25,6 +25,9 @@ from rich.text import Text
 _PATIENCE = 1.0
 _EVERY = 0.5
 
+# Length of a bar.
+_BAR = 20
+
 _WIPE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
 _BEGINS = re.compile(r"Compiling (?:jit\()?<?(\w+)")
@@ -47,6 +50,11 @@ class _Line:
         """Something else is going on from now on."""
         with self._lock:
             self.what, self._began = what, time.monotonic()
+
+    def advance(self, what: str) -> None:
+        """The same goes on, and has come further."""
+        with self._lock:
+            self.what = what
 
     def compiling(self, name: str) -> None:
         """JAX compiles a program; none if `name` is empty."""
@@ -171,6 +179,13 @@ def say(what: str) -> None:
     """Sets the displayed activity, such as "integrating"; nothing where no line is shown."""
     for line in _lines:
         line.say(what)
+
+
+def advance(what: str, part: float) -> None:
+    """Sets the displayed progress of an activity, with a bar of the `part` (0 to 1) of it."""
+    done = round(_BAR * min(max(part, 0.0), 1.0))
+    for line in _lines:
+        line.advance(f"{what} [{'#' * done}{'-' * (_BAR - done)}]")
 
 
 def is_shown() -> bool:

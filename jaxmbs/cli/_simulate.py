@@ -20,6 +20,7 @@ from .._dynamics import (
     certify,
     simulate,
     SimulationError,
+    SimulationInterrupted,
     Trajectory,
 )
 from .._dynamics._passages import passed_lines
@@ -52,7 +53,7 @@ from ._motion import (
     singular,
     times_of,
 )
-from ._progress import say
+from ._progress import advance, say
 from ._requests import Simulate as Request
 
 
@@ -87,11 +88,21 @@ class Answer(NamedTuple):
     out: Path | None
 
 
+class Interrupted(KeyboardInterrupt):
+    """A run of this model that Ctrl-C has stopped, and its trajectory until then."""
+
+    model: Model
+    trajectory: Trajectory
+
+    def __init__(self, model: Model, trajectory: Trajectory):
+        self.model, self.trajectory = model, trajectory
+
+
 def answer(model: Model, request: Request) -> Answer:
     """Simulate, and write the trajectory where it is wanted.
 
     **Raises:** `ModelError` for bad input, `AnalysisFailed` when the run fails; what was computed
-    until then is written all the same.
+    until then is written all the same. `Interrupted` after Ctrl-C.
     """
     system = model.system()
     formulation = _formulation(system, request)
@@ -103,30 +114,36 @@ def answer(model: Model, request: Request) -> Answer:
     check_out(request.out)
     q, v = initial_state(system, request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
-    known = np.asarray(grid)
-    short = known_array(known[0] + _DEGENERATE * (known - known[0]))
+    ends = np.asarray(grid)[[0, -1]]
+    short = known_array(ends[0] + _DEGENERATE * (ends - ends[0]))
     if not increases(short):
         # Late times lie further apart in double precision.
-        short = grid
+        short = known_array(ends)
+
+    def tell(time: float) -> None:
+        part = (time - request.time) / (request.end - request.time)
+        advance(f"simulate: at {time:.4g} of {request.end:g} s", part)
 
     def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
-        began, ends = time.perf_counter(), np.asarray(times).tolist()
+        began = time.perf_counter()
+        first, *_, last = np.asarray(times).tolist()
         found = simulate(
             system,
             q,
             v,
-            ends[-1],
-            start=ends[0],
+            last,
+            start=first,
             times=times,
             formulation=formulation,
             rtol=request.rtol,
             atol=request.atol,
+            progress=tell if throw else None,
             throw=throw,
         )
         jax.block_until_ready(found.q)
         return found, time.perf_counter() - began
 
-    # The same shapes and next to no motion: what this takes is compilation.
+    # The same program and next to no motion: what this takes is compilation.
     say("simulate: preparing")
     try:
         _, compiling = run(short, False)
@@ -136,6 +153,8 @@ def answer(model: Model, request: Request) -> Answer:
     say(f"simulate: integrating to {request.end:g} s")
     try:
         trajectory, running = run(grid, True)
+    except SimulationInterrupted as error:
+        raise Interrupted(model, error.trajectory) from None
     except SimulationError as error:
         kept = save(error.trajectory, request.out)
         raise AnalysisFailed(f"{error}{kept}") from None
@@ -294,13 +313,7 @@ def show(answer: Answer, console: Console | None = None) -> None:
         f"{answer.formulation}: {int(steps.accepted)} steps ({int(steps.rejected)} rejected) in "
         f"{answer.run_seconds:.3g} s, after {answer.compile_seconds:.3g} s of compiling"
     )
-    states = _bodies(trajectory)
-    posed = {name: state for name, state in states.items() if "position" in state}
-    if posed:
-        console.print(_body_table(answer, posed))
-    others = coordinates_of(states)
-    if others:
-        console.print(_coordinate_table(others))
+    _show_states(answer.model, trajectory, console)
     console.print(
         "reactions on the second body of each joint (its only one), world axes, at the end"
     )
@@ -311,9 +324,37 @@ def show(answer: Answer, console: Console | None = None) -> None:
         console.print(Text(line))
 
 
-def _body_table(answer: Answer, posed: Mapping[str, Mapping[str, Any]]) -> Table:
+def keep(stopped: Interrupted, request: Request, *, silent: bool) -> str:
+    """Write what a run has computed until Ctrl-C where it is wanted, and print the state in which
+    it was stopped unless `silent`. Returns a sentence.
+
+    **Raises:** `ModelError` if it cannot be written.
+    """
+    trajectory = stopped.trajectory
+    last = float(trajectory.times[-1])
+    kept = save(trajectory, request.out)
+    if not silent:
+        console = make_console()
+        console.print(f"[bold]{escape(stopped.model.name)}[/bold]")
+        console.print(f"state at {last:.9g} s, where the run was stopped")
+        _show_states(stopped.model, trajectory, console)
+    return f"stopped at {last:.9g} s, before the end at {request.end:g} s.{kept}"
+
+
+def _show_states(model: Model, trajectory: Trajectory, console: Console) -> None:
+    """Print the last state."""
+    states = _bodies(trajectory)
+    posed = {name: state for name, state in states.items() if "position" in state}
+    if posed:
+        console.print(_body_table(model, posed))
+    others = coordinates_of(states)
+    if others:
+        console.print(_coordinate_table(others))
+
+
+def _body_table(model: Model, posed: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table(pad_edge=False)
-    planar = answer.model.dimension == 2
+    planar = model.dimension == 2
     turn = "angle (rad)" if planar else "orientation (w, x, y, z)"
     for column in ("body", "position (m)", turn, "velocity (m/s)", "angular velocity (rad/s)"):
         table.add_column(column)

@@ -1,0 +1,370 @@
+"""Runs in chunks: one program for any duration and any number of saved states.
+
+A run whose numbers are known is made by a program that saves a few states and is called again and
+again. What differs from run to run is data: the times of the chunk, the first and the last time of
+the run, on which steps depend, and the state that is carried from one chunk to the next. That
+contains the next step as it was chosen, what the controller and the monitor carry, and the last
+step for its interpolation. So neither the steps nor the states depend on the chunks, and a run that
+was stopped between two of them goes on as if it had not been.
+
+A chunk is computed within a moment: by then the run can say where it is, and can be stopped.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._formulations import AbstractFormulation
+from .._programs import program
+from .._solution import RESULTS
+from .._system import AbstractSystem
+from ._batches import first_failure, first_in_batches, lanes_of, room_of
+from ._elastic_theory import largest_deflection
+from ._integrate import begin, go_on, Part, under_way
+from ._interpolation import Inside
+from ._run import (
+    controlled,
+    controller_of,
+    End,
+    Ended,
+    ends_within,
+    event_of,
+    Integration,
+    outcome,
+    Passages,
+    passages_of,
+    problem,
+    saving,
+    Start,
+    start_of,
+    StateChecks,
+)
+from ._saved_states import SavedState
+from ._trajectory import Statistics, Trajectory
+
+
+# The first chunk has so many states and steps. One that takes less than the first of these times
+# (s) is followed by one four times as long, one that takes more than the second by one of half the
+# length.
+_FIRST_STATES, _FIRST_STEPS = 128, 128
+_SHORT, _LONG = 0.05, 0.3
+
+
+class Underway(eqx.Module):
+    """A run between two chunks. `state`: Diffrax's; `start`: see there; `found`: on the states that
+    were saved."""
+
+    state: Any
+    start: Start
+    found: StateChecks
+
+
+class Chunk(NamedTuple):
+    """Results of a chunk. `times` and states in `saved`: `count` of them at times that were
+    requested, and then, if it is `shown`, that in which the run has come to its end, or was
+    stopped. The others are of the run until then; `reached` (s): by its steps; `event`: which one
+    ended it."""
+
+    times: Float[Array, " states"]
+    saved: SavedState
+    count: IntScalar
+    shown: BoolScalar
+    finished: BoolScalar
+    reached: Scalar
+    result: RESULTS
+    stopped: BoolScalar
+    event: IntScalar
+    passages: Passages
+    statistics: Statistics
+
+
+class Limits(NamedTuple):
+    """Ends of a chunk: `count` of its times, and `steps` attempted. `shown`: is the state in which
+    it ends shown in any case?"""
+
+    count: Any
+    steps: Any
+    shown: Any
+
+
+@program
+def begun(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    span: Float[Array, " ends"],
+) -> Underway:
+    """The run between these times before its first step."""
+    start = start_of(system, integration, q, v, span, integration.adjoint)
+    controller = controlled(integration, system, q, v, span)
+    inside = Inside(span, ends_within(integration))
+    given = problem(system, integration, start, controller, inside, remembers=True)
+    state = begin(span=span, y0=start.y, progress_meter=integration.progress, **given)
+    bent = largest_deflection(system, q[None])
+    found = StateChecks(
+        jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), RESULTS.successful),
+        jnp.asarray(True),
+        None if bent is None else jnp.zeros_like(bent),
+    )
+    return Underway(state, start, found)
+
+
+@program
+def chunk(
+    system: AbstractSystem,
+    integration: Integration,
+    underway: Underway,
+    times: Float[Array, " times"],
+    limits: Limits,
+) -> tuple[Underway, Chunk]:
+    """The next chunk, with saved states at these times (padded with infinity)."""
+    start = underway.start
+    controller = under_way(controller_of(integration, system, start.span))
+    inside = Inside(times, ends_within(integration))
+    given = problem(system, integration, start, controller, inside, remembers=True)
+    found = go_on(
+        span=start.span,
+        y0=start.y,
+        state=underway.state,
+        part=Part(times, limits.count, limits.steps),
+        progress_meter=integration.progress,
+        **given,
+    )
+    state, count = found.state, found.count
+    # The run has an end of its own where it does not come to all the times.
+    early = found.finished & (count < limits.count)
+    shown = early | (limits.shown & (count < limits.count))
+    rows = (found.times, found.states)
+    saved = first_in_batches(
+        saving(given["args"], integration), rows, count + shown, lanes_of(system)
+    )
+    seen = underway.found
+    findings = _with_states(system, seen, saved, found.states, count + early)
+    last = jax.tree.map(
+        lambda x: x[jnp.maximum(count + shown - 1, 0)],
+        End(saved.q, saved.v, saved.acceleration, found.times),
+    )
+    result = outcome(
+        system,
+        Ended(state.result, state.controller_state, state.num_accepted_steps),
+        findings,
+        last,
+        start.span,
+    )
+    done = Chunk(
+        found.times,
+        saved,
+        count,
+        shown,
+        found.finished,
+        jnp.minimum(found.times[count], start.span[-1]),
+        result,
+        state.result == dfx.RESULTS.event_occurred,
+        event_of(state.event_mask),
+        passages_of(state.solver_state, times.dtype),
+        Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps),
+    )
+    return Underway(state, start, findings), done
+
+
+def _with_states(
+    system: AbstractSystem,
+    found: StateChecks,
+    saved: SavedState,
+    states: Float[Array, "rows state"],
+    count: IntScalar,
+) -> StateChecks:
+    """The findings with those on the first `count` of the states."""
+    among = jnp.arange(len(states)) < count
+    results = jax.tree.map(lambda x: x[: len(states)], saved.result)
+    failure = first_failure(results, among)
+    failure = RESULTS.where(found.saved == RESULTS.successful, failure, found.saved)
+    finite = found.finite & jnp.all(jnp.isfinite(states) | ~among[:, None])
+    bent = largest_deflection(system, jnp.where(among[:, None], saved.q[: len(states)], 0.0))
+    if found.bent is not None and bent is not None:
+        bent = jnp.maximum(found.bent, bent)
+    return StateChecks(failure, finite, bent)
+
+
+# What follows is Python's: chunk after chunk, and one trajectory of all.
+
+
+class Rows(NamedTuple):
+    """Saved states of one chunk, or of all."""
+
+    times: Float[np.ndarray, " n"]
+    q: Float[np.ndarray, "n nq"]
+    v: Float[np.ndarray, "n nv"]
+    acceleration: Float[np.ndarray, "n nv"]
+    multipliers: Float[np.ndarray, "n rows"]
+    position_error: Float[np.ndarray, " n"]
+    velocity_error: Float[np.ndarray, " n"]
+    reached: Bool[np.ndarray, " n"]
+
+
+class Unfinished(eqx.Module):
+    """A run that was stopped between two chunks, and what it takes to go on with it. `times`: all
+    at which states are to be saved, and how many of them are: `saved`. `formulation`: with the
+    names that messages contain."""
+
+    integration: Integration
+    formulation: AbstractFormulation
+    underway: Underway
+    times: Float[np.ndarray, " times"]
+    saved: int = eqx.field(static=True)
+
+
+class Run(NamedTuple):
+    """The trajectory of a run, the event that ended it, and states next to its passages. If it was
+    `interrupted`, the trajectory holds what is left."""
+
+    trajectory: Trajectory
+    event: Any
+    states: Any
+    interrupted: bool
+
+
+class _Done(NamedTuple):
+    """The run until now, and its last chunk. `rows`: the states of the chunks before, and of this
+    one, and so on. One object, as Ctrl-C may come between any two statements."""
+
+    underway: Underway
+    saved: int
+    rows: tuple[Any, Rows] | None
+    last: Chunk | None
+
+
+def run_in_chunks(
+    system: AbstractSystem,
+    rest: Unfinished,
+    before: Trajectory | None,
+    tell: Callable[[float], Any],
+) -> Run:
+    """The rest of a run behind the trajectory of what was `before`. `tell`: called after each chunk
+    with the time (s) that is reached.
+
+    **Raises:** `KeyboardInterrupt` before the end of the first chunk.
+    """
+    integration, times = rest.integration, rest.times
+    rows = None if before is None else (None, _rows_before(before))
+    done = _Done(rest.underway, rest.saved, rows, None)
+    room = room_of(system)
+    count, steps = min(_FIRST_STATES, room), _FIRST_STEPS
+    interrupted = False
+    try:
+        while not _is_over(done, times):
+            began = time.perf_counter()
+            first = done.last is None
+            done = _following(system, integration, done, times, Limits(count, steps, False))
+            tell(float(_last_of(done).reached))
+            seconds = time.perf_counter() - began
+            if seconds < _SHORT:
+                count, steps = min(4 * count, room), min(4 * steps, integration.max_steps)
+            # The first may have been compiled.
+            elif seconds > _LONG and not first:
+                count, steps = max(count // 2, 1), max(steps // 2, 1)
+    except KeyboardInterrupt:
+        if done.last is None:
+            raise
+        interrupted = True
+    # Within the last step there may be more states than a chunk has room for.
+    while interrupted and not (_is_over(done, times) or bool(_last_of(done).shown)):
+        done = _following(system, integration, done, times, Limits(room, 0, True))
+    last = _last_of(done)
+    trajectory = _trajectory_of(system, integration, done)
+    if interrupted:
+        left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
+        trajectory = dataclasses.replace(trajectory, unfinished=left)
+    else:
+        integration.progress.close(done.underway.state.progress_meter_state)
+    return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
+
+
+def _last_of(done: _Done) -> Chunk:
+    assert done.last is not None
+    return done.last
+
+
+def _is_over(done: _Done, times: Float[np.ndarray, " times"]) -> bool:
+    """Is nothing left to do?"""
+    if done.last is None:
+        return False
+    return done.saved == len(times) or (bool(done.last.finished) and bool(done.last.shown))
+
+
+def _following(
+    system: AbstractSystem,
+    integration: Integration,
+    done: _Done,
+    times: Float[np.ndarray, " times"],
+    limits: Limits,
+) -> _Done:
+    """The run until the end of the next chunk, computed."""
+    own = times[done.saved : done.saved + limits.count + 1]
+    padded = np.full((room_of(system) + 1,), np.inf, times.dtype)
+    padded[: len(own)] = own
+    count = min(limits.count, len(times) - done.saved)
+    limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
+    underway, last = chunk(system, integration, done.underway, jnp.asarray(padded), limits)
+    jax.block_until_ready(last)
+    new = _rows_of(last)
+    rows = (done.rows, new) if len(new.times) else done.rows
+    return _Done(underway, done.saved + int(last.count), rows, last)
+
+
+def _rows_of(done: Chunk) -> Rows:
+    """The states of a chunk that are shown: copies, as the chunk has room for many more."""
+    count, found = int(done.count), done.saved
+    rows = count + int(done.shown)
+    return Rows(
+        np.array(np.asarray(done.times)[:rows]),
+        np.array(np.asarray(found.q)[:rows]),
+        np.array(np.asarray(found.v)[:rows]),
+        np.array(np.asarray(found.acceleration)[:rows]),
+        np.array(np.asarray(found.multipliers)[:rows]),
+        np.array(np.asarray(found.position_error)[:rows]),
+        np.array(np.asarray(found.velocity_error)[:rows]),
+        np.arange(rows) < count,
+    )
+
+
+def _rows_before(trajectory: Trajectory) -> Rows:
+    """The states of a run that was stopped, without that in which it was."""
+    rows = Rows(*(np.asarray(getattr(trajectory, name)) for name in Rows._fields))
+    return Rows(*(x[rows.reached] for x in rows))
+
+
+def _trajectory_of(system: AbstractSystem, integration: Integration, done: _Done) -> Trajectory:
+    last, chunks, rows = _last_of(done), [], done.rows
+    while rows is not None:
+        rows, own = rows
+        chunks.append(own)
+    chunks.reverse()
+    whole: Any = jax.device_put(Rows(*map(np.concatenate, zip(*chunks, strict=True))))
+    return Trajectory(
+        whole.times,
+        whole.q,
+        whole.v,
+        whole.acceleration,
+        whole.multipliers,
+        whole.position_error,
+        whole.velocity_error,
+        whole.reached,
+        last.passages.times,
+        last.passages.count,
+        last.stopped,
+        last.statistics,
+        last.result,
+        system,
+        elastic=integration.formulation.elastic,
+    )

@@ -1,0 +1,403 @@
+"""The program of a run on Diffrax: how it begins, the steps that it makes, and the states that it
+saves. A run is one program (`run_in_one`), or a program for each chunk of it (`_chunks.py`)."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax.numpy as jnp
+import optimistix as optx
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._formulations import AbstractFormulation
+from .._programs import program
+from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
+from .._system import AbstractSystem, is_state
+from ._adjoints import prepared, started
+from ._arguments import Arguments, Packed, split
+from ._batches import first_failure, in_batches, lanes_of
+from ._elastic_theory import largest_deflection
+from ._elimination_guard import ended_by_guard, guarded
+from ._events import AbstractEvent
+from ._integrate import in_order, integrate, starting
+from ._interpolation import Inside
+from ._loosening import rank_increases_off_manifold
+from ._monitor import SingularValueMonitor, STATES
+from ._projection import project_unchecked
+from ._runge_kutta import slope_at
+from ._saved_states import nearly_projected, saved_state, SavedState
+from ._solver import projected_solver
+from ._stabilisation import AbstractStabilisation
+from ._trajectory import Statistics, Trajectory
+from ._vanished_rows import with_vanishing_rows
+from ._watched import motion_only
+
+
+# The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
+# of it a slider-crank crept for thousands of accepted steps to its dead point, in steps that the
+# rounding of projections decided.)
+_LEAST_STEP = 1e-11
+
+# The first step that is tried, relative to the time in which what moves at the start, or what would
+# if no constraint held it, gets on by a characteristic length or a radian, times the root of the
+# tolerance of the method's order. (Steps of 1e-6 of the duration grew to the right length within
+# six: two thirds of the time of a run of 0.1 s. Diffrax's own rule asks for two more evaluations,
+# both compiled, one of them off the constraints.) At least, and where nothing moves, the second of
+# these, relative to the duration.
+_FIRST_STEP = 0.3
+_LEAST_FIRST_STEP = 1e-6
+
+# At most this, relative to the duration: a force may act for a moment on what begins slowly.
+_MOST_FIRST_STEP = 0.01
+
+
+class Integration(eqx.Module):
+    """Method of computing a motion; the arguments of `simulate`. `tolerances`: rtol and atol of the
+    controller where none was given."""
+
+    formulation: AbstractFormulation
+    solver: dfx.AbstractSolver
+    stabilisation: AbstractStabilisation
+    controller: dfx.AbstractStepSizeController | None
+    tolerances: tuple[Scalar, Scalar]
+    adjoint: dfx.AbstractAdjoint
+    events: tuple[AbstractEvent, ...]
+    progress: dfx.AbstractProgressMeter
+    first_step: Scalar | None
+    max_steps: int = eqx.field(static=True)
+    monitored: bool = eqx.field(static=True)
+
+
+def onto_knots(
+    controller: dfx.PIDController, system: AbstractSystem
+) -> dfx.AbstractStepSizeController:
+    """Step exactly onto the times at which motions are not smooth. A long step would pass over a
+    motion that begins and ends within it."""
+    knots = system.knots()
+    return dfx.ClipStepSizeController(controller, step_ts=knots) if knots.size else controller
+
+
+def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Float[Array, " state"]:
+    args = packed.opened()
+    # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
+    finite = jnp.all(jnp.isfinite(y))
+    q, v = split(args.system, jnp.where(finite, y, args.first))
+    if args.onto is not None:
+        # What a stage lies off the constraints is divided by the smallest singular value. (What
+        # the derivative needs of that is computed again where it is taken: a condition hands on
+        # all that either of its branches keeps, in each stage, and this one is rarely met.)
+        move = eqx.filter_checkpoint(functools.partial(project_unchecked, args.system, t=t))
+        q, v = lax.cond(args.onto, move, lambda q, v: (q, v), q, v)
+    # A failure must not be returned as a motion: a step that contains it is rejected.
+    slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
+    return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
+
+
+class Start(NamedTuple):
+    """Beginning of a run. `y`: q, v and the number of passages; `span` (s): its first and its last
+    time. `onto`: as in `Arguments`."""
+
+    y: Float[Array, " state"]
+    span: Float[Array, " times"]
+    onto: BoolScalar | None
+
+
+def start_of(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    span: Float[Array, " times"],
+    adjoint: dfx.AbstractAdjoint,
+) -> Start:
+    """The beginning of a run between these times."""
+    projecting = integration.stabilisation.projecting
+    if projecting:
+        q, v = started(adjoint, system, q, v, span[0])
+    onto = rank_increases_off_manifold(system, q, span[0]) if projecting else None
+    return Start(jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)]), span, onto)
+
+
+def problem(
+    system: AbstractSystem,
+    integration: Integration,
+    start: Start,
+    controller: dfx.AbstractStepSizeController,
+    inside: Inside | None,
+    *,
+    remembers: bool,
+) -> dict[str, Any]:
+    """A run as Diffrax's arguments. `inside`: output between the ends of steps, if any;
+    `remembers`: is the last step a part of the state?"""
+    formulation, stabilisation = integration.formulation, integration.stabilisation
+    monitor = SingularValueMonitor() if integration.monitored else None
+    stops = _conditions(integration.events)
+    slopes, first = motion_only(formulation, system), lax.stop_gradient(start.y)
+    end, knots = start.span[-1], system.knots()
+    args = Arguments(system, slopes, stabilisation, first, end, knots, start.onto)
+    solver = projected_solver(
+        integration.solver, monitor, stabilisation.projecting, inside, remembers
+    )
+    return {
+        "terms": dfx.ODETerm(_slope),
+        "solver": solver,
+        "args": Packed(args),
+        "stepsize_controller": guarded(formulation, controller) if monitor else controller,
+        "event": dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
+        "max_steps": integration.max_steps,
+    }
+
+
+@program
+def run_in_one(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
+    """The trajectory, which of the events ended it (the first, if none did), and states next to
+    singular configurations."""
+    controller = controlled(integration, system, q, v, grid)
+    adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
+    # An invalid state ends the run at once: all steps from it would be rejected.
+    ordered = in_order(grid)
+    valid = ordered & is_state(system.structure, q, v, grid[0])
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
+    grid = jnp.where(valid, grid, grid[0])
+    start = start_of(system, integration, q, v, grid, adjoint)
+    inside = _inside(integration, grid)
+    given = problem(system, integration, start, controller, inside, remembers=False)
+    solution = integrate(
+        times=grid,
+        y0=start.y,
+        saveat=dfx.SaveAt(t1=True, solver_state=True, controller_state=True),
+        adjoint=adjoint,
+        progress_meter=integration.progress,
+        throw=False,
+        **given,
+    )
+    which = event_of(solution.event_mask)
+    trajectory = _assembled(given["args"], integration, grid, solution)
+    result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
+    result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
+    passages = passages_of(solution.solver_state, grid.dtype)
+    return dataclasses.replace(trajectory, result=result), which, passages.states
+
+
+def event_of(mask: Any) -> IntScalar:
+    """The event that ended a run; the first if none did."""
+    return jnp.argmax(jnp.stack(mask)) if mask else jnp.asarray(0)
+
+
+class Passages(NamedTuple):
+    """Passages through singular configurations: `times` (s), `count` of them, and `states` next to
+    the first of them."""
+
+    times: Float[Array, " k"]
+    count: IntScalar
+    states: Float[Array, "states numbers"]
+
+
+def passages_of(solver_state: Any, dtype: Any) -> Passages:
+    """The passages that a run noticed."""
+    watched = solver_state[1]
+    if watched is None:
+        return Passages(jnp.zeros((0,), dtype), jnp.asarray(0), jnp.zeros((0, 0)))
+    states = watched.leaf("states").reshape(STATES, -1)
+    return Passages(watched.leaf("times"), watched.first("count").astype(int), states)
+
+
+def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+    """Output between the ends of steps; the ends of the run are ends of steps."""
+    within = ends_within(integration)
+    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
+
+
+def ends_within(integration: Integration) -> bool:
+    """Can an event end the run within a step?"""
+    return any(event.within for event in integration.events)
+
+
+def controller_of(
+    integration: Integration, system: AbstractSystem, span: Float[Array, " times"]
+) -> dfx.AbstractStepSizeController:
+    """The step size controller of a run, without its first step."""
+    if integration.controller is not None:
+        return integration.controller
+    rtol, atol = integration.tolerances
+    least = _LEAST_STEP * jnp.abs(span[-1] - span[0])
+    pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
+    return onto_knots(pid, system)
+
+
+def controlled(
+    integration: Integration,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    span: Float[Array, " times"],
+) -> dfx.AbstractStepSizeController:
+    """The step size controller of a run from this state."""
+    first_step = integration.first_step
+    if integration.controller is None and first_step is None:
+        first_step = _first_step(integration, system, q, v, span)
+    return starting(controller_of(integration, system, span), first_step)
+
+
+def _first_step(
+    integration: Integration,
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> Scalar:
+    """See `_FIRST_STEP`. Without derivative."""
+    system, q, v, grid = stop_gradient((system, q, v, grid))
+    unit, duration = system.column_scale(), jnp.abs(grid[-1] - grid[0])
+    if system.structure.semidefinite:
+        # Nothing is free there; what the metric makes of the forces is of the right size.
+        free = system.descriptor(q, v, grid[0]).inverse_mass(system.force(q, v, grid[0]))
+    else:
+        free = system.free_acceleration(q, v, grid[0])
+    speed = jnp.max(jnp.abs(v) / unit, initial=0.0)
+    rate = jnp.maximum(speed, jnp.sqrt(jnp.max(jnp.abs(free) / unit, initial=0.0)))
+    order = integration.solver.order(dfx.ODETerm(_slope)) or 1
+    tolerance = lax.stop_gradient(jnp.maximum(*map(jnp.asarray, integration.tolerances)))
+    moving = (rate > 0) & jnp.isfinite(rate)
+    step = _FIRST_STEP * tolerance ** (1 / order) / jnp.where(moving, rate, 1.0)
+    least, most = _LEAST_FIRST_STEP * duration, _MOST_FIRST_STEP * duration
+    return jnp.where(moving, jnp.clip(step, least, most), least)
+
+
+def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:
+    def condition(event: AbstractEvent) -> Any:
+        def function(t: RealScalarLike, y: Float[Array, " state"], args: Packed, **_: Any):
+            system = args.opened().system
+            return event.condition(system, *split(system, y), y[-1], t)
+
+        return function
+
+    return [condition(event) for event in events]
+
+
+def saving(
+    packed: Packed, integration: Integration
+) -> Callable[[tuple[Scalar, Float[Array, " state"]]], SavedState]:
+    """The saved state, on the constraints, of a time and of what Diffrax saves at it, which is
+    interpolated."""
+    args = packed.opened()
+    whole = Packed(dataclasses.replace(args, formulation=integration.formulation))
+
+    def saved_at(given: tuple[Scalar, Float[Array, " state"]]) -> SavedState:
+        t, y = given
+        return saved_state(whole, t, nearly_projected(integration.solver, args.system, t, y))
+
+    return saved_at
+
+
+def _assembled(
+    packed: Packed,
+    integration: Integration,
+    grid: Float[Array, " times"],
+    solution: Any,
+) -> Trajectory:
+    # The state in which the run ended is saved after all that it reached, and stands in the place
+    # of all that it did not reach.
+    count = jnp.sum(jnp.isfinite(solution.ts)) - 1
+    reached = jnp.arange(len(grid)) < count
+    places = jnp.minimum(jnp.arange(len(grid)), count)
+    system = packed.opened().system
+    ys, times = solution.ys[places], solution.ts[places]
+    saved = in_batches(saving(packed, integration), (times, ys), lanes_of(system))
+    bent = largest_deflection(system, saved.q)
+    found = StateChecks(first_failure(saved.result), jnp.isfinite(ys).all(), bent)
+    end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
+    ended = Ended(solution.result, solution.controller_state, solution.stats["num_accepted_steps"])
+    passages = passages_of(solution.solver_state, times.dtype)
+    statistics = Statistics(
+        solution.stats["num_steps"],
+        solution.stats["num_accepted_steps"],
+        solution.stats["num_rejected_steps"],
+    )
+    return Trajectory(
+        times,
+        saved.q,
+        saved.v,
+        saved.acceleration,
+        saved.multipliers,
+        saved.position_error,
+        saved.velocity_error,
+        reached,
+        passages.times,
+        passages.count,
+        solution.result == dfx.RESULTS.event_occurred,
+        statistics,
+        outcome(system, ended, found, end, grid),
+        system,
+        elastic=integration.formulation.elastic,
+    )
+
+
+class StateChecks(NamedTuple):
+    """Checks of saved states: the first failure of one (`saved`); are all `finite`; the largest
+    deflection of an elastic body, `bent`, beside its length, if there is such a body."""
+
+    saved: RESULTS
+    finite: BoolScalar
+    bent: Scalar | None
+
+
+class Ended(NamedTuple):
+    """The way in which Diffrax ended a run: its result, the state of the controller, and how many
+    steps were accepted."""
+
+    result: Any
+    controller_state: Any
+    accepted: IntScalar
+
+
+class End(NamedTuple):
+    """The last state of a run, its acceleration and its time."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    time: Scalar
+
+
+def outcome(
+    system: AbstractSystem,
+    ended: Ended,
+    found: StateChecks,
+    end: End,
+    span: Float[Array, " times"],
+) -> RESULTS:
+    """The first failure: that of the integrator, then that of the saved states."""
+    result = RESULTS.where(found.finite, found.saved, RESULTS.state_not_finite)
+    ends = (
+        (dfx.RESULTS.max_steps_reached, RESULTS.too_many_steps),
+        (dfx.RESULTS.dt_min_reached, RESULTS.step_too_small),
+        (dfx.RESULTS.nonlinear_divergence, RESULTS.step_not_solved),
+    )
+    known = jnp.asarray(False)
+    for theirs, ours in ends:
+        happened = ended.result == theirs
+        result = RESULTS.where(happened, ours, result)
+        known = known | happened
+    well = (ended.result == dfx.RESULTS.successful) | (ended.result == dfx.RESULTS.event_occurred)
+    result = RESULTS.where(well | known, result, RESULTS.integrator_failed)
+    lost = ended_by_guard(ended.controller_state)
+    result = RESULTS.where(lost, RESULTS.elimination_singular, result)
+    if found.bent is not None:
+        far = (found.bent > 1) & (result == RESULTS.successful)
+        result = RESULTS.where(far, RESULTS.elastic_body_too_bent, result)
+    if system.structure.nonlinear.any():
+        result = with_vanishing_rows(result, system, (*end[:3], end.time), span, ended.accepted)
+    return result
