@@ -139,6 +139,10 @@ _OF_KINDS: tuple[tuple[Any, Callable[[Identity, Any], bytes]], ...] = (
     (jax.Array | np.ndarray | np.generic, Identity._array),
     (enum.Enum, Identity._member),
     (type, lambda _, own: _hash("class", _named(own))),
+    (
+        jax.ShapeDtypeStruct,
+        lambda _, own: _hash("shape", f"{own.shape} {own.dtype} {own.weak_type}"),
+    ),
     (np.dtype, lambda _, own: _hash("dtype", own.str)),
     (types.ModuleType, lambda _, own: _hash("module", own.__name__)),
     (tuple | list, Identity._items),

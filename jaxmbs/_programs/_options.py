@@ -18,7 +18,6 @@ compiler.
 """
 
 import enum
-import functools
 from typing import Any
 
 import jax
@@ -55,23 +54,28 @@ _SETTINGS = (
 )
 
 
+# Those of them that this version of the compiler has refused.
+_unknown: list[dict[str, Any]] = []
+
+
 def compiler_options(compiling: Compiling) -> dict[str, Any]:
-    """Options of the compiler for a program; none on other platforms than CPUs, none where the user
-    has set flags, and none that this version does not know."""
+    """Options of the compiler for a program; none on other platforms than CPUs, and none where the
+    user has set flags."""
     if set_by_the_user() or jax.default_backend() != "cpu":
         return {}
-    return _known(compiling)
+    return _OPTIONS[compiling]
 
 
-@functools.cache
-def _known(compiling: Compiling) -> dict[str, Any]:
-    own = _OPTIONS[compiling]
-    trial = jax.jit(lambda: 0).lower()
-    try:
-        trial.compile(compiler_options=own)
-    except jax.errors.JaxRuntimeError:
-        return {}
-    return own
+def compiled(lowered: Any, options: dict[str, Any]) -> Any:
+    """The program compiled with these options, as far as this version knows them."""
+    if options and options not in _unknown:
+        try:
+            return lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            if "option" not in str(error):
+                raise
+            _unknown.append(options)
+    return lowered.compile()
 
 
 def settings_in_force() -> tuple[Any, ...]:

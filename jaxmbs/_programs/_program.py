@@ -23,14 +23,12 @@ from jax.core import Tracer
 from jax.extend.core import jaxprs_in_params
 
 from ._identity import Identity, Unnameable
-from ._options import compiler_options, Compiling, settings_in_force
+from ._options import compiled, compiler_options, Compiling, settings_in_force
 from ._store import Place, Program, Store
 
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-_PREFIX = "jaxmbs_"
 
 # Programs depend on the code of these.
 _PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
@@ -114,7 +112,9 @@ class _Function:
         else:
             kept = store.load(name, identity)
             if kept is None:
-                made = self._traced_anew(leaves, tree, arrays)
+                # No other program has this name, not even one with the same operations: what JAX's
+                # own cache returns has lost the code that is stored.
+                made = self._traced_anew(leaves, tree, arrays, f"_{name[:16]}")
                 kept = made.compiled(options, stored=made.storable)
                 if made.storable:
                     store.save(name, kept, identity)
@@ -133,7 +133,9 @@ class _Function:
             return None
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
-    def _traced_anew(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> "_Traced":
+    def _traced_anew(
+        self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any], ending: str = ""
+    ) -> "_Traced":
         answers: list[Any] = []
 
         def flat(*given: Any) -> tuple[Any, ...]:
@@ -147,8 +149,7 @@ class _Function:
             answers.append(jax.tree_util.tree_unflatten(shape, filled))
             return tuple(of_arrays)
 
-        # A name that no other program has.
-        flat.__name__ = flat.__qualname__ = f"{_PREFIX}{self._function.__name__.strip('_')}"
+        flat.__name__ = flat.__qualname__ = self._function.__name__.strip("_") + ending
         return _Traced(jax.jit(flat).trace(*arrays), answers[-1])
 
 
@@ -166,15 +167,14 @@ class _Traced(NamedTuple):
     def compiled(self, options: dict[str, Any], stored: bool = False) -> Program:
         lowered = self.traced.lower()
         with _unknown_to_jax() if stored else contextlib.nullcontext():
-            found = lowered.compile(compiler_options=options or None)
+            found = compiled(lowered, options)
         jaxpr = self.traced.jaxpr
         return Program(found, len(jaxpr.in_avals), len(jaxpr.out_avals), self.answer)
 
 
 @contextlib.contextmanager
 def _unknown_to_jax() -> Iterator[None]:
-    """JAX's own cache keeps nothing for the time of the block. A program that came from there has
-    no code any more that could be stored, and twice on disk is once too often."""
+    """JAX's own cache keeps nothing for the time of the block: twice on disk is once too often."""
     least = "jax_persistent_cache_min_compile_time_secs"
     before = getattr(jax.config, least)
     jax.config.update(least, float("inf"))

@@ -30,7 +30,8 @@ _BAR = 20
 
 _WIPE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
-_BEGINS = re.compile(r"Compiling (?:jit\()?<?(\w+)")
+# (Of a program that is kept without the digits at the end of its name.)
+_BEGINS = re.compile(r"Compiling (?:jit\()?<?(\w+?)(?:_[0-9a-f]{16})?\b")
 _ENDS = "Finished XLA compilation"
 
 
