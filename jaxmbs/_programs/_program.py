@@ -48,14 +48,14 @@ class _Ready(NamedTuple):
 
 
 # By function, structure and shapes of the arguments, and settings.
-_ready: dict[Any, _Ready] = {}
+_at_hand: dict[Any, _Ready] = {}
 
 _stores: list[Store] = []
 
 
 def forget_programs() -> None:
     """Forget the programs of this process, as `jax.clear_caches` forgets JAX's own."""
-    _ready.clear()
+    _at_hand.clear()
 
 
 def use_store(store: Store | None) -> None:
@@ -84,21 +84,35 @@ class _Function:
         return self._traced.lower(*args, **named)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if named or len(args) < self._count:
-            # The same arguments, by place or by name, are the same program.
-            bound = self._signature.bind(*args, **named)
-            args, named = bound.args, bound.kwargs
+        args, named = self._by_place(args, named)
         leaves, tree = jax.tree_util.tree_flatten((args, named))
         arrays = [x for x in leaves if eqx.is_array(x)]
         if not _is_known(arrays):
             return self._traced(*args, **named)
+        return self._found(leaves, tree, arrays)(arrays)
+
+    def prepare(self, *args: Any, **named: Any) -> None:
+        """Have the program for such arguments at hand, without calling it."""
+        leaves, tree = jax.tree_util.tree_flatten(self._by_place(args, named))
+        arrays = [x for x in leaves if eqx.is_array(x)]
+        if _is_known(arrays):
+            self._found(leaves, tree, arrays)
+
+    def _by_place(self, args: Any, named: Any) -> tuple[Any, Any]:
+        """The same arguments, by place or by name, are the same program."""
+        if not named and len(args) == self._count:
+            return args, named
+        bound = self._signature.bind(*args, **named)
+        return bound.args, bound.kwargs
+
+    def _found(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
         static = tuple(None if eqx.is_array(x) else x for x in leaves)
         shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         key = (self, tree, static, shapes, settings_in_force())
-        ready = _ready.get(key)
+        ready = _at_hand.get(key)
         if ready is None:
-            ready = _ready[key] = self._prepared(leaves, tree, arrays)
-        return ready(arrays)
+            ready = _at_hand[key] = self._prepared(leaves, tree, arrays)
+        return ready
 
     def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
         """The program from the store, or compiled and stored."""

@@ -16,7 +16,7 @@ from .._system import Model, MultibodySystem
 from ..io import load_trajectory
 from ..report import Written
 from ..report._bands import check_bounds
-from ..report._contents import contents_of, Program, program_for
+from ..report._contents import contents_of, prepare_contents
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from ._analyze import AnalysisFailed, check_time, make_console
@@ -44,10 +44,10 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
     failed = ""
     with ThreadPoolExecutor(1) as beside:
         try:
-            trajectory, program = _trajectory(model, system, request, beside)
+            trajectory = _trajectory(model, system, request, beside)
         except SimulationError as error:
-            trajectory, program, failed = error.trajectory, None, str(error)
-    contents = contents_of(trajectory, bounds, program=program)
+            trajectory, failed = error.trajectory, str(error)
+    contents = contents_of(trajectory, bounds)
     try:
         written = write_page(contents, request.out, model.name, notes)
     except OSError as error:
@@ -70,12 +70,12 @@ def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, .
 
 def _trajectory(
     model: Model, system: MultibodySystem, request: Request, beside: ThreadPoolExecutor
-) -> tuple[Trajectory, Program | None]:
-    """The requested motion, or one state; and the program that evaluates it, compiled in parallel
+) -> Trajectory:
+    """The requested motion, or one state. The program that evaluates it is compiled in parallel
     (`beside`)."""
     if request.trajectory is not None:
         try:
-            return thinned(load_trajectory(request.trajectory, system), request.frames), None
+            return thinned(load_trajectory(request.trajectory, system), request.frames)
         except OSError as error:
             where = shown(str(request.trajectory))
             raise ModelError(f"cannot read {where}: {error.strerror}.") from None
@@ -84,7 +84,7 @@ def _trajectory(
         check_time(model, start)
         q, v = initial_state(system, start, request.assemble)
         try:
-            return still(system, q, v, start), None
+            return still(system, q, v, start)
         except RuntimeError as error:
             raise AnalysisFailed(str(error)) from None
     grid = times_of(model, start, request.end, request.every)
@@ -93,11 +93,13 @@ def _trajectory(
     q, v = initial_state(system, start, request.assemble)
     # Compiling is most of the work, and a second core has nothing else to do.
     formulation = elastic_formulation(system.structure)
-    program = beside.submit(program_for, system, q, v, len(grid), formulation.elastic)
+    prepared = beside.submit(prepare_contents, system, q, v, len(grid), formulation.elastic)
     trajectory = simulate(
         system, q, v, request.end, start=start, times=grid, formulation=formulation
     )
-    return thinned(trajectory, request.frames), program.result()
+    # What went wrong there is told.
+    prepared.result()
+    return thinned(trajectory, request.frames)
 
 
 def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:

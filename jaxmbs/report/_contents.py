@@ -63,31 +63,21 @@ class Contents(NamedTuple):
     mobility: Mobility | None
 
 
-class Program(NamedTuple):
-    """Compiled evaluation of this number of states of a system; `elastic`: with its compliances."""
-
-    states: int
-    elastic: bool
-    compiled: Any
-
-
-def program_for(
+def prepare_contents(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     states: int,
     elastic: bool,
-) -> Program:
-    """Compile the program that `contents_of` needs for a motion from that state: in a thread, while
-    the motion is computed, this saves a fourth of a report's time."""
+) -> None:
+    """Have the program at hand that `contents_of` needs for a motion from that state: in a thread,
+    while the motion is computed, this saves a fourth of a report's time."""
     rows = len(system.structure.rows)
     shapes = ((states, len(q)), (states, len(v)), (states,), (states, rows))
-    given = tuple(jnp.asarray(np.zeros(shape, q.dtype)) for shape in shapes)
-    jitted: Any = _along
-    compiled = jitted.lower(system, given, elastic).compile()
+    along: Any = _along
+    along.prepare(system, tuple(np.zeros(shape, q.dtype) for shape in shapes), elastic)
     # Its answer is not needed here, what it compiled is kept.
     system.release_options(q, v, 0.0)
-    return Program(states, elastic, compiled)
 
 
 def contents_of(
@@ -95,15 +85,11 @@ def contents_of(
     bounds: Sequence[Any] = (),
     *,
     explained: bool = True,
-    program: Program | None = None,
 ) -> Contents:
     """Evaluate all contents of a trajectory. `explained`: also which joints share loads, and which
-    releases would change that. `program`: as `program_for` made it."""
+    releases would change that."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
-    count, elastic = len(trajectory.times), trajectory.elastic
-    fits = program is not None and (program.states, program.elastic) == (count, elastic)
-    look = program.compiled if program is not None and fits else _along
-    found = look(trajectory.system, states, trajectory.elastic)
+    found = _along(trajectory.system, tuple(map(np.asarray, states)), trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
     first = jax.tree.map(lambda x: x[0], solvability)
