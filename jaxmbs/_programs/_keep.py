@@ -1,6 +1,7 @@
-"""Compiled programs, kept for the next process in JAX's persistent compilation cache.
+"""Compiled programs, kept for the next process as executables, and in JAX's persistent compilation
+cache.
 
-What that cache needs to be safe and bounded is set here. Several processes read and write it at
+What the latter needs to be safe and bounded is set here. Several processes read and write it at
 once, and one may be killed while it writes. With a largest size JAX takes turns by a lock, and
 writes beside each program when it was used last; that comes after the program, so that a program
 without it is one of which the writing was cut short. Such a program cannot be read, and without
