@@ -7,6 +7,7 @@ imports it: double precision, no silent rank promotion, and annotations that are
 import fcntl
 import functools
 import gc
+import importlib
 import importlib.util
 import inspect
 import itertools
@@ -198,7 +199,21 @@ def _forget_compiled_programs() -> Iterator[None]:
     allows to one process, which then crashes. Below a fraction of that they are kept: many of the
     small ones are the same in every module."""
     yield
+    forget_many_programs()
+
+
+@pytest.fixture
+def forgets_programs() -> Iterator[None]:
+    """Of tests of which each makes very many programs."""
+    yield
+    forget_many_programs()
+
+
+def forget_many_programs() -> None:
+    """Forget compiled programs if they hold many mappings."""
     if _mappings() > _MOST_MAPPINGS:
+        # Not imported above: what is imported under annotations that are checked comes later.
+        importlib.import_module("jaxmbs._programs").forget_programs()
         jax.clear_caches()
         gc.collect()
 

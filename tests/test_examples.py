@@ -14,6 +14,8 @@ import pytest
 from representatives import representatives
 
 
+pytestmark = pytest.mark.usefixtures("forgets_programs")
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 

@@ -47,6 +47,9 @@ class _Ready(NamedTuple):
         return jax.tree_util.tree_unflatten(self.tree, leaves)
 
 
+# More are not kept at hand: each holds memory mappings, of which a process may have 65530.
+_MOST = 1000
+
 # By function, structure and shapes of the arguments, and settings.
 _at_hand: dict[Any, _Ready] = {}
 
@@ -111,7 +114,10 @@ class _Function:
         key = (self, tree, static, shapes, settings_in_force())
         ready = _at_hand.get(key)
         if ready is None:
-            ready = _at_hand[key] = self._prepared(leaves, tree, arrays)
+            ready = self._prepared(leaves, tree, arrays)
+            while len(_at_hand) >= _MOST:
+                _at_hand.pop(next(iter(_at_hand)), None)
+            _at_hand[key] = ready
         return ready
 
     def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
