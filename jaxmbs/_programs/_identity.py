@@ -26,7 +26,7 @@ TRUSTED = frozenset(
     [
         *("builtins", "collections", "functools", "itertools", "operator", "pathlib", "types"),
         *("diffrax", "equinox", "jax", "jaxlib", "jaxmbs", "jaxtyping", "lineax", "numpy"),
-        "optimistix",
+        *("optax", "optimistix"),
     ]
 )
 

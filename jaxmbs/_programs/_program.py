@@ -31,7 +31,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 # Programs depend on the code of these.
-_PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "numpy")
+_PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optax", "optimistix", "lineax", "numpy")
 
 
 class _Ready(NamedTuple):
@@ -222,7 +222,7 @@ def _primitives(jaxpr: Any) -> Iterator[str]:
 @functools.cache
 def _surroundings() -> tuple[str, ...]:
     """The versions of all code that a program is made from, and where it runs."""
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES]
+    versions = [f"{name} {_version(name)}" for name in _PACKAGES]
     device = jax.devices()[0]
     where = (
         platform.python_version(),
@@ -231,6 +231,13 @@ def _surroundings() -> tuple[str, ...]:
         str(jax.device_count()),
     )
     return (*versions, *where, os.environ.get("XLA_FLAGS", ""), _own_code())
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
 
 
 def _own_code() -> str:
