@@ -1,6 +1,7 @@
 """Executables on disk: the same answers without tracing, and nothing loaded that is not whole, of
 this code and the user's own."""
 
+import contextlib
 import errno
 import functools
 import os
@@ -116,6 +117,37 @@ def test_what_a_program_depends_on():
     powers = [functools.partial(jnp.roll, shift=k) for k in (2, 2, 3)]
     assert made(powers[0]) == made(powers[1]) != made(powers[2])
     assert made({1, 2, 3}) == made({3, 2, 1}) != made({1, 2})
+    # What transforms a function has its name.
+    turn = _geometry.rotation_from_quaternion
+    assert len({made(f) for f in (jnp.sum, turn, jm.analyze, jm.simulate)}) == 4
+    for transformed in (jax.vmap(jnp.sum), jax.grad(jnp.sum), jax.checkpoint(jnp.sum)):
+        # (Some hold what has no name.)
+        with contextlib.suppress(Unnameable):
+            assert made(transformed) != made(jnp.sum)
+    # Two functions that are made in one line.
+    first, second = pair_of_functions(2.0)
+    assert made(first) == made(pair_of_functions(2.0)[0]) != made(pair_of_functions(3.0)[0])
+    assert made(first) != made(second)
+    for nameless in (object(), iter(()), jax.devices()[0]):
+        with pytest.raises(Unnameable):
+            made(nameless)
+
+
+def pair_of_functions(factor: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """As if they were made in a function of the package."""
+    pair = (lambda x: factor * x, lambda x: factor + x)
+    for function in pair:
+        function.__module__ = "jaxmbs.somewhere"
+    return pair
+
+
+def test_equal_settings_of_other_types_are_other_programs():
+    @program
+    def kind(x: jax.Array, setting: Any) -> tuple[jax.Array, str]:
+        return x, type(setting).__name__
+
+    x = jnp.zeros(2)
+    assert [kind(x, own)[1] for own in (True, 1, 1.0)] == ["bool", "int", "float"]
 
 
 @pytest.mark.parametrize(

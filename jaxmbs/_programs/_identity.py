@@ -7,11 +7,11 @@ is known by the versions of the packages; code of the user's own has no such nam
 an object whose class this module does not know.
 """
 
+import copyreg
 import dataclasses
 import enum
 import functools
 import hashlib
-import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -92,10 +92,11 @@ class Identity:
             return _hash("fields", _named(kind), *map(self.value, _fields(own)))
         if _path(own) is not None:
             return self._function(own)
-        # An object without state, or of a class that says what it is made from, as for `pickle`.
-        state = own.__getstate__()
-        if state is None or kind.__getstate__ is not object.__getstate__:
-            return _hash("state", _named(kind), self.value(state))
+        # An object of a class that says what it is made from, as for `pickle`, or without state.
+        if kind.__getstate__ is not object.__getstate__:
+            return _hash("state", _named(kind), self.value(own.__getstate__()))
+        if _is_bare(own):
+            return _hash("bare", _named(kind))
         raise Unnameable(f"an object of the class {kind.__qualname__}")
 
     def _array(self, own: Any) -> bytes:
@@ -128,10 +129,10 @@ class Identity:
             return _hash("function", name)
         if not _is_trusted(own.__module__):
             raise Unnameable(f"the function {own.__qualname__}")
-        place = f"{own.__module__} {own.__qualname__} {own.__code__.co_firstlineno}"
         closed = tuple(cell.cell_contents for cell in own.__closure__ or ())
         parts = (closed, own.__defaults__, own.__kwdefaults__)
-        return _hash("made", place, *map(self.value, parts))
+        place = f"{own.__module__} {own.__qualname__}"
+        return _hash("made", place, _code(own.__code__), *map(self.value, parts))
 
 
 # How objects are named that are no dataclasses, in the order in which it is asked.
@@ -152,6 +153,28 @@ _OF_KINDS: tuple[tuple[Any, Callable[[Identity, Any], bytes]], ...] = (
     (types.MethodType, Identity._method),
     (types.FunctionType, Identity._function),
 )
+
+
+def _code(own: types.CodeType) -> bytes:
+    """Two functions may be made in one line."""
+    constants = [
+        _code(x) if isinstance(x, types.CodeType) else repr((type(x), x)) for x in own.co_consts
+    ]
+    names = repr((own.co_firstlineno, own.co_names, own.co_varnames, own.co_freevars))
+    return _hash("code", own.co_code, names, *constants)
+
+
+def _is_bare(own: Any) -> bool:
+    """Is it an object of a class of Python that has no state? (One of `object` itself is there to
+    be told from all others.)"""
+    if type(own) is object:
+        return False
+    try:
+        # Objects with a hidden state refuse that.
+        made, arguments, *rest = own.__reduce_ex__(2)
+    except (TypeError, AttributeError):
+        return False
+    return made is copyreg.__newobj__ and arguments == (type(own),) and not any(rest)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _fields(own: Any) -> list[tuple[str, Any]]:
@@ -181,9 +204,10 @@ def _path(own: Any) -> str | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    # A decorator stands in the place of what it decorates.
-    is_own = found is own or (callable(found) and inspect.unwrap(found) is inspect.unwrap(own))
-    return f"{module}:{name}" if is_own else None
+    # What is decorated stands behind its decorators.
+    while found is not own and found is not None:
+        found = getattr(found, "__wrapped__", None)
+    return f"{module}:{name}" if found is own else None
 
 
 def _named(kind: type) -> str:

@@ -111,7 +111,8 @@ class _Function:
     def _found(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
         static = tuple(None if eqx.is_array(x) else x for x in leaves)
         shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
-        key = (self, tree, static, shapes, settings_in_force())
+        # (True, 1 and 1.0 are equal, and make different programs.)
+        key = (self, tree, static, tuple(map(type, static)), shapes, settings_in_force())
         ready = _at_hand.get(key)
         if ready is None:
             ready = self._prepared(leaves, tree, arrays)
@@ -224,12 +225,9 @@ def _surroundings() -> tuple[str, ...]:
     """The versions of all code that a program is made from, and where it runs."""
     versions = [f"{name} {_version(name)}" for name in _PACKAGES]
     device = jax.devices()[0]
-    where = (
-        platform.python_version(),
-        device.platform,
-        device.device_kind,
-        str(jax.device_count()),
-    )
+    # Work is divided among the cores when a program is compiled.
+    counts = (str(jax.device_count()), str(os.cpu_count()))
+    where = (platform.python_version(), device.platform, device.device_kind, *counts)
     return (*versions, *where, os.environ.get("XLA_FLAGS", ""), _own_code())
 
 

@@ -89,7 +89,8 @@ def contents_of(
     """Evaluate all contents of a trajectory. `explained`: also which joints share loads, and which
     releases would change that."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
-    found = _along(trajectory.system, tuple(map(np.asarray, states)), trajectory.elastic)
+    known: Any = tuple(map(np.asarray, states))
+    found = _along(trajectory.system, known, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
     first = jax.tree.map(lambda x: x[0], solvability)
