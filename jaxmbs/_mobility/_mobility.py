@@ -98,9 +98,9 @@ def _checked(
     system: AbstractSystem,
     q: Float[Array, " nq"],
     t: RealScalarLike,
-    order: int = 4,
-    spread: float = 0.1,
-    tolerance: float = 1e-9,
+    order: Any = 4,
+    spread: Any = 0.1,
+    tolerance: Any = 1e-9,
     patience: float = np.inf,
 ) -> Mobility:
     """`mobility`, for which not more than `patience` numbers of C are evaluated."""

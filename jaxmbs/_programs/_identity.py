@@ -61,7 +61,7 @@ class Identity:
         """
         if isinstance(own, jax.Array | np.ndarray | np.generic):
             weak = bool(getattr(own, "weak_type", False))
-            return _hash("array", f"{own.shape} {own.dtype.str} {weak}")
+            return _hash("array", f"{own.shape} {own.dtype} {weak}")
         opened = None if own is None else jax.tree_util.default_registry.flatten_one_level(own)
         if opened is None:
             return self.value(own)
@@ -100,7 +100,11 @@ class Identity:
         raise Unnameable(f"an object of the class {kind.__qualname__}")
 
     def _array(self, own: Any) -> bytes:
-        values = np.asarray(own)
+        try:
+            values = np.asarray(own)
+        except TypeError as error:
+            # A key of random numbers.
+            raise Unnameable(str(error)) from None
         return _hash("values", f"{values.shape} {values.dtype.str}", values.tobytes())
 
     def _member(self, own: enum.Enum) -> bytes:

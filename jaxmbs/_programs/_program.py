@@ -90,9 +90,8 @@ class _Function:
         args, named = self._by_place(args, named)
         leaves, tree = jax.tree_util.tree_flatten((args, named))
         arrays = [x for x in leaves if eqx.is_array(x)]
-        if not _is_known(arrays):
-            return self._traced(*args, **named)
-        return self._found(leaves, tree, arrays)(arrays)
+        ready = self._found(leaves, tree, arrays) if _is_known(arrays) else None
+        return self._traced(*args, **named) if ready is None else ready(arrays)
 
     def prepare(self, *args: Any, **named: Any) -> None:
         """Have the program for such arguments at hand, without calling it."""
@@ -108,7 +107,8 @@ class _Function:
         bound = self._signature.bind(*args, **named)
         return bound.args, bound.kwargs
 
-    def _found(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
+    def _found(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready | None:
+        """The program; None where a function among the arguments closes over numbers."""
         static = tuple(None if eqx.is_array(x) else x for x in leaves)
         shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         # (True, 1 and 1.0 are equal, and make different programs.)
@@ -116,12 +116,14 @@ class _Function:
         ready = _at_hand.get(key)
         if ready is None:
             ready = self._prepared(leaves, tree, arrays)
+            if ready is None:
+                return None
             while len(_at_hand) >= _MOST:
                 _at_hand.pop(next(iter(_at_hand)), None)
             _at_hand[key] = ready
         return ready
 
-    def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready:
+    def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready | None:
         """The program from the store, or compiled and stored."""
         options = compiler_options(self._compiling)
         store = _stores[0] if _stores else None
@@ -129,13 +131,18 @@ class _Function:
         if store is not None:
             name = self._name(identity, jax.tree_util.tree_unflatten(tree, leaves), options)
         if store is None or name is None:
-            kept = self._traced_anew(leaves, tree, arrays).compiled(options)
+            made = self._traced_anew(leaves, tree, arrays)
+            if made.closes:
+                return None
+            kept = made.compiled(options)
         else:
             kept = store.load(name, identity)
             if kept is None:
                 # No other program has this name, not even one with the same operations: what JAX's
                 # own cache returns has lost the code that is stored.
                 made = self._traced_anew(leaves, tree, arrays, f"_{name[:16]}")
+                if made.closes:
+                    return None
                 kept = made.compiled(options, stored=made.storable)
                 if made.storable:
                     store.save(name, kept, identity)
@@ -171,14 +178,20 @@ class _Function:
             return tuple(of_arrays)
 
         flat.__name__ = flat.__qualname__ = self._function.__name__.strip("_") + ending
-        return _Traced(jax.jit(flat).trace(*arrays), answers[-1])
+        return _Traced(jax.jit(flat).trace(*arrays), len(arrays), answers[-1])
 
 
 class _Traced(NamedTuple):
     """A program before it is compiled, and its answer with places of arrays."""
 
     traced: Any
+    inputs: int
     answer: Any
+
+    @property
+    def closes(self) -> bool:
+        """Are there numbers that are no arguments? They may be traced, and are others next time."""
+        return len(self.traced.jaxpr.in_avals) != self.inputs
 
     @property
     def storable(self) -> bool:

@@ -22,10 +22,10 @@ class Wrench(eqx.Module):
     A batch has its axes in front of these.
     """
 
-    force: Float[Array, "*batch dim"]
-    torque: Float[Array, "..."]
-    point: Float[Array, "*batch dim"]
-    arm: Float[Array, "*batch"]
+    force: Float[Array, "*batch dim"] | Float[np.ndarray, "*batch dim"]
+    torque: Float[Array, "..."] | Float[np.ndarray, "..."]
+    point: Float[Array, "*batch dim"] | Float[np.ndarray, "*batch dim"]
+    arm: Float[Array, "*batch"] | Float[np.ndarray, "*batch"]
     force_unique: Annotated[Verdict, "*batch dim"]
     torque_unique: Annotated[Verdict, "..."]
     unique: Annotated[Verdict, "*batch"]
@@ -70,5 +70,5 @@ def rounding_scales(force: float, torque: float, arm: float) -> tuple[float, flo
     return max(force, torque / arm if arm > 0 else 0.0), max(torque, force * arm)
 
 
-def _most(numbers: Float[Array, "..."]) -> float:
+def _most(numbers: Float[Array, "..."] | Float[np.ndarray, "..."]) -> float:
     return float(np.max(np.abs(np.asarray(numbers)), initial=0.0))

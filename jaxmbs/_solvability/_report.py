@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .. import _html, _printing
 from .._checks import as_numpy, by_numpy, namespace
-from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
+from .._custom_types import BoolScalar, Flags, IntScalar, RealScalarLike, Scalar
 from .._kinematics import open_in
 from .._solution import RESULTS
 from .._system import Structure
@@ -253,7 +253,7 @@ class Solvability(eqx.Module):
             "exact."
         )
 
-    def _misalignment(self, pivot: Scalar) -> str:
+    def _misalignment(self, pivot: RealScalarLike) -> str:
         """Rows and columns of C are relative to the characteristic length."""
         size = float(pivot * self.pivots[0])
         return f"{size * float(self.length):.2g} m or {size:.2g} rad"
@@ -339,7 +339,11 @@ class Solvability(eqx.Module):
         return lines
 
 
-def openness(structure: Structure, length: Scalar, residual: Float[Array, " geometric"]) -> str:
+def openness(
+    structure: Structure,
+    length: RealScalarLike,
+    residual: Float[Array, " geometric"] | Float[np.ndarray, " geometric"],
+) -> str:
     """The open joints and drivers and their residuals, in a sentence or two; empty if none is."""
     opened = open_in(structure, float(length), residual)
     if not opened:

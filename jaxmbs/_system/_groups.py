@@ -112,7 +112,7 @@ def group_by(parts: Sequence[PyTree], *, stacked: bool = False) -> list[list[int
     return list(groups.values())
 
 
-def joined(vectors: Sequence[Float[Array, " n"]]) -> Float[Array, " all"]:
+def joined(vectors: Sequence[Float[Array, " _"]]) -> Float[Array, " all"]:
     """The vectors in one, known ones without a program for their number."""
     if any(isinstance(vector, Tracer) for vector in vectors):
         return jnp.concatenate(vectors)

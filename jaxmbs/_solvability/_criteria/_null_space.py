@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ... import _settings
-from ..._custom_types import Numbers, Scalar, Setting
+from ..._checks import namespace
+from ..._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from ..._linalg import (
     AbstractQRMethod,
     pivoted_qr,
@@ -35,9 +36,11 @@ _DOUBTFUL = (1e-8, 1e-3)
 _LEAK = 10.0
 
 
-def unique_below(precision: Scalar | None) -> Scalar | float:
+def unique_below(precision: RealScalarLike | None) -> RealScalarLike:
     """The largest measure of a unique reaction, for data of this precision."""
-    return UNIQUE_BELOW if precision is None else jnp.maximum(UNIQUE_BELOW, _LEAK * precision)
+    if precision is None:
+        return UNIQUE_BELOW
+    return namespace(precision).maximum(UNIQUE_BELOW, _LEAK * precision)
 
 
 class AbstractNullSpaceCriterion(AbstractCriterion):
