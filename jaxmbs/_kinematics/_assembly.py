@@ -188,10 +188,9 @@ def open_constraints(
     return open_in(system.structure, float(system.characteristic_length()), residual)
 
 
-def open_in(
-    structure: Structure, length: float, residual: Float[Array, " geometric"]
-) -> list[tuple[str, float, str]]:
-    """`open_constraints` of a system of this structure and characteristic length."""
+def open_in(structure: Structure, length: float, residual: Any) -> list[tuple[str, float, str]]:
+    """`open_constraints` of a system of this structure and characteristic length; `residual`
+    (geometric,): an array of JAX or of NumPy."""
     scaled, scale = np.abs(np.asarray(residual)), structure.residual_scale(length)
     worst: dict[str, tuple[float, float, str]] = {}
     for value, row in zip(scaled, structure.geometric_rows, strict=True):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .. import _html, _printing
 from .._checks import as_numpy, by_numpy, namespace
-from .._custom_types import BoolScalar, Flags, IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
 from .._solution import RESULTS
 from .._system import Structure
@@ -253,7 +253,7 @@ class Solvability(eqx.Module):
             "exact."
         )
 
-    def _misalignment(self, pivot: RealScalarLike) -> str:
+    def _misalignment(self, pivot: Any) -> str:
         """Rows and columns of C are relative to the characteristic length."""
         size = float(pivot * self.pivots[0])
         return f"{size * float(self.length):.2g} m or {size:.2g} rad"
@@ -339,12 +339,9 @@ class Solvability(eqx.Module):
         return lines
 
 
-def openness(
-    structure: Structure,
-    length: RealScalarLike,
-    residual: Float[Array, " geometric"] | Float[np.ndarray, " geometric"],
-) -> str:
-    """The open joints and drivers and their residuals, in a sentence or two; empty if none is."""
+def openness(structure: Structure, length: Any, residual: Any) -> str:
+    """The open joints and drivers and their residuals, in a sentence or two; empty if none is.
+    `length`, `residual` (geometric,): arrays of JAX or of NumPy."""
     opened = open_in(structure, float(length), residual)
     if not opened:
         return ""
