@@ -19,7 +19,7 @@ closed and its rank. (Differentiating the steps would give the derivative of the
 point.)
 """
 
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
