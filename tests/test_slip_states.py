@@ -329,7 +329,7 @@ def test_mechanisms_against_counted_solutions(mechanism, unit, away, rng):
     # The first scale of the coefficients at which a corner is singular.
     values = np.concatenate([np.linalg.eigvals(gains * shares * c) for c in corners])
     size = np.max(np.abs(values))
-    limit = 1 / np.max(values.real[np.abs(values.imag) < 1e-9 * size])
+    limit = 1 / np.max(np.real(values)[np.abs(np.imag(values)) < 1e-9 * size])
     for factor in (0.95, 1.05, 3.0):
         coefficients = factor * limit * shares
         rough = [
