@@ -73,7 +73,7 @@ class Guard(eqx.Module):
         return self._broken(self._vector(direction))
 
     def require(self, direction: Setting[Mapping[str, float] | str]) -> None:
-        """Refuse a direction along which there is no derivative.
+        """Refuse directions along which the derivative does not exist.
 
         **Raises:** `DesignError` that names the violated condition and the combination that keeps
         it.
