@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import Scalar
 from .._linalg._concrete_rank import RANK_TOLERANCE
-from .._programs import program
+from .._programs import Compiling, program
 from ._study import States, Study
 
 
@@ -40,7 +40,7 @@ class Scaled(NamedTuple):
     columns: np.ndarray
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _matrices(at: States) -> tuple[Float[Array, "n rows nv"], Scalar]:
     system = at.system
     states = (at.q, at.v, at.times)
@@ -59,7 +59,7 @@ def scaled(at: States) -> Scaled:
     return Scaled(matrix / rows[:, :, None], rows, columns)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def changes(study: Study, design: Float[Array, " p"], at: States) -> Rows:
     """Changes of C and Phi along every parameter, at every state."""
     moving, nv = study.run.moving, at.v.shape[1]
@@ -97,7 +97,7 @@ def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
     return np.swapaxes(start - least, 1, 2) * columns
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def changes_of_motion(at: States, steps: Float[Array, "n k nv"]) -> Float[Array, "n k rows nv"]:
     """The change of C along displacements of each state."""
     system = at.system

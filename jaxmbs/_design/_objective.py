@@ -23,7 +23,7 @@ from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
 from .._linalg import motion_solver
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import QR
 from .._solvability._analyze import scaled, with_deformations
@@ -279,8 +279,8 @@ def _change(
 
 
 # Apart, as the first is the same program for every objective.
-_null_space_data = program(null_space_data)
-_dependence = program(dependence)
+_null_space_data = program(null_space_data, compiling=Compiling.ONCE)
+_dependence = program(dependence, compiling=Compiling.ONCE)
 
 
 def require_gradient(
@@ -499,7 +499,7 @@ def gradient(
     return Gradient(value, slope, study.names)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def value_and_slope(
     study: Study, objective: Objective, design: Float[Array, " p"]
 ) -> tuple[Scalar, Float[Array, " p"]]:
@@ -546,7 +546,7 @@ def hessian_vector(
     return slope_and_curvature(study, objective, x, moved)[1]
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def slope_and_curvature(
     study: Study, objective: Objective, design: Float[Array, " p"], direction: Float[Array, " p"]
 ) -> tuple[Float[Array, " p"], Float[Array, " p"]]:

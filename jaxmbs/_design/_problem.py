@@ -14,7 +14,7 @@ from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._linalg import normalise_rows
 from .._linalg._concrete_rank import ranks
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._sweep._answers import code_of, sentences
@@ -212,7 +212,7 @@ def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
     return jax.vmap(one)(points)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def look(problem: Problem, point: Float[Array, " p"]) -> Look:
     """`Problem.look`, compiled once for all points."""
     return problem.look(point)

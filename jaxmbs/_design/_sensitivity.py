@@ -13,7 +13,7 @@ from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._geometry import ANGLE
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability._table import format_table
 from .._system import AbstractSystem
@@ -269,7 +269,7 @@ def _unique_beside(
     return found
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _verdicts(
     functions: tuple[Objective, ...], response: Trajectory
 ) -> tuple[Bool[Array, " m"], Bool[Array, " m"]]:
@@ -287,7 +287,7 @@ def _verdicts(
     return lax.map(one, jnp.eye(len(functions)))
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _slopes(
     study: Study, functions: tuple[Objective, ...], design: Float[Array, " p"]
 ) -> tuple[Float[Array, " m"], Float[Array, "m p"]]:

@@ -14,7 +14,7 @@ from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._kinematics import assemble
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._sweep._entries import offer
 from .._sweep._planning import subject_of
@@ -190,7 +190,7 @@ def states(study: Study, design: Float[Array, " p"], response: Trajectory | None
     return _assembled(study, design)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def _assembled(study: Study, design: Float[Array, " p"]) -> States:
     system, held, q, v, t = study.place_parts(lax.stop_gradient(design))
     assembly = assemble(held, q, t, throw=False)
@@ -200,7 +200,7 @@ def _assembled(study: Study, design: Float[Array, " p"]) -> States:
     return States(t[None], assembly.q[None], v[None], system, result)
 
 
-@program
+@program(compiling=Compiling.ONCE)
 def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
     """The states of a concrete design (p,), without derivative: `Study.respond` in the program that
     studies have compiled already."""
