@@ -210,10 +210,14 @@ def forgets_programs() -> Iterator[None]:
 
 
 def forget_many_programs() -> None:
-    """Forget compiled programs if they hold many mappings."""
-    if _mappings() > _MOST_MAPPINGS:
-        # Not imported above: what is imported under annotations that are checked comes later.
-        importlib.import_module("jaxmbs._programs").forget_programs()
+    """Forget compiled programs if they hold many mappings: those of the package, which are large,
+    and the others if that is not enough."""
+    if _mappings() <= _MOST_MAPPINGS:
+        return
+    # Not imported above: what is imported under annotations that are checked comes later.
+    importlib.import_module("jaxmbs._programs").forget_programs()
+    gc.collect()
+    if _mappings() > _MOST_MAPPINGS / 2:
         jax.clear_caches()
         gc.collect()
 

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -88,7 +87,7 @@ class MinimumNorm(AbstractFormulation):
             if equations.structure.light:
                 return UdwadiaKalaba().solve_refined(equations)
             sparse = _block_sparse if self.clean else _rounded
-            return _unless_light(equations, lambda: sparse(equations))
+            return _unless_light(equations, sparse(equations))
         rows = equations.descriptor.shape[0]
         if self.weights.shape != (rows,):
             raise ValueError(
@@ -98,15 +97,14 @@ class MinimumNorm(AbstractFormulation):
         return _weighted(equations, self.weights)
 
 
-def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> Accelerations:
-    """The solution of `sparse`; that of `UdwadiaKalaba` if parts turn out to be light where only
+def _unless_light(equations: Equations, found: Accelerations) -> Accelerations:
+    """The solution that was found; that of `UdwadiaKalaba` if parts turn out to be light where only
     their numbers tell. Systems that are too large for the latter fail where accuracy was lost."""
     light = equations.light
     if light is None:
-        return sparse()
+        return found
 
     def either() -> Accelerations:
-        found = sparse()
         if equations.structure.nv > MOST:
             lost = light & _is_lost(equations, found)
             result = RESULTS.where(lost, RESULTS.light_parts_lost, found.result)
@@ -118,7 +116,7 @@ def _unless_light(equations: Equations, sparse: Callable[[], Accelerations]) -> 
             RESULTS.where(light, dense.result, found.result),
         )
 
-    return lax.cond(any_lane(light), either, sparse)
+    return lax.cond(any_lane(light), either, lambda: found)
 
 
 def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:
