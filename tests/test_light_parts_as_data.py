@@ -128,6 +128,28 @@ def test_every_way_of_asking(name, way):
         np.testing.assert_allclose(found[0], acceleration, atol=allowed)
 
 
+def test_places_that_are_traced():
+    """Of bodies whose masses are known."""
+
+    def placed(angle):
+        at = jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        points = [jnp.zeros(2), at]
+        bodies = [
+            planar.Body("upper", mass=1e-6, inertia=1e-7, position=at / 2),
+            planar.Body("lower", mass=2.0, inertia=0.1, position=at * 3 / 2),
+        ]
+        joints = [
+            planar.Revolute("A", ("ground", "upper"), points[0]),
+            planar.Revolute("B", ("upper", "lower"), points[1]),
+        ]
+        system = jm.MultibodySystem(bodies, joints, gravity=(0.0, -G))
+        return solve_with_friction(
+            system, None, system.reference_q, system.initial_v, 0.0
+        ).multipliers
+
+    np.testing.assert_allclose(jax.jit(placed)(0.3), placed(0.3), rtol=1e-9)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_derivatives_by_a_traced_mass(name):

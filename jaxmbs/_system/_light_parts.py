@@ -60,7 +60,8 @@ def loses_light_parts(system: Any) -> bool | None:
     if not _may_lose(system):
         return False
     inertias = _arrays([group.inertia for group in system.body_groups])
-    if any(isinstance(x, Tracer) for x in inertias):
+    # (Masses of coordinates depend on the configuration.)
+    if any(isinstance(x, Tracer) for x in (*inertias, system.reference_q)):
         return None
     suspicious = _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
     if not suspicious:
