@@ -149,6 +149,26 @@ def test_places_that_are_traced():
 
     np.testing.assert_allclose(jax.jit(placed)(0.3), placed(0.3), rtol=1e-9)
 
+    def held(length):
+        slide = jm.generalized.Body(
+            "slide",
+            ["place"],
+            mass_matrix=lambda q, t: jnp.full((1, 1), 3.0),
+            first_moment=lambda q: jnp.stack([3.0 * q[0], 0.0]),
+            frames={
+                "tip": lambda q: jm.generalized.PlanarFrame(jnp.stack([q[0], -1.0]), 0.0 * q[0])
+            },
+            lengths=["place"],
+        )
+        rod = planar.Body("rod", mass=1.0, inertia=0.1, position=(0.0, -1.5))
+        pin = planar.Revolute("pin", ("slide.tip", "rod"), jnp.stack([0.0, -length]))
+        system = jm.MultibodySystem([slide, rod], [pin], gravity=(1.0, -G))
+        return solve_with_friction(
+            system, None, system.reference_q, system.initial_v, 0.0
+        ).multipliers
+
+    np.testing.assert_allclose(jax.jit(held)(1.0), held(1.0), rtol=1e-9)
+
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -341,6 +341,14 @@ class TestWhoIsNotLookedAfter:
         found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.3, 12))
         assert "ended after 70 states" in str(found)
 
+    def test_confirmations_that_end(self, monkeypatch):
+        monkeypatch.setattr(_passages, "_PATIENCE", 9.0**3)
+        system = crank_at((0.1, 0.1), 1.0, 1.0)
+        run = jm.simulate(system, system.reference_q, system.initial_v, 1.0)
+        assert int(run.passage_count) == 1
+        assert not run.passed
+        assert "could not be confirmed (the search ends after 1 states)" in str(run)
+
     def test_transformations(self):
         system = crank_at((0.1, 0.1), 1.0, 1.0)
         found = jax.eval_shape(

@@ -58,6 +58,10 @@ _REACH = 0.05
 # States evaluated at once; halvings; states at most; rows or columns at most.
 _LANES, _HALVINGS, _MOST, _LARGEST = 64, 40, 50_000, 400
 
+# What is spent on confirming the passages of a run (states times the cube of rows or velocities):
+# half a minute.
+_PATIENCE = 2e10
+
 # Changes of sign between which nothing moves by more than the first are one passage, and one with
 # all small values that are not further off than the second (characteristic lengths, radians).
 _ONE, _SMALL = 1e-3, 0.05
@@ -207,28 +211,39 @@ def passages_between(
     return motion.passages(motion.filled(known), open_at)
 
 
-def confirmed(
-    system: AbstractSystem, t: float, q: np.ndarray, v: np.ndarray
-) -> tuple[Passage | None, str]:
-    """The passage next to a state of any motion, as that moves on evenly on the constraints; or
-    none, and why this could not be found out, if it could not: then there may be one."""
-    too_large = size_remark(system.structure)
-    if too_large:
-        return None, too_large
-    motion = _Motion(system, driven=False)
-    v = v / motion.unit
-    speed = float(np.max(np.abs(v)))
-    if not (np.isfinite(speed) and speed > 0):
-        return None, "nothing moves there"
-    ahead = np.linspace(-_REACH, _REACH, 9) / speed
-    rates = np.tile(v, (len(ahead), 1))
-    closed, _, ok = motion.closed(np.tile(q, (len(ahead), 1)), ahead[:, None] * rates, t + ahead)
-    if not ok.all():
-        return None, "the mechanism could not be closed around them"
-    found, remark = motion.passages(motion.points(t + ahead, closed, rates))
-    closest = min(found, key=lambda own: abs(own.time - t), default=None)
-    unknown = remark and closest is None
-    return closest, "the motion may change its branch there" if unknown else ""
+class Confirmation:
+    """Looks for the passages that a run of this system saw by what lies on either side, with a
+    bounded number of states for all of them together."""
+
+    def __init__(self, system: AbstractSystem):
+        self._too_large = size_remark(system.structure)
+        # Each state costs some decompositions of C.
+        size = max(len(system.structure.rows), system.structure.nv)
+        self._motion = _Motion(system, driven=False, most=int(min(_MOST, _PATIENCE / size**3)))
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[Passage | None, str]:
+        """The passage next to a state of any motion, as that moves on evenly on the constraints; or
+        none, and why this could not be found out, if it could not: then there may be one."""
+        motion = self._motion
+        ended = f"the search ends after {motion.most} states"
+        if self._too_large:
+            return None, self._too_large
+        if motion.full:
+            return None, ended
+        v = v / motion.unit
+        speed = float(np.max(np.abs(v)))
+        if not (np.isfinite(speed) and speed > 0):
+            return None, "nothing moves there"
+        ahead = np.linspace(-_REACH, _REACH, 9) / speed
+        rates, start = np.tile(v, (len(ahead), 1)), np.tile(q, (len(ahead), 1))
+        closed, _, ok = motion.closed(start, ahead[:, None] * rates, t + ahead)
+        if not ok.all():
+            return None, "the mechanism could not be closed around them"
+        found, remark = motion.passages(motion.points(t + ahead, closed, rates))
+        closest = min(found, key=lambda own: abs(own.time - t), default=None)
+        if closest is not None or not remark:
+            return closest, ""
+        return None, ended if motion.full else "the motion may change its branch there"
 
 
 def _anywhere(t: np.ndarray) -> np.ndarray:
@@ -236,14 +251,20 @@ def _anywhere(t: np.ndarray) -> np.ndarray:
 
 
 class _Motion:
-    """A motion between its known states. `driven`: do drivers determine it?"""
+    """A motion between its known states. `driven`: do drivers determine it? `most`: how many states
+    are evaluated."""
 
-    def __init__(self, system: AbstractSystem, driven: bool):
+    def __init__(self, system: AbstractSystem, driven: bool, most: int | None = None):
         self.system = system
         self.driven = driven
+        self.most = _MOST if most is None else most
         self.unit = np.asarray(system.column_scale())
         self.geometric = np.asarray(system.structure.geometric)
         self.evaluated = 0
+
+    @property
+    def full(self) -> bool:
+        return self.evaluated > self.most
 
     # -- States
 
@@ -347,7 +368,7 @@ class _Motion:
         for k in range(1, int(np.max(parts))):
             on = parts > k
             last, where, steps, parts = last.at(on), where[on], steps[on], parts[on]
-            if not len(where) or self.evaluated > _MOST:
+            if not len(where) or self.full:
                 break
             last = self.onward(last, steps)
             more.append(last)
@@ -380,7 +401,7 @@ class _Motion:
                 found.append(_zero(a.at(k), b.at(k), rank, bool(change.turned[k])))
             going = ~there & ~change.regular
             long = b.t - a.t > 1e-13 * np.abs(b.t)
-            full = self.evaluated > _MOST
+            full = self.full
             unknown.append(a.at(going & (~long | full)))
             going = going & long
             if full or not going.any():
@@ -390,9 +411,7 @@ class _Motion:
             unknown.append(a)
         kept, left = _apart(found), joined(*unknown)
         left = left.at(open_at(left.t))
-        return tuple(self.passage(own, rank) for own in kept), _left(
-            left, kept, self.evaluated > _MOST
-        )
+        return tuple(self.passage(own, rank) for own in kept), _left(left, kept, self.full)
 
     def passage(self, own: "_Zero", nearby: int) -> Passage:
         structure, point = self.system.structure, own.point
@@ -436,13 +455,19 @@ def _change(a: _Points, b: _Points, rank: int) -> _Change:
     near = np.linalg.norm(moved[:, rank - low :, rank - low :], ord=2, axis=(1, 2))
     gap = a.values[:, rank - low - 1] if rank > low else np.ones(len(turned))
     speed = np.maximum(*(np.max(np.abs(x.v), axis=1) for x in (a, b)))
-    whole = np.linalg.norm(b.matrix - a.matrix, axis=(1, 2))
-    whole = np.maximum(whole, _TURNS * speed * (b.t - a.t))
+    whole = np.maximum(_size(b.matrix - a.matrix), _TURNS * speed * (b.t - a.t))
     # Where branches meet a motion may go on along another one than it came: its velocities jump.
     jump = np.max(np.abs(b.v - a.v), axis=1) * (b.t - a.t)
     least = a.values[:, rank - 1] + b.values[:, rank - 1]
     regular = least > _SAFETY * near + _TURNS * jump + whole**2 / np.maximum(gap, 1e-12)
     return _Change(turned, regular & ~turned)
+
+
+def _size(matrices: np.ndarray) -> np.ndarray:
+    """A bound of the largest singular values, close for matrices with a few entries a row."""
+    entries = np.abs(matrices)
+    sums = (np.max(np.sum(entries, axis=k), axis=1, initial=0.0) for k in (1, 2))
+    return np.minimum(np.sqrt(np.prod([*sums], axis=0)), np.linalg.norm(matrices, axis=(1, 2)))
 
 
 class _Zero(NamedTuple):

@@ -37,7 +37,7 @@ from ._events import AbstractEvent
 from ._failures import explain, SimulationError, SimulationInterrupted
 from ._fixed_steps import check_formulation, chosen_steps, Steps
 from ._initial import check_state, projected_state
-from ._passages import confirmed, Passage, unconfirmed_remark
+from ._passages import Confirmation, Passage, unconfirmed_remark
 from ._run import Integration, run_in_one
 from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation
@@ -300,6 +300,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
     count = int(trajectory.passage_count)
     if not count:
         return trajectory
+    confirmed = Confirmation(trajectory.system)
     nq, times = trajectory.q.shape[1], np.array(trajectory.passages)
     # An event may end a run within a step.
     times[times > float(trajectory.times[-1])] = np.nan
@@ -308,7 +309,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
     for k, (t, *y) in enumerate(states[: min(count, len(states))].tolist()):
         if np.isnan(times[k]):
             continue
-        found, unknown = confirmed(trajectory.system, t, np.array(y[:nq]), np.array(y[nq:]))
+        found, unknown = confirmed(t, np.array(y[:nq]), np.array(y[nq:]))
         reasons += [unknown] if unknown else []
         if found is not None:
             # When it is there the run knows better: around that state it was taken to move evenly.

@@ -60,8 +60,9 @@ def loses_light_parts(system: Any) -> bool | None:
     if not _may_lose(system):
         return False
     inertias = _arrays([group.inertia for group in system.body_groups])
-    # (Masses of coordinates depend on the configuration.)
-    if any(isinstance(x, Tracer) for x in (*inertias, system.reference_q)):
+    # (Masses of coordinates depend on the configuration, and are compared in units of length.)
+    beside = [system.column_scale()] if _columns(system)[2] else []
+    if any(isinstance(x, Tracer) for x in (*inertias, system.reference_q, *beside)):
         return None
     suspicious = _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
     if not suspicious:
