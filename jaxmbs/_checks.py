@@ -74,6 +74,13 @@ def by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def of_known(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of the arrays, by NumPy if all of them are known, so that nothing is compiled."""
+    if any(isinstance(x, Tracer) for x in arrays):
+        return function(*arrays)
+    return known_array(np.asarray(function(*map(np.asarray, arrays))))
+
+
 def picked(array: Any, index: Any) -> Any:
     """`array[index]`, which compiles nothing if the numbers are known."""
     known = concrete(array)

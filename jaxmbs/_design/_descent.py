@@ -12,10 +12,11 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .. import _settings
+from .._checks import known_array
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._extras import optional
-from .._programs import program
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._sweep._answers import code_of
 from ._logbook import Logbook
@@ -65,7 +66,7 @@ class Descent(AbstractOptimiser):
         self.every = _settings.whole_number(every, "every", least=1)
 
     def run(self, search: Search) -> Outcome:
-        way = Way(self, search.problem, search.start[None], search.store)
+        way = Way(self, search.problem, known_array(np.asarray(search.start)[None]), search.store)
         entered = 0
         while True:
             # What a store had comes first.
@@ -131,10 +132,11 @@ class Way:
         self._method = _adam() if optimiser.method is None else optimiser.method
         self._record = Record(store, problem, optimiser, starts)
         count, size = starts.shape
-        nothing = jnp.full(count, jnp.inf, starts.dtype)
-        codes = jnp.broadcast_to(code_of(RESULTS.successful), (count,))
-        memory = jax.vmap(self._method.init)(starts)
-        self.walkers = Walkers(starts, memory, starts, nothing, codes, jnp.zeros_like(codes))
+        nothing = known_array(np.full(count, np.inf))
+        codes = np.broadcast_to(np.asarray(code_of(RESULTS.successful)), (count,))
+        memory = _memory(self._method, starts)
+        codes, failed = known_array(codes), known_array(np.zeros_like(codes))
+        self.walkers = Walkers(starts, memory, starts, nothing, codes, failed)
         self.points = np.zeros((0, count, size))
         self.values = np.zeros((0, count))
         self._restore()
@@ -152,7 +154,8 @@ class Way:
         """Advance by the number of iterates that are saved at a time."""
         chosen = self._optimiser
         rate = None if chosen.method is not None else chosen.rate
-        plan = _Plan(rate, jnp.asarray(chosen.steps), jnp.asarray(self.count))
+        steps, taken = known_array(np.array(chosen.steps)), known_array(np.array(self.count))
+        plan = _Plan(rate, steps, taken)
         self.walkers, points, values = _iterates(
             self._problem, self._method, plan, self.walkers, chosen.every
         )
@@ -171,11 +174,11 @@ class Way:
         share = late / whole if whole > 0 else 0.0
         message = f"{steps} steps taken; the last {last} gained {100 * share:.2g} % of the whole"
         return Outcome(
-            np.asarray(self.walkers.best[start]),
+            np.asarray(self.walkers.best)[start],
             values[-1:],
             bool(share <= _SETTLED),
             message,
-            int(self.walkers.failed[start]),
+            int(np.asarray(self.walkers.failed)[start]),
         )
 
     def _restore(self) -> None:
@@ -200,6 +203,12 @@ class _Plan(NamedTuple):
 def _adam() -> Any:
     # Without its rate, so that other rates and counts are the same program.
     return optional("optax", "design").scale_by_adam()
+
+
+@program(compiling=Compiling.ONCE)
+def _memory(method: Any, starts: Float[Array, "n p"]) -> Any:
+    """What the method keeps of each start."""
+    return jax.vmap(method.init)(starts)
 
 
 @program

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Setting
 from .._linalg._concrete_rank import null_spaces
 from .._solution import RESULTS
@@ -229,7 +229,7 @@ def _conditions(
     found, structure = scaled(at), at.system.structure
     moved = changes(study, design, at)
     steps = following(moved, found.columns)
-    with_states = np.moveaxis(np.asarray(changes_of_motion(at, jnp.asarray(steps))), 1, 3)
+    with_states = np.moveaxis(np.asarray(changes_of_motion(at, known_array(steps))), 1, 3)
     unit = found.columns[None, None, :, None] / found.rows[:, :, None, None]
     direct, follow = np.asarray(moved.matrix) * unit, with_states * unit
     residual = np.asarray(moved.residual) / found.rows[:, structure.geometric_rows, None]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array
 from .._custom_types import RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._solution import RESULTS
@@ -252,11 +253,12 @@ def _optimum(
     there.
     """
     study = problem.study
-    point = jnp.asarray(outcome.point)
+    point = known_array(np.asarray(outcome.point))
     end, last = problem.design(point), optimiser.respond(problem, point)
     for function in problem.functions:
         require_unique(function, last)
-    low, high = np.asarray(problem.low), np.asarray(problem.low + problem.width)
+    low, width = np.asarray(problem.low), np.asarray(problem.width)
+    high = low + width
     return Optimum(
         study.named(end),
         float(outcome.values[0]),

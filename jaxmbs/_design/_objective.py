@@ -19,6 +19,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .. import _settings
+from .._checks import of_known
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
@@ -96,11 +97,11 @@ class Dependence(eqx.Module):
 
     def unique(self) -> BoolScalar:
         """Does it depend on nothing that is not unique?"""
-        return jnp.all(self.across <= _UNIQUE)
+        return of_known(lambda across: (across <= _UNIQUE).all(), self.across)
 
     def regular(self) -> BoolScalar:
         """Are all states on whose multipliers it depends out of singular configurations?"""
-        return jnp.all(self.singular <= _SINGULAR)
+        return of_known(lambda singular: (singular <= _SINGULAR).all(), self.singular)
 
 
 def evaluate(

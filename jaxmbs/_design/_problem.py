@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array, of_known
 from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._linalg import normalise_rows
@@ -79,12 +80,14 @@ class Problem(eqx.Module):
     def design(self, point: Float[Array, "*n p"] | np.ndarray) -> Float[Array, "*n p"]:
         """The design of one point or of many."""
         one = (1,) * (point.ndim - 1)
-        return self.low.reshape(*one, -1) + self.width.reshape(*one, -1) * point
+        low, width = (x.reshape(*one, -1) for x in (self.low, self.width))
+        return of_known(lambda low, width, point: low + width * point, low, width, point)
 
     def point(self, design: Float[Array, "*n p"]) -> Float[Array, "*n p"]:
         """The point of one design or of many."""
         one = (1,) * (design.ndim - 1)
-        return (design - self.low.reshape(*one, -1)) / self.width.reshape(*one, -1)
+        low, width = (x.reshape(*one, -1) for x in (self.low, self.width))
+        return of_known(lambda low, width, design: (design - low) / width, low, width, design)
 
     def named(self, point: Float[Array, " p"] | np.ndarray) -> dict[str, float]:
         """The design of a point, by names."""
@@ -149,11 +152,13 @@ def problem_of(
                 f"the bounds of {name!r} must be finite and increase, got {least:g} and {most:g}."
             )
     # Numbers that cannot be are refused before anything is computed.
-    study.check(jnp.asarray(low))
-    study.check(jnp.asarray(high))
+    study.check(known_array(low))
+    study.check(known_array(high))
     functions = (objective, *(c.function for c in constraints))
-    limits = jnp.array([c.bound for c in constraints], dtype=float)
-    return Problem(study, functions, limits, jnp.asarray(low), jnp.asarray(high - low))
+    limits, low, width = map(
+        known_array, (np.array([c.bound for c in constraints]), low, high - low)
+    )
+    return Problem(study, functions, limits, low, width)
 
 
 def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
@@ -161,7 +166,7 @@ def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
 
     **Raises:** `DesignError` if it lies outside of the bounds.
     """
-    point = problem.point(design)
+    point = np.asarray(problem.point(design))
     for k, name in enumerate(problem.study.names):
         if not -_ROUNDING <= float(point[k]) <= 1.0 + _ROUNDING:
             raise DesignError(
@@ -169,7 +174,7 @@ def inside(problem: Problem, design: Float[Array, " p"]) -> Float[Array, " p"]:
                 f"{float(problem.low[k]):.6g} to {float(problem.low[k] + problem.width[k]):.6g}; "
                 "give a start between them."
             )
-    return jnp.clip(point, 0.0, 1.0)
+    return known_array(np.clip(point, 0.0, 1.0))
 
 
 def _bare(response: Trajectory, system: AbstractSystem | None) -> Trajectory:
@@ -196,7 +201,7 @@ def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
         own = points[first : first + width]
         # The last batch is filled up, so that one program does for all.
         filled = np.concatenate([own, np.repeat(own[-1:], width - len(own), axis=0)])
-        values, matrices, *rest = map(np.asarray, _survey(problem, jnp.asarray(filled)))
+        values, matrices, *rest = map(np.asarray, _survey(problem, known_array(filled)))
         found = Survey(values, ranks(matrices), *rest)
         parts.append(Survey(*(x[: len(own)] for x in found)))
     return Survey(*(np.concatenate(x) for x in zip(*parts, strict=True)))

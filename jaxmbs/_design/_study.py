@@ -11,6 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array
 from .._custom_types import Numbers, RealScalarLike, Setting
 from .._dynamics import Trajectory
 from .._kinematics import assemble
@@ -135,7 +136,7 @@ class Study(eqx.Module):
         **Raises:** `ModelError`.
         """
         if not isinstance(design, Tracer):
-            self.subject.check({n: x for n, x in zip(self.names, design, strict=True)})
+            self.subject.check(dict(zip(self.names, np.asarray(design), strict=True)))
 
 
 def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
@@ -151,7 +152,9 @@ def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
         }
         known_parameters(study, changed)
         numbers = [changed.get(n, x) for n, x in zip(study.names, study.given, strict=True)]
-        return jnp.stack([jnp.asarray(x, float) for x in numbers])
+        if any(isinstance(x, Tracer) for x in numbers):
+            return jnp.stack([jnp.asarray(x, float) for x in numbers])
+        return known_array(np.array([float(x) for x in numbers]))
     if _settings.holds_numbers(design) and np.shape(design) != (len(study.names),):
         raise DesignError(
             f"{what} must be {len(study.names)} numbers, one for each of "

@@ -4,8 +4,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
+from .._checks import concrete, known_array
 from .._errors import ModelError
 from .._fields import Naming
 
@@ -25,7 +27,8 @@ def with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming | Non
 
     **Raises:** `ModelError` if it has no such entry, or the value is of another shape.
     """
-    value = jnp.asarray(value)
+    known = concrete(value)
+    value = jnp.asarray(value) if known is None else known_array(known)
     if not entry:
         if value.shape != old.shape:
             raise ModelError(
@@ -38,6 +41,8 @@ def with_entry(old: Any, entry: str, value: Any, name: str, naming: Naming | Non
     there = np.zeros(old.shape, bool)
     for place in places:
         there[place] = True
+    if known is not None and not isinstance(old, Tracer):
+        return known_array(np.where(there, known, np.asarray(old)).astype(old.dtype))
     # A choice is fused with what follows, a scatter would be a loop for each parameter.
     return jnp.where(there, value.astype(old.dtype), old)
 
@@ -47,19 +52,19 @@ def entry_of(array: Any, entry: str, name: str, naming: Naming | None = None) ->
 
     **Raises:** `ModelError` if it has no such entry, or rows differ and none is named.
     """
-    given = jnp.asarray(array)
     if not entry:
-        return given
+        return jnp.asarray(array)
+    given = np.asarray(array)
     places = places_of(given.shape, entry, name, naming)
-    found = jnp.concatenate([given[place].ravel() for place in places])
-    if not bool(jnp.all(found == found[0])):
+    found = np.concatenate([given[place].ravel() for place in places])
+    if not bool(np.all(found == found[0])):
         stem, _, last = name.rpartition(".")
         rows = _words(given.shape[0], _preferred_row(given.shape[0]))
         ways = ", ".join(f"{stem}.{row}.{last}" for row in rows)
         raise ModelError(
             f"{name!r} stands for several numbers, {found.tolist()}; name one of them: {ways}."
         )
-    return found[0]
+    return known_array(found[0])
 
 
 def places_of(shape: Shape, entry: str, name: str, naming: Naming | None = None) -> Attachments:

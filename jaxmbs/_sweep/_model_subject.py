@@ -12,6 +12,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from .. import _checks
@@ -110,7 +111,7 @@ class ModelSubject(AbstractSubject):
     def _begin(self, system: MultibodySystem) -> State:
         if self.start is not None:
             return self.start
-        return State(system.reference_q, system.initial_v, jnp.zeros(()))
+        return State(system.reference_q, system.initial_v, _checks.known_array(np.zeros(())))
 
 
 def _driven_unit(model: Model, driver: Driver) -> str:
