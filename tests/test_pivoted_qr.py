@@ -118,3 +118,27 @@ def test_derivative_at_constant_rank(rows, columns, rank, rng):
     h = 1e-4
     slope = (exact(-2 * h) - 8 * exact(-h) + 8 * exact(h) - exact(2 * h)) / (12 * h)
     np.testing.assert_allclose(pushed, slope, atol=1e-6 * np.max(np.abs(slope)))
+
+
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(5, 7, 3), (6, 3, 3), (4, 4, 4)])
+def test_second_derivatives_in_every_order_of_modes(rows, columns, rank, rng):
+    left, right, b = (rng.normal(size=shape) for shape in ((rows, rank), (rank, columns), (rows,)))
+    left, right, b = (np.stack([x, 0.1 * rng.normal(size=x.shape)]) for x in (left, right, b))
+
+    def function(s):
+        factors = (jnp.asarray(x[0]) + s * x[1] for x in (left, right))
+        return Pseudoinverse(jnp.matmul(*factors)).apply(b[0] + s * b[1])
+
+    def exact(s):
+        matrix = (left[0] + s * left[1]) @ (right[0] + s * right[1])
+        return np.linalg.pinv(matrix, rcond=1e-10) @ (b[0] + s * b[1])
+
+    h = 1e-3
+    values = np.stack([exact(k * h) for k in range(-3, 4)])
+    weights = np.array([2, -27, 270, -490, 270, -27, 2]) / 180
+    expected = weights @ values / h**2
+    modes = (jax.jacfwd, jax.jacrev)
+    found = [jax.jit(outer(inner(function)))(0.0) for outer in modes for inner in modes]
+    for own in found:
+        np.testing.assert_allclose(own, found[0], rtol=0, atol=1e-9 * np.max(np.abs(found[0])))
+        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-5 * np.max(np.abs(expected)))

@@ -100,8 +100,6 @@ def primitives(jaxpr: Any) -> Iterator[str]:
 
 
 class TestCallbacks:
-    """But those of derivatives, whose solves lineax checks (`_linalg/_pseudosolve.py`)."""
-
     @pytest.mark.parametrize("name", representatives(QUESTIONS, *set(QUESTIONS) - HELD))
     def test_every_question_is_exported_for_accelerators_and_calls_nothing(self, name):
         question, system = QUESTIONS[name]
@@ -114,6 +112,19 @@ class TestCallbacks:
         # Some primitives show what is in them only here.
         exported = export.export(program, platforms=("cuda", "tpu"))(numbers)
         assert "callback" not in exported.mlir_module()
+
+    def test_nor_do_derivatives(self):
+        """Those of the multipliers of a redundant mechanism."""
+        system = jm.mechanisms.door().system()
+
+        def loads(q: Any) -> Any:
+            equations = system.equations(q, system.initial_v, 0.0)
+            return jm.MinimumNorm().solve(equations).multipliers
+
+        for slope in (jax.jacfwd, jax.jacrev):
+            program = jax.jit(slope(loads))
+            exported = export.export(program, platforms=("cuda", "tpu"))(system.reference_q)
+            assert "callback" not in exported.mlir_module()
 
     def test_a_callback_would_be_seen(self):
         def function(x: Any) -> Any:

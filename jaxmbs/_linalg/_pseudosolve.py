@@ -16,6 +16,7 @@ import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import lineax as lx
+from jax.core import ShapedArray
 from jaxtyping import Array, Float
 
 from .._stop_gradient import stop_gradient
@@ -45,7 +46,7 @@ def _evaluate(operator: Any, right: Any, solver: Any, state: Any, size: int) -> 
 
 def _shape(operator: Any, right: Any, solver: Any, state: Any, size: int) -> tuple[Any]:
     del operator, solver, state
-    return (jax.core.ShapedArray((size,), right.dtype),)
+    return (ShapedArray((size,), right.dtype),)
 
 
 def _derivative(primals: Any, tangents: Any) -> tuple[tuple[Array], tuple[Array]]:
