@@ -2,20 +2,23 @@
 jaxmbs stands on.
 
 CPU seconds of child processes, all their threads included, with compiled bytecode. Each command in
-a home of its own: first, with nothing kept; then again, where it has one with another `--end`.
+a home of its own: first, with nothing kept; then again, where it has one with another `--end`. At
+the end the Python of the README in order, as one program that keeps its programs.
 
     python benchmarks/answers.py            # a table, results/answers-<hardware>.json
     python benchmarks/answers.py --rounds 1
 """
 
 import argparse
+import functools
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from _hardware import hardware, result_path
-from command_line import COMMAND, spent
+from command_line import COMMAND, PACKAGE, spent
 from starting import STACK
 
 
@@ -93,6 +96,30 @@ def measured(call: Call) -> dict[str, float]:
         }
 
 
+README = "Python of the README"
+
+
+def readme() -> dict[str, float]:
+    """CPU seconds of its blocks of Python, one after the other, twice."""
+    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    python = ["import jaxmbs", "jaxmbs.keep_programs()"]
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        for block in re.finditer(r"^```(\w+)\n(.*?)^```$", text, flags=re.S | re.M):
+            if block[1] == "python":
+                python.append(block[2])
+            elif block[1] == "toml":
+                # A file is called before its block.
+                name = re.findall(r"`([\w-]+\.toml)`", text[: block.start()])[-1]
+                (home / name).write_text(block[2], encoding="utf-8")
+        spent(home, "-c", COMMAND, "export", "driven-slider-crank", "--out", "crank.toml")
+        return {
+            "stack": spent(home, "-c", STACK),
+            "first": spent(home, "-c", "\n".join(python)),
+            "second": spent(home, "-c", "\n".join(python)),
+        }
+
+
 def main() -> None:
     """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(
@@ -104,13 +131,16 @@ def main() -> None:
     found = hardware(("equinox", "diffrax", "optimistix"))
     rows: dict[str, Any] = {}
     print(f"{'':34s} {'first':>8s} {'second':>8s} {'stack':>8s} {'second/stack':>13s}")
-    for call in (own for own in CALLS if own.command.startswith(options.only)):
-        rounds = [measured(call) for _ in range(options.rounds)]
+    asked = {call.command: functools.partial(measured, call) for call in CALLS} | {README: readme}
+    for name, question in asked.items():
+        if not name.startswith(options.only):
+            continue
+        rounds = [question() for _ in range(options.rounds)]
         least = {key: min(own[key] for own in rounds) for key in rounds[0]}
-        rows[call.command] = least | {"ratio": least["second"] / least["stack"]}
+        rows[name] = least | {"ratio": least["second"] / least["stack"]}
         print(
-            f"{call.command:34s} {least['first']:8.2f} {least['second']:8.2f} "
-            f"{least['stack']:8.2f} {rows[call.command]['ratio']:13.2f}",
+            f"{name:34s} {least['first']:8.2f} {least['second']:8.2f} "
+            f"{least['stack']:8.2f} {rows[name]['ratio']:13.2f}",
             flush=True,
         )
     if options.only:

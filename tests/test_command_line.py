@@ -2,6 +2,7 @@
 known (MECHANISMS.md)."""
 
 import functools
+import importlib
 import itertools
 import json
 import subprocess
@@ -311,7 +312,9 @@ class TestParallelogram:
         # A quarter turn about x: the body's y axis is the plate's normal.
         assert np.abs(platform["orientation"]) == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])
 
-    def test_singular_configuration(self, tmp_path: Path):
+    def test_singular_configuration(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        # The real mobility, which nobody asks for here, would take ten seconds.
+        monkeypatch.setattr(importlib.import_module("jaxmbs._mobility._mobility"), "_PATIENCE", 1e6)
         model = mechanisms.parallelogram(np.pi / 2)
         path = saved(model, tmp_path)
         found = document_of(run("analyze", path, "--singular", "--json"))
