@@ -227,7 +227,7 @@ def _conditions(
     study: Study, design: Float[Array, " p"], at: States
 ) -> tuple[_Conditions, np.ndarray]:
     found, structure = scaled(at), at.system.structure
-    moved = changes(study, design, at)
+    moved = changes(study.settled(design), design, at)
     steps = following(moved, found.columns)
     with_states = np.moveaxis(np.asarray(changes_of_motion(at, known_array(steps))), 1, 3)
     unit = found.columns[None, None, :, None] / found.rows[:, :, None, None]

@@ -494,7 +494,7 @@ def gradient(
         for name in study.names:
             found.require(name)
     require_unique_beside(study, objective, x, found, project=project)
-    value, slope = value_and_slope(study, objective, x)
+    value, slope = value_and_slope(study.settled(x), objective, x)
     if project:
         slope = jnp.asarray(found.project(slope))
     return Gradient(value, slope, study.names)
@@ -544,7 +544,7 @@ def hessian_vector(
     for name in study.names:
         found.require(name)
     require_unique_beside(study, objective, x, found, project=False)
-    return slope_and_curvature(study, objective, x, moved)[1]
+    return slope_and_curvature(study.settled(x), objective, x, moved)[1]
 
 
 @program(compiling=Compiling.ONCE)

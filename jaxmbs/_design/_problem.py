@@ -217,9 +217,14 @@ def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
     return jax.vmap(one)(points)
 
 
-@program(compiling=Compiling.ONCE)
 def look(problem: Problem, point: Float[Array, " p"]) -> Look:
     """`Problem.look`, compiled once for all points."""
+    study = problem.study.settled(problem.design(point))
+    return _look(eqx.tree_at(lambda p: p.study, problem, study), point)
+
+
+@program(compiling=Compiling.ONCE)
+def _look(problem: Problem, point: Float[Array, " p"]) -> Look:
     return problem.look(point)
 
 

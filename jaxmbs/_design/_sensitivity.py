@@ -202,7 +202,7 @@ def sensitivity(
     functions = tuple(asked.values())
     found = guard_at(study, x, states(study, x, response))
     unique, regular = _verdicts(functions, response)
-    values, slopes = _slopes(study, functions, x)
+    values, slopes = _slopes(study.settled(x), functions, x)
     _refuse_zero(asked, np.asarray(values), response)
     known = np.asarray(unique & regular)
     kept = np.array([not found.broken(name) for name in study.names])

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,6 +15,7 @@ from .. import _settings
 from .._checks import known_array
 from .._custom_types import Numbers, RealScalarLike, Setting
 from .._dynamics import Trajectory
+from .._errors import ModelError
 from .._kinematics import assemble
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -115,6 +117,26 @@ class Study(eqx.Module):
         placed = self.subject.place({name: design[k] for k, name in enumerate(self.names)})
         return placed.with_light_parts(self.light)
 
+    def settled(self, design: Float[Array, " p"]) -> "Study":
+        """The study where it is known whether parts of a concrete design are so light. A program
+        that finds it out takes up to three times as long to compile."""
+        if self.light is not None:
+            return self
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves((self.subject, design))):
+            return self
+        try:
+            numbers = dict(zip(self.names, np.asarray(design), strict=True))
+            system = self.subject.place(numbers).system
+        except ModelError:
+            # Numbers that cannot be are refused elsewhere.
+            return self
+        if system.light_parts is not None:
+            return self
+        other = object.__new__(Study)
+        for name, value in (vars(self) | {"light": system.structure.light}).items():
+            object.__setattr__(other, name, value)
+        return other
+
     def respond(
         self, design: Setting[Float[Array, " p"]], *, forward: Setting[bool] = False
     ) -> Trajectory:
@@ -190,7 +212,7 @@ def states(study: Study, design: Float[Array, " p"], response: Trajectory | None
         # The same program as for objectives.
         r = responded(study, design) if response is None else response
         return States(r.times, r.q, r.v, r.system, r.result)
-    return _assembled(study, design)
+    return _assembled(study.settled(design), design)
 
 
 @program(compiling=Compiling.ONCE)
@@ -203,10 +225,13 @@ def _assembled(study: Study, design: Float[Array, " p"]) -> States:
     return States(t[None], assembly.q[None], v[None], system, result)
 
 
-@program(compiling=Compiling.ONCE)
 def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
-    """The states of a concrete design (p,), without derivative: `Study.respond` in the program that
-    studies have compiled already."""
+    """The states of a concrete design (p,), without derivative: `Study.respond` in one program."""
+    return _responded(study.settled(design), design)
+
+
+@program(compiling=Compiling.ONCE)
+def _responded(study: Study, design: Float[Array, " p"]) -> Trajectory:
     return study.respond(lax.stop_gradient(design))
 
 

@@ -72,12 +72,15 @@ def _derivative(primals: Any, tangents: Any) -> tuple[tuple[Array], tuple[Array]
 
         _, changes = eqx.filter_jvp(products, (operator,), (operator_change,))
         moved, of_left, of_weight = changes
-        sides.append(-moved)
+        if moved is not None:
+            sides.append(-moved)
         if of_left is not None:
             sides.append(_solved(transposed, of_left, solver, turned))
         if of_weight is not None:
             sides.append(-operator.mv(of_weight))
             outside = of_weight
+    if not sides:
+        return (x,), (outside,)
     inside = _solved(operator, sum(sides[1:], sides[0]), solver, state)
     return (x,), (inside + outside,)
 

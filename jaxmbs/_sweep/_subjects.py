@@ -33,6 +33,10 @@ _MASSIVE = (
 )
 
 
+# Of a body: where it is and how it moves.
+_POSES = ("position", "orientation", "angle", "velocity", "angular_velocity")
+
+
 class Placed(NamedTuple):
     """One case before it is assembled: the system, the same with what is held while it is
     assembled, and the state to start from."""
@@ -193,7 +197,11 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
 
 def may_change_masses(names: Sequence[str]) -> bool:
     """Do masses depend on one of the numbers of these full names?"""
-    return any(name.split(".")[0] in _MASSIVE for name in names)
+    return any(_is_massive(name.split(".")) for name in names)
+
+
+def _is_massive(words: Sequence[str]) -> bool:
+    return words[0] in _MASSIVE and not (words[0] == "bodies" and words[2] in _POSES)
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:
