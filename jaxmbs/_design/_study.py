@@ -21,8 +21,8 @@ from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._sweep._entries import offer
 from .._sweep._planning import subject_of
-from .._sweep._subjects import AbstractSubject, doubled, may_change_masses, Placed
-from .._system import AbstractSystem, Model
+from .._sweep._subjects import AbstractSubject, doubled, is_pose, may_change_masses, Placed
+from .._system import AbstractSystem, masses_far_apart, Model
 from ._refusal import DesignError
 from ._runs import AbstractRun, AtState, check_start
 
@@ -78,8 +78,12 @@ class Study(eqx.Module):
         if _TIME not in self.names:
             check_start(self.run, t)
         self.given = tuple(_number(self.subject, name) for name in self.names)
-        light = self.subject.place({}).system.structure.light
-        self.light = None if may_change_masses(self.names) and not light else light
+        system = self.subject.place({}).system
+        massive = may_change_masses([name for name in self.names if not is_pose(name)])
+        light = system.structure.light
+        # Of masses that are far apart the configuration decides.
+        varies = massive or masses_far_apart(system) is not False
+        self.light = None if varies and not light else light
 
     @property
     def design(self) -> Float[Array, " p"]:

@@ -197,11 +197,13 @@ def _follow(tree: Any, way: Sequence[str]) -> Any:
 
 def may_change_masses(names: Sequence[str]) -> bool:
     """Do masses depend on one of the numbers of these full names?"""
-    return any(_is_massive(name.split(".")) for name in names)
+    return any(name.split(".")[0] in _MASSIVE for name in names)
 
 
-def _is_massive(words: Sequence[str]) -> bool:
-    return words[0] in _MASSIVE and not (words[0] == "bodies" and words[2] in _POSES)
+def is_pose(name: str) -> bool:
+    """Is a number of this full name where a body is, or how it moves?"""
+    words = name.split(".")
+    return words[0] == "bodies" and words[2:3] != [] and words[2] in _POSES
 
 
 def said_of(name: str, make: Callable[[], Any]) -> Any:

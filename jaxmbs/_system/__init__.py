@@ -9,6 +9,7 @@ from ._light_parts import (
     any_lane as any_lane,
     diagonal_masses as diagonal_masses,
     masses_alike as masses_alike,
+    masses_far_apart as masses_far_apart,
     MOST as MOST,
 )
 from ._loads import FrictionMaps as FrictionMaps

@@ -57,6 +57,18 @@ _KEPT = 256
 def loses_light_parts(system: Any) -> bool | None:
     """Does C M^-1 C^T of this system lose what C has, in configurations near its reference? None
     if that is not known, since numbers are traced or the system is too large."""
+    suspicious = masses_far_apart(system)
+    if not suspicious:
+        return suspicious
+    everything = _arrays(system)
+    if any(isinstance(x, Tracer) for x in everything):
+        return None
+    return _kept(("all", everything), lambda: _looked_at(system))
+
+
+def masses_far_apart(system: Any) -> bool | None:
+    """Is a mass so small beside others that C M^-1 C^T may lose something in some configuration?
+    None if that is not known, since numbers are traced."""
     if not _may_lose(system):
         return False
     inertias = _arrays([group.inertia for group in system.body_groups])
@@ -64,13 +76,7 @@ def loses_light_parts(system: Any) -> bool | None:
     beside = [system.column_scale()] if _columns(system)[2] else []
     if any(isinstance(x, Tracer) for x in (*inertias, system.reference_q, *beside)):
         return None
-    suspicious = _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
-    if not suspicious:
-        return False
-    everything = _arrays(system)
-    if any(isinstance(x, Tracer) for x in everything):
-        return None
-    return _kept(("all", everything), lambda: _looked_at(system))
+    return _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
 
 
 def _looked_at(system: Any) -> bool | None:
