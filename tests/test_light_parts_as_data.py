@@ -228,6 +228,24 @@ def test_sweeps_look_at_each_case():
             np.testing.assert_allclose(known[1].T @ found, reaction, atol=1e-9 * size)
 
 
+def test_studies_look_at_each_design():
+    """Programs for one design know whether its parts are light; those for many find it out."""
+    by_masses = design.Study(model(), [*numbers(1.0)])
+    assert by_masses.light is None
+    for mass, light in ((2.0, False), (1e-8, True)):
+        assert by_masses.settled(jnp.array([mass, 0.1 * mass])).light is light
+    seen = []
+    jax.jit(lambda x: seen.append(by_masses.settled(x).light))(jnp.ones(2))
+    assert seen == [None]
+    # Geometry decides nothing where masses are alike, and may where they are not.
+    for name in ("bodies.crank.position.x", "joints.J1.at.x"):
+        assert design.Study(model(), [name]).light is False
+        heavy = jm.vary(model(), {"bodies.rocker.mass": 2e9})
+        light = design.Study(heavy, [name])
+        assert light.light is not False
+        assert light.settled(light.design).light is heavy.system().structure.light
+
+
 @pytest.mark.thorough
 def test_designs_by_a_mass():
     """Value and gradient of a design whose crank is light, against systems made outside."""
