@@ -31,7 +31,7 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def as_array(value: Any) -> Float[Array, "..."]:
-    """Return the numbers as an array in the precision in use.
+    """The numbers as an array in the precision in use.
 
     **Raises:** `TypeError`, `ValueError` or `OverflowError` for what are no numbers.
     """

@@ -207,7 +207,7 @@ def _adam() -> Any:
 
 @program(compiling=Compiling.ONCE)
 def _memory(method: Any, starts: Float[Array, "n p"]) -> Any:
-    """What the method keeps of each start."""
+    """The state of the method at each start."""
     return jax.vmap(method.init)(starts)
 
 

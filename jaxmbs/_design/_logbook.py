@@ -33,8 +33,8 @@ class Logbook:
         self.points: list[np.ndarray] = []
 
     def enter(self, point: np.ndarray, value: float, ranks: np.ndarray, across: np.ndarray) -> None:
-        """One iterate. An infinite value marks a failure: it has no ranks. `across` (m,): how
-        much each function depends on what is not unique there.
+        """Add an iterate. An infinite value marks a failure, which has no ranks. `across` (m,):
+        how much each function depends on reactions that are not unique there.
 
         **Raises:** `DesignError` that states where the rank changed since the previous iterate, or
         which reactions are no longer unique.

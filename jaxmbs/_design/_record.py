@@ -28,7 +28,7 @@ class Record:
         self._fingerprint = digest(*parts, __version__)
 
     def read(self) -> Mapping[str, np.ndarray] | None:
-        """The saved content; None if there is no such file.
+        """The content of the file; None if there is none.
 
         **Raises:** `DesignError` for a file of another study, or one that cannot be read.
         """

@@ -83,8 +83,10 @@ class Sensitivity(eqx.Module):
     guard: Guard
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
-        """**Raises:** `DesignError` where there is no such derivative; `KeyError` for a name that
-        is none."""
+        """The derivative of a reaction by a parameter.
+
+        **Raises:** `DesignError` if there is no such derivative; `KeyError` for an unknown name.
+        """
         reaction, parameter = pair
         for name, known in zip(pair, (self.reactions, self.parameters), strict=True):
             if name not in known:

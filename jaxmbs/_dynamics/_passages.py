@@ -106,12 +106,12 @@ def size_remark(structure: Structure) -> str:
 
 
 def unsearched_remark(reason: str) -> str:
-    """Said of a motion on which nobody looked for passages."""
+    """The sentence on a motion that was not searched for passages."""
     return f"passages were not looked for: {reason}; {_ADVICE}"
 
 
 def unconfirmed_remark(count: int, reason: str = "") -> str:
-    """Said of passages that a run saw by what lies on either side, alone."""
+    """The sentence on passages that a run detected from the states on either side alone."""
     why = f" ({reason})" if reason else ""
     return (
         f"{count} of these could not be confirmed{why}, so that the motion may only come near "
@@ -212,8 +212,8 @@ def passages_between(
 
 
 class Confirmation:
-    """Looks for the passages that a run of this system saw by what lies on either side, with a
-    bounded number of states for all of them together."""
+    """A search around the passages that a run detected from the states on either side. The number
+    of states that it evaluates is bounded for all of them together."""
 
     def __init__(self, system: AbstractSystem):
         self._too_large = size_remark(system.structure)

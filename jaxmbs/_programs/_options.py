@@ -29,7 +29,7 @@ from .._compiler_flags import set_by_the_user
 
 
 class Compiling(enum.Enum):
-    """What a program is compiled for: many steps in loops, or a single evaluation."""
+    """The use that a program is compiled for: many steps in loops, or few evaluations."""
 
     QUICK = "quick"
     ONCE = "once"
