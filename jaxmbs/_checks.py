@@ -81,6 +81,12 @@ def of_known(function: Callable[..., Any], *arrays: Any) -> Any:
     return known_array(np.asarray(function(*map(np.asarray, arrays))))
 
 
+def number(value: Any, dtype: Any) -> Array:
+    """A number as an array of JAX in that precision, which compiles nothing if it is known."""
+    known = concrete(value)
+    return jnp.asarray(value, dtype) if known is None else known_array(known.astype(dtype))
+
+
 def picked(array: Any, index: Any) -> Any:
     """`array[index]`, which compiles nothing if the numbers are known."""
     known = concrete(array)

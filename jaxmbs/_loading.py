@@ -55,7 +55,7 @@ def load_late(
 
 
 def _module(name: str, extra: str) -> ModuleType:
-    with _collector_at_rest():
+    with _collector_at_rest(), _outside_of_programs():
         return optional(name, extra) if extra else importlib.import_module(name)
 
 
@@ -73,13 +73,27 @@ def _collector_at_rest() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def _outside_of_programs() -> Iterator[None]:
+    """A module may be loaded while a program is traced; its constants are numbers all the same."""
+    if "jax" not in sys.modules:
+        yield
+        return
+    import jax
+
+    with jax.ensure_compile_time_eval():
+        yield
+
+
 class _Late(ModuleType):
-    """Stands in for a package until something of it is asked for."""
+    """Stands in for a module until something of it is asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        value = getattr(_module(self.__name__, ""), name)
+        self.__dict__[name] = value
+        return value
 
 
-def late(package: str) -> Any:
-    """A package that is used only while a program is traced, and loaded then."""
-    return _Late(package)
+def late(module: str) -> Any:
+    """A module that is used only while a program is traced, and loaded then."""
+    return _Late(module)

@@ -15,8 +15,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ._checks import as_array, known_array, shown, takes_arguments
-from ._custom_types import RealScalarLike, Scalar
+from ._checks import as_array, number, shown, takes_arguments
 
 
 _T = TypeVar("_T")
@@ -310,10 +309,4 @@ def step_tolerances(
             f"rtol and atol must not both be less than {LEAST_TOLERANCE:.2g}, which is rounding, "
             f"got {known[0]:g} and {known[1]:g}; rtol=1e-8 and atol=1e-10 are usual."
         )
-    return _number(rtol, dtype), _number(atol, dtype)
-
-
-def _number(value: RealScalarLike, dtype: Any) -> Scalar:
-    if isinstance(value, jax.Array):
-        return value.astype(dtype)
-    return known_array(np.asarray(value, dtype))
+    return number(rtol, dtype), number(atol, dtype)

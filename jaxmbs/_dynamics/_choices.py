@@ -1,24 +1,35 @@
 """A user's choices for a run, checked before anything is computed."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import diffrax as dfx
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 from .. import _settings
-from ._adjoints import check_adjoint
+from .._formulations import AbstractFormulation
+from .._loading import late
+from .._system import AbstractSystem
 from ._events import AbstractEvent
 from ._stabilisation import AbstractStabilisation, Projection
 
 
-def chosen_solver(solver: Any) -> dfx.AbstractSolver:
-    """`Dopri8` for None.
+if TYPE_CHECKING:
+    import diffrax as dfx
+
+    from . import _adjoints as adjoints, _fixed_steps as fixed_steps
+else:
+    dfx = late("diffrax")
+    adjoints = late(f"{__package__}._adjoints")
+    fixed_steps = late(f"{__package__}._fixed_steps")
+
+
+def chosen_solver(solver: Any) -> Any:
+    """The solver; None for None, as most of these.
 
     **Raises:** as all of these, `TypeError` for an object of another class, or the class itself.
     """
-    given = dfx.Dopri8() if solver is None else solver
+    if solver is None:
+        return None
     such_as = "a Diffrax solver such as diffrax.Dopri8()"
-    return _settings.instance(given, dfx.AbstractSolver, "solver", such_as)
+    return _settings.instance(solver, dfx.AbstractSolver, "solver", such_as)
 
 
 def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
@@ -28,8 +39,8 @@ def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
     return _settings.instance(given, AbstractStabilisation, "stabilisation", such_as)
 
 
-def chosen_controller(controller: Any, first_step: Any) -> dfx.AbstractStepSizeController | None:
-    """The controller, or None for None; both arguments are checked.
+def chosen_controller(controller: Any, first_step: Any) -> Any:
+    """The controller; both arguments are checked.
 
     **Raises:** also `ValueError` for steps of constant size without that size.
     """
@@ -44,32 +55,71 @@ def chosen_controller(controller: Any, first_step: Any) -> dfx.AbstractStepSizeC
     return controller
 
 
-def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> dfx.AbstractAdjoint:
-    """`RecursiveCheckpointAdjoint` for None.
+def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> Any:
+    """The adjoint.
 
     **Raises:** also `ValueError` for an adjoint that does not go with such a run.
     """
-    given = dfx.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
+    if adjoint is None:
+        return None
     such_as = "an adjoint of Diffrax such as diffrax.ForwardMode()"
-    _settings.instance(given, dfx.AbstractAdjoint, "adjoint", such_as)
-    check_adjoint(given, events)
-    return given
+    _settings.instance(adjoint, dfx.AbstractAdjoint, "adjoint", such_as)
+    adjoints.check_adjoint(adjoint, events)
+    return adjoint
+
+
+class Steps(NamedTuple):
+    """The choice of step lengths, and the first of them (s), both as in `simulate`."""
+
+    controller: Any
+    first_step: Any
+
+
+def chosen_steps(
+    solver: Any,
+    system: AbstractSystem,
+    steps: Steps,
+    stabilisation: AbstractStabilisation,
+    adjoint: Any,
+) -> Steps:
+    """The steps that a method makes.
+
+    **Raises:** also `ValueError` for what does not go with it.
+    """
+    if solver is None and steps.controller is None:
+        return steps
+    return fixed_steps.chosen_steps(solver, system, steps, stabilisation, adjoint)
+
+
+def check_formulation(solver: Any, formulation: AbstractFormulation) -> None:
+    """
+    **Raises:** `ValueError` for a formulation that the method does not support.
+    """
+    if solver is not None:
+        fixed_steps.check_formulation(solver, formulation)
+
+
+def is_known_in_chunks(adjoint: Any) -> bool:
+    """Is a run in chunks, whose programs have no derivative, known to be that of this adjoint?"""
+    return adjoint is None or adjoints.differentiates_alone(adjoint)
 
 
 class Progress(NamedTuple):
-    """How a run says where it is: a `meter` in its program, and a function, `tell`, of the time."""
+    """How a run says where it is: a `meter` in its program, if any, and a function, `tell`, of the
+    time."""
 
-    meter: dfx.AbstractProgressMeter
+    meter: Any
     tell: Callable[[float], Any]
 
 
 def chosen_progress(progress: Any) -> Progress:
     """Neither says anything for None."""
     if callable(progress) and not isinstance(progress, type):
-        return Progress(dfx.NoProgressMeter(), chosen_tell(progress))
-    given = dfx.NoProgressMeter() if progress is None else progress
+        return Progress(None, chosen_tell(progress))
+    if progress is None:
+        return Progress(None, _silent)
     such_as = "a function of the time (s), or a Diffrax progress meter such as TqdmProgressMeter()"
-    meter = _settings.instance(given, dfx.AbstractProgressMeter, "progress", such_as)
+    meter = _settings.instance(progress, dfx.AbstractProgressMeter, "progress", such_as)
     return Progress(meter, _silent)
 
 

@@ -8,49 +8,37 @@ step for its interpolation. So neither the steps nor the states depend on the ch
 was stopped between two of them goes on as if it had not been.
 
 A chunk is computed within a moment: by then the run can say where it is, and can be stopped.
+
+What its programs compute stands in `_chunk_programs.py`, which is loaded where one is traced.
 """
 
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
-import diffrax as dfx
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._checks import known_array
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import AbstractFormulation
-from .._programs import program
+from .._loading import late
+from .._programs import program, Sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._batches import first_failure, first_in_batches, lanes_of, room_of
-from ._elastic_theory import largest_deflection
-from ._integrate import begin, go_on, Part, under_way
-from ._interpolation import Inside
-from ._run import (
-    controlled,
-    controller_of,
-    End,
-    Ended,
-    ends_within,
-    event_of,
-    Integration,
-    outcome,
-    Passages,
-    passages_of,
-    problem,
-    saving,
-    Start,
-    start_of,
-    StateChecks,
-)
+from ._batches import room_of
+from ._integration import Integration, Passages, Start, StateChecks
 from ._saved_states import SavedState
 from ._trajectory import Statistics, Trajectory
 
+
+if TYPE_CHECKING:
+    from . import _chunk_programs as programs
+else:
+    programs = late(f"{__package__}._chunk_programs")
 
 # The first chunk has so many states and steps. One that takes less than the first of these times
 # (s) is followed by one four times as long, one that takes more than the second by one of half the
@@ -63,7 +51,7 @@ class Underway(eqx.Module):
     """A run between two chunks. `state`: Diffrax's; `start`: see there; `found`: on the states that
     were saved."""
 
-    state: Any
+    state: Sealed
     start: Start
     found: StateChecks
 
@@ -105,18 +93,7 @@ def begun(
     span: Float[Array, " ends"],
 ) -> Underway:
     """The run between these times before its first step."""
-    start = start_of(system, integration, q, v, span, integration.adjoint)
-    controller = controlled(integration, system, q, v, span)
-    inside = Inside(span, ends_within(integration))
-    given = problem(system, integration, start, controller, inside, remembers=True)
-    state = begin(span=span, y0=start.y, progress_meter=integration.progress, **given)
-    bent = largest_deflection(system, q[None])
-    found = StateChecks(
-        jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), RESULTS.successful),
-        jnp.asarray(True),
-        None if bent is None else jnp.zeros_like(bent),
-    )
-    return Underway(state, start, found)
+    return programs.begun(system, integration, q, v, span)
 
 
 @program
@@ -128,75 +105,7 @@ def chunk(
     limits: Limits,
 ) -> tuple[Underway, Chunk]:
     """The next chunk, with saved states at these times (padded with infinity)."""
-    start = underway.start
-    controller = under_way(controller_of(integration, system, start.span))
-    inside = Inside(times, ends_within(integration))
-    given = problem(system, integration, start, controller, inside, remembers=True)
-    found = go_on(
-        span=start.span,
-        y0=start.y,
-        state=underway.state,
-        part=Part(times, limits.count, limits.steps),
-        progress_meter=integration.progress,
-        **given,
-    )
-    state, count = found.state, found.count
-    # The run has an end of its own where it does not come to all the times.
-    early = found.finished & (count < limits.count)
-    shown = early | (limits.shown & (count < limits.count))
-    rows = (found.times, found.states)
-    saved = first_in_batches(
-        saving(given["args"], integration), rows, count + shown, lanes_of(system)
-    )
-    seen = underway.found
-    findings = _with_states(system, seen, saved, found.states, count + early)
-    last = jax.tree.map(
-        lambda x: x[jnp.maximum(count + shown - 1, 0)],
-        End(saved.q, saved.v, saved.acceleration, found.times),
-    )
-    result = outcome(
-        system,
-        Ended(state.result, state.controller_state, state.num_accepted_steps),
-        findings,
-        last,
-        start.span,
-    )
-    done = Chunk(
-        found.times,
-        saved,
-        count,
-        shown,
-        found.finished,
-        jnp.minimum(found.times[count], start.span[-1]),
-        result,
-        state.result == dfx.RESULTS.event_occurred,
-        event_of(state.event_mask),
-        passages_of(state.solver_state, times.dtype),
-        Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps),
-    )
-    return Underway(state, start, findings), done
-
-
-def _with_states(
-    system: AbstractSystem,
-    found: StateChecks,
-    saved: SavedState,
-    states: Float[Array, "rows state"],
-    count: IntScalar,
-) -> StateChecks:
-    """The findings with those on the first `count` of the states."""
-    among = jnp.arange(len(states)) < count
-    results = jax.tree.map(lambda x: x[: len(states)], saved.result)
-    failure = first_failure(results, among)
-    failure = RESULTS.where(found.saved == RESULTS.successful, failure, found.saved)
-    finite = found.finite & jnp.all(jnp.isfinite(states) | ~among[:, None])
-    bent = largest_deflection(system, jnp.where(among[:, None], saved.q[: len(states)], 0.0))
-    if found.bent is not None and bent is not None:
-        bent = jnp.maximum(found.bent, bent)
-    return StateChecks(failure, finite, bent)
-
-
-# What follows is Python's: chunk after chunk, and one trajectory of all.
+    return programs.chunk(system, integration, underway, times, limits)
 
 
 class Rows(NamedTuple):
@@ -286,7 +195,8 @@ def run_in_chunks(
         left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
         trajectory = dataclasses.replace(trajectory, unfinished=left)
     else:
-        integration.progress.close(done.underway.state.progress_meter_state)
+        if integration.progress is not None:
+            integration.progress.close(done.underway.state.opened().progress_meter_state)
     return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
 
 
@@ -315,7 +225,7 @@ def _following(
     padded[: len(own)] = own
     count = min(limits.count, len(times) - done.saved)
     limits = Limits(*(np.asarray(x) for x in (count, limits.steps, limits.shown)))
-    underway, last = chunk(system, integration, done.underway, jnp.asarray(padded), limits)
+    underway, last = chunk(system, integration, done.underway, known_array(padded), limits)
     jax.block_until_ready(last)
     new = _rows_of(last)
     rows = (done.rows, new) if len(new.times) else done.rows

@@ -14,12 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar, Scalar
-from .._formulations import AbstractFormulation, Elimination, NonIdeal
+from .._formulations import AbstractFormulation, NonIdeal
 from .._formulations._elimination import NumberedElimination, singular_between
-from .._system import AbstractSystem, Structure
 from ._arguments import Packed, split
 from ._monitor import stop_gradient
-from ._watched import motion_only
 
 
 # Steps are halved until they are this small, relative to the first one that went across. Much
@@ -122,29 +120,6 @@ def _failed(y: Float[Array, " state"], error: Any, pending: BoolScalar) -> BoolS
     hardly where a singular configuration is `pending`."""
     numbers = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(error)]
     return ~jnp.all(jnp.isfinite(y)) | (pending & ~jnp.all(jnp.array(numbers, dtype=bool)))
-
-
-@functools.singledispatch
-def numbered(formulation: AbstractFormulation, structure: Structure) -> AbstractFormulation:
-    """The formulation as runs use it: new names of dropped rows need no compilation."""
-    del structure
-    return formulation
-
-
-@numbered.register
-def _(formulation: Elimination, structure: Structure) -> AbstractFormulation:
-    return formulation.numbered(structure) if formulation.drop else formulation
-
-
-@numbered.register
-def _(formulation: NonIdeal, structure: Structure) -> AbstractFormulation:
-    return NonIdeal(numbered(formulation.formulation, structure), formulation.work_force)
-
-
-@motion_only.register
-def _(formulation: NumberedElimination, system: AbstractSystem) -> AbstractFormulation:
-    del system
-    return NumberedElimination(formulation.rows, off=True)
 
 
 @functools.singledispatch

@@ -1,7 +1,7 @@
 """Steps of given lengths, for methods without an error estimate."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import diffrax as dfx
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._formulations import AbstractFormulation
 from .._system import AbstractSystem, refuse_acceleration_level
+from ._choices import Steps
 from ._generalized_alpha import GeneralizedAlpha
 from ._stabilisation import AbstractStabilisation
 
@@ -56,20 +57,13 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
         return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
 
 
-class Steps(NamedTuple):
-    """The choice of step lengths, and the first of them (s), both as in `simulate`."""
-
-    controller: dfx.AbstractStepSizeController | None
-    first_step: Any
-
-
 @functools.singledispatch
 def chosen_steps(
-    solver: dfx.AbstractSolver,
+    solver: dfx.AbstractSolver | None,
     system: AbstractSystem,
     steps: Steps,
     stabilisation: AbstractStabilisation,
-    adjoint: dfx.AbstractAdjoint,
+    adjoint: dfx.AbstractAdjoint | None,
 ) -> Steps:
     """The steps that a method makes.
 
@@ -90,7 +84,7 @@ def _(
     system: AbstractSystem,
     steps: Steps,
     stabilisation: AbstractStabilisation,
-    adjoint: dfx.AbstractAdjoint,
+    adjoint: dfx.AbstractAdjoint | None,
 ) -> Steps:
     _refuse_system(solver, system)
     if not stabilisation.projecting:

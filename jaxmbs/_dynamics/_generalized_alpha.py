@@ -9,10 +9,13 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import Numbers, Scalar, Setting
 from .._stop_gradient import stop_gradient
+from .._system import AbstractSystem
 from ._alpha_newton import Guess, Limits, Matrix, no_matrix, solve_step
 from ._alpha_scheme import Beginning, coefficients, end_of
 from ._arguments import Packed, split
+from ._projection import project_velocity
 from ._runge_kutta import accelerations_at
+from ._saved_states import nearly_projected
 
 
 class AlphaState(eqx.Module):
@@ -168,3 +171,13 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
             last.scale,
         )
         return y1, None, dense, following, dfx.RESULTS.successful
+
+
+@nearly_projected.register
+def _(
+    solver: GeneralizedAlpha, system: AbstractSystem, t: Scalar, y: Float[Array, " state"]
+) -> Float[Array, " state"]:
+    # Its velocities are as far away as its error is large.
+    del solver
+    q, v = split(system, y)
+    return jnp.concatenate([q, project_velocity(system, q, v, t).v, y[-1:]])

@@ -133,8 +133,8 @@ class Kinematics(eqx.Module):
         if self.times.ndim > 1:
             return _printing.batch("motions", self.times.shape[:-1])
         lines = [
-            f"{self.times.shape[0]} states from {float(self.times[0]):g} s to "
-            f"{float(self.times[-1]):g} s, as drivers prescribe them",
+            f"{self.times.shape[0]} states from {float(np.asarray(self.times)[0]):g} s to "
+            f"{float(np.asarray(self.times)[-1]):g} s, as drivers prescribe them",
             f"closure within {_printing.largest(self.position_error)}, velocities within "
             f"{_printing.largest(self.velocity_error)}",
         ]

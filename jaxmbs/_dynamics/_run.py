@@ -13,8 +13,7 @@ import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._formulations import AbstractFormulation
+from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -26,6 +25,7 @@ from ._elastic_theory import largest_deflection
 from ._elimination_guard import ended_by_guard, guarded
 from ._events import AbstractEvent
 from ._integrate import in_order, integrate, starting
+from ._integration import Integration, Passages, Start, StateChecks
 from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
 from ._monitor import SingularValueMonitor, STATES
@@ -33,7 +33,6 @@ from ._projection import project_unchecked
 from ._runge_kutta import slope_at
 from ._saved_states import nearly_projected, saved_state, SavedState
 from ._solver import projected_solver
-from ._stabilisation import AbstractStabilisation
 from ._trajectory import Statistics, Trajectory
 from ._vanished_rows import with_vanishing_rows
 from ._watched import motion_only
@@ -57,21 +56,15 @@ _LEAST_FIRST_STEP = 1e-6
 _MOST_FIRST_STEP = 0.01
 
 
-class Integration(eqx.Module):
-    """Method of computing a motion; the arguments of `simulate`. `tolerances`: rtol and atol of the
-    controller where none was given."""
-
-    formulation: AbstractFormulation
-    solver: dfx.AbstractSolver
-    stabilisation: AbstractStabilisation
-    controller: dfx.AbstractStepSizeController | None
-    tolerances: tuple[Scalar, Scalar]
-    adjoint: dfx.AbstractAdjoint
-    events: tuple[AbstractEvent, ...]
-    progress: dfx.AbstractProgressMeter
-    first_step: Scalar | None
-    max_steps: int = eqx.field(static=True)
-    monitored: bool = eqx.field(static=True)
+def completed(integration: Integration) -> Integration:
+    """The same with Diffrax's objects in place of None."""
+    usual = {
+        "solver": dfx.Dopri8(),
+        "adjoint": dfx.RecursiveCheckpointAdjoint(),
+        "progress": dfx.NoProgressMeter(),
+    }
+    missing = {name: own for name, own in usual.items() if getattr(integration, name) is None}
+    return dataclasses.replace(integration, **missing)
 
 
 def onto_knots(
@@ -97,15 +90,6 @@ def _slope(t: RealScalarLike, y: Float[Array, " state"], packed: Packed) -> Floa
     # A failure must not be returned as a motion: a step that contains it is rejected.
     slope = jnp.where(finite, slope_at(args, q, v, t), jnp.nan)
     return jnp.concatenate([slope, jnp.zeros((1,), y.dtype)])
-
-
-class Start(NamedTuple):
-    """Beginning of a run. `y`: q, v and the number of passages; `span` (s): its first and its last
-    time. `onto`: as in `Arguments`."""
-
-    y: Float[Array, " state"]
-    span: Float[Array, " times"]
-    onto: BoolScalar | None
 
 
 def start_of(
@@ -164,6 +148,7 @@ def run_in_one(
 ) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
     """The trajectory, which of the events ended it (the first, if none did), and states next to
     singular configurations."""
+    integration = completed(integration)
     controller = controlled(integration, system, q, v, grid)
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
     # An invalid state ends the run at once: all steps from it would be rejected.
@@ -194,15 +179,6 @@ def run_in_one(
 def event_of(mask: Any) -> IntScalar:
     """The event that ended a run; the first if none did."""
     return jnp.argmax(jnp.stack(mask)) if mask else jnp.asarray(0)
-
-
-class Passages(NamedTuple):
-    """Passages through singular configurations: `times` (s), `count` of them, and `states` next to
-    the first of them."""
-
-    times: Float[Array, " k"]
-    count: IntScalar
-    states: Float[Array, "states numbers"]
 
 
 def passages_of(solver_state: Any, dtype: Any) -> Passages:
@@ -343,15 +319,6 @@ def _assembled(
         system,
         elastic=integration.formulation.elastic,
     )
-
-
-class StateChecks(NamedTuple):
-    """Checks of saved states: the first failure of one (`saved`); are all `finite`; the largest
-    deflection of an elastic body, `bent`, beside its length, if there is such a body."""
-
-    saved: RESULTS
-    finite: BoolScalar
-    bent: Scalar | None
 
 
 class Ended(NamedTuple):

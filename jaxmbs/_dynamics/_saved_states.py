@@ -9,7 +9,6 @@ equations of this evaluation. The derivative is that of the end
 import functools
 from typing import Any, NamedTuple
 
-import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,11 +21,9 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._arguments import Packed, split
 from ._friction import accelerated
-from ._generalized_alpha import GeneralizedAlpha
 from ._projection import (
     attach_projection_jvp,
     project_and_evaluate,
-    project_velocity,
     ProjectedEvaluation,
 )
 
@@ -46,22 +43,12 @@ class SavedState(NamedTuple):
 
 @functools.singledispatch
 def nearly_projected(
-    solver: dfx.AbstractSolver, system: AbstractSystem, t: Scalar, y: Float[Array, " state"]
+    solver: Any, system: AbstractSystem, t: Scalar, y: Float[Array, " state"]
 ) -> Float[Array, " state"]:
     """A state of a method's solution, so near to the constraints that the derivative of the way
     onto them is that at its end."""
     del solver, system, t
     return y
-
-
-@nearly_projected.register
-def _(
-    solver: GeneralizedAlpha, system: AbstractSystem, t: Scalar, y: Float[Array, " state"]
-) -> Float[Array, " state"]:
-    # Its velocities are as far away as its error is large.
-    del solver
-    q, v = split(system, y)
-    return jnp.concatenate([q, project_velocity(system, q, v, t).v, y[-1:]])
 
 
 @eqx.filter_custom_jvp

@@ -42,14 +42,13 @@ def saved_times(
     else:
         if last <= first:
             raise ValueError(_behind(float(first), float(last)))
-        grid = jnp.asarray(np.array([first, last], float), dtype)
+        grid = _checks.number([first, last], dtype)
     return grid if every is None else _regular(start, end, every, dtype)
 
 
 def first_of(times: Float[Array, " times"]) -> Scalar:
     """The first of the times. An index into an array is a program, one for each length."""
-    known = _checks.concrete(times)
-    return times[0] if known is None else jnp.asarray(known[0])
+    return _checks.picked(times, 0)
 
 
 def _must_agree(own: np.ndarray, ends: np.ndarray) -> None:
@@ -82,4 +81,4 @@ def _regular(start: Any, end: Any, every: Any, dtype: np.dtype) -> Float[Array, 
         )
     # A last interval that is only rounding is none.
     count = int(np.ceil((last - first) / step * (1 - 1e-12)))
-    return jnp.asarray(np.append(first + step * np.arange(count), last), dtype)
+    return _checks.number(np.append(first + step * np.arange(count), last), dtype)

@@ -2,49 +2,58 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-import diffrax as dfx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array, number
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
+from .._loading import late
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
-from ._adjoints import differentiates_alone
 from ._batches import is_traced
 from ._choices import (
+    check_formulation,
     chosen_adjoint,
     chosen_controller,
     chosen_events,
     chosen_progress,
     chosen_solver,
     chosen_stabilisation,
+    chosen_steps,
     chosen_tell,
+    is_known_in_chunks,
     Progress,
+    Steps,
 )
 from ._chunks import begun, Run, run_in_chunks, Unfinished
 from ._contradictions import refuse_contradiction
 from ._elastic_theory import limits_left
-from ._elimination_guard import numbered
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError, SimulationInterrupted
-from ._fixed_steps import check_formulation, chosen_steps, Steps
 from ._initial import check_state, projected_state
+from ._integration import Integration
 from ._passages import Confirmation, Passage, unconfirmed_remark
-from ._run import Integration, run_in_one
 from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Trajectory
 from ._undetermined import undetermined_accelerations
-from ._watched import kept_rows
+from ._watched import kept_rows, numbered
 
+
+if TYPE_CHECKING:
+    import diffrax as dfx
+
+    from . import _run as runs
+else:
+    runs = late(f"{__package__}._run")
 
 _MAX_STEPS = 1_000_000
 
@@ -60,16 +69,16 @@ def simulate(
     every: Setting[float | None] = None,
     times: Setting[Numbers | None] = None,
     formulation: Setting[AbstractFormulation | None] = None,
-    solver: Setting[dfx.AbstractSolver | None] = None,
+    solver: Setting["dfx.AbstractSolver | None"] = None,
     stabilisation: Setting[AbstractStabilisation | None] = None,
     rtol: Setting[RealScalarLike] = 1e-8,
     atol: Setting[RealScalarLike] = 1e-10,
-    controller: Setting[dfx.AbstractStepSizeController | None] = None,
+    controller: Setting["dfx.AbstractStepSizeController | None"] = None,
     first_step: Setting[RealScalarLike | None] = None,
     max_steps: Setting[int] = _MAX_STEPS,
-    adjoint: Setting[dfx.AbstractAdjoint | None] = None,
+    adjoint: Setting["dfx.AbstractAdjoint | None"] = None,
     events: Setting[Sequence[AbstractEvent]] = (),
-    progress: Setting[dfx.AbstractProgressMeter | Callable[[float], Any] | None] = None,
+    progress: Setting["dfx.AbstractProgressMeter | Callable[[float], Any] | None"] = None,
     consistent: Setting[bool] = False,
     monitor: Setting[bool] = True,
     throw: Setting[bool] = True,
@@ -150,7 +159,7 @@ def simulate(
         q, v = moved.q, moved.v
         refuse_vanishing_rows(system, q, v, begin)
     else:
-        check_state(system, q, v, jnp.asarray(start, q.dtype))
+        check_state(system, q, v, number(start, q.dtype))
     _refuse_unsolvable(system, formulation, q, v, begin)
     integration = Integration(
         numbered(formulation, system.structure),
@@ -161,13 +170,13 @@ def simulate(
         adjoint,
         events,
         shown.meter,
-        None if first_step is None else jnp.asarray(first_step, q.dtype),
+        None if first_step is None else number(first_step, q.dtype),
         max_steps,
         monitor and bool(system.structure.rows),
     )
     run = _in_chunks(system, integration, formulation, (q, v, grid), shown)
     if run is None:
-        run = Run(*run_in_one(system, integration, q, v, grid), False)
+        run = Run(*runs.run_in_one(system, integration, q, v, grid), False)
     return _report_outcome(run, formulation, integration, throw)
 
 
@@ -242,12 +251,12 @@ def _in_chunks(
     that may compute something else."""
     if is_traced((system, integration, start_and_times)):
         return None
-    if not differentiates_alone(integration.adjoint):
+    if not is_known_in_chunks(integration.adjoint):
         return None
     # Values do not depend on it, and so the program does not.
-    integration = dataclasses.replace(integration, adjoint=dfx.RecursiveCheckpointAdjoint())
+    integration = dataclasses.replace(integration, adjoint=None)
     q, v, times = start_and_times[0], start_and_times[1], np.asarray(start_and_times[2])
-    underway = begun(system, integration, q, v, jnp.asarray(times[[0, -1]]))
+    underway = begun(system, integration, q, v, known_array(times[[0, -1]]))
     # A user's function may know of a transformation of which nothing else does.
     if is_traced(underway):
         return None
@@ -276,19 +285,20 @@ def _report_outcome(
     notes = limits_left(trajectory)
     if bool(trajectory.stopped):
         reason = integration.events[int(run.event)].reason(trajectory)
-        notes = [f"The run was stopped at {float(trajectory.times[-1]):.9g} s: {reason}", *notes]
+        last = float(np.asarray(trajectory.times)[-1])
+        notes = [f"The run was stopped at {last:.9g} s: {reason}", *notes]
     return dataclasses.replace(trajectory, message="\n".join(notes)) if notes else trajectory
 
 
 def _interrupted(trajectory: Trajectory) -> Trajectory:
     """The trajectory of a run that was stopped by Ctrl-C, with its message."""
     rest: Any = trajectory.unfinished
-    count = int(trajectory.passage_count)
+    count, last = int(trajectory.passage_count), float(np.asarray(trajectory.times)[-1])
     return dataclasses.replace(
         trajectory,
         message=(
-            f"The run was stopped at {float(trajectory.times[-1]):.9g} s, before its end at "
-            f"{float(rest.times[-1]):.9g} s; jaxmbs.resume(trajectory) goes on with it."
+            f"The run was stopped at {last:.9g} s, before its end at "
+            f"{rest.times[-1]:.9g} s; jaxmbs.resume(trajectory) goes on with it."
         ),
         passages_remark=unconfirmed_remark(count, "the run was stopped") if count else "",
     )
@@ -303,7 +313,7 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
     confirmed = Confirmation(trajectory.system)
     nq, times = trajectory.q.shape[1], np.array(trajectory.passages)
     # An event may end a run within a step.
-    times[times > float(trajectory.times[-1])] = np.nan
+    times[times > float(np.asarray(trajectory.times)[-1])] = np.nan
     passed: list[Passage] = []
     reasons: list[str] = []
     for k, (t, *y) in enumerate(states[: min(count, len(states))].tolist()):

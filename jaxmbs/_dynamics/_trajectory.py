@@ -112,10 +112,11 @@ class Trajectory(eqx.Module):
         if self.times.ndim > 1:
             return _html.preformatted(str(self))
         steps, count = self.statistics, int(self.passage_count)
+        first, last = np.asarray(self.times)[[0, -1]]
         passed = ", ".join(f"{t:.4f}" for t in self._passage_times()[:8])
         lines = [
             ("saved states", f"{self.times.shape[0]}"),
-            ("from, to (s)", f"{float(self.times[0]):g}, {float(self.times[-1]):g}"),
+            ("from, to (s)", f"{first:g}, {last:g}"),
             ("steps", f"{int(steps.accepted)}, and {int(steps.rejected)} rejected"),
             ("closure (m, rad)", f"{float(jnp.max(self.position_error)):.1e}"),
             ("velocities (m/s, rad/s)", f"{float(jnp.max(self.velocity_error)):.1e}"),
@@ -132,11 +133,10 @@ class Trajectory(eqx.Module):
     def __str__(self) -> str:
         if self.times.ndim > 1:
             return f"{self.times.shape[0]} trajectories (index them to print one)"
-        steps = self.statistics
+        steps, (first, last) = self.statistics, np.asarray(self.times)[[0, -1]]
         lines = [
-            f"{self.times.shape[0]} states from {float(self.times[0]):g} s to "
-            f"{float(self.times[-1]):g} s in {int(steps.accepted)} steps "
-            f"({int(steps.rejected)} rejected)",
+            f"{self.times.shape[0]} states from {first:g} s to {last:g} s in "
+            f"{int(steps.accepted)} steps ({int(steps.rejected)} rejected)",
             f"closure within {float(jnp.max(self.position_error)):.1e}, velocities within "
             f"{float(jnp.max(self.velocity_error)):.1e}",
         ]

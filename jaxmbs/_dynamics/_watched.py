@@ -12,6 +12,7 @@ from .._formulations import (
     MinimumNorm,
     NonIdeal,
 )
+from .._formulations._elimination import NumberedElimination
 from .._system import AbstractSystem, Structure
 
 
@@ -54,3 +55,26 @@ def _(formulation: MinimumNorm, system: AbstractSystem) -> AbstractFormulation:
 @motion_only.register
 def _(formulation: NonIdeal, system: AbstractSystem) -> AbstractFormulation:
     return NonIdeal(motion_only(formulation.formulation, system), formulation.work_force)
+
+
+@motion_only.register
+def _(formulation: NumberedElimination, system: AbstractSystem) -> AbstractFormulation:
+    del system
+    return NumberedElimination(formulation.rows, off=True)
+
+
+@functools.singledispatch
+def numbered(formulation: AbstractFormulation, structure: Structure) -> AbstractFormulation:
+    """The formulation as runs use it: new names of dropped rows need no compilation."""
+    del structure
+    return formulation
+
+
+@numbered.register
+def _(formulation: Elimination, structure: Structure) -> AbstractFormulation:
+    return formulation.numbered(structure) if formulation.drop else formulation
+
+
+@numbered.register
+def _(formulation: NonIdeal, structure: Structure) -> AbstractFormulation:
+    return NonIdeal(numbered(formulation.formulation, structure), formulation.work_force)

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
+from .._checks import known_array, number
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
 from .._programs import Compiling, program
@@ -116,7 +117,7 @@ def _checked(
             "mobility is a count, found by branching on concrete numbers, and cannot be traced "
             "(under jit, vmap or grad); ask outside of the transformation."
         )
-    return _mobility(system, q, jnp.asarray(t, q.dtype), order, distance, limit, patience)
+    return _mobility(system, q, number(t, q.dtype), order, distance, limit, patience)
 
 
 # With more coordinates than this it takes minutes, and is computed only on request.
@@ -173,7 +174,7 @@ def _mobility(
     residual = germ.scaled_residual
     rows = _VelocityRows(system, q, t, germ, tolerance)
     doubts = list(_rank_doubts(germ, tolerance))
-    if not bool(is_closed(jnp.asarray(residual))):
+    if not bool(is_closed(known_array(residual))):
         found = undecided(germ, "the configuration is not closed")
         result = RESULTS.configuration_open
     elif not rows.are_finite:
@@ -294,7 +295,7 @@ class _VelocityRows:
 
     def _at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of unit length, without units, and what coordinates do to velocities."""
-        matrix, to_velocities = map(np.asarray, _velocity_rows(*self._state, jnp.asarray(x)))
+        matrix, to_velocities = map(np.asarray, _velocity_rows(*self._state, known_array(x)))
         sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
         return matrix / np.where(sizes > 0, sizes, 1.0), to_velocities
 

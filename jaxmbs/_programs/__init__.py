@@ -3,3 +3,4 @@
 from ._keep import keep_programs as keep_programs
 from ._options import Compiling as Compiling
 from ._program import forget_programs as forget_programs, program as program
+from ._sealed import Sealed as Sealed, sealed as sealed

@@ -44,6 +44,12 @@ class Place:
     def __init__(self, index: int):
         self.index = index
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash((Place, self.index))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Place, (self.index,)
 
@@ -158,18 +164,22 @@ class _Pickler(pickle.Pickler):
         return self._identity.digest_of(obj)
 
 
-class _Unpickler(pickle.Unpickler):
+class TrustedUnpickler(pickle.Unpickler):
+    """Objects of packages that programs are made of, and no others."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] not in TRUSTED:
+            raise pickle.UnpicklingError(f"{module} is no package that programs are made of")
+        return pickle.Unpickler.find_class(self, module, name)
+
+
+class _Unpickler(TrustedUnpickler):
     def __init__(self, file: Any, identity: Identity):
         pickle.Unpickler.__init__(self, file)
         self._identity = identity
 
     def persistent_load(self, pid: bytes) -> Any:
         return self._identity.of_digest(pid)
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.partition(".")[0] not in TRUSTED:
-            raise pickle.UnpicklingError(f"{module} is no package that programs are made of")
-        return pickle.Unpickler.find_class(self, module, name)
 
 
 def _is_own(path: Path, is_kind: Any) -> bool:

@@ -4,7 +4,6 @@ from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -217,7 +216,7 @@ class Solvability(eqx.Module):
         reasons, against = [], ""
         if bool(self.redundant_at_precision):
             return self._redundancy_at_precision()
-        if bool(jnp.isfinite(self.rank_gap)):
+        if np.isfinite(np.asarray(self.rank_gap)):
             against = f" and {float(self.rank_gap):.3g} times the first dropped one"
         if bool(self._kept_by_a_hair):
             reasons.append(

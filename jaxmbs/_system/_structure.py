@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
+from .._checks import namespace, of_known
 from .._compliances import Direction
 from .._constraints import RowKind, Servo
 from .._geometry import ANGLE, Quantity
@@ -333,7 +333,9 @@ def _lengths(quantities: Iterable[Quantity]) -> np.ndarray:
 
 
 def _scale(quantities: Sequence[Quantity], length: Any) -> Any:
-    where = np.where if isinstance(length, float) else jnp.where
     own = [1.0 if quantity.scale is None else quantity.scale for quantity in quantities]
-    alike = all(scale == 1.0 for scale in own)
-    return where(_lengths(quantities), length, 1.0 if alike else np.array(own))
+    other = 1.0 if all(scale == 1.0 for scale in own) else np.array(own)
+    are_lengths = _lengths(quantities)
+    if isinstance(length, float):
+        return np.where(are_lengths, length, other)
+    return of_known(lambda x: namespace(x).where(are_lengths, x, other), length)

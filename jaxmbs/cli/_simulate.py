@@ -219,7 +219,7 @@ def document(answer: Answer) -> dict[str, Any]:
     trajectory = answer.trajectory
     result: dict[str, Any] = {
         "model": answer.model.name,
-        "time": float(trajectory.times[-1]),
+        "time": float(np.asarray(trajectory.times)[-1]),
         "formulation": answer.formulation,
         "steps": int(trajectory.statistics.accepted),
         "rejected_steps": int(trajectory.statistics.rejected),
@@ -307,9 +307,9 @@ def show(answer: Answer, console: Console | None = None) -> None:
     console = console or make_console()
     trajectory = answer.trajectory
     console.print(f"[bold]{escape(answer.model.name)}[/bold]")
-    steps = trajectory.statistics
+    steps, (first, last) = trajectory.statistics, np.asarray(trajectory.times)[[0, -1]]
     console.print(
-        f"from {float(trajectory.times[0]):g} s to {float(trajectory.times[-1]):g} s by "
+        f"from {first:g} s to {last:g} s by "
         f"{answer.formulation}: {int(steps.accepted)} steps ({int(steps.rejected)} rejected) in "
         f"{answer.run_seconds:.3g} s, after {answer.compile_seconds:.3g} s of compiling"
     )
@@ -331,7 +331,7 @@ def keep(stopped: Interrupted, request: Request, *, silent: bool) -> str:
     **Raises:** `ModelError` if it cannot be written.
     """
     trajectory = stopped.trajectory
-    last = float(trajectory.times[-1])
+    last = float(np.asarray(trajectory.times)[-1])
     kept = save(trajectory, request.out)
     if not silent:
         console = make_console()

@@ -3,11 +3,10 @@
 import functools
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import shown
+from .._checks import known_array, number, picked, shown
 from .._dynamics import consistent_state, simulate, Statistics, Trajectory
 from .._dynamics._friction import solve_with_friction
 from .._dynamics._initial import check_state
@@ -125,24 +124,25 @@ def still(
     """
     if assemble:
         q, v = consistent_state(system, q, v, t)
-    check_state(system, q, v, jnp.asarray(t, q.dtype))
+    now = number(t, q.dtype)
+    check_state(system, q, v, now)
     formulation = elastic_formulation(system.structure)
-    found, position, velocity = _loads(system, formulation, q, v, jnp.asarray(t, q.dtype))
-    if bool(found.result != RESULTS.successful):
-        raise RuntimeError(RESULTS[found.result])
-    none = jnp.asarray(0)
+    found, position, velocity = _loads(system, formulation, q, v, now)
+    if failure := RESULTS[found.result]:
+        raise RuntimeError(failure)
+    none = known_array(np.asarray(0))
     return Trajectory(
-        jnp.asarray([t], q.dtype),
-        q[None],
-        v[None],
-        found.acceleration[None],
-        found.multipliers[None],
-        position[None],
-        velocity[None],
-        jnp.ones(1, bool),
-        jnp.zeros((0,), q.dtype),
+        picked(now, None),
+        picked(q, None),
+        picked(v, None),
+        picked(found.acceleration, None),
+        picked(found.multipliers, None),
+        picked(position, None),
+        picked(velocity, None),
+        known_array(np.ones(1, bool)),
+        known_array(np.zeros((0,), q.dtype)),
         none,
-        jnp.asarray(False),
+        known_array(np.asarray(False)),
         Statistics(none, none, none),
         RESULTS.successful,
         system,

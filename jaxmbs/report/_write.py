@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import _settings
 from .._custom_types import Setting
 from .._dynamics import Trajectory
@@ -129,13 +131,13 @@ def words_of(
 ) -> dict[str, Any]:
     """Texts of a page. `whole`: all of it, or the animation alone."""
     shared, released, remarks = release_words(contents)
-    structure = contents.reactions.structure
+    structure, times = contents.reactions.structure, np.asarray(contents.trajectory.times)
     return {
         "title": title,
         "whole": whole,
-        "states": contents.trajectory.times.shape[0],
-        "begin": float(contents.trajectory.times[0]),
-        "end": float(contents.trajectory.times[-1]),
+        "states": len(times),
+        "begin": float(times[0]),
+        "end": float(times[-1]),
         "head": head_of(contents),
         "lines": lines_of(contents),
         "planar": contents.skeleton.planar,
