@@ -76,11 +76,10 @@ def _collector_at_rest() -> Iterator[None]:
 @contextmanager
 def _outside_of_programs() -> Iterator[None]:
     """A module may be loaded while a program is traced; its constants are numbers all the same."""
-    if "jax" not in sys.modules:
+    jax: Any = sys.modules.get("jax")
+    if jax is None:
         yield
         return
-    import jax
-
     with jax.ensure_compile_time_eval():
         yield
 

@@ -2,9 +2,8 @@
 
 import abc
 import functools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TYPE_CHECKING
 
-import diffrax as dfx
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,12 +14,16 @@ from .._custom_types import NumberList, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
+from .._loading import late
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem
 
 
-_FORWARD = dfx.ForwardMode()
+if TYPE_CHECKING:
+    import diffrax as dfx
+else:
+    dfx = late("diffrax")
 
 
 class AbstractRun(eqx.Module):
@@ -192,7 +195,7 @@ class Motion(AbstractRun):
             rtol=self.rtol,
             atol=self.atol,
             formulation=self.formulation,
-            adjoint=_FORWARD if forward else None,
+            adjoint=dfx.ForwardMode() if forward else None,
             monitor=self.monitor,
             throw=False,
         )

@@ -8,6 +8,7 @@ from .._formulations import AbstractFormulation
 from .._loading import late
 from .._system import AbstractSystem
 from ._events import AbstractEvent
+from ._integration import Steps
 from ._stabilisation import AbstractStabilisation, Projection
 
 
@@ -66,13 +67,6 @@ def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> Any:
     _settings.instance(adjoint, dfx.AbstractAdjoint, "adjoint", such_as)
     adjoints.check_adjoint(adjoint, events)
     return adjoint
-
-
-class Steps(NamedTuple):
-    """The choice of step lengths, and the first of them (s), both as in `simulate`."""
-
-    controller: Any
-    first_step: Any
 
 
 def chosen_steps(

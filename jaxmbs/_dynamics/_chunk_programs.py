@@ -10,10 +10,9 @@ from .._programs import sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
 from ._batches import first_failure, first_in_batches, lanes_of
-from ._chunks import Chunk, Limits, Underway
 from ._elastic_theory import largest_deflection
 from ._integrate import begin, go_on, Part, under_way
-from ._integration import Integration, StateChecks
+from ._integration import Chunk, Integration, Limits, StateChecks, Underway
 from ._interpolation import Inside
 from ._run import (
     completed,

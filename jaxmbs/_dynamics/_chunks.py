@@ -23,16 +23,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._checks import known_array
-from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import AbstractFormulation
 from .._loading import late
-from .._programs import program, Sealed
-from .._solution import RESULTS
+from .._programs import program
 from .._system import AbstractSystem
 from ._batches import room_of
-from ._integration import Integration, Passages, Start, StateChecks
-from ._saved_states import SavedState
-from ._trajectory import Statistics, Trajectory
+from ._integration import Chunk, Integration, Limits, Underway
+from ._trajectory import Trajectory
 
 
 if TYPE_CHECKING:
@@ -45,43 +42,6 @@ else:
 # length.
 _FIRST_STATES, _FIRST_STEPS = 128, 128
 _SHORT, _LONG = 0.05, 0.3
-
-
-class Underway(eqx.Module):
-    """A run between two chunks. `state`: Diffrax's; `start`: see there; `found`: on the states that
-    were saved."""
-
-    state: Sealed
-    start: Start
-    found: StateChecks
-
-
-class Chunk(NamedTuple):
-    """Results of a chunk. `times` and states in `saved`: `count` of them at times that were
-    requested, and then, if it is `shown`, that in which the run has come to its end, or was
-    stopped. The others are of the run until then; `reached` (s): by its steps; `event`: which one
-    ended it."""
-
-    times: Float[Array, " states"]
-    saved: SavedState
-    count: IntScalar
-    shown: BoolScalar
-    finished: BoolScalar
-    reached: Scalar
-    result: RESULTS
-    stopped: BoolScalar
-    event: IntScalar
-    passages: Passages
-    statistics: Statistics
-
-
-class Limits(NamedTuple):
-    """Ends of a chunk: `count` of its times, and `steps` attempted. `shown`: is the state in which
-    it ends shown in any case?"""
-
-    count: Any
-    steps: Any
-    shown: Any
 
 
 @program

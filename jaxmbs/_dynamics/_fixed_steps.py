@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._formulations import AbstractFormulation
 from .._system import AbstractSystem, refuse_acceleration_level
-from ._choices import Steps
 from ._generalized_alpha import GeneralizedAlpha
+from ._integration import Steps
 from ._stabilisation import AbstractStabilisation
 
 

@@ -11,9 +11,19 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import AbstractFormulation
+from .._programs import Sealed
 from .._solution import RESULTS
 from ._events import AbstractEvent
+from ._saved_states import SavedState
 from ._stabilisation import AbstractStabilisation
+from ._trajectory import Statistics
+
+
+class Steps(NamedTuple):
+    """The choice of step lengths, and the first of them (s), both as in `simulate`."""
+
+    controller: Any
+    first_step: Any
 
 
 class Integration(eqx.Module):
@@ -59,3 +69,40 @@ class StateChecks(NamedTuple):
     saved: RESULTS
     finite: BoolScalar
     bent: Scalar | None
+
+
+class Underway(eqx.Module):
+    """A run between two chunks. `state`: Diffrax's; `start`: see there; `found`: on the states that
+    were saved."""
+
+    state: Sealed
+    start: Start
+    found: StateChecks
+
+
+class Chunk(NamedTuple):
+    """Results of a chunk. `times` and states in `saved`: `count` of them at times that were
+    requested, and then, if it is `shown`, that in which the run has come to its end, or was
+    stopped. The others are of the run until then; `reached` (s): by its steps; `event`: which one
+    ended it."""
+
+    times: Float[Array, " states"]
+    saved: SavedState
+    count: IntScalar
+    shown: BoolScalar
+    finished: BoolScalar
+    reached: Scalar
+    result: RESULTS
+    stopped: BoolScalar
+    event: IntScalar
+    passages: Passages
+    statistics: Statistics
+
+
+class Limits(NamedTuple):
+    """Ends of a chunk: `count` of its times, and `steps` attempted. `shown`: is the state in which
+    it ends shown in any case?"""
+
+    count: Any
+    steps: Any
+    shown: Any

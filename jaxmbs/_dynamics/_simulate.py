@@ -31,7 +31,6 @@ from ._choices import (
     chosen_tell,
     is_known_in_chunks,
     Progress,
-    Steps,
 )
 from ._chunks import begun, Run, run_in_chunks, Unfinished
 from ._contradictions import refuse_contradiction
@@ -39,7 +38,7 @@ from ._elastic_theory import limits_left
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError, SimulationInterrupted
 from ._initial import check_state, projected_state
-from ._integration import Integration
+from ._integration import Integration, Steps
 from ._passages import Confirmation, Passage, unconfirmed_remark
 from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation

@@ -4,7 +4,6 @@ A joint depends on frames alone. A frame's velocity, its twist, is derived from 
 change of the frame's own numbers, so that no body ever writes down how its markers move.
 """
 
-import operator
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -13,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import of_known
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
 from .._programs import Compiling, program
 from ._coordinates import AbstractCoordinates
@@ -100,7 +98,7 @@ class PlanarFrame(eqx.Module):
 
     def turned(self, turn: Scalar) -> "PlanarFrame":
         """The frame with its axes rotated by an angle (rad)."""
-        return PlanarFrame(self.origin, of_known(operator.add, self.angle, turn))
+        return PlanarFrame(self.origin, self.angle + turn)
 
     def twist(self, rate: "PlanarFrame") -> PlanarTwist:
         """The twist of this frame when its numbers change at `rate`."""
@@ -156,7 +154,7 @@ class SpatialFrame(eqx.Module):
 
     def turned(self, turn: Matrix3) -> "SpatialFrame":
         """The frame with its axes rotated in themselves by a matrix."""
-        return SpatialFrame(self.origin, of_known(operator.matmul, self.rotation, turn))
+        return SpatialFrame(self.origin, self.rotation @ turn)
 
     def twist(self, rate: "SpatialFrame") -> SpatialTwist:
         """The twist of this frame when its numbers change at `rate` (Rdot = (w x) R)."""

@@ -22,10 +22,13 @@ import jax
 from jax.core import Tracer
 from jax.extend.core import jaxprs_in_params
 
+from .._loading import late
 from ._identity import Identity, Unnameable
 from ._options import compiled, compiler_options, Compiling, settings_in_force
 from ._store import Place, Program, Store
 
+
+passes = late("jax.extend.mlir.passmanager")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -211,11 +214,9 @@ class _Traced(NamedTuple):
 def _strip(lowered: Any) -> None:
     """Take the lines of code out of a program that it was made from: a third of its size, and an
     eighth of the time that it takes to load."""
-    from jax.extend.mlir.passmanager import PassManager
-
     module = lowered.compiler_ir("stablehlo")
     with module.context:
-        PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+        passes.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
 
 
 @contextlib.contextmanager

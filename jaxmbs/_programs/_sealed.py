@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
-from ._store import Place, TrustedUnpickler
+from ._store import Place, Unpickler
 
 
 class _Held:
@@ -67,4 +67,4 @@ def _parted(tree: Any) -> tuple[tuple[Array, ...], Any]:
 
 
 def _loaded(written: bytes) -> Any:
-    return TrustedUnpickler(io.BytesIO(written)).load()
+    return Unpickler(io.BytesIO(written)).load()

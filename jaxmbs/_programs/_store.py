@@ -142,7 +142,7 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
     body = memoryview(data)[start:]
     if data[:start] != _MAGIC + hashlib.sha256(body).digest():
         return None
-    payload, inputs, outputs, answer = _Unpickler(io.BytesIO(body), identity).load()
+    payload, inputs, outputs, answer = Unpickler(io.BytesIO(body), identity).load()
     if b"lapack_" in payload:
         # Its routines are looked up when a program that calls them is lowered, which this one is
         # not; without them it would end the process.
@@ -164,22 +164,23 @@ class _Pickler(pickle.Pickler):
         return self._identity.digest_of(obj)
 
 
-class TrustedUnpickler(pickle.Unpickler):
-    """Objects of packages that programs are made of, and no others."""
+class Unpickler(pickle.Unpickler):
+    """Objects of packages that programs are made of, and parts of the arguments, if it knows them;
+    no others."""
+
+    def __init__(self, file: Any, identity: Identity | None = None):
+        pickle.Unpickler.__init__(self, file)
+        self._identity = identity
+
+    def persistent_load(self, pid: bytes) -> Any:
+        if self._identity is None:
+            raise pickle.UnpicklingError("a part of arguments that are not known")
+        return self._identity.of_digest(pid)
 
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] not in TRUSTED:
             raise pickle.UnpicklingError(f"{module} is no package that programs are made of")
         return pickle.Unpickler.find_class(self, module, name)
-
-
-class _Unpickler(TrustedUnpickler):
-    def __init__(self, file: Any, identity: Identity):
-        pickle.Unpickler.__init__(self, file)
-        self._identity = identity
-
-    def persistent_load(self, pid: bytes) -> Any:
-        return self._identity.of_digest(pid)
 
 
 def _is_own(path: Path, is_kind: Any) -> bool:

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_array
 from .._constraints import AbstractJoint, Release
 from .._indices import Indices
-from ._groups import ConstraintGroup
+from ._groups import ConstraintGroup, map_parts
 from .base import ReleaseOption
 
 
@@ -27,7 +26,7 @@ def released_group(group: ConstraintGroup, release: Release, start: int) -> Cons
     markers = group.markers
     if release.turns is not None:
         markers = tuple(
-            marker.turned(known_array(turn))
+            map_parts(lambda m, turn=turn: m.turned(jnp.asarray(turn)), marker)
             for marker, turn in zip(markers, release.turns, strict=True)
         )
     primitives = jax.tree.map(
