@@ -83,6 +83,16 @@ def test_the_root_loads_nothing_by_itself():
     assert in_a_process(code) == "set()\n"
 
 
+def test_questions_load_no_integrator():
+    """A run whose program is kept needs none."""
+    code = (
+        "import sys, jaxmbs as jm; (jm.simulate, jm.kinematics, jm.inverse_dynamics, jm.analyze); "
+        "(jm.design.Study, jm.design.Motion, jm.design.minimise); "
+        "print({'diffrax', 'optimistix'} & {*sys.modules}, 'jax' in sys.modules)"
+    )
+    assert in_a_process(code) == "set() True\n"
+
+
 @pytest.mark.parametrize("name", ["planar", "io"])
 def test_modules_are_imported_by_their_names(name: str):
     code = f"import jaxmbs.{name}; from jaxmbs import {name} as own; print(own is jaxmbs.{name})"

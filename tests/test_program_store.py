@@ -21,7 +21,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import _geometry
-from jaxmbs._programs import _program, forget_programs
+from jaxmbs._programs import _program, forget_programs, sealed
 from jaxmbs._programs._identity import Identity, Unnameable
 from jaxmbs._programs._program import program, use_store
 from jaxmbs._programs._store import Store
@@ -181,6 +181,26 @@ def test_programs_that_call_back_are_not_kept(folder: Path, monkeypatch, capfd):
     jax.effects_barrier()
     assert kept(folder) == []
     assert "1.0" in capfd.readouterr().out
+
+
+class Own(eqx.Module):
+    """A class of no package, as users write them."""
+
+    x: jax.Array
+    name: str = eqx.field(static=True)
+
+
+@pytest.mark.parametrize("own", [Own(jnp.ones(2), "a"), (jnp.ones(2), "a", None, dfx.Dopri8())])
+def test_what_goes_round_has_one_form(own: Any):
+    first = sealed(own)
+    assert eqx.tree_equal(first.opened(), own)
+    assert isinstance(first.form, bytes) == isinstance(own, tuple)
+    doubled = jax.tree.map(lambda x: 2 * x if eqx.is_array(x) else x, own)
+    second = first.holding(doubled)
+    assert second.form is first.form
+    assert eqx.tree_equal(second.opened(), doubled)
+    # What has another form gets one.
+    assert eqx.tree_equal(first.holding([jnp.zeros(3)]).opened(), [jnp.zeros(3)])
 
 
 def test_transformations_ask_nobody(folder: Path):
