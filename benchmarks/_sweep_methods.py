@@ -83,9 +83,10 @@ def vmapped_qr(dtype: str) -> Callable[..., Any]:
     return one
 
 
-def two_tier(system: jm.MultibodySystem, qs: np.ndarray) -> Any:
-    """A whole `sweep` of the two-tier question, its bookkeeping included; in memory."""
-    cases = jm.Cases({"q": qs})
+def two_tier(system: jm.MultibodySystem, times: np.ndarray, qs: np.ndarray) -> Any:
+    """A whole `sweep` of the two-tier question, its bookkeeping included; in memory. `times` (s):
+    at which the configurations are closed, repeated as these are."""
+    cases = jm.Cases({"q": qs, "time": np.resize(times, len(qs))})
     found = jm.sweep(
         jm.Certification(), system, cases, q=jnp.asarray(qs[0]), assemble=False, width=WIDTH
     )

@@ -65,14 +65,17 @@ _LOOPED, _LONGEST = 256, 5.0
 # Seconds that a batch of simulations may take.
 _PATIENCE = 30.0
 
-MECHANISMS: dict[str, Callable[[], tuple[jm.MultibodySystem, np.ndarray]]] = {
-    "mobile-robot": lambda: robot(64),
-    "parallelogram": lambda: parallelogram(64),
-    "four-bar-chain-spatial N=4": lambda: chain(4, True, 64),
+# A system, closed configurations, and the times (s) at which they are closed.
+MECHANISMS: dict[str, Callable[[], tuple[jm.MultibodySystem, np.ndarray, np.ndarray]]] = {
+    "mobile-robot": lambda: (*robot(64), np.linspace(-0.9, 1.0, 64)),
+    "parallelogram": lambda: (*parallelogram(64), np.zeros(1)),
+    "four-bar-chain-spatial N=4": lambda: (*chain(4, True, 64), np.zeros(1)),
 }
 
 
-def methods(system: jm.MultibodySystem, dtype: str) -> dict[str, Callable[[Any], Any]]:
+def methods(
+    system: jm.MultibodySystem, times: np.ndarray, dtype: str
+) -> dict[str, Callable[[Any], Any]]:
     """The ways of this precision; each from configurations to verdicts."""
     own = in_precision(system, dtype)
     found: dict[str, Callable[[Any], Any]] = {
@@ -87,7 +90,7 @@ def methods(system: jm.MultibodySystem, dtype: str) -> dict[str, Callable[[Any],
     if dtype == "float64":
         peer = ScipyLoop(system)
         found |= {
-            "two tiers": lambda qs: two_tier(system, np.asarray(qs)),
+            "two tiers": lambda qs: two_tier(system, times, np.asarray(qs)),
             "SciPy loop": lambda qs: peer.loop(np.asarray(qs)[:_LOOPED]),
             "SciPy loop, all": lambda qs: peer.everything(np.asarray(qs)[:_LOOPED]),
             "NumPy SVD": lambda qs: peer.singular_values(np.asarray(qs)[:_LOOPED]),
@@ -99,11 +102,11 @@ LOOPED = ("SciPy loop", "SciPy loop, all", "NumPy SVD")
 
 
 def rates(
-    system: jm.MultibodySystem, configurations: np.ndarray, dtype: str, sizes: list[int]
+    ways: dict[str, Callable[[Any], Any]], configurations: np.ndarray, dtype: str, sizes: list[int]
 ) -> dict[str, dict[str, float]]:
     """Configurations a second of each method and batch."""
     result: dict[str, dict[str, float]] = {}
-    for name, method in methods(system, dtype).items():
+    for name, method in ways.items():
         row: dict[str, float] = {}
         for size in sizes:
             # A batch that would take too long runs at the rate of the one before.
@@ -117,13 +120,16 @@ def rates(
 
 
 def agreement(
-    system: jm.MultibodySystem, configurations: np.ndarray, dtype: str
+    ways: dict[str, Callable[[Any], Any]],
+    system: jm.MultibodySystem,
+    configurations: np.ndarray,
+    dtype: str,
 ) -> dict[str, float]:
     """The share of verdicts on reactions that are those of the SciPy loop."""
     peer = ScipyLoop(system)
     expected = np.stack([peer.reactions(q)[1] for q in configurations])
     qs = jnp.asarray(configurations, dtype)
-    found = {n: m(qs) for n, m in methods(system, dtype).items() if n != "JAX qr, rank only"}
+    found = {n: m(qs) for n, m in ways.items() if n != "JAX qr, rank only"}
     own = {n: joined(x)[1] for n, x in found.items() if n not in LOOPED}
     return {name: float(np.mean(unique == expected)) for name, unique in own.items()}
 
@@ -140,7 +146,7 @@ def verdict_rows(sizes: list[int]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     print("configurations a second".ljust(40) + "".join(f"{size:>12d}" for size in sizes))
     for name, make in MECHANISMS.items():
-        system, configurations = make()
+        system, configurations, times = make()
         shape = f"{len(system.structure.rows)} x {system.structure.nv}"
         for dtype in ("float64", "float32"):
             # One at a time nobody asks in single precision.
@@ -149,8 +155,9 @@ def verdict_rows(sizes: list[int]) -> dict[str, Any]:
             with warnings.catch_warnings():
                 # Single precision is what is measured.
                 warnings.filterwarnings("ignore", message="A rank is being decided")
-                found = rates(system, configurations, dtype, chosen)
-                same = agreement(system, configurations, dtype)
+                ways = methods(system, times, dtype)
+                found = rates(ways, configurations, dtype, chosen)
+                same = agreement(ways, system, configurations, dtype)
             result[f"{name} {dtype}"] = {"C": shape, "per_second": found, "same": same}
             print(f"{name} ({shape}), {dtype}")
             for method, row in found.items():
