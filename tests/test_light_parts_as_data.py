@@ -306,6 +306,15 @@ def test_generalized_coordinates(ratio):
     np.testing.assert_allclose(found.multipliers, pulled, rtol=1e-6)
 
 
+def test_masses_by_functions_are_known():
+    """A function holds no array that tells one system from another."""
+    systems = [generalized(ratio) for ratio in (1.0, 1e9, 1.0)]
+    for _ in range(2):
+        known = [system.with_light_parts_looked_at() for system in systems]
+        assert [own.light is None and own.looked_at for own in known] == [True, True, True]
+        assert [own.structure.light for own in known] == [False, True, False]
+
+
 def test_what_is_too_large_is_told():
     """More velocities than are decomposed: chains that are light fail, and others do not."""
     for ratio, word in ((1e7, jm.RESULTS.light_parts_lost), (10.0, jm.RESULTS.successful)):

@@ -63,7 +63,7 @@ def loses_light_parts(system: Any) -> bool | None:
     everything = _arrays(system)
     if any(isinstance(x, Tracer) for x in everything):
         return None
-    return _kept(("all", everything), lambda: _looked_at(system))
+    return _kept("all", [system.structure, *everything], lambda: _looked_at(system))
 
 
 def masses_far_apart(system: Any) -> bool | None:
@@ -71,12 +71,14 @@ def masses_far_apart(system: Any) -> bool | None:
     None if that is not known, since numbers are traced."""
     if not _may_lose(system):
         return False
-    inertias = _arrays([group.inertia for group in system.body_groups])
-    # (Masses of coordinates depend on the configuration, and are compared in units of length.)
-    beside = [system.column_scale()] if _columns(system)[2] else []
-    if any(isinstance(x, Tracer) for x in (*inertias, system.reference_q, *beside)):
+    masses, beside = _arrays([group.inertia for group in system.body_groups]), []
+    if _columns(system)[2]:
+        # Masses of coordinates depend on the configuration, and are compared in units of length.
+        beside = [system.column_scale()]
+        masses += [x for x in _arrays(system) if not isinstance(x, Tracer)]
+    if any(isinstance(x, Tracer) for x in (*masses, system.reference_q, *beside)):
         return None
-    return _kept(("masses", inertias), lambda: bool(_suspicious(system, np)))
+    return _kept("masses", [system.structure, *masses], lambda: bool(_suspicious(system, np)))
 
 
 def _looked_at(system: Any) -> bool | None:
@@ -133,23 +135,21 @@ def _arrays(tree: Any) -> list[Any]:
     return [x for x in jax.tree.leaves(tree) if eqx.is_array(x)]
 
 
-# What was found for which arrays: these by their identities, and whether they are those still.
+# What was found for which objects: these by their identities, and whether they are those still.
 _answers: dict[tuple[Any, ...], tuple[list[Any], Any]] = {}
 
 
-def _kept(question: tuple[str, list[Any]], answer: Any) -> Any:
-    """The answer for these arrays, computed once."""
-    name, arrays = question
-    key = (name, *map(id, arrays))
+def _kept(question: str, objects: list[Any], answer: Any) -> Any:
+    """The answer for a structure and these arrays, computed once."""
+    key = (question, *map(id, objects))
     known, found = _answers.get(key, ([], None))
-    if len(known) == len(arrays) and all(
-        own() is array for own, array in zip(known, arrays, strict=True)
-    ):
+    # (Of places in memory that were used again.)
+    if known and all(own() is other for own, other in zip(known, objects, strict=True)):
         return found
     found = answer()
     while len(_answers) >= _KEPT:
         _answers.pop(next(iter(_answers)), None)
-    _answers[key] = [weakref.ref(array) for array in arrays], found
+    _answers[key] = [weakref.ref(own) for own in objects], found
     return found
 
 
