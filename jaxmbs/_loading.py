@@ -76,11 +76,11 @@ def _collector_at_rest() -> Iterator[None]:
 @contextmanager
 def _outside_of_programs() -> Iterator[None]:
     """A module may be loaded while a program is traced; its constants are numbers all the same."""
-    jax: Any = sys.modules.get("jax")
-    if jax is None:
+    if "jax" not in sys.modules:
         yield
         return
-    with jax.ensure_compile_time_eval():
+    # (Another thread may be loading it, for which this waits.)
+    with importlib.import_module("jax").ensure_compile_time_eval():
         yield
 
 
@@ -94,5 +94,5 @@ class _Late(ModuleType):
 
 
 def late(module: str) -> Any:
-    """A module that is used only while a program is traced, and loaded then."""
+    """A module that is loaded with its first use."""
     return _Late(module)

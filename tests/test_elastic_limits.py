@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from modal_bodies import body_of, cantilever, LENGTH
+from representatives import representatives, representatives_at
 
 import jaxmbs as jm
 from jaxmbs import forces, spatial
@@ -110,7 +111,7 @@ FREQUENCY = (1.8751040687 / LENGTH) ** 2 * np.sqrt(BENDING / 0.8)
 class TestLint:
     """JM407: what is set up beyond the theory, by closed forms of a cantilever."""
 
-    @pytest.mark.parametrize("part", [0.1, 0.5])
+    @pytest.mark.parametrize("part", representatives([0.1, 0.5], 0.5))
     def test_a_load_that_bends(self, part):
         """F l^3 / (3 E I) is that part of the length."""
         load = part * 3 * BENDING / LENGTH**2
@@ -134,7 +135,11 @@ class TestLint:
 
     @pytest.mark.parametrize(
         ("part", "driver", "second"),
-        [(0.25, False, False), (0.4, False, False), (0.4, False, True), (0.05, True, False)],
+        representatives_at(
+            [(0.25, False, False), (0.4, False, False), (0.4, False, True), (0.05, True, False)],
+            1,
+            3,
+        ),
     )
     def test_a_spin(self, part, driver, second):
         """Against its lowest frequency; a driver that turns ever faster passes it later."""
@@ -146,7 +151,9 @@ class TestLint:
             assert driver == ("from 7.389 s on" in own.message)
 
 
-@pytest.mark.parametrize("question", [jm.kinematics, jm.inverse_dynamics])
+@pytest.mark.parametrize(
+    "question", representatives([jm.kinematics, jm.inverse_dynamics], jm.inverse_dynamics)
+)
 def test_driven_motions(question):
     system = driven(0.3)
     found = question(system, system.reference_q, jnp.linspace(0.0, 0.2, 3))

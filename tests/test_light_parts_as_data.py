@@ -13,7 +13,7 @@ from test_light_parts import chain, exact, four_bar, solve
 import jaxmbs as jm
 from jaxmbs import design, planar
 from jaxmbs._dynamics import solve_with_friction
-from jaxmbs._system import MultibodySystem
+from jaxmbs._system import _light_parts, MultibodySystem
 
 
 G = 9.81
@@ -306,13 +306,37 @@ def test_generalized_coordinates(ratio):
     np.testing.assert_allclose(found.multipliers, pulled, rtol=1e-6)
 
 
-def test_masses_by_functions_are_known():
-    """A function holds no array that tells one system from another."""
-    systems = [generalized(ratio) for ratio in (1.0, 1e9, 1.0)]
-    for _ in range(2):
-        known = [system.with_light_parts_looked_at() for system in systems]
-        assert [own.light is None and own.looked_at for own in known] == [True, True, True]
-        assert [own.structure.light for own in known] == [False, True, False]
+def by_functions(ratio):
+    """The same, whose inertia holds no array that would tell it from another."""
+    own = np.diag([1.0, 1 / ratio, 3.0])
+    along = [jm.PfaffianConstraint(np.array([row])) for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])]
+    return jm.GeneralizedSystem(
+        ["a", "b", "c"],
+        mass_matrix=lambda q: jnp.asarray(own),
+        force=lambda q, v, t: jnp.array([8.0, 0.0, 0.0]),
+        constraints=dict(zip(("first", "second"), along, strict=True)),
+        lengths=["a", "b", "c"],
+    )
+
+
+def test_masses_by_functions_are_looked_at_once(monkeypatch):
+    systems = [by_functions(ratio) for ratio in (1.0, 1e9, 1.0)]
+    calls, look = [], _light_parts._looked_at
+    monkeypatch.setattr(_light_parts, "_looked_at", lambda own: calls.append(own) or look(own))
+    known = [system.with_light_parts_looked_at() for system in systems]
+    known = [system.with_light_parts_looked_at() for system in known]
+    assert calls == []
+    assert all(own.looked_at and own.light is None for own in known)
+    assert [own.structure.light for own in known] == [False, True, False]
+    light, function = systems[1], lambda system: system.body_groups[0].inertia.mass_function
+    replaced = eqx.tree_at(function, systems[0], function(light))
+    assert replaced.with_light_parts_looked_at().structure.light
+    assert len(calls) == 1
+    again = replaced.with_light_parts_looked_at().with_light_parts_looked_at()
+    assert again.structure.light
+    assert len(calls) == 1
+    found = solve_with_friction(replaced, None, *start(replaced), 0.0)
+    np.testing.assert_allclose(found.multipliers, [6.0, 6.0], rtol=1e-6)
 
 
 def test_what_is_too_large_is_told():

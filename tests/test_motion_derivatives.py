@@ -14,15 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from derivative_checks import difference, NODES
+from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import design, forces, motions, planar
 from jaxmbs._design._slopes import slopes
 
 
-# Mass, place of the upper ends of all links, stiffness, amplitude of the driver, and how far the
-# start is from the drawing, in configuration (closed, as its projection has a derivative there) and
-# in velocity.
+# Weight (or mass), place of the upper ends of all links, stiffness, amplitude of the driver, how
+# far the start is from the drawing, in configuration (closed, as its projection has a derivative
+# there) and in velocity.
 POINT = jnp.array([2.0, 0.4, 40.0, 0.3, 0.0, 0.1])
 # Off the constraints the third link is no longer redundant: how the start goes back onto them
 # changes within millimetres.
@@ -30,8 +31,11 @@ SIZES = np.array([2.0, 0.4, 40.0, 0.3, 0.01, 0.5])
 END = 0.2
 
 
-def braced(x):
-    mass, across, stiffness, amplitude = x[:4]
+def braced(x, by_mass=False):
+    """The first number weighs the beam, or is its mass: where that is traced, programs are ready
+    for parts that are light beside others, and larger."""
+    first, across, stiffness, amplitude = x[:4]
+    mass, gravity = (first, 9.81) if by_mass else (2.0, 9.81 / 2 * first)
 
     def point(x, y):
         return jnp.stack([jnp.asarray(x, float), jnp.asarray(y, float)])
@@ -57,16 +61,16 @@ def braced(x):
         [*links, planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
         [driver],
         forces=[spring],
-        gravity=(0.0, -9.81),
+        gravity=jnp.array([0.0, -1.0]) * gravity,
     )
 
 
 DIRECTIONS = jnp.asarray(np.random.default_rng(0).normal(size=(2, 6)))
 
 
-def ends(x, adjoint, how, *, monitor=False):
+def ends(x, adjoint, how, *, by_mass=False, monitor=False):
     """The last state, of a start that is moved onto the constraints, and what it passed."""
-    system = braced(x)
+    system = braced(x, by_mass)
     q = system.retract(system.reference_q, x[4] * DIRECTIONS[0])
     v = system.initial_v + x[5] * DIRECTIONS[1]
     run = jm.simulate(
@@ -91,18 +95,18 @@ class Pulled(NamedTuple):
 
 
 @eqx.filter_jit
-def pushed(x, direction):
+def pushed(x, direction, by_mass=False):
     """Also what a motion of its own, without derivative, would say: one program is enough."""
 
     def function(x):
-        return ends(x, diffrax.ForwardMode(), EVEN, monitor=True)
+        return ends(x, diffrax.ForwardMode(), EVEN, by_mass=by_mass, monitor=True)
 
     return Pushed(*jax.jvp(function, (x,), (direction,), has_aux=True))
 
 
 @eqx.filter_jit
-def pulled(x, weight, adjoint, how):
-    value, pull = jax.vjp(lambda x: ends(x, adjoint, how)[0], x)
+def pulled(x, weight, adjoint, how, by_mass=False):
+    value, pull = jax.vjp(lambda x: ends(x, adjoint, how, by_mass=by_mass)[0], x)
     return Pulled(value, pull(weight)[0])
 
 
@@ -116,9 +120,10 @@ WEIGHT = jnp.asarray(np.random.default_rng(1).normal(size=12))
 
 
 @functools.cache
-def jacobian():
+def jacobian(by_mass=False):
     """Along each parameter (6, 12)."""
-    return np.stack([pushed(POINT, direction).pushed for direction in jnp.asarray(np.diag(SIZES))])
+    directions = jnp.asarray(np.diag(SIZES))
+    return np.stack([pushed(POINT, direction, by_mass).pushed for direction in directions])
 
 
 def test_the_mechanism_is_redundant_and_meets_nothing_singular():
@@ -130,24 +135,26 @@ def test_the_mechanism_is_redundant_and_meets_nothing_singular():
     assert not np.isfinite(np.asarray(run.passages)).any()
 
 
-def test_forward_mode_against_differences():
+@pytest.mark.parametrize("by_mass", representatives([False, True], False))
+def test_forward_mode_against_differences(by_mass):
     step = 1e-3
-    for size, own in zip(np.diag(SIZES), jacobian(), strict=True):
-        values = [pushed(POINT + n * step * size, jnp.asarray(size)).value for n in NODES]
+    for size, own in zip(np.diag(SIZES), jacobian(by_mass), strict=True):
+        values = [pushed(POINT + n * step * size, jnp.asarray(size), by_mass).value for n in NODES]
         slope = difference(values, step)
         assert np.max(np.abs(own)) > 1e-3
         np.testing.assert_allclose(own, slope, rtol=0, atol=1e-6 * np.max(np.abs(slope)))
 
 
-def assert_transposed(found, tolerance):
-    exact = jacobian() @ np.asarray(WEIGHT)
+def assert_transposed(found, tolerance, by_mass=False):
+    exact = jacobian(by_mass) @ np.asarray(WEIGHT)
     np.testing.assert_allclose(found * SIZES, exact, rtol=0, atol=tolerance * np.max(np.abs(exact)))
 
 
-def test_checkpoints_in_reverse_mode():
-    value, found = pulled(POINT, WEIGHT, diffrax.RecursiveCheckpointAdjoint(), EVEN)
-    np.testing.assert_allclose(value, pushed(POINT, POINT).value, rtol=0, atol=1e-12)
-    assert_transposed(np.asarray(found), 1e-10)
+@pytest.mark.parametrize("by_mass", representatives([False, True], False))
+def test_checkpoints_in_reverse_mode(by_mass):
+    value, found = pulled(POINT, WEIGHT, diffrax.RecursiveCheckpointAdjoint(), EVEN, by_mass)
+    np.testing.assert_allclose(value, pushed(POINT, POINT, by_mass).value, rtol=0, atol=1e-12)
+    assert_transposed(np.asarray(found), 1e-10, by_mass)
 
 
 @pytest.mark.thorough

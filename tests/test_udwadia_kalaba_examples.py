@@ -439,6 +439,7 @@ class TestManipulator:
             # Of the motion as it is, whose states are exact to 1e-9.
             assert np.allclose(values, expected, rtol=0, atol=1e-9)
 
+    @pytest.mark.thorough
     def test_derivatives_of_the_end(self):
         """By P and both stiffnesses, of the state at the end and of beta, which has a closed
         form."""

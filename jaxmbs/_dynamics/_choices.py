@@ -1,4 +1,7 @@
-"""A user's choices for a run, checked before anything is computed."""
+"""A user's choices for a run, checked before anything is computed.
+
+None stands for Diffrax's default, which the program of the run fills in (`_run.completed`).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TYPE_CHECKING
@@ -23,14 +26,15 @@ else:
 
 
 def chosen_solver(solver: Any) -> Any:
-    """The solver; None for None, as most of these.
-
+    """
     **Raises:** as all of these, `TypeError` for an object of another class, or the class itself.
     """
     if solver is None:
         return None
     such_as = "a Diffrax solver such as diffrax.Dopri8()"
-    return _settings.instance(solver, dfx.AbstractSolver, "solver", such_as)
+    _settings.instance(solver, dfx.AbstractSolver, "solver", such_as)
+    # The default by its name is the same program.
+    return None if solver == dfx.Dopri8() else solver
 
 
 def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
@@ -41,7 +45,7 @@ def chosen_stabilisation(stabilisation: Any) -> AbstractStabilisation:
 
 
 def chosen_controller(controller: Any, first_step: Any) -> Any:
-    """The controller; both arguments are checked.
+    """The controller. Both arguments are checked.
 
     **Raises:** also `ValueError` for steps of constant size without that size.
     """
@@ -57,8 +61,7 @@ def chosen_controller(controller: Any, first_step: Any) -> Any:
 
 
 def chosen_adjoint(adjoint: Any, events: tuple[AbstractEvent, ...]) -> Any:
-    """The adjoint.
-
+    """
     **Raises:** also `ValueError` for an adjoint that does not go with such a run.
     """
     if adjoint is None:
@@ -82,7 +85,7 @@ def chosen_steps(
     """
     if solver is None and steps.controller is None:
         return steps
-    return fixed_steps.chosen_steps(solver, system, steps, stabilisation, adjoint)
+    return fixed_steps.steps_of_method(solver, system, steps, stabilisation, adjoint)
 
 
 def check_formulation(solver: Any, formulation: AbstractFormulation) -> None:
@@ -90,11 +93,11 @@ def check_formulation(solver: Any, formulation: AbstractFormulation) -> None:
     **Raises:** `ValueError` for a formulation that the method does not support.
     """
     if solver is not None:
-        fixed_steps.check_formulation(solver, formulation)
+        fixed_steps.check_method(solver, formulation)
 
 
-def is_known_in_chunks(adjoint: Any) -> bool:
-    """Is a run in chunks, whose programs have no derivative, known to be that of this adjoint?"""
+def values_ignore(adjoint: Any) -> bool:
+    """Are the values of a run known to be the same with this adjoint as with any other?"""
     return adjoint is None or adjoints.differentiates_alone(adjoint)
 
 
@@ -114,7 +117,7 @@ def chosen_progress(progress: Any) -> Progress:
         return Progress(None, _silent)
     such_as = "a function of the time (s), or a Diffrax progress meter such as TqdmProgressMeter()"
     meter = _settings.instance(progress, dfx.AbstractProgressMeter, "progress", such_as)
-    return Progress(meter, _silent)
+    return Progress(None if meter == dfx.NoProgressMeter() else meter, _silent)
 
 
 def chosen_tell(progress: Any) -> Callable[[float], Any]:

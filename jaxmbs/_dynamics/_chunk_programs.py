@@ -32,7 +32,7 @@ from ._saved_states import SavedState
 from ._trajectory import Statistics
 
 
-def begun(
+def beginning(
     system: AbstractSystem,
     integration: Integration,
     q: Float[Array, " nq"],
@@ -55,7 +55,7 @@ def begun(
     return Underway(sealed(state), start, found)
 
 
-def chunk(
+def following(
     system: AbstractSystem,
     integration: Integration,
     underway: Underway,

@@ -53,7 +53,7 @@ def begun(
     span: Float[Array, " ends"],
 ) -> Underway:
     """The run between these times before its first step."""
-    return programs.begun(system, integration, q, v, span)
+    return programs.beginning(system, integration, q, v, span)
 
 
 @program
@@ -65,7 +65,7 @@ def chunk(
     limits: Limits,
 ) -> tuple[Underway, Chunk]:
     """The next chunk, with saved states at these times (padded with infinity)."""
-    return programs.chunk(system, integration, underway, times, limits)
+    return programs.following(system, integration, underway, times, limits)
 
 
 class Rows(NamedTuple):
@@ -154,9 +154,8 @@ def run_in_chunks(
     if interrupted:
         left = Unfinished(integration, rest.formulation, done.underway, times, done.saved)
         trajectory = dataclasses.replace(trajectory, unfinished=left)
-    else:
-        if integration.progress is not None:
-            integration.progress.close(done.underway.state.opened().progress_meter_state)
+    elif integration.progress is not None:
+        integration.progress.close(done.underway.state.opened().progress_meter_state)
     return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
 
 

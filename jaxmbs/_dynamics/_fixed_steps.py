@@ -58,7 +58,7 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
 
 
 @functools.singledispatch
-def chosen_steps(
+def steps_of_method(
     solver: dfx.AbstractSolver | None,
     system: AbstractSystem,
     steps: Steps,
@@ -78,7 +78,7 @@ def chosen_steps(
     return Steps(FixedSteps(controller), first_step)
 
 
-@chosen_steps.register
+@steps_of_method.register
 def _(
     solver: GeneralizedAlpha,
     system: AbstractSystem,
@@ -115,14 +115,14 @@ def _(
 
 
 @functools.singledispatch
-def check_formulation(solver: dfx.AbstractSolver, formulation: AbstractFormulation) -> None:
+def check_method(solver: dfx.AbstractSolver, formulation: AbstractFormulation) -> None:
     """
     **Raises:** `ValueError` for a formulation that the method does not support.
     """
     del solver, formulation
 
 
-@check_formulation.register
+@check_method.register
 def _(solver: GeneralizedAlpha, formulation: AbstractFormulation) -> None:
     del solver
     if formulation.adds_force:

@@ -29,8 +29,8 @@ from ._choices import (
     chosen_stabilisation,
     chosen_steps,
     chosen_tell,
-    is_known_in_chunks,
     Progress,
+    values_ignore,
 )
 from ._chunks import begun, Run, run_in_chunks, Unfinished
 from ._contradictions import refuse_contradiction
@@ -250,7 +250,7 @@ def _in_chunks(
     that may compute something else."""
     if is_traced((system, integration, start_and_times)):
         return None
-    if not is_known_in_chunks(integration.adjoint):
+    if not values_ignore(integration.adjoint):
         return None
     # Values do not depend on it, and so the program does not.
     integration = dataclasses.replace(integration, adjoint=None)

@@ -204,16 +204,16 @@ class _Traced(NamedTuple):
     def compiled(self, options: dict[str, Any], stored: bool = False) -> Program:
         lowered = self.traced.lower()
         if stored:
-            _strip(lowered)
+            _strip_locations(lowered)
         with _unknown_to_jax() if stored else contextlib.nullcontext():
             found = compiled(lowered, options)
         jaxpr = self.traced.jaxpr
         return Program(found, len(jaxpr.in_avals), len(jaxpr.out_avals), self.answer)
 
 
-def _strip(lowered: Any) -> None:
-    """Take the lines of code out of a program that it was made from: a third of its size, and an
-    eighth of the time that it takes to load."""
+def _strip_locations(lowered: Any) -> None:
+    """Remove the lines of code that each operation names: a third of the size of a program, and an
+    eighth of the time to load it."""
     module = lowered.compiler_ir("stablehlo")
     with module.context:
         passes.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)

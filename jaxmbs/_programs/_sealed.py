@@ -1,8 +1,7 @@
-"""Answers of which only programs of the same kind know what they are made of.
+"""Trees that are carried from one program to the next: their arrays, and their form as bytes.
 
-What a program carries from one call to the next may be built from classes of a package that takes
-long to load. Its arrays are handed on, and its form as bytes, which are opened where the next
-program is traced: a program that is found in the store is called without that package.
+The form may be built from classes of a package that takes long to load. So it is opened where the
+next program is traced, and one that is found in the store is called without that package.
 """
 
 import io
@@ -16,18 +15,24 @@ from jaxtyping import Array
 from ._store import Place, Unpickler
 
 
-class _Held:
+class _HeldForm:
     """A form that lives in this process alone, as one with objects of a user's own class."""
 
     def __init__(self, tree: Any):
         self.tree = tree
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _HeldForm) and eqx.tree_equal(self.tree, other.tree) is True
+
+    def __hash__(self) -> int:
+        return hash(jax.tree.structure(self.tree))
 
 
 class Sealed(eqx.Module):
     """The arrays of a tree, and the tree with a `Place` for each of them."""
 
     arrays: tuple[Array, ...]
-    form: bytes | _Held = eqx.field(static=True)
+    form: bytes | _HeldForm = eqx.field(static=True)
 
     def opened(self) -> Any:
         """The tree."""
@@ -51,10 +56,12 @@ def sealed(tree: Any) -> Sealed:
     arrays, places = _parted(tree)
     try:
         written = pickle.dumps(places, protocol=pickle.HIGHEST_PROTOCOL)
-        _loaded(written)
-    except (pickle.PicklingError, pickle.UnpicklingError, TypeError, AttributeError, ValueError):
-        return Sealed(arrays, _Held(places))
-    return Sealed(arrays, written)
+        same = eqx.tree_equal(_loaded(written), places)
+    except Exception:
+        # Whatever a user's object says to that.
+        return Sealed(arrays, _HeldForm(places))
+    # (What is compared by identity comes back as something else.)
+    return Sealed(arrays, written if same is True else _HeldForm(places))
 
 
 def _parted(tree: Any) -> tuple[tuple[Array, ...], Any]:

@@ -60,10 +60,10 @@ def loses_light_parts(system: Any) -> bool | None:
     suspicious = masses_far_apart(system)
     if not suspicious:
         return suspicious
-    everything = _arrays(system)
+    everything = _numbers_and_functions(system)
     if any(isinstance(x, Tracer) for x in everything):
         return None
-    return _kept("all", [system.structure, *everything], lambda: _looked_at(system))
+    return _kept("all", system, everything, lambda: _looked_at(system))
 
 
 def masses_far_apart(system: Any) -> bool | None:
@@ -71,14 +71,14 @@ def masses_far_apart(system: Any) -> bool | None:
     None if that is not known, since numbers are traced."""
     if not _may_lose(system):
         return False
-    masses, beside = _arrays([group.inertia for group in system.body_groups]), []
+    masses, beside = _numbers_and_functions([group.inertia for group in system.body_groups]), []
     if _columns(system)[2]:
         # Masses of coordinates depend on the configuration, and are compared in units of length.
         beside = [system.column_scale()]
-        masses += [x for x in _arrays(system) if not isinstance(x, Tracer)]
+        masses += [x for x in _numbers_and_functions(system) if not isinstance(x, Tracer)]
     if any(isinstance(x, Tracer) for x in (*masses, system.reference_q, *beside)):
         return None
-    return _kept("masses", [system.structure, *masses], lambda: bool(_suspicious(system, np)))
+    return _kept("masses", system, masses, lambda: bool(_suspicious(system, np)))
 
 
 def _looked_at(system: Any) -> bool | None:
@@ -131,26 +131,35 @@ def _may_lose(system: Any) -> bool:
     return bool(structure.rows) and not structure.semidefinite and _count(system) > 1
 
 
-def _arrays(tree: Any) -> list[Any]:
-    return [x for x in jax.tree.leaves(tree) if eqx.is_array(x)]
+def _numbers_and_functions(tree: Any) -> list[Any]:
+    return [x for x in jax.tree.leaves(tree) if eqx.is_array(x) or callable(x)]
 
 
 # What was found for which objects: these by their identities, and whether they are those still.
 _answers: dict[tuple[Any, ...], tuple[list[Any], Any]] = {}
 
 
-def _kept(question: str, objects: list[Any], answer: Any) -> Any:
-    """The answer for a structure and these arrays, computed once."""
+def _kept(question: str, system: Any, own: list[Any], answer: Any) -> Any:
+    """The answer for these numbers and functions of a system, computed once. (Its rows are one
+    object whatever is known of its light parts.)"""
+    objects = [system.structure.rows, *own]
     key = (question, *map(id, objects))
     known, found = _answers.get(key, ([], None))
     # (Of places in memory that were used again.)
-    if known and all(own() is other for own, other in zip(known, objects, strict=True)):
+    if known and all(same() is one for same, one in zip(known, objects, strict=True)):
         return found
     found = answer()
     while len(_answers) >= _KEPT:
         _answers.pop(next(iter(_answers)), None)
-    _answers[key] = [weakref.ref(own) for own in objects], found
+    _answers[key] = [_reference(one) for one in objects], found
     return found
+
+
+def _reference(one: Any) -> Any:
+    try:
+        return weakref.ref(one)
+    except TypeError:
+        return lambda: one
 
 
 def _columns(system: Any) -> tuple[list[int], list[int], list[int]]:
