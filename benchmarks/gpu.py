@@ -51,7 +51,7 @@ from _sweep_methods import joined, WIDTH
 from _timing import best
 from design import crank_study
 from jax import lax
-from solvability import parallelogram, robot
+from solvability import parallelogram, robot, robot_times
 
 import jaxmbs as jm
 from jaxmbs import design
@@ -157,7 +157,7 @@ class States(NamedTuple):
 
 def robot_states() -> States:
     """At the times at which the driver has the displacements of `solvability.py`."""
-    return States(*robot(_STATES), np.linspace(-0.9, 1.0, _STATES))
+    return States(*robot(_STATES), robot_times(_STATES))
 
 
 def parallelogram_states() -> States:

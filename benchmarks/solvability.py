@@ -31,13 +31,17 @@ import jaxmbs as jm
 jax.config.update("jax_enable_x64", True)
 
 
+def robot_times(count: int) -> np.ndarray:
+    """When the rack is at its places of `robot` (s)."""
+    return np.linspace(-0.9, 1.0, count)
+
+
 def robot(count: int) -> tuple[jm.MultibodySystem, np.ndarray]:
     """Configurations assembled at rack displacements between -0.9 a and 1.0 a."""
     motion = jm.motions.Linear(rate=0.05)
     system = jm.mechanisms.mobile_robot(motion).system()
-    fractions = jnp.linspace(-0.9, 1.0, count)
     closed = jax.vmap(lambda t: jm.assemble(system, system.reference_q, t, throw=False).q)
-    return system, np.asarray(closed(fractions))
+    return system, np.asarray(closed(jnp.asarray(robot_times(count))))
 
 
 def parallelogram(count: int) -> tuple[jm.MultibodySystem, np.ndarray]:

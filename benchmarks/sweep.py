@@ -46,7 +46,7 @@ from _sweep_robot import RANGES, robot_range
 from _sweep_roofline import ceilings, counted, fractions
 from _sweep_simulations import masses_row, METHODS as SIMULATIONS, motions
 from _timing import best
-from solvability import chain, parallelogram, robot
+from solvability import chain, parallelogram, robot, robot_times
 
 import jaxmbs as jm
 
@@ -67,7 +67,7 @@ _PATIENCE = 30.0
 
 # A system, closed configurations, and the times (s) at which they are closed.
 MECHANISMS: dict[str, Callable[[], tuple[jm.MultibodySystem, np.ndarray, np.ndarray]]] = {
-    "mobile-robot": lambda: (*robot(64), np.linspace(-0.9, 1.0, 64)),
+    "mobile-robot": lambda: (*robot(64), robot_times(64)),
     "parallelogram": lambda: (*parallelogram(64), np.zeros(1)),
     "four-bar-chain-spatial N=4": lambda: (*chain(4, True, 64), np.zeros(1)),
 }
