@@ -31,7 +31,7 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def as_array(value: Any) -> Float[Array, "..."]:
-    """The numbers as an array in the precision in use.
+    """Convert numbers to an array of the current precision.
 
     **Raises:** `TypeError`, `ValueError` or `OverflowError` for what are no numbers.
     """
@@ -82,7 +82,7 @@ def of_known(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def number(value: Any, dtype: Any) -> Array:
-    """A number as an array of JAX in that precision, which compiles nothing if it is known."""
+    """Convert a number to an array of JAX; compiles nothing if it is known."""
     known = concrete(value)
     return jnp.asarray(value, dtype) if known is None else known_array(known.astype(dtype))
 

@@ -205,11 +205,11 @@ def test_what_goes_round_has_one_form(own: Any):
     assert eqx.tree_equal(first.opened(), own)
     assert isinstance(first.form, bytes) == isinstance(own, tuple)
     doubled = jax.tree.map(lambda x: 2 * x if eqx.is_array(x) else x, own)
-    second = first.holding(doubled)
+    second = first.with_arrays_of(doubled)
     assert second.form is first.form
     assert eqx.tree_equal(second.opened(), doubled)
     # What has another form gets one.
-    assert eqx.tree_equal(first.holding([jnp.zeros(3)]).opened(), [jnp.zeros(3)])
+    assert eqx.tree_equal(first.with_arrays_of([jnp.zeros(3)]).opened(), [jnp.zeros(3)])
 
 
 def test_transformations_ask_nobody(folder: Path):

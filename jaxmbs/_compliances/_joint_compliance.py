@@ -86,8 +86,8 @@ _TILT_MISFIT = optional(
 
 
 class JointCompliance(AbstractJointCompliance):
-    """A joint that is flexible in its constrained directions, relative to body 2 (or its single
-    body):
+    """Flexibility of a joint in its constrained directions, with the displacement and the force on
+    body 2 (of a joint to the ground: on its body):
 
         displacement = compliance * force + misfit,
 

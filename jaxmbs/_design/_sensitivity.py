@@ -83,7 +83,7 @@ class Sensitivity(eqx.Module):
     guard: Guard
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
-        """The derivative of a reaction by a parameter.
+        """Derivative of a reaction with respect to a parameter.
 
         **Raises:** `DesignError` if there is no such derivative; `KeyError` for an unknown name.
         """

@@ -1,6 +1,6 @@
 """A user's choices for a run, checked before anything is computed.
 
-None stands for Diffrax's default, which the program of the run fills in (`_run.completed`).
+None stands for Diffrax's default, which the program of the run fills in (`_run.with_defaults`).
 """
 
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def check_formulation(solver: Any, formulation: AbstractFormulation) -> None:
 
 
 def values_ignore(adjoint: Any) -> bool:
-    """Are the values of a run known to be the same with this adjoint as with any other?"""
+    """Is this an adjoint that leaves the values of a run unchanged?"""
     return adjoint is None or adjoints.differentiates_alone(adjoint)
 
 

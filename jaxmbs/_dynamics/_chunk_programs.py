@@ -1,4 +1,4 @@
-"""What the programs of a run in chunks compute (`_chunks.py`)."""
+"""Programs of a run in chunks (`_chunks.py`): its start, and its next chunk."""
 
 import diffrax as dfx
 import jax
@@ -15,7 +15,6 @@ from ._integrate import begin, go_on, Part, under_way
 from ._integration import Chunk, Integration, Limits, StateChecks, Underway
 from ._interpolation import Inside
 from ._run import (
-    completed,
     controlled,
     controller_of,
     End,
@@ -27,12 +26,13 @@ from ._run import (
     problem,
     saving,
     start_of,
+    with_defaults,
 )
 from ._saved_states import SavedState
 from ._trajectory import Statistics
 
 
-def beginning(
+def run_at_start(
     system: AbstractSystem,
     integration: Integration,
     q: Float[Array, " nq"],
@@ -40,7 +40,7 @@ def beginning(
     span: Float[Array, " ends"],
 ) -> Underway:
     """The run between these times before its first step."""
-    integration = completed(integration)
+    integration = with_defaults(integration)
     start = start_of(system, integration, q, v, span, integration.adjoint)
     controller = controlled(integration, system, q, v, span)
     inside = Inside(span, ends_within(integration))
@@ -55,7 +55,7 @@ def beginning(
     return Underway(sealed(state), start, found)
 
 
-def following(
+def next_chunk(
     system: AbstractSystem,
     integration: Integration,
     underway: Underway,
@@ -63,7 +63,7 @@ def following(
     limits: Limits,
 ) -> tuple[Underway, Chunk]:
     """The next chunk, with saved states at these times (padded with infinity)."""
-    integration, start = completed(integration), underway.start
+    integration, start = with_defaults(integration), underway.start
     controller = under_way(controller_of(integration, system, start.span))
     inside = Inside(times, ends_within(integration))
     given = problem(system, integration, start, controller, inside, remembers=True)
@@ -109,7 +109,7 @@ def following(
         passages_of(state.solver_state, times.dtype),
         Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps),
     )
-    return Underway(underway.state.holding(state), start, findings), done
+    return Underway(underway.state.with_arrays_of(state), start, findings), done
 
 
 def _with_states(

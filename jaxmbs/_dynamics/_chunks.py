@@ -9,7 +9,7 @@ was stopped between two of them goes on as if it had not been.
 
 A chunk is computed within a moment: by then the run can say where it is, and can be stopped.
 
-What its programs compute stands in `_chunk_programs.py`, which is loaded where one is traced.
+Their programs are in `_chunk_programs.py`, which is loaded where one is traced.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ def begun(
     span: Float[Array, " ends"],
 ) -> Underway:
     """The run between these times before its first step."""
-    return programs.beginning(system, integration, q, v, span)
+    return programs.run_at_start(system, integration, q, v, span)
 
 
 @program
@@ -65,7 +65,7 @@ def chunk(
     limits: Limits,
 ) -> tuple[Underway, Chunk]:
     """The next chunk, with saved states at these times (padded with infinity)."""
-    return programs.following(system, integration, underway, times, limits)
+    return programs.next_chunk(system, integration, underway, times, limits)
 
 
 class Rows(NamedTuple):

@@ -1,7 +1,7 @@
-"""What is known of a run outside of its program.
+"""Data of a run outside of its program.
 
-Diffrax is loaded where a program is traced, or with an object of its own that a user gives: a run
-whose program is in the store goes without it.
+They hold no class of Diffrax, which is loaded where a program is traced, or by a user who passes
+one of its objects. A run whose program is in the store does not load it.
 """
 
 from typing import Any, NamedTuple

@@ -117,7 +117,7 @@ def _chunk(
     states: tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, " n"]],
     count: IntScalar,
 ) -> _Loads:
-    """Of the first `count` of the states."""
+    """Loads of the first `count` states."""
     lanes = lanes_of(system)
     return first_in_batches(lambda x: _loads(system, formulation, *x), states, count, lanes)
 

@@ -236,11 +236,15 @@ def update(
     start: BoolScalar,
     looks: IntScalar | Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
-    """The monitor's state after a sample of a step of this length that ends at `end`, after this
-    number of `looks` within it; whether a singular configuration was passed since the previous
-    sample, and whether a sample at `target` is needed. At the `start` there is no previous sample.
-    Where the vectors change too much between this sample and the previous one, only the `target`
-    changes."""
+    """Add a sample to the monitor's state.
+
+    `step`: length of the step, which ends at `end`; `looks`: number of samples within it. At the
+    `start` there is no previous sample. Where the vectors change too much between this sample and
+    the previous one, only the `target` changes.
+
+    **Returns:** the new state; whether a singular configuration was passed since the previous
+    sample; whether a sample at `target` is needed.
+    """
     last, now = carried.opened(), sample.time
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)

@@ -56,8 +56,8 @@ _LEAST_FIRST_STEP = 1e-6
 _MOST_FIRST_STEP = 0.01
 
 
-def completed(integration: Integration) -> Integration:
-    """The same with Diffrax's objects in place of None."""
+def with_defaults(integration: Integration) -> Integration:
+    """The method with Diffrax's defaults in place of None."""
     usual = {
         "solver": dfx.Dopri8(),
         "adjoint": dfx.RecursiveCheckpointAdjoint(),
@@ -148,7 +148,7 @@ def run_in_one(
 ) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
     """The trajectory, which of the events ended it (the first, if none did), and states next to
     singular configurations."""
-    integration = completed(integration)
+    integration = with_defaults(integration)
     controller = controlled(integration, system, q, v, grid)
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
     # An invalid state ends the run at once: all steps from it would be rejected.

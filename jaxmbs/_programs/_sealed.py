@@ -1,7 +1,7 @@
-"""Trees that are carried from one program to the next: their arrays, and their form as bytes.
+"""Trees passed from one program to the next: their arrays, and their form as bytes.
 
-The form may be built from classes of a package that takes long to load. So it is opened where the
-next program is traced, and one that is found in the store is called without that package.
+The form may contain classes of a package that takes long to load. It is unpickled where the next
+program is traced, so that a stored program is called without that package.
 """
 
 import io
@@ -16,7 +16,7 @@ from ._store import Place, Unpickler
 
 
 class _HeldForm:
-    """A form that lives in this process alone, as one with objects of a user's own class."""
+    """Form that cannot be stored, as it contains objects of a user's class."""
 
     def __init__(self, tree: Any):
         self.tree = tree
@@ -39,9 +39,9 @@ class Sealed(eqx.Module):
         tree = self._places()
         return jax.tree.map(lambda x: self.arrays[x.index] if type(x) is Place else x, tree)
 
-    def holding(self, tree: Any) -> "Sealed":
-        """The same form, if the tree has it, with the arrays of the tree: what goes round has one
-        form, and its program is traced once."""
+    def with_arrays_of(self, tree: Any) -> "Sealed":
+        """Seal another tree, with this form if it is the same: a state that a program passes on to
+        itself has one form, so that the program is traced once."""
         arrays, other = _parted(tree)
         if eqx.tree_equal(self._places(), other):
             return Sealed(arrays, self.form)
@@ -52,15 +52,15 @@ class Sealed(eqx.Module):
 
 
 def sealed(tree: Any) -> Sealed:
-    """The tree without its form, until it is opened."""
+    """Seal a tree: its form is not built again before `opened`."""
     arrays, places = _parted(tree)
     try:
         written = pickle.dumps(places, protocol=pickle.HIGHEST_PROTOCOL)
         same = eqx.tree_equal(_loaded(written), places)
     except Exception:
-        # Whatever a user's object says to that.
+        # Pickling calls methods of the user's objects, which may raise anything.
         return Sealed(arrays, _HeldForm(places))
-    # (What is compared by identity comes back as something else.)
+    # (Objects that compare by identity differ from their unpickled copies.)
     return Sealed(arrays, written if same is True else _HeldForm(places))
 
 

@@ -165,8 +165,7 @@ class _Pickler(pickle.Pickler):
 
 
 class Unpickler(pickle.Unpickler):
-    """Objects of packages that programs are made of, and parts of the arguments, if it knows them;
-    no others."""
+    """Unpickler of classes of trusted packages, and of parts of the arguments by their digests."""
 
     def __init__(self, file: Any, identity: Identity | None = None):
         pickle.Unpickler.__init__(self, file)
@@ -174,7 +173,7 @@ class Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: bytes) -> Any:
         if self._identity is None:
-            raise pickle.UnpicklingError("a part of arguments that are not known")
+            raise pickle.UnpicklingError("parts of arguments are not known here")
         return self._identity.of_digest(pid)
 
     def find_class(self, module: str, name: str) -> Any:
