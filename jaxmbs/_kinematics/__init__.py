@@ -13,12 +13,18 @@ if _TYPE_CHECKING:
         open_in as open_in,
         undefined as undefined,
     )
+    from ._closing import (
+        begin_closing as begin_closing,
+        Lane as Lane,
+        turn_closing as turn_closing,
+    )
     from ._geometric_rows import (
         geometric_descriptor as geometric_descriptor,
         position_residual as position_residual,
         scaled_geometric_matrix as scaled_geometric_matrix,
     )
     from ._least_squares import assemble_least_squares as assemble_least_squares
+    from ._search import Problem as Problem
 else:
     _NAMES = {
         "_assembly": (
@@ -30,7 +36,9 @@ else:
             "open_in",
             "undefined",
         ),
+        "_closing": ("begin_closing", "Lane", "turn_closing"),
         "_geometric_rows": ("geometric_descriptor", "position_residual", "scaled_geometric_matrix"),
         "_least_squares": ("assemble_least_squares",),
+        "_search": ("Problem",),
     }
     _load_late(__name__, _NAMES)

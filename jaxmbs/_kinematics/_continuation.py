@@ -31,7 +31,7 @@ Each of these is a task of the one loop of `_search.py`, inside of a loop over t
 turn where the first search is trusted.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -48,22 +48,22 @@ from ._search import CLOSED, nearest_task, Point, Problem, search, Task, unit_of
 
 # An answer is near where the bodies have moved by this much, in characteristic lengths and
 # radians (root mean square).
-_NEAR = 0.05
+NEAR = 0.05
 
 # A chord may differ from the mean of the tangents at its ends by this part, and the steps of a
 # search between them may grow by this factor.
-_TANGENT, _GROWTH = 0.05, 2.0
+TANGENT, GROWTH = 0.05, 2.0
 
 # A start lies on a branch if to close its joints moves it by less than this part of what the
 # drivers do.
-_ON_BRANCH = 0.01
+ON_BRANCH = 0.01
 
 # Closing may move a prediction by this part of the step; steps are chosen for the second number.
 # No step moves the bodies by more than the third (as above), nor closes in more than the fourth.
-_CORRECTED, _AIMED_AT, _LONGEST, _CORRECTIONS = 0.2, 0.05, 0.4, 8
+CORRECTED, AIMED_AT, LONGEST, CORRECTIONS = 0.2, 0.05, 0.4, 8
 
 # The smallest step, of the whole way of the drivers, and tasks at most.
-_LEAST, _TASKS = 1e-7, 4000
+LEAST, _TASKS = 1e-7, 4000
 
 # The power iteration that compares two points: it ends where this part of a random motion is left,
 # or after so many turns. A signed singular value that falls below the third, against what it was,
@@ -115,7 +115,7 @@ class _State(NamedTuple):
     count: IntScalar
 
 
-class _Start(NamedTuple):
+class Drivers(NamedTuple):
     """Data known beforehand, in the rows of drivers and zero in the others. `open` (rows,): Phi;
     `led` (rows,): the same with the turns to be followed; `turns` (rows,): a full turn where a
     driver's coordinate is an angle. `unit` (nv,): a motion of all bodies by one characteristic
@@ -138,7 +138,7 @@ def find(
     if not problem.system.structure.driven.any():
         point = search(problem, nearest_task(problem, max_steps), problem.q)
         return *_answer(point), Continuation(point.nearest, no, no, no, one)
-    start = _begin(problem)
+    start = drivers_of(problem)
     q, nothing, none = problem.q, jnp.zeros_like(start.open), jnp.zeros_like(one)
     rest, zero = jnp.zeros((problem.system.structure.nv,), q.dtype), jnp.asarray(0)
     way = Continuation(no, no, no, no, one)
@@ -178,7 +178,7 @@ def driver_way(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> Flo
     return jnp.where(short, excess, whole - full * jnp.trunc(whole / full))
 
 
-def _begin(problem: Problem) -> _Start:
+def drivers_of(problem: Problem) -> Drivers:
     system, structure = problem.system, problem.system.structure
     excess = system.driver_readings(problem.q, problem.t)[0]
     unit = unit_of(problem)
@@ -186,17 +186,17 @@ def _begin(problem: Problem) -> _Start:
     angles = structure.driven & structure.angle_rows
     turns = jnp.asarray(np.where(angles, 2 * np.pi, 0.0), excess.dtype)
     led = driver_way(system, problem.q, problem.t)
-    return _Start(excess, led, turns, unit, jnp.max(scaled) > CLOSED)
+    return Drivers(excess, led, turns, unit, jnp.max(scaled) > CLOSED)
 
 
 def _task(
-    problem: Problem, start: _Start, state: _State, max_steps: int
+    problem: Problem, start: Drivers, state: _State, max_steps: int
 ) -> tuple[Task, Float[Array, " nq"]]:
     """The next task of the loop, and its starting configuration."""
     system, stage = problem.system, state.stage
     closing = (stage == _HOLD) | (stage == _LEAD)
     solving = (stage == _AIM) | (stage == _CHECK) | (stage == _COMPARE)
-    s, predicted = _predicted(state)
+    s, predicted = predicted_step(state)
     begin = jnp.where(stage == _DIRECT, problem.q, state.here)
     begin = jnp.where(stage == _HOLD, problem.q, begin)
     begin = jnp.where(stage == _CHECK, state.q, begin)
@@ -217,7 +217,7 @@ def _task(
     rate = jnp.where(state.turns == 0, _random_rates(problem), rates[0] - rates[1])
     rate = jnp.where(stage == _COMPARE, rate, -start.led)
     held = jnp.where(stage == _LEAD, (1 - s) * start.led, start.open)
-    steps = jnp.where(stage == _LEAD, _CORRECTIONS, 2 * max_steps)
+    steps = jnp.where(stage == _LEAD, CORRECTIONS, 2 * max_steps)
     # In a batch, who has ended still goes through the turns of the others: without a step.
     steps = jnp.where(stage == _END, 0, steps)
     task = Task(
@@ -231,7 +231,36 @@ def _task(
     return task, begin
 
 
-def _predicted(state: _State) -> tuple[Scalar, Float[Array, " nv"]]:
+class OnBranch(Protocol):
+    """A point of a branch and what is known around it (`_State`)."""
+
+    @property
+    def s(self) -> Scalar:
+        """Where it is on the way of the drivers."""
+        ...
+
+    @property
+    def last(self) -> Scalar:
+        """The step that led there."""
+        ...
+
+    @property
+    def step(self) -> Scalar:
+        """The next one."""
+        ...
+
+    @property
+    def slope(self) -> Float[Array, " nv"]:
+        """Of the chord to it."""
+        ...
+
+    @property
+    def bend(self) -> Float[Array, " nv"]:
+        """Half the second derivative."""
+        ...
+
+
+def predicted_step(state: OnBranch) -> tuple[Scalar, Float[Array, " nv"]]:
     """The next s, and the step to the point there."""
     step = jnp.minimum(state.step, 1 - state.s)
     s = jnp.where(state.step >= 1 - state.s, 1.0, state.s + step)
@@ -245,7 +274,7 @@ def _random_rates(problem: Problem) -> Float[Array, " rows"]:
     return jnp.asarray(normal) * system.residual_scale()
 
 
-def _length(start: _Start, u: Float[Array, " nv"]) -> Scalar:
+def length_of(start: Drivers, u: Float[Array, " nv"]) -> Scalar:
     """Length of a motion: the root mean square over the velocities."""
     return jnp.sqrt(jnp.mean((u / start.unit) ** 2))
 
@@ -259,56 +288,56 @@ def _to(state: _State, stage: IntScalar | int) -> _State:
 # ---------------------------------------------------------------------------------------------
 
 
-def _direct(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _direct(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """Is the answer of the search trusted?"""
     q, multipliers = _answer(point)
-    far = _length(start, problem.system.difference(problem.q, q)) > _NEAR
+    far = length_of(start, problem.system.difference(problem.q, q)) > NEAR
     asked = start.driven & (far & (point.growth >= 1) | ~point.nearest)
     way = state.way._replace(nearest=point.nearest)
     state = state._replace(q=q, multipliers=multipliers, growth=point.growth, way=way)
     return _to(state, jnp.where(asked, _HOLD, _END))
 
 
-def _hold(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _hold(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """The joints are closed, and drivers keep their values. A start whose joints were open
     lies on no branch: there the nearest is the answer if it is known."""
     system = problem.system
-    opened = _length(start, system.difference(problem.q, point.q))
-    far = _length(start, system.difference(problem.q, state.q))
-    known = state.way.nearest & (opened > _ON_BRANCH * far)
+    opened = length_of(start, system.difference(problem.q, point.q))
+    far = length_of(start, system.difference(problem.q, state.q))
+    known = state.way.nearest & (opened > ON_BRANCH * far)
     state = state._replace(here=point.q, before=point.q)
     return _to(state, jnp.where(point.closed & ~known, _AIM, _END))
 
 
-def _aim(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _aim(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """The tangent at the start of the branch."""
     del problem
-    step = jnp.minimum(1.0, 0.5 * _LONGEST / _length(start, point.u))
+    step = jnp.minimum(1.0, 0.5 * LONGEST / length_of(start, point.u))
     # A search that went the shorter way round has not gone this one.
     same = jnp.all(jnp.abs(start.led - start.open) <= 1)
-    check = state.way.nearest & same & (state.growth < _GROWTH)
+    check = state.way.nearest & same & (state.growth < GROWTH)
     return _to(state._replace(slope=point.u, step=step), jnp.where(check, _CHECK, _LEAD))
 
 
-def _check(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _check(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """The tangent at the answer of the search: is it on the branch?"""
     chord = problem.system.difference(state.here, state.q)
-    off = _length(start, chord - (state.slope + point.u) / 2)
-    return _to(state, jnp.where(off <= _TANGENT * _length(start, chord), _END, _LEAD))
+    off = length_of(start, chord - (state.slope + point.u) / 2)
+    return _to(state, jnp.where(off <= TANGENT * length_of(start, chord), _END, _LEAD))
 
 
-def _lead(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _lead(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """The prediction was closed, or not."""
-    s, predicted = _predicted(state)
+    s, predicted = predicted_step(state)
     step = s - state.s
     gone = problem.system.difference(state.here, point.q)
     slope = gone / step
-    off = _length(start, gone - predicted) / _length(start, predicted)
-    taken = point.closed & (off <= _CORRECTED)
-    factor = jnp.clip(jnp.sqrt(_AIMED_AT / jnp.maximum(off, 1e-3)), 0.5, 2.0)
-    longer = jnp.minimum(factor * step, _LONGEST / jnp.maximum(_length(start, slope), 1e-9))
+    off = length_of(start, gone - predicted) / length_of(start, predicted)
+    taken = point.closed & (off <= CORRECTED)
+    factor = jnp.clip(jnp.sqrt(AIMED_AT / jnp.maximum(off, 1e-3)), 0.5, 2.0)
+    longer = jnp.minimum(factor * step, LONGEST / jnp.maximum(length_of(start, slope), 1e-9))
     # An answer of the search is as good where the start cannot be left.
-    stopped = ~taken & (step / 2 < _LEAST)
+    stopped = ~taken & (step / 2 < LEAST)
     ended = stopped & (state.s > 0)
     way = state.way._replace(
         nearest=state.way.nearest & ~ended,
@@ -337,11 +366,11 @@ def _lead(problem: Problem, start: _Start, state: _State, point: Point) -> _Stat
     )
 
 
-def _compare(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _compare(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """One more turn of the power iteration."""
     del problem
-    first = jnp.where(state.turns == 0, _length(start, point.u), state.first)
-    size, before = _length(start, point.u), _length(start, state.probe)
+    first = jnp.where(state.turns == 0, length_of(start, point.u), state.first)
+    size, before = length_of(start, point.u), length_of(start, state.probe)
     product = jnp.mean(point.u * state.probe / start.unit**2)
     small = size <= _LEFT * first
     done = small | (state.turns >= _TURNS)
@@ -359,7 +388,7 @@ def _compare(problem: Problem, start: _Start, state: _State, point: Point) -> _S
     )
 
 
-def _settle(problem: Problem, start: _Start, state: _State, point: Point) -> _State:
+def _settle(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """End of the continuation, or of the search for the nearest configuration from there."""
     del problem, start
     q, multipliers = _answer(point)

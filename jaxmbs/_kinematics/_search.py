@@ -51,10 +51,10 @@ CLOSED = 1e-8
 
 # From this residual (rows of unit length) on Newton's steps are taken: singular values that vanish
 # on closing are of its order, and their squares far below the regularisation.
-_NEAR = 1e-7
+NEARLY_CLOSED = 1e-7
 
 # Damping is the squared residual, at least this and at most 1.
-_FLOOR = 1e-12
+FLOOR = 1e-12
 
 # Steps are taken until they no longer change what double precision holds, or no longer shrink
 # from so little.
@@ -72,7 +72,7 @@ _STEP_RTOL = 1e-6
 _LEAST_PART = 1e-4
 
 # A step of a search that closes only, after which the next one is below rounding.
-_SETTLED = 1e-6
+SETTLED = 1e-6
 
 
 class Problem(eqx.Module):
@@ -175,7 +175,7 @@ def close_steps(
         if released is not None and released.any():
             descriptor = descriptor.mask_rows(system.structure.geometric & ~released)
             gap = jnp.where(released, 0.0, gap)
-        damping = _damping(_error(descriptor, gap, size))
+        damping = damping_of(scaled_error(descriptor, gap, size))
         damped = KKTSystem(descriptor, ProximalCholesky(damping, max_steps=1, clean=False))
         step = -damped.response(damped.approximate_multipliers(gap))
         length = jnp.sqrt(step @ descriptor.mass(step)) / size
@@ -190,12 +190,15 @@ def still(moved: Scalar, before: Scalar) -> BoolScalar:
     return (moved <= _EPS) | ((moved < _ROUNDING) & (moved > 0.3 * before))
 
 
-def _error(descriptor: AbstractKKTMatrices, gap: Float[Array, " rows"], size: Scalar) -> Scalar:
+def scaled_error(
+    descriptor: AbstractKKTMatrices, gap: Float[Array, " rows"], size: Scalar
+) -> Scalar:
     return jnp.max(jnp.abs(gap / descriptor.row_scale()), initial=0.0) / size
 
 
-def _damping(error: Scalar) -> Scalar:
-    return jnp.clip(error**2, _FLOOR, 1.0)
+def damping_of(error: Scalar) -> Scalar:
+    """mu of a step from there."""
+    return jnp.clip(error**2, FLOOR, 1.0)
 
 
 def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
@@ -206,8 +209,8 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     gap = gap - task.turns * jnp.round(gap / jnp.where(task.turns > 0, task.turns, jnp.inf))
     gap = jnp.where(task.solving, -task.rate, gap)
     searching = ~(task.closing | task.solving)
-    error = _error(descriptor, gap, size)
-    near = (error <= _NEAR) | task.solving
+    error = scaled_error(descriptor, gap, size)
+    near = (error <= NEARLY_CLOSED) | task.solving
     sliding = near & searching
     distance = distance_of(problem, q)
     merit = distance + here.multipliers @ gap
@@ -221,7 +224,7 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     force = jnp.where(checking, probe, jnp.where(sliding, -slope, 0.0))
     # Below the regularisation Newton's step leaves out what is singular where it is closed.
     solver = ProximalCholesky(
-        regularisation=jnp.where(near, motion_solver().regularisation, _damping(error)),
+        regularisation=jnp.where(near, motion_solver().regularisation, damping_of(error)),
         max_steps=jnp.where(near, motion_solver().max_steps, 1),
         clean=False,
     )
@@ -238,7 +241,7 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     moved = jnp.sqrt(step @ descriptor.mass(step)) / size
     resting = still(moved, here.moved)
     stationary = sliding & resting & (found.slope <= CLOSED * size)
-    settled = near & (moved <= _SETTLED)
+    settled = near & (moved <= SETTLED)
     ended = jnp.where(searching, resting & ~stationary, settled)
     checked = here._replace(nearest=found.convex & found.converged, ended=jnp.asarray(True))
     back = here._replace(q=here.kept, part=here.part / 8, ended=here.part <= _LEAST_PART)

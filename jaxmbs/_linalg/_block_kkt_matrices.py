@@ -28,11 +28,13 @@ from .._programs import program
 from . import _multifrontal
 from ._block_layout import Layout
 from ._block_mass import BlockMass
+from ._damped_solve import damped_solve
 from ._entries import flat, gather_or_zero, sum_of
 from ._gathering import gather
 from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
 from ._multifrontal import LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
+from ._states_last import states_last
 from ._sums import sum_of_products
 
 
@@ -245,6 +247,20 @@ class BlockKKTMatrices(AbstractKKTMatrices):
                 size = gather(sizes[bucket.bodies], which)
                 couplings.append(gather(own, on["place"]) / size[None])
         return [*couplings, *(-own for own in self.block_mass.of_hubs(sizes))]
+
+    def damped_response(
+        self, right: Float[Array, " rows"], regularisation: RealScalarLike
+    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
+        layout, blocks = self.layout, self.constraint_blocks
+        if self._has_hubs or layout.couplings is not None or not blocks:
+            return super().damped_response(right, regularisation)
+        inverses = self.block_mass.inverse_blocks
+
+        def at_states(right: Array, mu: Array, *given: Array) -> tuple[Array, Array]:
+            return damped_solve(layout, given[: len(blocks)], given[len(blocks) :], right, mu)
+
+        mu = jnp.asarray(regularisation, right.dtype)
+        return states_last(at_states)(right, mu, *blocks, *inverses)
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike

@@ -90,6 +90,15 @@ class AbstractKKTMatrices(eqx.Module):
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         """The factor for mu = `regularisation`."""
 
+    def damped_response(
+        self, right: Float[Array, " rows"], regularisation: RealScalarLike
+    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
+        """y = (S + mu D)^-1 right with D the diagonal of S, and M^-1 C^T y. Fast under `vmap`;
+        without a derivative."""
+        factor = self.factor(regularisation)
+        multipliers = factor.solve(right / factor.scale) / factor.scale
+        return multipliers, self.inverse_mass(self.apply_CT(multipliers))
+
     @abc.abstractmethod
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike

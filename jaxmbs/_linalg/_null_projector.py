@@ -16,15 +16,20 @@ from .._custom_types import RealScalarLike
 from ._block_layout import Layout
 from ._selected_inverse import in_order, selected_inverse
 from ._selection import select, Selection
-from ._states_last import apart, rows_at, states_last
-from ._sums import sum_along, sum_of_products, sum_of_terms
+from ._states_last import (
+    along_columns,
+    apart,
+    at_slots,
+    flat_states,
+    rows_at,
+    states_last,
+    sum_at_states,
+)
+from ._sums import sum_along, sum_of_terms
 
 
 # Sets of rows, each within one constraint.
 Rows = tuple[tuple[int, ...], ...]
-
-# Sums over at most this many columns are written out.
-_WRITTEN_OUT = 16
 
 # The multiples of mu.
 _SHIFTS = (1.0, 0.5)
@@ -59,12 +64,12 @@ def block_null_projector(
 
     def at_states(*blocks: Float[Array, "_ _ _ states"]) -> tuple[Float[Array, "..."], ...]:
         unit = _unit_rows(blocks, layout)
-        products = _flat([_along_columns(x, x) for x in unit])
+        products = flat_states([along_columns(x, x) for x in unit])
         values = _values(unit, products, layout, regularisation)
         both = selected_inverse(selection, values)
         states = values.shape[-1] // len(_SHIFTS)
         found = [x.reshape(*x.shape[:-1], len(_SHIFTS), states) for x in both]
-        gram = apart(_sum_of(products, own))
+        gram = apart(sum_at_states(products, own))
         mu = jnp.asarray(regularisation, gram.dtype) * jnp.array(_SHIFTS, gram.dtype)[:, None]
         measure, trace = _measured(gram, found, selection)
         projector = jnp.moveaxis(mu[None, None, None] * in_order(selection, found, 2), 3, 0)
@@ -101,10 +106,10 @@ def _unit_rows(
     blocks: Sequence[Float[Array, "_ _ _ states"]], layout: Layout
 ) -> list[Float[Array, "_ _ _ states"]]:
     squares = [sum_along(own * own, 1, apart=False) for own in blocks]
-    lengths = _sum_of(_flat(squares), layout.indices["row_slot"])
+    lengths = sum_at_states(flat_states(squares), layout.indices["row_slot"])
     inverse = 1 / jnp.sqrt(jnp.where(lengths > 0, lengths, 1.0))
     return [
-        apart(own * _sum_of(inverse, bucket.indices["row"][None])[:, None])
+        apart(own * sum_at_states(inverse, bucket.indices["row"][None])[:, None])
         for own, bucket in zip(blocks, layout.slots, strict=True)
     ]
 
@@ -120,15 +125,15 @@ def _values(
     states = products.shape[-1]
     own, present = [], []
     for bucket in layout.constraints:
-        own.append(_sum_of(products, bucket["slot"]))
+        own.append(sum_at_states(products, bucket["slot"]))
         present.append(np.eye(len(bucket["row"]))[:, :, None] * (bucket["row"] > 0))
     pairs = []
     for bucket in layout.pairs:
-        first = _at_slots(unit[bucket.first], bucket.indices["first"])
-        second = _at_slots(unit[bucket.second], bucket.indices["second"])
-        pairs.append(_along_columns(first, second))
+        first = at_slots(unit[bucket.first], bucket.indices["first"])
+        second = at_slots(unit[bucket.second], bucket.indices["second"])
+        pairs.append(along_columns(first, second))
     hubs = [
-        _at_slots(some, on["place"])
+        at_slots(some, on["place"])
         for some, on in zip(unit, layout.hub_slots, strict=True)
         if on["place"].size
     ]
@@ -141,50 +146,11 @@ def _values(
         size = [len(layout.bodies[which]["column"]) for which in (bucket.first, bucket.second)]
         count = len(bucket.indices["first"])
         hubs.append(jnp.zeros((*size, count, states), products.dtype))
-    values = apart(_flat([*own, *pairs, *hubs]))
+    values = apart(flat_states([*own, *pairs, *hubs]))
     diagonal = np.concatenate([x.ravel() for x in present])
     shifted = np.pad(diagonal, (0, values.shape[0] - diagonal.size))[:, None, None]
     shift = regularisation * jnp.array(_SHIFTS, values.dtype)[:, None]
     return apart((values[:, None] + shifted * shift[None]).reshape(values.shape[0], -1))
-
-
-def _flat(parts: Sequence[Float[Array, "... states"]]) -> Float[Array, "entries states"]:
-    """The entries of the concatenated arrays; at least one array."""
-    flat = [part.reshape(-1, part.shape[-1]) for part in parts]
-    return flat[0] if len(flat) == 1 else jnp.concatenate(flat)
-
-
-def _at_slots(
-    blocks: Float[Array, "r c slots states"], slots: Int[np.ndarray, " n"]
-) -> Float[Array, "r c n states"]:
-    r, c, count, states = blocks.shape
-    places = np.arange(r * c).reshape(r, c, 1) * count + slots
-    return apart(rows_at(blocks.reshape(-1, states), places))
-
-
-def _along_columns(
-    first: Float[Array, "r c n states"], second: Float[Array, "r c n states"]
-) -> Float[Array, "r r n states"]:
-    """Products of blocks, first second^T."""
-    if first.shape[1] > _WRITTEN_OUT:
-        return apart(sum_of_products(first[:, None], second[None], 2))
-    terms = [first[:, None, j] * second[None, :, j] for j in range(first.shape[1])]
-    return apart(sum_of_terms(terms))
-
-
-def _sum_of(
-    values: Float[Array, "*shape states"], indices: Int[np.ndarray, "k *sums"]
-) -> Float[Array, "*sums states"]:
-    """Sums of the values at positions counted from 1; 0 is nothing."""
-    flat = values.reshape(-1, values.shape[-1])
-    if not flat.size:
-        return jnp.zeros((*indices.shape[1:], flat.shape[1]), values.dtype)
-    parts = [rows_at(flat, np.maximum(some - 1, 0)) for some in indices]
-    kept = [
-        part if np.all(some > 0) else jnp.where((some > 0)[..., None], part, 0.0)
-        for part, some in zip(parts, indices, strict=True)
-    ]
-    return sum_of_terms(kept)
 
 
 def _own_products(layout: Layout, sets: Rows) -> Int[np.ndarray, "k r r sets"]:

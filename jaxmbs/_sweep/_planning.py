@@ -23,8 +23,9 @@ from ._stores import Layout
 from ._subjects import AbstractSubject, doubled, State, SystemSubject
 
 
-# A chunk holds at most this many batches (what a kill may cost), and a sixteenth of the cases.
-_BATCHES, _PARTS = 128, 16
+# A chunk holds at most this many batches (what a kill may cost), and a quarter of the cases, but
+# every device has one.
+_BATCHES, _PARTS = 128, 4
 
 # The part of a device's free memory that the arrays of a chunk may take.
 _SHARE = 8
@@ -120,8 +121,9 @@ def chunk_of(
         return stored
     if wanted is not None:
         return wanted
+    parts = max(_PARTS, len(devices))
     fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
-    return width * max(1, min(_BATCHES, -(-count // (_PARTS * width)), fit))
+    return width * max(1, min(_BATCHES, -(-count // (parts * width)), fit))
 
 
 def _free_memory(devices: Sequence[Device]) -> int:

@@ -11,7 +11,7 @@ moved configurations by 1e-16; and as the cases are independent, it would gain n
 """
 
 import dataclasses
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -20,6 +20,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._custom_types import BoolScalar, Scalar
+from .._kinematics import begin_closing, Lane, Problem, turn_closing
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, masses_alike
@@ -32,12 +34,19 @@ from ._subjects import AbstractSubject, Placed
 Device: TypeAlias = Any
 
 
+class Closed(NamedTuple):
+    """The configuration of a case, and whether it is sure."""
+
+    q: Float[Array, " nq"]
+    sure: BoolScalar
+
+
 class Campaign(eqx.Module):
     """A question, what is varied, and how.
 
     `light`: are parts of all cases so light that solves lose them, as those of the first one, or of
     none; None: each case is looked at. `masses` (nv,): those of the first one, if the cases may
-    have others.
+    have others, which lose nothing if they are these up to the factor `alike`.
     """
 
     question: AbstractQuestion
@@ -47,21 +56,37 @@ class Campaign(eqx.Module):
     width: int = eqx.field(static=True)
     light: bool | None = eqx.field(static=True)
     masses: Float[Array, " nv"] | None
+    alike: Scalar
 
     def place_parts(self, values: tuple[Any, ...]) -> Placed:
         """One case before it is assembled."""
         placed = self.subject.place(dict(zip(self.names, values, strict=True)))
         return placed.with_light_parts(self.light)
 
-    def one(self, values: tuple[Any, ...]) -> dict[str, Any]:
-        """One case: its answer, its result, the configuration, whether a second evaluation is
-        needed, and whether it has other masses, and parts that may be too light."""
+    def closes(self, values: tuple[Any, ...]) -> bool:
+        """Are cases such as this one assembled together, as far as `_closing.py` is sure of
+        them?"""
+        if not self.assembled or not self.question.nearest:
+            return False
+        return bool(self.problem(values).system.structure.geometric.any())
+
+    def problem(self, values: tuple[Any, ...]) -> Problem:
+        """The configuration to which one case is assembled."""
+        _, held, q, _, t = self.place_parts(values)
+        return Problem(held, q, t)
+
+    def one(self, values: tuple[Any, ...], closed: Closed | None = None) -> dict[str, Any]:
+        """One case: its answer, its result, the configuration, whether it is still open, whether a
+        second evaluation is needed, and whether it has other masses, and parts that may be too
+        light. `closed`: its configuration; assembled here if it is not given."""
         system, held, q, v, t = self.place_parts(values)
         strange = jnp.asarray(False)
         if self.masses is not None:
-            strange = ~masses_alike(system, self.masses)
-        result, again = RESULTS.successful, jnp.asarray(False)
-        if self.assembled:
+            strange = ~masses_alike(system, self.masses, self.alike)
+        result, again, still_open = RESULTS.successful, jnp.asarray(False), jnp.asarray(False)
+        if closed is not None:
+            q, still_open = closed.q, ~closed.sure
+        elif self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
         answer = self.question(Case(system, q, v, t))
         if self.light is None:
@@ -71,7 +96,8 @@ class Campaign(eqx.Module):
         if self.question.second is not None:
             again = (result == RESULTS.successful) & self.question.second.wanted(answer)
         code = _code(result, answer, q)
-        return {"answer": answer, "code": code, "q": q, "again": again, "strange": strange}
+        marks = {"open": still_open, "again": again & ~still_open, "strange": strange & ~still_open}
+        return {"answer": answer, "code": code, "q": q, **marks}
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
         """The second evaluation of one case."""
@@ -105,10 +131,13 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     """The arrays of `Campaign.one` for whole batches of cases, the first `count` batches of them;
     on the device that holds the values."""
     width = campaign.width
-    batch = jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))
+    batch = jax.vmap(lambda x: eqx.filter(campaign.one(*x), eqx.is_array))
+    together = campaign.closes(tuple(x[0] for x in values))
+    closed = _close(campaign, values, count) if together else None
 
-    def part(k: Any) -> tuple[Any, ...]:
-        return tuple(lax.dynamic_slice_in_dim(x, k * width, width) for x in values)
+    def part(k: Any) -> Any:
+        given = values, closed
+        return jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, k * width, width), given)
 
     def turn(k: Any, filled: Any) -> Any:
         return jax.tree.map(
@@ -123,9 +152,65 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     return lax.fori_loop(0, count, turn, empty)
 
 
+def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
+    """The configurations of whole batches of cases, as far as they are sure. Each place of a batch
+    goes through the cases of its own, the next one as soon as one has ended: none waits for the
+    others, and a case is computed at the same place whatever the others are."""
+    width, places = campaign.width, np.arange(campaign.width)
+
+    def of(turns: Any) -> tuple[Any, ...]:
+        index = jnp.minimum(turns, count - 1) * width + places
+        return tuple(x[index] for x in values)
+
+    def start(own: tuple[Any, ...]) -> Lane:
+        return begin_closing(campaign.problem(own))
+
+    def step(own: tuple[Any, ...], lane: Lane) -> Lane:
+        return turn_closing(campaign.problem(own), lane)
+
+    def going(state: tuple[Any, Lane, Closed]) -> Any:
+        return jnp.any(state[0] < count)
+
+    def turn(state: tuple[Any, Lane, Closed]) -> tuple[Any, Lane, Closed]:
+        turns, lanes, found = state
+        lanes = jax.vmap(step)(of(turns), lanes)
+        ended = lanes.ended & (turns < count)
+        # Nothing is written for those that are under way or have no case left.
+        where = jnp.where(ended, turns * width + places, values[0].shape[0])
+        found = Closed(
+            found.q.at[where].set(lanes.answer, mode="drop"),
+            found.sure.at[where].set(lanes.sure, mode="drop"),
+        )
+        turns = turns + ended
+        fresh = jax.vmap(start)(of(turns))
+        lanes = jax.tree.map(
+            lambda new, old: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old),
+            fresh,
+            lanes,
+        )
+        return turns, lanes, found
+
+    begun = jnp.zeros((width,), int)
+    lanes = jax.vmap(start)(of(begun))
+    size = values[0].shape[0]
+    none = Closed(jnp.zeros((size, lanes.q.shape[1]), lanes.q.dtype), jnp.zeros((size,), bool))
+    return lax.while_loop(going, turn, (begun, lanes, none))[2]
+
+
 @program
 def _one_batch(campaign: Campaign, values: tuple[Any, ...]) -> Any:
     return jax.vmap(lambda x: eqx.filter(campaign.one(x), eqx.is_array))(values)
+
+
+def assemble_rest(
+    campaign: Campaign, device: Device, values: tuple[np.ndarray, ...], found: dict[str, Any]
+) -> None:
+    """Assemble the cases that are still open by the search that answers all, and enter what it
+    gives into `found`. Arguments as of `second_pass`."""
+    for batch, real in _lanes(np.flatnonzero(found["open"]), campaign.width):
+        picked = jax.tree.map(lambda x, b=batch: jax.device_put(x[b], device), values)
+        new = _one_batch(campaign, picked)
+        jax.tree.map(lambda x, y, b=batch, r=real: _enter(x, y, b[r], r), found, new)
 
 
 def look_at_masses(

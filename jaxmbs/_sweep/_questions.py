@@ -63,6 +63,12 @@ class AbstractQuestion(eqx.Module):
     def second(self) -> AbstractSecondLook | None:
         """The second evaluation; None where the first is complete."""
 
+    @property
+    def nearest(self) -> bool:
+        """Is `assembled` the nearest closed configuration, as of `assemble`? Then cases are
+        assembled together."""
+        return False
+
     @abc.abstractmethod
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
         """The configuration in which a case is evaluated, and the result of its assembly. The
@@ -87,6 +93,10 @@ class FunctionQuestion(AbstractQuestion):
     @property
     def second(self) -> None:
         return None
+
+    @property
+    def nearest(self) -> bool:
+        return True
 
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
         return nearest_closed(start)
@@ -153,6 +163,10 @@ class Certification(AbstractQuestion):
     @property
     def second(self) -> "_Decomposition | None":
         return None if self.every else _Decomposition(self.criterion)
+
+    @property
+    def nearest(self) -> bool:
+        return True
 
     def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
         return nearest_closed(start)

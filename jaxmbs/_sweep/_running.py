@@ -14,7 +14,14 @@ from .._extras import optional
 from . import _zarr_store
 from ._answers import CONFIGURATION, flatten, RESULT, variables
 from ._cases import Cases
-from ._program import Campaign, Device, look_at_masses, run_batches, second_pass
+from ._program import (
+    assemble_rest,
+    Campaign,
+    Device,
+    look_at_masses,
+    run_batches,
+    second_pass,
+)
 from ._stores import AbstractStore, Layout, MemoryStore
 
 
@@ -116,7 +123,9 @@ def _chunk(
     on_device = jax.device_put((values, batches), device)
     # Copies, as the second evaluation writes into them.
     found = jax.tree.map(np.array, run_batches(campaign, *on_device))
-    found["again"][count:] = found["strange"][count:] = False
+    for mark in ("open", "again", "strange"):
+        found[mark][count:] = False
+    assemble_rest(campaign, device, values, found)
     look_at_masses(campaign, device, values, found)
     second_pass(campaign, device, values, found, template)
     names = [v.name for v in variables(template, (RESULT, CONFIGURATION, *cases.names), {})]

@@ -15,7 +15,7 @@ from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
-from .._system import AbstractSystem, diagonal_masses, Model
+from .._system import AbstractSystem, alike, diagonal_masses, Model
 from .._version import __version__
 from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
@@ -152,8 +152,8 @@ def sweep(
     - `store`: a folder or an fsspec address; default none: results stay in memory.
     - `chunk`: cases for each device at a time, rounded up to whole batches; default what an
       eighth of the device's free memory holds (inputs and outputs of the cases; what a batch
-      needs besides does not grow with the chunk), but at most 128 batches and a sixteenth
-      of the cases. A store keeps its own.
+      needs besides does not grow with the chunk), but at most 128 batches and a quarter
+      of the cases, or one for each device. A store keeps its own.
     - `devices`: a mesh, or devices; default all, of all processes.
     - `width`: cases in a batch; default 32 on a CPU, 4096 elsewhere.
     - `units`: of the answer's arrays, by their names, for the store.
@@ -180,11 +180,12 @@ def sweep(
     platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
     first = first_system(subject, cases)
-    masses = None
+    masses, factor = None, 1.0
     if may_change_masses(cases.names) and not first.structure.light:
-        masses = diagonal_masses(first)
+        masses, factor = diagonal_masses(first), alike(first)
+    known = _checks.known_array(np.asarray(factor))
     light = first.structure.light
-    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses)
+    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses, known)
     shapes = shapes_of(campaign, cases.values)
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)

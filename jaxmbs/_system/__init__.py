@@ -6,6 +6,7 @@ from ._doors import (
 from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
 from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._light_parts import (
+    alike as alike,
     any_lane as any_lane,
     diagonal_masses as diagonal_masses,
     masses_alike as masses_alike,

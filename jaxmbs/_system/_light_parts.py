@@ -25,7 +25,7 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar
+from .._custom_types import BoolScalar, RealScalarLike
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 
@@ -60,6 +60,23 @@ def loses_light_parts(system: Any) -> bool | None:
     suspicious = masses_far_apart(system)
     if not suspicious:
         return suspicious
+    margin = _margin(system)
+    return None if margin is None else margin < 1
+
+
+def alike(system: Any) -> float:
+    """Masses of other numbers, each of them between those of this system divided and multiplied by
+    this factor, lose nothing if this system loses nothing. (Singular values of C M^-1/2, in rows of
+    unit length, change by no larger factor: Ostrowski's theorem, Horn & Johnson 2013, Matrix
+    Analysis, theorem 4.5.9, on C M^-1 C^T and on its diagonal.)"""
+    margin = _margin(system) if masses_far_apart(system) else None
+    return _ALIKE if margin is None else max(_ALIKE, margin)
+
+
+def _margin(system: Any) -> float | None:
+    """By which factor the singular values of C M^-1/2 may become smaller before something is lost,
+    in configurations near the reference; below 1 if something is. None as of
+    `loses_light_parts`."""
     everything = _numbers_and_functions(system)
     if any(isinstance(x, Tracer) for x in everything):
         return None
@@ -81,15 +98,15 @@ def masses_far_apart(system: Any) -> bool | None:
     return _kept("masses", system, masses, lambda: bool(_suspicious(system, np)))
 
 
-def _looked_at(system: Any) -> bool | None:
+def _looked_at(system: Any) -> float | None:
     if system.structure.nv > MOST:
         return None
     try:
         rows, mass, unit = map(np.asarray, _matrices(system))
-        return bool(_loses(rows, mass, unit, np))
+        return float(_left_of(rows, mass, unit, np))
     except np.linalg.LinAlgError:
         # Masses that are not positive definite are told by whoever divides by them.
-        return False
+        return 1.0
 
 
 def light_parts_as_data(system: Any) -> BoolScalar:
@@ -100,17 +117,17 @@ def light_parts_as_data(system: Any) -> BoolScalar:
         return suspicious
     return lax.cond(
         any_lane(suspicious),
-        lambda: suspicious & _loses(*_matrices(system), jnp),
+        lambda: suspicious & (_left_of(*_matrices(system), jnp) < 1),
         lambda: jnp.asarray(False),
     )
 
 
-def masses_alike(system: Any, known: Float[Array, " nv"]) -> BoolScalar:
-    """Are the masses of a system nearly those of another one (`diagonal_masses`), or so much alike
-    among each other that nothing is lost?"""
+def masses_alike(system: Any, known: Float[Array, " nv"], factor: RealScalarLike) -> BoolScalar:
+    """Are the masses of a system those of another one (`diagonal_masses`) up to a `factor`
+    (`alike`), or so much alike among each other that nothing is lost?"""
     system = stop_gradient(system)
     own = diagonal_masses(system)
-    near = (own <= _ALIKE * known) & (known <= _ALIKE * own)
+    near = (own <= factor * known) & (known <= factor * own)
     return jnp.all(near) | ~_suspicious(system, jnp)
 
 
@@ -235,9 +252,9 @@ def _matrices(
     return *jax.vmap(at)(steps), unit
 
 
-def _loses(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
-    """Has C M^-1/2 singular values that are small where those of C are not, in one of the
-    configurations? With the functions `xp`, of NumPy or JAX."""
+def _left_of(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
+    """By which factor singular values of C M^-1/2 may become smaller before they are small where
+    those of C are not, in one of the configurations. With the functions `xp`, of NumPy or JAX."""
     finite = xp.all(xp.isfinite(rows), axis=(1, 2)) & xp.all(xp.isfinite(mass), axis=(1, 2))
     rows = xp.where(finite[:, None, None], rows, 0.0)
     mass = xp.where(finite[:, None, None], mass, np.eye(rows.shape[-1]))
@@ -245,7 +262,7 @@ def _loses(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
     half = xp.linalg.solve(xp.linalg.cholesky(mass), xp.swapaxes(rows, 1, 2))
     own, others = _values(xp.swapaxes(half, 1, 2), xp), _values(rows * unit[None, None], xp)
     # Next to a singular configuration both are small.
-    return xp.any((own < np.sqrt(_SMALL)) & (own < _LOST * others))
+    return xp.min(own / xp.minimum(np.sqrt(_SMALL), _LOST * others))
 
 
 def _values(rows: Any, xp: Any) -> Any:

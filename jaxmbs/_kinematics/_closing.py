@@ -1,0 +1,438 @@
+"""Assembly of many cases side by side, in turns that cost alike.
+
+`_search.py` and `_continuation.py` answer every case; side by side each case waits for the slowest
+one in their three nested loops, and takes part in all that any of them needs. Here every turn
+evaluates one configuration and solves once with S + mu D, S = C M^-1 C^T, and what follows is
+decided by its stage. So a case waits for nobody, and the next one can take its place as soon as it
+has ended. The stages, with the decisions and numbers of `_continuation.py`:
+
+- *close*: Gauss-Newton of minimum norm; on Phi = 0 the step along it that would lead to the nearest
+  point if Phi were linear, accelerated (`_accelerated`). Where the drivers move the bodies far and
+  steps have grown, the answer would not be trusted, and is not waited for;
+- *hold*: the joints are closed with the drivers where they are at the start, on its branch;
+- *aim*, *check*: the tangents at the start and at the answer, compared with the chord;
+- *lead*: the drivers are moved in steps, each predicted by a parabola and closed again;
+- *settle*: as *close*, from a point on the right branch;
+- *free*, *weigh*: is the answer a minimum of the distance? A random motion that the constraints
+  leave is taken away from it and must come back by the same steps, which it does if no curvature is
+  negative or far from that of the distance. Where nothing is left of it there is no mobility, and
+  the answer is an isolated point.
+
+An answer is `sure` where all that held. All other cases are left to the search that answers every
+one: where a closing does not end or slides too slowly, at the end of a branch or in a singular
+configuration.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._system import is_state
+from ._continuation import (
+    AIMED_AT,
+    CORRECTED,
+    CORRECTIONS,
+    Drivers,
+    drivers_of,
+    GROWTH,
+    LEAST,
+    length_of,
+    LONGEST,
+    NEAR,
+    ON_BRANCH,
+    predicted_step,
+    TANGENT,
+)
+from ._geometric_rows import geometric_descriptor, position_residual
+from ._search import (
+    CLOSED,
+    damping_of,
+    distance_of,
+    FLOOR,
+    NEARLY_CLOSED,
+    Problem,
+    scaled_error,
+    SETTLED,
+    size_of,
+)
+
+
+_CLOSE, _HOLD, _AIM, _CHECK, _LEAD, _SETTLE, _FREE, _WEIGH, _END = range(9)
+
+# Steps end below the first number, or where two are below the second and no longer shrink, in the
+# lengths of `size_of`.
+_LAST, _ROUNDING = 1e-13, 1e-10
+
+# A start that closes within this (`length_of`) is its own nearest point up to second order, which
+# is rounding.
+_UNMOVED = 1e-8
+
+# What may be left of the residual at an answer, rows of unit length, relative to `size_of`.
+_MET = 1e-11
+
+# A step of a closing on the way of the drivers that is its last one: the next would be its square.
+_FOLLOWED = 1e-3
+
+# The length of the motion by which an answer is weighed (`length_of`); the part of it that
+# constraints leave where there is no mobility; the part that is left when it has come back, and
+# after how many turns.
+_AWAY, _LEFT, _BACK, _WEIGHINGS = 1e-4, 1e-5, 0.1, 8
+
+# Steps that are remembered for the acceleration; the part of one (squared) that makes it
+# independent of the others; by how much longer than the plain step (squared) the suggested one may
+# be.
+_REMEMBERED, _INDEPENDENT, _LONGER = 3, 1e-12, 25.0
+
+# A step along Phi = 0 of more than this (`size_of`) comes of curvature, and no other will end it.
+_ASTRAY = 1.0
+
+# Turns of one stage, and in all.
+_CLOSINGS, _TURNS = 40, 400
+
+
+class Lane(NamedTuple):
+    """One case under way.
+
+    `q`: evaluated next. `answer`: closed, with the drivers at their values, at the distance `far`
+    from the start (`length_of`), with the `multipliers` of the conditions of the nearest point;
+    `known`: was it found from the start? `here` to `step`: as of `_continuation._State`. `steps`,
+    `last_step`: remembered by `_accelerated`. `away`: the motion that is weighed, of the length
+    `first` at first. `moved`, `growth`: the last step of a closing, and the largest ratio of two.
+    `count`: turns of this stage; `turns`: all. `joined`: are the joints closed at the start?
+    """
+
+    stage: IntScalar
+    q: Float[Array, " nq"]
+    answer: Float[Array, " nq"]
+    far: Scalar
+    multipliers: Float[Array, " rows"]
+    here: Float[Array, " nq"]
+    slope: Float[Array, " nv"]
+    bend: Float[Array, " nv"]
+    s: Scalar
+    last: Scalar
+    step: Scalar
+    steps: Float[Array, "remembered 2 nv"]
+    last_step: Float[Array, "2 nv"]
+    away: Float[Array, " nv"]
+    first: Scalar
+    moved: Scalar
+    growth: Scalar
+    count: IntScalar
+    turns: IntScalar
+    joined: BoolScalar
+    known: BoolScalar
+    sure: BoolScalar
+
+    @property
+    def ended(self) -> BoolScalar:
+        """Is nothing left to do?"""
+        return self.stage == _END
+
+
+class _At(NamedTuple):
+    """Which stage it is."""
+
+    close: BoolScalar
+    hold: BoolScalar
+    aim: BoolScalar
+    check: BoolScalar
+    lead: BoolScalar
+    settle: BoolScalar
+    free: BoolScalar
+    weigh: BoolScalar
+
+
+class _Measured(NamedTuple):
+    """What a turn computes. `u` (nv,): the step, of the length `moved` (`size_of`), which leads to
+    `q`; `near`: is Phi small before it? `slides`: also along Phi = 0? `chord` (nv,), of the length
+    `gone`: from the start, or from `here`, to there. `probe`: the motion to be weighed. `error`,
+    `residual`: of Phi before the step. `multipliers`, `steps`, `last_step`: those of the next turn.
+    """
+
+    drivers: Drivers
+    residual: Float[Array, " rows"]
+    error: Scalar
+    near: BoolScalar
+    slides: BoolScalar
+    probe: Float[Array, " nv"]
+    u: Float[Array, " nv"]
+    moved: Scalar
+    q: Float[Array, " nq"]
+    chord: Float[Array, " nv"]
+    gone: Scalar
+    multipliers: Float[Array, " rows"]
+    steps: Float[Array, "remembered 2 nv"]
+    last_step: Float[Array, "2 nv"]
+
+
+class _Followed(NamedTuple):
+    """A step of the drivers by the `length`, to `s`: was it `taken`, was it `judged` at all, is it
+    too small to be halved? `rate` (nv,): of the chord, `again`: the next step."""
+
+    length: Scalar
+    s: Scalar
+    rate: Float[Array, " nv"]
+    judged: BoolScalar
+    taken: BoolScalar
+    stopped: BoolScalar
+    again: Scalar
+
+
+def begin_closing(problem: Problem) -> Lane:
+    """A case at its start; at its end, unsure, where that is no state."""
+    q, structure, dtype = problem.q, problem.system.structure, problem.q.dtype
+    rest, rows = jnp.zeros((structure.nv,), dtype), jnp.zeros((len(structure.rows),), dtype)
+    valid = is_state(structure, q, rest, problem.t)
+    steps = jnp.zeros((_REMEMBERED, 2, structure.nv), dtype)
+    zero, one, far = (jnp.asarray(x, dtype) for x in (0.0, 1.0, jnp.inf))
+    none, no = jnp.asarray(0), jnp.asarray(False)
+    return Lane(
+        stage=jnp.where(valid, _CLOSE, _END),
+        q=q,
+        answer=q,
+        far=zero,
+        multipliers=rows,
+        here=q,
+        slope=rest,
+        bend=rest,
+        s=zero,
+        last=zero,
+        step=one,
+        steps=steps,
+        last_step=steps[0],
+        away=rest,
+        first=zero,
+        moved=far,
+        growth=zero,
+        count=none,
+        turns=none,
+        joined=no,
+        known=no,
+        sure=no,
+    )
+
+
+def turn_closing(problem: Problem, lane: Lane) -> Lane:
+    """The case after its next turn. Without derivative; there has to be a geometric row."""
+    at = _At(*(lane.stage == k for k in range(_END)))
+    found = _measured(problem, lane, at)
+    followed = _followed(lane, at, found)
+    drivers, u, q, near = found.drivers, found.u, found.q, found.near
+    growing = jnp.maximum(lane.growth, found.moved / lane.moved)
+    growth = jnp.where(at.close & ~near, growing, lane.growth)
+    scale = problem.system.residual_scale()
+    of_joints = jnp.where(problem.system.structure.driven, 0.0, found.residual) / scale
+    closed_joints = jnp.max(jnp.abs(of_joints), initial=0.0) <= CLOSED
+    joined = jnp.where(lane.turns == 0, closed_joints, lane.joined)
+
+    settled = near & (found.moved <= SETTLED)
+    shrinks = found.moved <= 0.5 * lane.moved
+    rounding = (jnp.maximum(found.moved, lane.moved) <= _ROUNDING) & ~shrinks
+    distrusted = at.close & drivers.driven & (found.gone > NEAR) & (growth >= 1)
+    closed = near & ((found.moved <= _LAST) | rounding) | (settled & distrusted)
+    stuck = (lane.count + 1 >= _CLOSINGS) | ~jnp.isfinite(found.moved)
+    stuck = stuck | (found.slides & (found.moved > _ASTRAY))
+    # A start whose joints were open lies on no branch.
+    onto_branch = jnp.where(joined, _AIM, _HOLD)
+
+    unmoved = found.gone <= _UNMOVED
+    after_close = jnp.where(unmoved, _END, jnp.where(distrusted, onto_branch, _FREE))
+    given_up = jnp.where(drivers.driven, onto_branch, _END)
+    after_close = jnp.where(closed, after_close, jnp.where(stuck, given_up, _CLOSE))
+    after_close = jnp.where(distrusted & joined & ~near, _AIM, after_close)
+    alone = lane.known & (found.gone > ON_BRANCH * lane.far)
+    after_hold = jnp.where(settled, jnp.where(alone, _SETTLE, _AIM), jnp.where(stuck, _END, _HOLD))
+    # A closing that went the shorter way round has not gone this one.
+    same = jnp.all(jnp.abs(drivers.led - drivers.open) <= 1)
+    after_aim = jnp.where(lane.known & same & (growth < GROWTH), _CHECK, _LEAD)
+    off = length_of(drivers, found.chord - (lane.slope + u) / 2)
+    after_check = jnp.where(off <= TANGENT * found.gone, _SETTLE, _LEAD)
+    arrived = followed.taken & (followed.s >= 1)
+    after_lead = jnp.where(arrived, _SETTLE, jnp.where(followed.stopped, _END, _LEAD))
+    after_settle = jnp.where(closed, _FREE, jnp.where(stuck, _END, _SETTLE))
+    away = jnp.where(at.free, found.probe, lane.away) + u
+    left = length_of(drivers, away)
+    isolated, met = left <= _LEFT * _AWAY, found.error <= _MET
+    after_free = jnp.where(isolated | ~met, _END, _WEIGH)
+    back = left <= _BACK * lane.first
+    after_weigh = jnp.where(back | (lane.count + 1 >= _WEIGHINGS), _END, _WEIGH)
+    stage = _of_stage(
+        lane.stage,
+        (
+            after_close,
+            after_hold,
+            after_aim,
+            after_check,
+            after_lead,
+            after_settle,
+            after_free,
+            after_weigh,
+        ),
+    )
+    stage = jnp.where(lane.turns + 1 >= _TURNS, _END, stage)
+    sure = (at.close & closed & unmoved) | (at.free & isolated & met) | (at.weigh & back)
+
+    def if_taken(new: Array, old: Array) -> Array:
+        return jnp.where(followed.taken, new, old)
+
+    answered = (at.close | at.settle) & closed
+    stays = stage == lane.stage
+    first = jnp.minimum(1.0, 0.5 * LONGEST / length_of(drivers, u))
+    bend = (followed.rate - lane.slope) / (followed.length + lane.last)
+    new = Lane(
+        stage=stage,
+        q=q,
+        answer=jnp.where(answered, q, lane.answer),
+        far=jnp.where(at.close & answered, found.gone, lane.far),
+        multipliers=found.multipliers,
+        here=jnp.where(followed.taken | (at.hold & settled), q, lane.here),
+        slope=jnp.where(at.aim, u, if_taken(followed.rate, lane.slope)),
+        bend=if_taken(bend, lane.bend),
+        s=if_taken(followed.s, lane.s),
+        last=if_taken(followed.length, lane.last),
+        step=jnp.where(at.aim, first, followed.again),
+        steps=jnp.where(stays, found.steps, 0.0),
+        last_step=found.last_step,
+        away=away,
+        first=jnp.where(at.free, left, lane.first),
+        moved=jnp.where(stays, found.moved, jnp.inf),
+        growth=growth,
+        count=jnp.where(stays & ~followed.judged, lane.count + 1, 0),
+        turns=lane.turns + 1,
+        joined=joined,
+        known=lane.known | (at.close & closed),
+        sure=sure,
+    )
+    return new._replace(q=_next_place(problem, lane, new, followed.judged))
+
+
+def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
+    system, t, drivers, size = problem.system, problem.t, drivers_of(problem), size_of(problem)
+    descriptor = geometric_descriptor(system, lane.q, t)
+    residual = position_residual(system, lane.q, t)
+    led = (1 - predicted_step(lane)[0]) * drivers.led
+    gap = residual - jnp.where(at.hold, drivers.open, jnp.where(at.lead, led, 0.0))
+    turns = jnp.where(at.hold | at.lead, drivers.turns, 0.0)
+    gap = gap - turns * jnp.round(gap / jnp.where(turns > 0, turns, jnp.inf))
+    error = scaled_error(descriptor, gap, size)
+    near = error <= NEARLY_CLOSED
+    slides = near & (at.close | at.settle)
+
+    # The gradient of the distance along Phi = 0 (of its Lagrangian), as a motion downhill.
+    rest = jnp.zeros((system.structure.nv,), lane.q.dtype)
+    slope = jax.grad(lambda u: distance_of(problem, system.retract(lane.q, u)))(rest)
+    slope = slope + descriptor.apply_CT(lane.multipliers)
+    downhill = descriptor.inverse_mass(jnp.where(slides | at.weigh, slope, 0.0))
+    normal = np.random.default_rng(0).normal(size=system.structure.nv)
+    probe = jnp.where(at.free, drivers.unit * (_AWAY * normal), 0.0)
+    solving = at.aim | at.check
+    right = jnp.where(solving, drivers.led, jnp.where(at.free, 0.0, gap))
+    right = right + descriptor.apply_C(probe - downhill)
+    mu = jnp.where(solving | at.free | at.weigh, FLOOR, damping_of(error))
+    added, back = descriptor.damped_response(right, mu)
+    u = -back - downhill
+    steps, step = _accelerated(lane, u, drivers.unit, slides)
+
+    q = system.retract(lane.q, step)
+    start = jnp.where(at.lead | at.check, lane.here, problem.q)
+    chord = system.difference(start, jnp.where(at.check, lane.answer, q))
+    return _Measured(
+        drivers=drivers,
+        residual=residual,
+        error=error,
+        near=near,
+        slides=slides,
+        probe=probe,
+        u=u,
+        moved=jnp.sqrt(u @ descriptor.mass(u)) / size,
+        q=q,
+        chord=chord,
+        gone=length_of(drivers, chord),
+        multipliers=lane.multipliers + jnp.where(slides | at.weigh, added, 0.0),
+        steps=steps,
+        last_step=jnp.where(slides, jnp.stack([step, u]), 0.0),
+    )
+
+
+def _accelerated(
+    lane: Lane, u: Float[Array, " nv"], unit: Float[Array, " nv"], slides: BoolScalar
+) -> tuple[Float[Array, "remembered 2 nv"], Float[Array, " nv"]]:
+    """What is remembered, and the step that it suggests in the place of u: Anderson's acceleration
+    (Walker & Ni 2011, SIAM Journal on Numerical Analysis 49, eqs. 2.1-2.2). Of each of the last
+    steps two vectors are remembered: how it changed u, and where it led with that."""
+    step, before = lane.last_step
+    usable = slides & jnp.any(before != 0)
+    change = u - before
+    newest = jnp.stack([change / unit, step + change])
+    steps = jnp.where(usable, jnp.concatenate([newest[None], lane.steps[:-1]]), 0.0)
+    left, advance = u / unit, u
+    basis: list[tuple[Array, Array]] = []
+    for pair in steps:
+        changed, led = _orthonormal(pair, basis)
+        basis.append((changed, led))
+        part = changed @ left
+        left, advance = left - part * changed, advance - part * led
+    far = jnp.sum((advance / unit) ** 2) > _LONGER * jnp.sum((u / unit) ** 2)
+    return steps, jnp.where(far, u, advance)
+
+
+def _orthonormal(
+    pair: Float[Array, "2 nv"], basis: Sequence[tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """The pair with its first vector orthogonal to those of the basis, and of length one; zero if
+    it is not independent of them."""
+    first, second = pair
+    size = first @ first
+    for other, along in basis:
+        part = other @ first
+        first, second = first - part * other, second - part * along
+    rest = first @ first
+    independent = rest > _INDEPENDENT * size
+    inverse = jnp.where(independent, 1 / jnp.sqrt(jnp.where(independent, rest, 1.0)), 0.0)
+    return inverse * first, inverse * second
+
+
+def _followed(lane: Lane, at: _At, found: _Measured) -> _Followed:
+    """As of `_continuation._lead`, but that a point on the way needs to be closed less well."""
+    drivers = found.drivers
+    s, predicted = predicted_step(lane)
+    length = s - lane.s
+    rate = found.chord / length
+    off = length_of(drivers, found.chord - predicted) / length_of(drivers, predicted)
+    near = found.moved <= _FOLLOWED
+    taken = at.lead & near & (off <= CORRECTED)
+    failed = (lane.count + 1 >= CORRECTIONS) | ~jnp.isfinite(found.moved)
+    judged = at.lead & (near | failed)
+    factor = jnp.clip(jnp.sqrt(AIMED_AT / jnp.maximum(off, 1e-3)), 0.5, 2.0)
+    longer = jnp.minimum(factor * length, LONGEST / jnp.maximum(length_of(drivers, rate), 1e-9))
+    again = jnp.where(taken, longer, jnp.where(judged, length / 2, lane.step))
+    stopped = judged & ~taken & (length / 2 < LEAST)
+    return _Followed(length, s, rate, judged, taken, stopped, again)
+
+
+def _of_stage(stage: IntScalar, following: Sequence[Array]) -> IntScalar:
+    """What follows from this stage."""
+    found = jnp.asarray(_END)
+    for k, after in enumerate(following):
+        found = jnp.where(stage == k, after, found)
+    return found
+
+
+def _next_place(problem: Problem, lane: Lane, new: Lane, judged: BoolScalar) -> Float[Array, " nq"]:
+    """The configuration that is evaluated next."""
+    stage, system = new.stage, problem.system
+    changed = stage != lane.stage
+    from_branch = changed & ((stage == _HOLD) | (stage == _AIM))
+    q = jnp.where(from_branch, new.here, new.q)
+    settling = changed & (stage == _SETTLE) & (lane.stage != _LEAD)
+    q = jnp.where((stage == _CHECK) | (stage == _FREE) | settling, new.answer, q)
+    leading = (stage == _LEAD) & (judged | changed)
+    base = jnp.where(leading, new.here, new.answer)
+    step = jnp.where(leading, predicted_step(new)[1], new.away)
+    return jnp.where(leading | (stage == _WEIGH), system.retract(base, step), q)
