@@ -29,7 +29,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._system import is_state
@@ -130,9 +130,14 @@ class Lane(NamedTuple):
     sure: BoolScalar
 
     @property
-    def ended(self) -> BoolScalar:
-        """Is nothing left to do?"""
+    def ended(self) -> Bool[Array, "*lanes"]:
+        """Is nothing left to do? (Of a batch: of each.)"""
         return self.stage == _END
+
+    @property
+    def predicted(self) -> tuple[Scalar, Float[Array, " nv"]]:
+        """The next s on the way of the drivers, and the step to the point there."""
+        return predicted_step(self.s, self.last, self.step, self.slope, self.bend)
 
 
 class _At(NamedTuple):
@@ -316,7 +321,7 @@ def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
     system, t, drivers, size = problem.system, problem.t, drivers_of(problem), size_of(problem)
     descriptor = geometric_descriptor(system, lane.q, t)
     residual = position_residual(system, lane.q, t)
-    led = (1 - predicted_step(lane)[0]) * drivers.led
+    led = (1 - lane.predicted[0]) * drivers.led
     gap = residual - jnp.where(at.hold, drivers.open, jnp.where(at.lead, led, 0.0))
     turns = jnp.where(at.hold | at.lead, drivers.turns, 0.0)
     gap = gap - turns * jnp.round(gap / jnp.where(turns > 0, turns, jnp.inf))
@@ -401,7 +406,7 @@ def _orthonormal(
 def _followed(lane: Lane, at: _At, found: _Measured) -> _Followed:
     """As of `_continuation._lead`, but that a point on the way needs to be closed less well."""
     drivers = found.drivers
-    s, predicted = predicted_step(lane)
+    s, predicted = lane.predicted
     length = s - lane.s
     rate = found.chord / length
     off = length_of(drivers, found.chord - predicted) / length_of(drivers, predicted)
@@ -434,5 +439,5 @@ def _next_place(problem: Problem, lane: Lane, new: Lane, judged: BoolScalar) -> 
     q = jnp.where((stage == _CHECK) | (stage == _FREE) | settling, new.answer, q)
     leading = (stage == _LEAD) & (judged | changed)
     base = jnp.where(leading, new.here, new.answer)
-    step = jnp.where(leading, predicted_step(new)[1], new.away)
+    step = jnp.where(leading, new.predicted[1], new.away)
     return jnp.where(leading | (stage == _WEIGH), system.retract(base, step), q)

@@ -31,7 +31,7 @@ Each of these is a task of the one loop of `_search.py`, inside of a loop over t
 turn where the first search is trusted.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -113,6 +113,11 @@ class _State(NamedTuple):
     backwards: BoolScalar
     way: Continuation
     count: IntScalar
+
+    @property
+    def predicted(self) -> tuple[Scalar, Float[Array, " nv"]]:
+        """The next s, and the step to the point there."""
+        return predicted_step(self.s, self.last, self.step, self.slope, self.bend)
 
 
 class Drivers(NamedTuple):
@@ -196,7 +201,7 @@ def _task(
     system, stage = problem.system, state.stage
     closing = (stage == _HOLD) | (stage == _LEAD)
     solving = (stage == _AIM) | (stage == _CHECK) | (stage == _COMPARE)
-    s, predicted = predicted_step(state)
+    s, predicted = state.predicted
     begin = jnp.where(stage == _DIRECT, problem.q, state.here)
     begin = jnp.where(stage == _HOLD, problem.q, begin)
     begin = jnp.where(stage == _CHECK, state.q, begin)
@@ -231,40 +236,14 @@ def _task(
     return task, begin
 
 
-class OnBranch(Protocol):
-    """A point of a branch and what is known around it (`_State`)."""
-
-    @property
-    def s(self) -> Scalar:
-        """Where it is on the way of the drivers."""
-        ...
-
-    @property
-    def last(self) -> Scalar:
-        """The step that led there."""
-        ...
-
-    @property
-    def step(self) -> Scalar:
-        """The next one."""
-        ...
-
-    @property
-    def slope(self) -> Float[Array, " nv"]:
-        """Of the chord to it."""
-        ...
-
-    @property
-    def bend(self) -> Float[Array, " nv"]:
-        """Half the second derivative."""
-        ...
-
-
-def predicted_step(state: OnBranch) -> tuple[Scalar, Float[Array, " nv"]]:
-    """The next s, and the step to the point there."""
-    step = jnp.minimum(state.step, 1 - state.s)
-    s = jnp.where(state.step >= 1 - state.s, 1.0, state.s + step)
-    return s, step * (state.slope + (state.last + step) * state.bend)
+def predicted_step(
+    s: Scalar, last: Scalar, step: Scalar, slope: Float[Array, " nv"], bend: Float[Array, " nv"]
+) -> tuple[Scalar, Float[Array, " nv"]]:
+    """The next s, and the step to the point there, by the parabola through the last points; numbers
+    of `_State`."""
+    length = jnp.minimum(step, 1 - s)
+    end = jnp.where(step >= 1 - s, 1.0, s + length)
+    return end, length * (slope + (last + length) * bend)
 
 
 def _random_rates(problem: Problem) -> Float[Array, " rows"]:
@@ -328,7 +307,7 @@ def _check(problem: Problem, start: Drivers, state: _State, point: Point) -> _St
 
 def _lead(problem: Problem, start: Drivers, state: _State, point: Point) -> _State:
     """The prediction was closed, or not."""
-    s, predicted = predicted_step(state)
+    s, predicted = state.predicted
     step = s - state.s
     gone = problem.system.difference(state.here, point.q)
     slope = gone / step

@@ -1,0 +1,208 @@
+"""Assembly of many cases side by side, as sweeps do it: against an oracle in joint angles, closed
+forms, and the search that answers every case."""
+
+import functools
+
+import closed_loops
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbs as jm
+from jaxmbs import mechanisms, RESULTS
+from jaxmbs._kinematics import _closing, begin_closing, Problem, turn_closing
+from jaxmbs._sweep import _running
+
+
+# Two closings to rounding, in linear systems of condition 1e2 to 1e4.
+SAME = 1e-9
+
+
+def nothing(system, q, v, t):
+    """A question that takes no time to compile."""
+    return t
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """How many cases of each chunk were left to the search that answers all."""
+    counts = []
+    own = _running.assemble_rest
+
+    def counting(campaign, device, values, found):
+        counts.append(int(np.sum(found["open"])))
+        own(campaign, device, values, found)
+
+    monkeypatch.setattr(_running, "assemble_rest", counting)
+    return counts
+
+
+def turned(angles):
+    """Between -pi and pi."""
+    return (angles + np.pi) % (2 * np.pi) - np.pi
+
+
+def swept(model, name, values, **settings):
+    return jm.sweep(nothing, model, jm.Cases({name: values}), width=8, chunk=48, **settings)
+
+
+def assert_on_branch(loop, ends, left):
+    """41 values of the driver, each from the reference at once: where the oracle goes."""
+    values = np.round(np.linspace(ends[0], ends[1], 41), 9)
+    track = closed_loops.followed(loop, ends[0], 0.01) | closed_loops.followed(loop, ends[1], 0.01)
+    found = swept(closed_loops.model_of(loop), "time", values)
+    assert np.all(found.result == 0)
+    for q, value in zip(found.configuration, values, strict=True):
+        off = turned(closed_loops.joint_angles(loop, q) - (track[value] - loop.angles))
+        np.testing.assert_allclose(off, 0.0, atol=SAME)
+    assert left == [0]
+
+
+class TestBricard:
+    """One program for all of them, which are of one structure."""
+
+    @pytest.mark.parametrize("seed", [227, 139, 206])
+    def test_every_case_is_on_its_branch(self, seed, left):
+        assert_on_branch(closed_loops.line_symmetric(seed), (-0.5, 1.5), left)
+
+    def test_more_than_half_a_turn_and_the_end_of_the_branch(self, left):
+        """The other way round it ends after 0.9 rad: these cases are left to the other search,
+        which says so."""
+        loop = closed_loops.threefold(-1.2)
+        values = np.concatenate([np.linspace(-0.8, 3.2, 31), np.linspace(-1.4, -1.0, 10)])
+        found = swept(closed_loops.model_of(loop), "time", values)
+        for q, value in zip(found.configuration[:31], values[:31], strict=True):
+            # By symmetry every other joint turns as the first.
+            turns = closed_loops.joint_angles(loop, q)
+            np.testing.assert_allclose(turned(turns[::2] - value), 0.0, atol=SAME)
+        codes = np.asarray(found.result)
+        assert np.all(codes[:31] == 0)
+        ended = np.asarray(RESULTS.assembly_branch_ended._value)
+        np.testing.assert_array_equal(codes[31:], ended)
+        assert left == [10]
+
+    def test_a_case_does_not_depend_on_the_others(self):
+        """Bit for bit: each place of a batch goes through cases of its own."""
+        model = closed_loops.model_of(closed_loops.line_symmetric(227))
+        values = np.random.default_rng(0).uniform(-0.5, 1.5, 48)
+        every = swept(model, "time", values).configuration
+        few = swept(model, "time", values[:24]).configuration
+        np.testing.assert_array_equal(every[:24], few)
+        # Other cases before and after it, at the same place of their batches.
+        others = values.copy()
+        others[:16] = -0.4
+        others[40:] = 1.4
+        moved = swept(model, "time", others).configuration
+        np.testing.assert_array_equal(every[16:40], moved[16:40])
+
+
+def four_bars():
+    model = mechanisms.four_bar_chain(1)
+    drive = jm.Driver("drive", "G0", "rotation", jm.motions.Linear(rate=-1.0))
+    return eqx.tree_at(lambda m: m.drivers, model, (drive,), is_leaf=lambda x: x is None)
+
+
+def test_crossing_branches_are_passed_straight_on(left):
+    """Four bars of 1 m that lie in one line at a right angle, where they could become crossed."""
+    model = four_bars()
+    values = np.linspace(-1.4, 2.6, 40)
+    found = swept(model, "time", values)
+    assert np.all(found.result == 0)
+    turns = found.configuration[:, 2::3] - np.asarray(model.system().reference_q)[2::3]
+    np.testing.assert_allclose(turns, -values[:, None] * [1.0, 1.0, 0.0], atol=SAME)
+    assert left == [0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "over"),
+    [
+        ("mobile-robot", {"steering": (-0.06, 0.06), "joints.A.rotation": (-2.5, 2.5)}),
+        ("bennett", {"joints.J1.rotation": (-1.5, 1.5)}),
+        ("sarrus", {"joints.A1.rotation": (-0.5, 1.0)}),
+        ("three-crank-parallelogram", {"time": (0.0, 1.0)}),
+    ],
+)
+def test_as_the_search_that_answers_all(name, over, left):
+    model = mechanisms.get(name)
+    cases = jm.Cases.uniform(over, 64, seed=3)
+    together = jm.sweep(nothing, model, cases)
+    assert sum(left) == 0
+
+    class Alone(jm.AbstractQuestion):
+        """The same, each case by itself."""
+
+        @property
+        def second(self):
+            return None
+
+        def assembled(self, start):
+            found = jm.assemble(start.system, start.q, start.t, throw=False)
+            return found.q, found.result
+
+        def __call__(self, case):
+            return case.t
+
+    apart = jm.sweep(Alone(), model, cases)
+    np.testing.assert_array_equal(together.result, apart.result)
+    np.testing.assert_allclose(together.configuration, apart.configuration, atol=SAME)
+
+
+@functools.cache
+def circle():
+    """A particle in the plane, 1 m from the origin, in coordinates of its own."""
+    return jm.GeneralizedSystem(
+        ["x", "y"],
+        mass_matrix=np.eye(2),
+        constraints={
+            "circle": jm.PositionConstraint(lambda q, t: jnp.array([q @ q - 1.0]), ["m2"])
+        },
+        start=[1.0, 0.0],
+        lengths=["x", "y"],
+    )
+
+
+def on_circle(x):
+    return Problem(circle(), jnp.array([x, 0.0]), jnp.zeros(()))
+
+
+@eqx.filter_jit
+def ended(problem, lane):
+    """The end of the turns."""
+    return jax.lax.while_loop(
+        lambda lane: ~lane.ended, lambda lane: turn_closing(problem, lane), lane
+    )
+
+
+class TestOnACircle:
+    """The nearest point and the farthest one satisfy the same equations."""
+
+    @pytest.mark.parametrize("x", [0.5, 1.0, -1.4])
+    def test_the_nearest_point(self, x):
+        found = ended(on_circle(x), begin_closing(on_circle(x)))
+        assert bool(found.sure)
+        np.testing.assert_allclose(found.answer, [np.sign(x), 0.0], atol=1e-12)
+
+    def test_the_farthest_point_is_not_sure(self):
+        far = jnp.array([-1.0, 0.0])
+        there = begin_closing(on_circle(0.5))._replace(
+            stage=jnp.asarray(_closing._FREE),
+            q=far,
+            answer=far,
+            # M d + C^T lambda = 0 with d = (-1.5, 0) and C = (-2, 0).
+            multipliers=jnp.array([-0.75]),
+        )
+        assert not bool(ended(on_circle(0.5), there).sure)
+
+    @pytest.mark.parametrize("x", [0.01, -3.0])
+    def test_what_curvature_decides_is_left_to_the_other_search(self, x):
+        """Next to the centre all points are as near, and far outside steps along the circle, which
+        know nothing of it, are too long: the motion that is weighed does not come back."""
+        assert not bool(ended(on_circle(x), begin_closing(on_circle(x))).sure)
+
+    def test_what_is_no_state_ends_at_once(self):
+        lane = begin_closing(on_circle(np.nan))
+        assert bool(lane.ended)
+        assert not bool(lane.sure)
