@@ -15,6 +15,7 @@ from representatives import representatives
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._dynamics import solve_with_friction
+from jaxmbs._system import _light_parts
 
 
 G = 9.81
@@ -267,3 +268,29 @@ def test_generalized_alpha_holds_a_light_chain():
     )
     assert bool(run.result == jm.RESULTS.successful)
     assert float(jnp.max(run.position_error)) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["parallelogram", "door"])
+def test_masses_within_the_margin_lose_nothing(name):
+    """What a look at a system says of others, against a look at these."""
+    system = jm.mechanisms.get(name).system()
+    margin = _light_parts._margin(system)
+    assert margin > 1
+    rng = np.random.default_rng(5)
+    for part in (0.5, 1.0):
+        factor = margin**part
+        inertias = [
+            scaled(group.inertia, factor ** rng.uniform(-1, 1, len(group.indices["v"])))
+            for group in system.body_groups
+        ]
+        others = eqx.tree_at(lambda s: [g.inertia for g in s.body_groups], system, inertias)
+        assert _light_parts._margin(others) >= margin / factor * (1 - 1e-9)
+        assert not others.with_light_parts_looked_at().structure.light
+
+
+def scaled(inertia, factors):
+    """All masses and moments of a stack of bodies times the factors."""
+    return jax.tree.map(
+        lambda x: x * factors.reshape(-1, *[1] * (x.ndim - 1)) if eqx.is_inexact_array(x) else x,
+        inertia,
+    )

@@ -173,7 +173,7 @@ def layout_of(
         *variables(shapes["answer"], taken, units),
     )
     # Names of the rows and bodies of every case: they are the same in all.
-    structure = first_system(subject, cases).structure
+    structure = system_of_case(subject, cases, 0).structure
     attributes = {
         "title": system.name if isinstance(system, Model) else type(system).__name__,
         "jaxmbs_version": __version__,
@@ -187,10 +187,21 @@ def layout_of(
     return Layout(len(cases), chunk, along, attributes, fingerprint)
 
 
-def first_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:
-    """The system of the first case."""
-    first = {n: x[0] for n, x in zip(cases.names, cases.values, strict=True)}
-    return subject.place(first).system
+def system_of_case(subject: AbstractSubject, cases: Cases, number: int) -> AbstractSystem:
+    """The system of one case."""
+    own = {n: x[number] for n, x in zip(cases.names, cases.values, strict=True)}
+    return subject.place(own).system
+
+
+def middle_case(cases: Cases) -> int:
+    """The case whose values are nearest to the medians of all, relative to their ranges."""
+    away = np.zeros(len(cases))
+    for x in cases.values:
+        flat = np.reshape(x, (len(cases), -1)).astype(float)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(flat - np.median(flat, axis=0)) / np.maximum(np.ptp(flat, axis=0), 1e-300)
+        away += np.sum(np.where(np.isfinite(off), off, 1.0) ** 2, axis=1)
+    return int(np.argmin(away))
 
 
 def _case_variable(subject: AbstractSubject, name: str, values: np.ndarray) -> Variable:

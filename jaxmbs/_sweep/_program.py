@@ -44,8 +44,8 @@ class Closed(NamedTuple):
 class Campaign(eqx.Module):
     """A question, what is varied, and how.
 
-    `light`: are parts of all cases so light that solves lose them, as those of the first one, or of
-    none; None: each case is looked at. `masses` (nv,): those of the first one, if the cases may
+    `light`: are parts of all cases so light that solves lose them, as those of one in their middle,
+    or of none; None: each case is looked at. `masses` (nv,): those of that one, if the cases may
     have others, which lose nothing if they are these up to the factor `alike`.
     """
 

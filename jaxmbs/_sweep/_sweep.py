@@ -24,10 +24,11 @@ from ._planning import (
     bytes_of_case,
     chunk_of,
     devices_of,
-    first_system,
     layout_of,
+    middle_case,
     named,
     subject_of,
+    system_of_case,
 )
 from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
@@ -179,13 +180,14 @@ def sweep(
         raise ModelError("several processes need a store that all of them can reach.")
     platform = chosen[0].platform
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
-    first = first_system(subject, cases)
-    masses, factor = None, 1.0
-    if may_change_masses(cases.names) and not first.structure.light:
-        masses, factor = diagonal_masses(first), alike(first)
-    known = _checks.known_array(np.asarray(factor))
-    light = first.structure.light
-    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses, known)
+    # Cases with other masses are looked at by what is known of one in their middle.
+    varied = may_change_masses(cases.names)
+    known = system_of_case(subject, cases, middle_case(cases) if varied else 0)
+    light, masses, factor = known.structure.light, None, 1.0
+    if varied and not light:
+        masses, factor = diagonal_masses(known), alike(known)
+    near = _checks.known_array(np.asarray(factor))
+    campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses, near)
     shapes = shapes_of(campaign, cases.values)
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)
