@@ -35,7 +35,8 @@ def test_against_dense_matrices(name):
     together, known = jax.jit(jax.vmap(solve))(*given)
     alone, _ = jax.jit(solve)(*(x[1] for x in given))
     for k in range(3):
-        expected = dense(*(np.asarray(x[k]) for x in known), right[k], mu[k])
+        mass, rows = (np.asarray(x[k]) for x in known)
+        expected = dense(mass, rows, right[k], mu[k])
         for found, wanted in zip(together, expected, strict=True):
             scale = np.max(np.abs(wanted))
             np.testing.assert_allclose(found[k], wanted, rtol=0, atol=1e-9 * scale)

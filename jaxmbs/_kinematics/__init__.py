@@ -16,6 +16,7 @@ if _TYPE_CHECKING:
     from ._closing import (
         begin_closing as begin_closing,
         Lane as Lane,
+        starts_closed as starts_closed,
         turn_closing as turn_closing,
     )
     from ._geometric_rows import (
@@ -36,7 +37,7 @@ else:
             "open_in",
             "undefined",
         ),
-        "_closing": ("begin_closing", "Lane", "turn_closing"),
+        "_closing": ("begin_closing", "Lane", "starts_closed", "turn_closing"),
         "_geometric_rows": ("geometric_descriptor", "position_residual", "scaled_geometric_matrix"),
         "_least_squares": ("assemble_least_squares",),
         "_search": ("Problem",),

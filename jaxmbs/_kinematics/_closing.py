@@ -68,6 +68,10 @@ _CLOSE, _HOLD, _AIM, _CHECK, _LEAD, _SETTLE, _FREE, _WEIGH, _END = range(9)
 # lengths of `size_of`.
 _LAST, _ROUNDING = 1e-13, 1e-10
 
+# A start is closed to rounding if its scaled residual is at most this: that of quaternions and
+# points of a few characteristic lengths.
+_CLOSED_START = 1e-14
+
 # A start that closes within this (`length_of`) is its own nearest point up to second order, which
 # is rounding.
 _UNMOVED = 1e-8
@@ -187,6 +191,14 @@ class _Followed(NamedTuple):
     taken: BoolScalar
     stopped: BoolScalar
     again: Scalar
+
+
+def starts_closed(problem: Problem) -> BoolScalar:
+    """Is the start a state that is closed to rounding?"""
+    system, q = problem.system, problem.q
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+    gap = jnp.max(jnp.abs(system.scaled_residual(q, problem.t)), initial=0.0)
+    return (gap <= _CLOSED_START) & is_state(system.structure, q, rest, problem.t)
 
 
 def begin_closing(problem: Problem) -> Lane:

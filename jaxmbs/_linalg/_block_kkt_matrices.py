@@ -31,7 +31,7 @@ from ._block_mass import BlockMass
 from ._damped_solve import damped_solve
 from ._entries import flat, gather_or_zero, sum_of
 from ._gathering import gather
-from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, damped_response, RowMask
 from ._multifrontal import LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._states_last import states_last
@@ -253,7 +253,7 @@ class BlockKKTMatrices(AbstractKKTMatrices):
     ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
         layout, blocks = self.layout, self.constraint_blocks
         if self._has_hubs or layout.couplings is not None or not blocks:
-            return super().damped_response(right, regularisation)
+            return damped_response(self, right, regularisation)
         inverses = self.block_mass.inverse_blocks
 
         def at_states(right: Array, mu: Array, *given: Array) -> tuple[Array, Array]:

@@ -1,17 +1,21 @@
 """One solve with S + mu D at many states, from the blocks of C and M^-1 to M^-1 C^T y.
 
 What `BlockKKTMatrices.factor` and `solve` do for one state is done here with the states as the last
-axis (`_states_last.py`), in one function, since the factor is needed once.
+axis (`_states_last.py`), in one function, since the factor is needed once. The fronts of one level
+and the states are one axis, along which the arithmetic runs.
 """
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from . import _multifrontal
 from ._block_layout import Layout, SlotBucket
-from ._states_last import along_columns, apart, at_slots, flat_states, sum_at_states
-from ._sums import sum_along, sum_of_products
+from ._multifrontal import Elimination
+from ._selected_inverse import eliminated, Panel
+from ._states_last import along_columns, apart, at_slots, flat_states, rows_at, sum_at_states
+from ._sums import sum_along, sum_of_products, sum_of_terms
 
 
 SlotsAtStates = tuple[Float[Array, "r c slots states"], ...]
@@ -37,8 +41,7 @@ def damped_solve(
     left = [apart(x * own) for x, own in zip(half, by_slot, strict=True)]
     beside = [apart(x * own) for x, own in zip(blocks, by_slot, strict=True)]
     values = _values(layout, left, beside, shift)
-    levels = _multifrontal.factor(layout.elimination, values)
-    solved = _multifrontal.solve(layout.elimination, levels, right / scale)
+    solved = _solved(layout.elimination, values, right / scale)
     multipliers = apart(solved / scale)
     products = [
         sum_of_products(own, _of_rows(multipliers, bucket)[:, None], 0, apart=False)
@@ -81,4 +84,72 @@ def _values(
         first = at_slots(left[bucket.first], bucket.indices["first"])
         second = at_slots(right[bucket.second], bucket.indices["second"])
         found.append(along_columns(first, second))
-    return apart(flat_states(found))
+    # Entries of the fronts are those of the matrix, zeros where there is none, ones to pad with.
+    known = jnp.zeros((2, shift.shape[1]), shift.dtype).at[1].set(1.0)
+    return flat_states([known, *found])
+
+
+class _Front(NamedTuple):
+    """Factors of the fronts of one level, and their right-hand side after the forward step, panel
+    by panel."""
+
+    panels: list[Panel]
+    forward: list[Float[Array, "own lanes"]]
+
+
+def _solved(
+    elimination: Elimination,
+    values: Float[Array, "values states"],
+    right: Float[Array, "size states"],
+) -> Float[Array, "size states"]:
+    """The solution of the matrix with these values, which begin with a zero and a one."""
+    states = right.shape[1]
+    zero = jnp.zeros((1, states), right.dtype)
+    pool, matrices, vectors = jnp.concatenate([zero, right]), zero, zero
+    fronts = []
+    for level in elimination.levels:
+        indices, size = level.indices, level.own + level.boundary
+        matrix = _sums(values, indices["entries"])
+        lanes = matrix.shape[-1]
+        corner = jnp.zeros((level.boundary, level.boundary, lanes), right.dtype)
+        if indices["children"].size:
+            change = _sums(matrices, indices["children"])
+            matrix, corner = matrix + change[: level.own], change[level.own :, level.own :]
+        vector = _sums(pool, indices["right"][None])
+        rest = jnp.zeros((size - level.own, lanes), right.dtype)
+        if indices["updates"].size:
+            change = _sums(vectors, indices["updates"])
+            vector, rest = vector + change[: level.own], change[level.own :]
+        panels, update = eliminated(apart(matrix), corner)
+        forward, later = [], jnp.concatenate([vector, rest])
+        for panel in panels:
+            width = panel.reciprocals.shape[0]
+            own, later = later[:width], later[width:]
+            forward.append(own)
+            if later.shape[0]:
+                later = apart(later - sum_of_products(panel.gain, own[None], 1, apart=False))
+        fronts.append(_Front(panels, forward))
+        matrices = jnp.concatenate([matrices, update.reshape(-1, states)])
+        vectors = jnp.concatenate([vectors, later.reshape(-1, states)])
+    solved = zero
+    for level, front in zip(reversed(elimination.levels), reversed(fronts), strict=True):
+        later = _sums(solved, level.indices["later"][None])
+        for panel, own in zip(reversed(front.panels), reversed(front.forward), strict=True):
+            found = sum_of_products(panel.inverse, own[None], 1, apart=False) * panel.reciprocals
+            found = sum_of_products(panel.inverse, apart(found)[:, None], 0, apart=False)
+            if later.shape[0]:
+                found = found - sum_of_products(panel.gain, later[:, None], 0, apart=False)
+            later = jnp.concatenate([apart(found), later])
+        solved = jnp.concatenate([solved, later[: level.own].reshape(-1, states)])
+    return rows_at(solved, elimination.indices["solution"])
+
+
+def _sums(
+    pool: Float[Array, "entries states"], places: Int[np.ndarray, "k *shape n"]
+) -> Float[Array, "*shape lanes"]:
+    """Sums of entries of the pool, those at the k-th of each place, with fronts and states as one
+    axis."""
+    shape = *places.shape[1:-1], places.shape[-1] * pool.shape[1]
+    if not places.size:
+        return jnp.zeros(shape, pool.dtype)
+    return sum_of_terms([rows_at(pool, some) for some in places]).reshape(shape)

@@ -90,14 +90,12 @@ class AbstractKKTMatrices(eqx.Module):
     def factor(self, regularisation: RealScalarLike) -> AbstractFactor:
         """The factor for mu = `regularisation`."""
 
+    @abc.abstractmethod
     def damped_response(
         self, right: Float[Array, " rows"], regularisation: RealScalarLike
     ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
         """y = (S + mu D)^-1 right with D the diagonal of S, and M^-1 C^T y. Fast under `vmap`;
         without a derivative."""
-        factor = self.factor(regularisation)
-        multipliers = factor.solve(right / factor.scale) / factor.scale
-        return multipliers, self.inverse_mass(self.apply_CT(multipliers))
 
     @abc.abstractmethod
     def null_projector(
@@ -114,6 +112,15 @@ class AbstractKKTMatrices(eqx.Module):
     @abc.abstractmethod
     def constraint_matrix(self) -> Float[Array, "rows nv"]:
         """C, dense."""
+
+
+def damped_response(
+    matrices: AbstractKKTMatrices, right: Float[Array, " rows"], regularisation: RealScalarLike
+) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
+    """`AbstractKKTMatrices.damped_response` by the factor of one state."""
+    factor = matrices.factor(regularisation)
+    multipliers = factor.solve(right / factor.scale) / factor.scale
+    return multipliers, matrices.inverse_mass(matrices.apply_CT(multipliers))
 
 
 class DenseFactor(AbstractFactor):

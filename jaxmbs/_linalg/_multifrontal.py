@@ -14,13 +14,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
 from ._gathering import gather
-from ._states_last import rows_at
 from ._sums import sum_along, sum_of_products
 
 
@@ -70,15 +69,10 @@ class LevelFactor(eqx.Module):
     pivots: Float[Array, "own n"]
 
 
-def factor(
-    elimination: Elimination, values: Float[Array, "values *states"]
-) -> tuple[LevelFactor, ...]:
-    """Factors of all levels of the symmetric matrix with these values; of the matrices of many
-    states with the values of each, whose lanes are then fronts times states."""
-    states = values.shape[1:]
-    known = np.broadcast_to(np.array([0.0, 1.0]).reshape(2, *(1 for _ in states)), (2, *states))
-    pool = jnp.concatenate([jnp.asarray(known, values.dtype), values])
-    updates = jnp.zeros((1, *states), values.dtype)
+def factor(elimination: Elimination, values: Float[Array, " values"]) -> tuple[LevelFactor, ...]:
+    """Factors of all levels of the symmetric matrix with these values."""
+    pool = jnp.concatenate([jnp.array([0.0, 1.0], values.dtype), values])
+    updates = jnp.zeros((1,), values.dtype)
     factors = []
     for level in elimination.levels:
         # Entries between boundary unknowns belong to later fronts.
@@ -89,22 +83,21 @@ def factor(
             corner = change[level.own :, level.own :]
         level_factor, update = eliminate(rows, corner)
         factors.append(level_factor)
-        updates = jnp.concatenate([updates, update.reshape(-1, *states)])
+        updates = jnp.concatenate([updates, update.ravel()])
     return tuple(factors)
 
 
 def solve(
     elimination: Elimination,
     factors: tuple[LevelFactor, ...],
-    right: Float[Array, "size *states"],
-) -> Float[Array, "size *states"]:
-    """The solution for one right-hand side, or for that of each state."""
-    states = right.shape[1:]
-    zero = jnp.zeros((1, *states), right.dtype)
+    right: Float[Array, " size"],
+) -> Float[Array, " size"]:
+    """The solution for one right-hand side."""
+    zero = jnp.zeros((1,), right.dtype)
     pool = jnp.concatenate([zero, right])
     updates, forward = zero, []
     for level, part in zip(elimination.levels, factors, strict=True):
-        vector = _taken(pool, level.indices["right"])
+        vector = gather(pool, level.indices["right"])
         if level.indices["updates"].size:
             change = gathered(updates, level.indices["updates"])
             vector, rest = vector + change[: level.own], change[level.own :]
@@ -113,7 +106,7 @@ def solve(
         vector = _applied(part.inverse, vector)
         if level.boundary:
             rest = rest - _applied(part.below, vector)
-            updates = jnp.concatenate([updates, rest.reshape(-1, *states)])
+            updates = jnp.concatenate([updates, rest.ravel()])
         forward.append(vector / part.pivots)
     solved = zero
     for level, part, own in zip(
@@ -121,21 +114,11 @@ def solve(
     ):
         vector = own
         if level.boundary:
-            later = _taken(solved, level.indices["later"])
+            later = gather(solved, level.indices["later"])
             vector = vector - _transposed(part.below, later)
         vector = _transposed(part.inverse, vector)
-        solved = jnp.concatenate([solved, vector.reshape(-1, *states)])
-    order = elimination.indices["solution"]
-    return rows_at(solved, order) if states else gather(solved, order)
-
-
-def _taken(
-    pool: Float[Array, "size *states"], places: Int[np.ndarray, "*shape n"]
-) -> Float[Array, "*shape lanes"]:
-    """Entries of the pool, with fronts and states as one axis."""
-    if pool.ndim == 1:
-        return gather(pool, places)
-    return rows_at(pool, places).reshape(*places.shape[:-1], -1)
+        solved = jnp.concatenate([solved, vector.ravel()])
+    return gather(solved, elimination.indices["solution"])
 
 
 def _applied(matrices: Float[Array, "a b n"], vectors: Float[Array, "b n"]) -> Float[Array, "a n"]:
@@ -148,18 +131,15 @@ def _transposed(
     return sum_of_products(matrices, vectors[:, None], 0)
 
 
-def gathered(
-    pool: Float[Array, "size *states"], indices: Int[np.ndarray, "k *shape n"]
-) -> Float[Array, "*shape lanes"]:
+def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "*shape"]:
     """The sum over the first axis of the entries at these positions.
 
     The gather stays apart: fused into one loop with the sum it was measured to take six times as
     long (jaxlib 0.10, CPU).
     """
     if not len(indices):
-        lanes = indices.shape[-1] * int(np.prod(pool.shape[1:]))
-        return jnp.zeros((*indices.shape[1:-1], lanes), pool.dtype)
-    parts = lax.optimization_barrier(_taken(pool, indices))
+        return jnp.zeros(indices.shape[1:], pool.dtype)
+    parts = lax.optimization_barrier(gather(pool, indices))
     return sum_along(parts, 0, apart=False)
 
 

@@ -56,7 +56,7 @@ def selected_inverse(
     updates: dict[int, Float[Array, "entries states"]] = {}
     for k, group in enumerate(selection.groups):
         front = _sum_of_planes(group.front, {MATRIX: values, **updates}, group.own + group.boundary)
-        panels, rest = _eliminated(front[: group.own], front[group.own :, group.own :])
+        panels, rest = eliminated(front[: group.own], front[group.own :, group.own :])
         factors.append(panels)
         updates[k] = rest.reshape(-1, values.shape[1])
     inverses: dict[int, Float[Array, "entries states"]] = {MATRIX: values}
@@ -102,7 +102,7 @@ def _sum_of_planes(
     return apart(sum_of_terms(parts)) if len(parts) > 1 else parts[0]
 
 
-def _eliminated(
+def eliminated(
     rows: Float[Array, "own s n"], corner: Float[Array, "b b n"]
 ) -> tuple[list[Panel], Float[Array, "b b n"]]:
     """Factors of the own unknowns of symmetric matrices, given by their own rows and the corner
@@ -111,12 +111,12 @@ def _eliminated(
     while rows.shape[0]:
         width = min(_PANEL, rows.shape[0])
         inverse, reciprocals = _triangle(rows[:width, :width])
-        scaled = _product(jnp.swapaxes(inverse, 0, 1), rows[:width, width:])
+        scaled = product(jnp.swapaxes(inverse, 0, 1), rows[:width, width:])
         below = scaled * reciprocals[:, None]
-        panels.append(Panel(inverse, reciprocals, _product(below, inverse)))
+        panels.append(Panel(inverse, reciprocals, product(below, inverse)))
         own = rows.shape[0] - width
-        rows = _product(-below[:, :own], scaled, rows[width:, width:])
-        corner = _product(-below[:, own:], scaled[:, own:], corner)
+        rows = product(-below[:, :own], scaled, rows[width:, width:])
+        corner = product(-below[:, own:], scaled[:, own:], corner)
     return panels, corner
 
 
@@ -140,16 +140,16 @@ def _triangle(
 
 def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n"]:
     """The inverse on a front, from the inverse on the unknowns after a panel of it."""
-    own = _product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
+    own = product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
     if not later.shape[0]:
         return own
-    cross = _product(later, panel.gain)
-    own = _product(panel.gain, cross, own)
+    cross = product(later, panel.gain)
+    own = product(panel.gain, cross, own)
     above = jnp.concatenate([own, -jnp.swapaxes(cross, 0, 1)], axis=1)
     return apart(jnp.concatenate([above, jnp.concatenate([-cross, later], axis=1)]))
 
 
-def _product(
+def product(
     left: Float[Array, "m a n"],
     right: Float[Array, "m b n"],
     start: Float[Array, "a b n"] | None = None,

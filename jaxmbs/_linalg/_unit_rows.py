@@ -50,6 +50,12 @@ class UnitRows(AbstractKKTMatrices):
         factor = self.inner.factor(regularisation)
         return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
 
+    def damped_response(
+        self, right: Float[Array, " rows"], regularisation: RealScalarLike
+    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
+        multipliers, response = self.inner.damped_response(right * self.scale, regularisation)
+        return multipliers * self.scale, response
+
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
     ) -> NullProjector:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
-from .._system import AbstractSystem, Model, takes_state
+from .._system import AbstractSystem, Model, Structure, takes_state
 from .._version import __version__
 from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
 from ._cases import Cases
@@ -23,9 +23,9 @@ from ._stores import Layout
 from ._subjects import AbstractSubject, doubled, State, SystemSubject
 
 
-# A chunk holds at most this many batches (what a kill may cost), and a quarter of the cases, but
-# every device has one.
-_BATCHES, _PARTS = 128, 4
+# A chunk holds at most this many batches, and every device has one. Where cases are kept or counted
+# as they come, it holds a sixteenth of them (what a kill may cost).
+_BATCHES, _PARTS = 128, 16
 
 # The part of a device's free memory that the arrays of a chunk may take.
 _SHARE = 8
@@ -103,11 +103,13 @@ def chunk_of(
     width: int,
     each: int,
     devices: Sequence[Device],
+    at_once: bool,
 ) -> int:
     """Cases in a chunk: whole batches.
 
     **Arguments:** `given` by the user; `stored` in the store that is continued; `count` of all
-    cases; `width` of a batch; `each`: bytes of one case.
+    cases; `width` of a batch; `each`: bytes of one case; `at_once`: does nobody look at results
+    before all are there?
 
     **Raises:** `ModelError` if the store has other chunks than requested.
     """
@@ -121,7 +123,8 @@ def chunk_of(
         return stored
     if wanted is not None:
         return wanted
-    parts = max(_PARTS, len(devices))
+    # The more cases a chunk has, the less its places wait for each other.
+    parts = max(1 if at_once else _PARTS, len(devices))
     fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
     return width * max(1, min(_BATCHES, -(-count // (parts * width)), fit))
 
@@ -147,12 +150,13 @@ def layout_of(
     system: Model | AbstractSystem,
     subject: AbstractSubject,
     cases: Cases,
+    structure: Structure,
     shapes: dict[str, Any],
     units: Mapping[str, str],
     chunk: int,
     fingerprint: str,
 ) -> Layout:
-    """The layout of a store."""
+    """The layout of a store. `structure`: names of rows and bodies, the same in all cases."""
     said = sentences()
     words = {
         "flag_values": list(said),
@@ -172,8 +176,6 @@ def layout_of(
         *(_case_variable(subject, n, x) for n, x in zip(cases.names, cases.values, strict=True)),
         *variables(shapes["answer"], taken, units),
     )
-    # Names of the rows and bodies of every case: they are the same in all.
-    structure = system_of_case(subject, cases, 0).structure
     attributes = {
         "title": system.name if isinstance(system, Model) else type(system).__name__,
         "jaxmbs_version": __version__,

@@ -21,8 +21,8 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Scalar
-from .._kinematics import begin_closing, Lane, Problem, turn_closing
-from .._programs import program
+from .._kinematics import begin_closing, Lane, Problem, starts_closed, turn_closing
+from .._programs import program, settings_in_force
 from .._solution import RESULTS
 from .._system import AbstractSystem, masses_alike
 from ._answers import code_of, first_failure, undecided_where
@@ -121,9 +121,33 @@ def _code(result: RESULTS, answer: Any, q: Any) -> Any:
     return code_of(first_failure(result, answer, q))
 
 
+# Shapes of results, by structure and shapes of the campaign; so many are kept.
+_shapes: dict[Any, dict[str, Any]] = {}
+_MOST = 100
+
+
 def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:
     """The shapes of the results of one case, and all its values that are not arrays."""
-    return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, tuple(x[0] for x in values))
+    first = tuple(x[0] for x in values)
+    leaves, tree = jax.tree.flatten((campaign, first))
+    numbers = (jax.Array, np.ndarray, np.generic)
+    known = tuple((x.shape, x.dtype) if isinstance(x, numbers) else (type(x), x) for x in leaves)
+    key = tree, known, settings_in_force()
+    try:
+        found = _shapes.get(key)
+    except TypeError:
+        # What a user's question holds need not be hashable.
+        return _traced_shapes(campaign, first)
+    if found is None:
+        found = _traced_shapes(campaign, first)
+        while len(_shapes) >= _MOST:
+            _shapes.pop(next(iter(_shapes)), None)
+        _shapes[key] = found
+    return found
+
+
+def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
+    return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, values)
 
 
 @program
@@ -157,6 +181,16 @@ def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
     goes through the cases of its own, the next one as soon as one has ended: none waits for the
     others, and a case is computed at the same place whatever the others are."""
     width, places = campaign.width, np.arange(campaign.width)
+    size = values[0].shape[0]
+    closed = _closed_at_start(campaign, values, count)
+    # For each place, the next case from each turn on that is to be closed.
+    number = jnp.arange(size // width)
+    waiting = jnp.where(closed.sure.reshape(-1, width), count, number[:, None])
+    waiting = lax.cummin(waiting, axis=0, reverse=True)
+    waiting = jnp.concatenate([waiting, jnp.full((1, width), count)])
+
+    def next_from(turns: Any) -> Any:
+        return jnp.minimum(waiting[jnp.minimum(turns, size // width), places], count)
 
     def of(turns: Any) -> tuple[Any, ...]:
         index = jnp.minimum(turns, count - 1) * width + places
@@ -181,7 +215,7 @@ def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
             found.q.at[where].set(lanes.answer, mode="drop"),
             found.sure.at[where].set(lanes.sure, mode="drop"),
         )
-        turns = turns + ended
+        turns = jnp.where(ended, next_from(turns + 1), turns)
         fresh = jax.vmap(start)(of(turns))
         lanes = jax.tree.map(
             lambda new, old: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old),
@@ -190,11 +224,30 @@ def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
         )
         return turns, lanes, found
 
-    begun = jnp.zeros((width,), int)
-    lanes = jax.vmap(start)(of(begun))
-    size = values[0].shape[0]
-    none = Closed(jnp.zeros((size, lanes.q.shape[1]), lanes.q.dtype), jnp.zeros((size,), bool))
-    return lax.while_loop(going, turn, (begun, lanes, none))[2]
+    begun = next_from(jnp.zeros((width,), int))
+    return lax.while_loop(going, turn, (begun, jax.vmap(start)(of(begun)), closed))[2]
+
+
+def _closed_at_start(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
+    """The starts of whole batches of cases, and which of them are closed to rounding: these are
+    their own nearest points."""
+    width = campaign.width
+
+    def start(own: tuple[Any, ...]) -> Closed:
+        problem = campaign.problem(own)
+        return Closed(problem.q, starts_closed(problem))
+
+    def turn(k: Any, found: Closed) -> Closed:
+        own = tuple(lax.dynamic_slice_in_dim(x, k * width, width) for x in values)
+        return jax.tree.map(
+            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, k * width, 0),
+            found,
+            jax.vmap(start)(own),
+        )
+
+    size, nq = values[0].shape[0], campaign.problem(tuple(x[0] for x in values)).q.shape[0]
+    nothing = Closed(jnp.zeros((size, nq)), jnp.zeros((size,), bool))
+    return lax.fori_loop(0, count, turn, nothing)
 
 
 @program

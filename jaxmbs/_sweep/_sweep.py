@@ -153,8 +153,8 @@ def sweep(
     - `store`: a folder or an fsspec address; default none: results stay in memory.
     - `chunk`: cases for each device at a time, rounded up to whole batches; default what an
       eighth of the device's free memory holds (inputs and outputs of the cases; what a batch
-      needs besides does not grow with the chunk), but at most 128 batches and a quarter
-      of the cases, or one for each device. A store keeps its own.
+      needs besides does not grow with the chunk), but at most 128 batches, and a
+      sixteenth of the cases where a store or a bar shows how far it is. A store keeps its own.
     - `devices`: a mesh, or devices; default all, of all processes.
     - `width`: cases in a batch; default 32 on a CPU, 4096 elsewhere.
     - `units`: of the answer's arrays, by their names, for the store.
@@ -192,8 +192,9 @@ def sweep(
     fingerprint = digest(campaign, cases.values, __version__, platform)
     stored = None if address is None else existing_chunk(address, fingerprint)
     each = bytes_of_case(cases, shapes)
-    size = chunk_of(chunk, stored, len(cases), batch, each, chosen)
-    layout = layout_of(system, subject, cases, shapes, units, size, fingerprint)
+    at_once = address is None and not progress
+    size = chunk_of(chunk, stored, len(cases), batch, each, chosen, at_once)
+    layout = layout_of(system, subject, cases, known.structure, shapes, units, size, fingerprint)
     opened = open_store(address, layout, cases, fresh=stored is None)
     template = shapes["answer"]
     computed, seconds = run(campaign, cases, chosen, layout, opened, template, progress)
