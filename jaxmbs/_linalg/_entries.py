@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from ._gathering import gather
+from ._kept import kept
 from ._sums import sum_along
 
 
@@ -37,5 +37,5 @@ def sum_of(values: Float[Array, "*given"], places: np.ndarray) -> Float[Array, "
     if not len(places):
         return jnp.zeros(places.shape[1:], values.dtype)
     # Kept apart, as in `_multifrontal.gathered`.
-    parts = lax.optimization_barrier(gather_or_zero(values.ravel(), places))
+    parts = kept(gather_or_zero(values.ravel(), places))
     return sum_along(parts, 0, apart=False)

@@ -20,6 +20,7 @@ from .._custom_types import IntScalar
 from .._indices import Indices
 from ._dissection import Front, fronts, Graph
 from ._gathering import gather
+from ._kept import kept
 from ._sums import sum_along, sum_of_products
 
 
@@ -139,7 +140,7 @@ def gathered(pool: Float[Array, " size"], indices: np.ndarray) -> Float[Array, "
     """
     if not len(indices):
         return jnp.zeros(indices.shape[1:], pool.dtype)
-    parts = lax.optimization_barrier(gather(pool, indices))
+    parts = kept(gather(pool, indices))
     return sum_along(parts, 0, apart=False)
 
 
@@ -174,7 +175,7 @@ def _unrolled(
         # The matrix is symmetric: the entries right of a pivot are also those below it.
         one, two = pair[:, k + 2 : k + rows.shape[0]] * scale[:, None]
         rows = rows[2:] - one[:, None] * pair[0][None] - two[:, None] * pair[1][None]
-        rows = lax.optimization_barrier(rows)
+        rows = kept(rows)
     if rows.shape[0]:
         done.append(rows)
         scales.append(jnp.ones_like(rows[0, 0]))
@@ -209,9 +210,9 @@ def _pair(
     first, second = rows
     pivot, beside = lax.dynamic_slice_in_dim(first, k, 2)
     pair = jnp.stack([first, pivot[None] * second - beside[None] * first])
-    pair = lax.optimization_barrier(pair)
+    pair = kept(pair)
     (pivot, _), (_, other) = lax.dynamic_slice_in_dim(pair, k, 2, axis=1)
-    return pair, lax.optimization_barrier(1 / jnp.stack([pivot, pivot * other]))
+    return pair, kept(1 / jnp.stack([pivot, pivot * other]))
 
 
 def _with_pivots(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from jax import lax
 from jaxtyping import Array, Float
 
+from ._kept import kept
+
 
 # Sums of at most this many terms are written out, and looped over beyond.
 _WRITTEN_OUT = 16
@@ -50,7 +52,7 @@ def sum_along(terms: Float[Array, "..."], axis: int, *, apart: bool = True) -> F
         )
     parts = lax.split(terms, (1,) * count, axis)
     found = lax.squeeze(functools.reduce(operator.add, parts), (axis,))
-    return lax.optimization_barrier(found) if apart else found
+    return kept(found) if apart else found
 
 
 def sum_of_terms(terms: Sequence[Float[Array, "*shape"]]) -> Float[Array, "*shape"]:
