@@ -115,6 +115,28 @@ def test_crossing_branches_are_passed_straight_on(left):
     assert left == [0]
 
 
+def test_without_geometric_constraints():
+    """There is nothing to close: unit quaternions are all."""
+    body = jm.spatial.Body("body", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(0.0, 0.0, 0.0))
+    model = jm.Model("free", 3, bodies=[body])
+    found = swept(model, "q.0", np.linspace(-1.0, 1.0, 8))
+    assert np.all(found.result == 0)
+    np.testing.assert_array_equal(found.configuration[:, 0], np.linspace(-1.0, 1.0, 8))
+
+
+def test_open_joints_of_a_driven_start(left):
+    """Its joints are closed first, with the drivers where they are."""
+    model = four_bars()
+    reference = np.asarray(model.system().reference_q)
+    starts = np.repeat(reference[None], 8, axis=0)
+    starts[:, 3] += np.linspace(0.01, 0.2, 8)
+    cases = jm.Cases({"q": starts, "time": np.full(8, 1.2)})
+    found = jm.sweep(nothing, model, cases, width=8)
+    assert np.all(found.result == 0)
+    expected = [jm.assemble(model.system(), jnp.asarray(q), 1.2).q for q in starts[[0, 7]]]
+    np.testing.assert_allclose(found.configuration[[0, 7]], expected, atol=SAME)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "over"),
@@ -176,6 +198,48 @@ def ended(problem, lane):
     )
 
 
+class TestManyDirections:
+    """A particle in a space of many dimensions, next to a surface x = h(y): at the answer the
+    curvatures are known."""
+
+    @staticmethod
+    def ended(curvatures):
+        """Weighing of the answer at the origin, from a start at x = 1 above it: there the second
+        derivatives of the distance along the surface are 1 - c for h = c y^2 / 2."""
+        curvatures = jnp.asarray(curvatures)
+        names = ["x", *(f"y{k}" for k in range(len(curvatures)))]
+
+        def surface(q, t):
+            return q[0] - 0.5 * jnp.sum(curvatures * q[1:] ** 2)
+
+        system = jm.GeneralizedSystem(
+            names,
+            mass_matrix=np.eye(len(names)),
+            constraints={"surface": jm.PositionConstraint(surface)},
+            lengths=names,
+        )
+        origin = jnp.zeros(len(names))
+        problem = Problem(system, origin.at[0].set(1.0), jnp.zeros(()))
+        start = begin_closing(problem)._replace(
+            stage=jnp.asarray(_closing._FREE),
+            q=origin,
+            answer=origin,
+            # M d + C^T lambda = 0 with d = (-1, 0, ...) and C = (1, 0, ...).
+            multipliers=jnp.array([1.0]),
+        )
+        return ended(problem, start)
+
+    def test_slightly_negative_curvature_is_found(self):
+        """Whatever part of the motion that is weighed lies along it."""
+        for k in range(6):
+            curvatures = np.zeros(6)
+            curvatures[k] = 1.05
+            assert not bool(self.ended(curvatures).sure)
+
+    def test_positive_curvature_is(self):
+        assert bool(self.ended([0.0, 0.4, -0.5, 0.3, 0.5, -0.2]).sure)
+
+
 class TestOnACircle:
     """The nearest point and the farthest one satisfy the same equations."""
 
@@ -202,7 +266,7 @@ class TestOnACircle:
         know nothing of it, are too long: the motion that is weighed does not come back."""
         assert not bool(ended(on_circle(x), begin_closing(on_circle(x))).sure)
 
-    def test_what_is_no_state_ends_at_once(self):
+    def test_a_start_that_is_not_valid_ends_at_once(self):
         lane = begin_closing(on_circle(np.nan))
         assert bool(lane.ended)
         assert not bool(lane.sure)

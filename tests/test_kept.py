@@ -23,6 +23,15 @@ def test_numbers_and_derivatives(rng):
             np.testing.assert_allclose(found, mapped(of(plain))(x), rtol=1e-13, atol=1e-13)
 
 
+def test_a_gather_stands_there_for_many_states():
+    """One state is kept apart by a barrier, which the compiler removes from batches."""
+    one = jax.jit(kept).lower(jnp.ones((4, 3))).as_text()
+    many = jax.jit(jax.vmap(kept)).lower(jnp.ones((4, 3))).as_text()
+    assert "optimization_barrier" in one
+    assert "gather" not in one
+    assert "gather" in many
+
+
 def test_states_wherever_they_stand(rng):
     x = jnp.asarray(rng.normal(size=(2, 3, 5)))
     for axis in range(3):

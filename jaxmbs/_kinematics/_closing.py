@@ -4,11 +4,12 @@
 one in their three nested loops, and takes part in all that any of them needs. Here every turn
 evaluates one configuration and solves once with S + mu D, S = C M^-1 C^T, and what follows is
 decided by its stage. So a case waits for nobody, and the next one can take its place as soon as it
-has ended. The stages, with the decisions and numbers of `_continuation.py`:
+has ended. The stages, with the decisions and numbers of `_continuation.py` where nothing else is
+said:
 
 - *close*: Gauss-Newton of minimum norm; on Phi = 0 the step along it that would lead to the nearest
-  point if Phi were linear, accelerated (`_accelerated`). Where the drivers move the bodies far and
-  steps have grown, the answer would not be trusted, and is not waited for;
+  point if Phi were linear, accelerated (`_accelerated`). If the drivers have moved the bodies far
+  and a step has grown, continuation starts at once: that answer would not be trusted;
 - *hold*: the joints are closed with the drivers where they are at the start, on its branch;
 - *aim*, *check*: the tangents at the start and at the answer, compared with the chord;
 - *lead*: the drivers are moved in steps, each predicted by a parabola and closed again;
@@ -79,13 +80,22 @@ _UNMOVED = 1e-8
 # What may be left of the residual at an answer, rows of unit length, relative to `size_of`.
 _MET = 1e-11
 
-# A step of a closing on the way of the drivers that is its last one: the next would be its square.
+# The last step of a closing on the way of the drivers, and the residual before it, at most: those
+# of the next one would be their squares.
 _FOLLOWED = 1e-3
+
+# By how much an answer may be farther from the start than the first closed point (`size_of`), which
+# still moves by its small residual over a small singular value.
+_FARTHER = 1e-4
 
 # The length of the motion by which an answer is weighed (`length_of`); the part of it that
 # constraints leave where there is no mobility; the part that is left when it has come back, and
 # after how many turns.
-_AWAY, _LEFT, _BACK, _WEIGHINGS = 1e-4, 1e-5, 0.1, 8
+_AWAY, _LEFT, _BACK, _WEIGHINGS = 1e-4, 1e-5, 1e-3, 16
+
+# What is left at last must have shrunk by this factor in the last turn: a direction of slightly
+# negative curvature, along which it grows, is all that is left after some turns.
+_SHRINKS = 0.75
 
 # Steps that are remembered for the acceleration; the part of one (squared) that makes it
 # independent of the others; by how much longer than the plain step (squared) the suggested one may
@@ -104,7 +114,8 @@ class Lane(NamedTuple):
 
     `q`: evaluated next. `answer`: closed, with the drivers at their values, at the distance `far`
     from the start (`length_of`), with the `multipliers` of the conditions of the nearest point;
-    `known`: was it found from the start? `here` to `step`: as of `_continuation._State`. `steps`,
+    `known`: was it found from the start? `distance`: of the first closed point of this search, by
+    `distance_of` as a length (`size_of`). `here` to `step`: as of `_continuation._State`. `steps`,
     `last_step`: remembered by `_accelerated`. `away`: the motion that is weighed, of the length
     `first` at first. `moved`, `growth`: the last step of a closing, and the largest ratio of two.
     `count`: turns of this stage; `turns`: all. `joined`: are the joints closed at the start?
@@ -114,6 +125,7 @@ class Lane(NamedTuple):
     q: Float[Array, " nq"]
     answer: Float[Array, " nq"]
     far: Scalar
+    distance: Scalar
     multipliers: Float[Array, " rows"]
     here: Float[Array, " nq"]
     slope: Float[Array, " nv"]
@@ -145,7 +157,7 @@ class Lane(NamedTuple):
 
 
 class _At(NamedTuple):
-    """Which stage it is."""
+    """The stage, as a flag of each."""
 
     close: BoolScalar
     hold: BoolScalar
@@ -158,15 +170,17 @@ class _At(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """What a turn computes. `u` (nv,): the step, of the length `moved` (`size_of`), which leads to
-    `q`; `near`: is Phi small before it? `slides`: also along Phi = 0? `chord` (nv,), of the length
-    `gone`: from the start, or from `here`, to there. `probe`: the motion to be weighed. `error`,
-    `residual`: of Phi before the step. `multipliers`, `steps`, `last_step`: those of the next turn.
+    """Results of the evaluation of a turn. `u` (nv,): the step, of the length `moved` (`size_of`),
+    which leads to `q`; `near`: is Phi small before it? `slides`: also along Phi = 0? `chord` (nv,),
+    of the length `gone`: from the start, or from `here`, to there. `probe`: the motion to be
+    weighed. `error`, `residual`: of Phi before the step; `distance`: from the start, as in `Lane`.
+    `multipliers`, `steps`, `last_step`: those of the next turn.
     """
 
     drivers: Drivers
     residual: Float[Array, " rows"]
     error: Scalar
+    distance: Scalar
     near: BoolScalar
     slides: BoolScalar
     probe: Float[Array, " nv"]
@@ -202,7 +216,7 @@ def starts_closed(problem: Problem) -> BoolScalar:
 
 
 def begin_closing(problem: Problem) -> Lane:
-    """A case at its start; at its end, unsure, where that is no state."""
+    """A case at its start; at its end, unsure, where that is not a valid state."""
     q, structure, dtype = problem.q, problem.system.structure, problem.q.dtype
     rest, rows = jnp.zeros((structure.nv,), dtype), jnp.zeros((len(structure.rows),), dtype)
     valid = is_state(structure, q, rest, problem.t)
@@ -214,6 +228,7 @@ def begin_closing(problem: Problem) -> Lane:
         q=q,
         answer=q,
         far=zero,
+        distance=far,
         multipliers=rows,
         here=q,
         slope=rest,
@@ -260,7 +275,7 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
 
     unmoved = found.gone <= _UNMOVED
     after_close = jnp.where(unmoved, _END, jnp.where(distrusted, onto_branch, _FREE))
-    given_up = jnp.where(drivers.driven, onto_branch, _END)
+    given_up = jnp.where(drivers.driven & ~near, onto_branch, _END)
     after_close = jnp.where(closed, after_close, jnp.where(stuck, given_up, _CLOSE))
     after_close = jnp.where(distrusted & joined & ~near, _AIM, after_close)
     alone = lane.known & (found.gone > ON_BRANCH * lane.far)
@@ -275,9 +290,12 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
     after_settle = jnp.where(closed, _FREE, jnp.where(stuck, _END, _SETTLE))
     away = jnp.where(at.free, found.probe, lane.away) + u
     left = length_of(drivers, away)
-    isolated, met = left <= _LEFT * _AWAY, found.error <= _MET
+    isolated = left <= _LEFT * _AWAY
+    met = (found.error <= _MET) & (jnp.max(jnp.abs(found.residual) / scale, initial=0.0) <= CLOSED)
+    # A step that was too bold may have led to another minimum, farther away.
+    met = met & (~at.free | (found.distance <= lane.distance + _FARTHER))
     after_free = jnp.where(isolated | ~met, _END, _WEIGH)
-    back = left <= _BACK * lane.first
+    back = (left <= _BACK * lane.first) & (left <= _SHRINKS * length_of(drivers, lane.away))
     after_weigh = jnp.where(back | (lane.count + 1 >= _WEIGHINGS), _END, _WEIGH)
     stage = _of_stage(
         lane.stage,
@@ -293,13 +311,14 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
         ),
     )
     stage = jnp.where(lane.turns + 1 >= _TURNS, _END, stage)
-    sure = (at.close & closed & unmoved) | (at.free & isolated & met) | (at.weigh & back)
+    sure = (at.close & closed & unmoved & met) | (at.free & isolated & met) | (at.weigh & back)
 
     def if_taken(new: Array, old: Array) -> Array:
         return jnp.where(followed.taken, new, old)
 
     answered = (at.close | at.settle) & closed
     stays = stage == lane.stage
+    distance = jnp.where((stage == _SETTLE) & ~stays, jnp.inf, lane.distance)
     first = jnp.minimum(1.0, 0.5 * LONGEST / length_of(drivers, u))
     bend = (followed.rate - lane.slope) / (followed.length + lane.last)
     new = Lane(
@@ -307,6 +326,7 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
         q=q,
         answer=jnp.where(answered, q, lane.answer),
         far=jnp.where(at.close & answered, found.gone, lane.far),
+        distance=jnp.where(found.slides & jnp.isinf(distance), found.distance, distance),
         multipliers=found.multipliers,
         here=jnp.where(followed.taken | (at.hold & settled), q, lane.here),
         slope=jnp.where(at.aim, u, if_taken(followed.rate, lane.slope)),
@@ -343,7 +363,9 @@ def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
 
     # The gradient of the distance along Phi = 0 (of its Lagrangian), as a motion downhill.
     rest = jnp.zeros((system.structure.nv,), lane.q.dtype)
-    slope = jax.grad(lambda u: distance_of(problem, system.retract(lane.q, u)))(rest)
+    distance, slope = jax.value_and_grad(lambda u: distance_of(problem, system.retract(lane.q, u)))(
+        rest
+    )
     slope = slope + descriptor.apply_CT(lane.multipliers)
     downhill = descriptor.inverse_mass(jnp.where(slides | at.weigh, slope, 0.0))
     normal = np.random.default_rng(0).normal(size=system.structure.nv)
@@ -363,6 +385,7 @@ def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
         drivers=drivers,
         residual=residual,
         error=error,
+        distance=jnp.sqrt(2 * distance) / size,
         near=near,
         slides=slides,
         probe=probe,
@@ -380,7 +403,7 @@ def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
 def _accelerated(
     lane: Lane, u: Float[Array, " nv"], unit: Float[Array, " nv"], slides: BoolScalar
 ) -> tuple[Float[Array, "remembered 2 nv"], Float[Array, " nv"]]:
-    """What is remembered, and the step that it suggests in the place of u: Anderson's acceleration
+    """The steps to remember, and the one that they suggest in the place of u: Anderson's method
     (Walker & Ni 2011, SIAM Journal on Numerical Analysis 49, eqs. 2.1-2.2). Of each of the last
     steps two vectors are remembered: how it changed u, and where it led with that."""
     step, before = lane.last_step
@@ -395,7 +418,8 @@ def _accelerated(
         basis.append((changed, led))
         part = changed @ left
         left, advance = left - part * changed, advance - part * led
-    far = jnp.sum((advance / unit) ** 2) > _LONGER * jnp.sum((u / unit) ** 2)
+    length = jnp.mean((advance / unit) ** 2)
+    far = (length > _LONGER * jnp.mean((u / unit) ** 2)) | (length > _ASTRAY**2)
     return steps, jnp.where(far, u, advance)
 
 
@@ -416,13 +440,13 @@ def _orthonormal(
 
 
 def _followed(lane: Lane, at: _At, found: _Measured) -> _Followed:
-    """As of `_continuation._lead`, but that a point on the way needs to be closed less well."""
+    """As of `_continuation._lead`, but points on the way are closed up to `_FOLLOWED` only."""
     drivers = found.drivers
     s, predicted = lane.predicted
     length = s - lane.s
     rate = found.chord / length
     off = length_of(drivers, found.chord - predicted) / length_of(drivers, predicted)
-    near = found.moved <= _FOLLOWED
+    near = (found.moved <= _FOLLOWED) & (found.error <= _FOLLOWED)
     taken = at.lead & near & (off <= CORRECTED)
     failed = (lane.count + 1 >= CORRECTIONS) | ~jnp.isfinite(found.moved)
     judged = at.lead & (near | failed)
@@ -434,7 +458,7 @@ def _followed(lane: Lane, at: _At, found: _Measured) -> _Followed:
 
 
 def _of_stage(stage: IntScalar, following: Sequence[Array]) -> IntScalar:
-    """What follows from this stage."""
+    """The stage after this one."""
     found = jnp.asarray(_END)
     for k, after in enumerate(following):
         found = jnp.where(stage == k, after, found)

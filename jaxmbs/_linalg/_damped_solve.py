@@ -39,8 +39,8 @@ def damped_solve(
     shift = jnp.where(diagonal > 0, mu[None], 1.0)
     by_slot = [_of_rows(1 / scale, bucket)[:, None] for bucket in layout.slots]
     left = [apart(x * own) for x, own in zip(half, by_slot, strict=True)]
-    beside = [apart(x * own) for x, own in zip(blocks, by_slot, strict=True)]
-    values = _values(layout, left, beside, shift)
+    scaled = [apart(x * own) for x, own in zip(blocks, by_slot, strict=True)]
+    values = _values(layout, left, scaled, shift)
     solved = _solved(layout.elimination, values, right / scale)
     multipliers = apart(solved / scale)
     products = [

@@ -94,8 +94,8 @@ class AbstractKKTMatrices(eqx.Module):
     def damped_response(
         self, right: Float[Array, " rows"], regularisation: RealScalarLike
     ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
-        """y = (S + mu D)^-1 right with D the diagonal of S, and M^-1 C^T y. Fast under `vmap`;
-        without a derivative."""
+        """y = (S + mu D)^-1 right with D the diagonal of S, 1 where that is zero, and M^-1 C^T y.
+        Fast under `vmap`; without a derivative."""
 
     @abc.abstractmethod
     def null_projector(

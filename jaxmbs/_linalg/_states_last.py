@@ -97,6 +97,7 @@ def flat_states(parts: Sequence[Float[Array, "... states"]]) -> Float[Array, "en
 def at_slots(
     blocks: Float[Array, "r c slots states"], slots: Int[np.ndarray, " n"]
 ) -> Float[Array, "r c n states"]:
+    """The blocks of these slots."""
     r, c, count, states = blocks.shape
     places = np.arange(r * c).reshape(r, c, 1) * count + slots
     return apart(rows_at(blocks.reshape(-1, states), places))

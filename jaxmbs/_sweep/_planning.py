@@ -195,7 +195,16 @@ def system_of_case(subject: AbstractSubject, cases: Cases, number: int) -> Abstr
     return subject.place(own).system
 
 
-def middle_case(cases: Cases) -> int:
+def middle_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:
+    """The system of a case in the middle of all; of the first one, where that one cannot be."""
+    try:
+        return system_of_case(subject, cases, _middle_case(cases))
+    except ValueError:
+        # Not every case has been checked: those that cannot be are told in their results.
+        return system_of_case(subject, cases, 0)
+
+
+def _middle_case(cases: Cases) -> int:
     """The case whose values are nearest to the medians of all, relative to their ranges."""
     away = np.zeros(len(cases))
     for x in cases.values:

@@ -1,9 +1,10 @@
 """Many cases in one compiled program, with bits that depend on nothing but the case.
 
 A compiler may round the same case differently in arrays of another size. So the cases are always
-taken in batches of one width (`vmap`), and a loop goes over the batches; the number of its turns is
-data, since a loop of one turn would be compiled differently. A case has the same index in its batch
-however the cases are split up.
+taken in batches of one width (`vmap`). A loop goes over the batches, whose number is data, since a
+loop of one turn would be compiled differently. Where cases are assembled together, each place of a
+batch goes through its cases at its own pace first (`_close`). A case has the same index in its
+batch however the cases are split up.
 
 Each device runs this program on chunks of its own. One program over all devices (`shard_map`)
 passes through the compiler's partitioner when there are several and not when there is one, which
@@ -130,20 +131,29 @@ def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, A
     """The shapes of the results of one case, and all its values that are not arrays."""
     first = tuple(x[0] for x in values)
     leaves, tree = jax.tree.flatten((campaign, first))
-    numbers = (jax.Array, np.ndarray, np.generic)
-    known = tuple((x.shape, x.dtype) if isinstance(x, numbers) else (type(x), x) for x in leaves)
-    key = tree, known, settings_in_force()
-    try:
-        found = _shapes.get(key)
-    except TypeError:
-        # What a user's question holds need not be hashable.
+    if any(map(_is_of_user, leaves)):
+        # Functions may change with what they close over.
         return _traced_shapes(campaign, first)
-    if found is None:
+    numbers = (jax.Array, np.ndarray, np.generic)
+    known = tuple(
+        (x.shape, x.dtype, getattr(x, "weak_type", False))
+        if isinstance(x, numbers)
+        else (type(x), x)
+        for x in leaves
+    )
+    key = tree, known, settings_in_force()
+    if (found := _shapes.get(key)) is None:
         found = _traced_shapes(campaign, first)
         while len(_shapes) >= _MOST:
             _shapes.pop(next(iter(_shapes)), None)
         _shapes[key] = found
     return found
+
+
+def _is_of_user(leaf: Any) -> bool:
+    """Is this a function that is not one of this package?"""
+    module = str(getattr(leaf, "__module__", "") or "")
+    return callable(leaf) and module.split(".")[0] != __name__.split(".")[0]
 
 
 def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:

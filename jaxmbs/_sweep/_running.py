@@ -121,7 +121,7 @@ def _chunk(
     values = tuple(x[indices] for x in cases.values)
     batches = np.asarray(-(-count // campaign.width))
     on_device = jax.device_put((values, batches), device)
-    # Copies, as the second evaluation writes into them.
+    # Copies, as later evaluations of some cases write into them.
     found = jax.tree.map(np.array, run_batches(campaign, *on_device))
     for mark in ("open", "again", "strange"):
         found[mark][count:] = False

@@ -200,6 +200,17 @@ def may_change_masses(names: Sequence[str]) -> bool:
     return any(name.split(".")[0] in _MASSIVE for name in names)
 
 
+def only_scales_masses(names: Sequence[str]) -> bool:
+    """Do systems differ, by the numbers of these full names, in masses alone, not in moments and
+    products of inertia, where parts are, or how they are connected? (Drivers and the state say
+    where each of them is.)"""
+    return all(
+        name.split(".")[0] in ("drivers", "gravity", "forces", *STATE)
+        or (name.startswith("bodies.") and name.split(".")[2:] == ["mass"])
+        for name in names
+    )
+
+
 def is_pose(name: str) -> bool:
     """Is a number of this full name where a body is, or how it moves?"""
     words = name.split(".")

@@ -25,7 +25,7 @@ from ._planning import (
     chunk_of,
     devices_of,
     layout_of,
-    middle_case,
+    middle_system,
     named,
     subject_of,
     system_of_case,
@@ -34,7 +34,7 @@ from ._program import Campaign, Device, shapes_of
 from ._questions import AbstractQuestion, as_question, Function
 from ._running import barrier, open_store, run
 from ._stores import AbstractStore, Layout
-from ._subjects import may_change_masses
+from ._subjects import may_change_masses, only_scales_masses
 from ._zarr_store import existing_chunk
 
 
@@ -182,10 +182,11 @@ def sweep(
     batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
     # Cases with other masses are looked at by what is known of one in their middle.
     varied = may_change_masses(cases.names)
-    known = system_of_case(subject, cases, middle_case(cases) if varied else 0)
+    known = middle_system(subject, cases) if varied else system_of_case(subject, cases, 0)
     light, masses, factor = known.structure.light, None, 1.0
     if varied and not light:
-        masses, factor = diagonal_masses(known), alike(known)
+        masses = diagonal_masses(known)
+        factor = alike(known, only_scales_masses(cases.names))
     near = _checks.known_array(np.asarray(factor))
     campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses, near)
     shapes = shapes_of(campaign, cases.values)

@@ -47,7 +47,8 @@ _SMALL_AMONG_MANY = 1e-6
 # they are from it, in what counts as one of each velocity.
 _OTHERS, _FAR = 2, 0.4
 
-# Masses of other numbers are those that were looked at, if none of them changed by more than this.
+# Masses are like those of a system that was looked at, if none differs by more than this factor and
+# no other factor is known (`alike`).
 _ALIKE = 2.0
 
 # So many answers are kept.
@@ -64,18 +65,20 @@ def loses_light_parts(system: Any) -> bool | None:
     return None if margin is None else margin < 1
 
 
-def alike(system: Any) -> float:
-    """Masses of other numbers, each of them between those of this system divided and multiplied by
-    this factor, lose nothing if this system loses nothing. (Singular values of C M^-1/2, in rows of
-    unit length, change by no larger factor: Ostrowski's theorem, Horn & Johnson 2013, Matrix
-    Analysis, theorem 4.5.9, on C M^-1 C^T and on its diagonal.)"""
-    margin = _margin(system) if masses_far_apart(system) else None
-    return _ALIKE if margin is None else max(_ALIKE, margin)
+def alike(system: Any, masses_alone: bool) -> float:
+    """The factor up to which masses of other systems may differ from those of this one, which loses
+    nothing, without losing anything. Where `masses_alone` differ, with the same C and with
+    moments and couplings as they are, singular values of C M^-1/2 in rows of unit length change by
+    no larger factor (Ostrowski's theorem on C M^-1 C^T and on its diagonal: Horn & Johnson 2013,
+    Matrix Analysis, theorem 4.5.9). For others, and where nothing is known of these values, it is
+    a rule of thumb."""
+    margin = _margin(system) if masses_alone and masses_far_apart(system) else None
+    return _ALIKE if margin is None else margin
 
 
 def _margin(system: Any) -> float | None:
-    """By which factor the singular values of C M^-1/2 may become smaller before something is lost,
-    in configurations near the reference; below 1 if something is. None as of
+    """The factor by which singular values of C M^-1/2 may become smaller before anything is lost,
+    in configurations near the reference; below 1 if something is. None as for
     `loses_light_parts`."""
     everything = _numbers_and_functions(system)
     if any(isinstance(x, Tracer) for x in everything):
@@ -253,7 +256,7 @@ def _matrices(
 
 
 def _left_of(rows: Any, mass: Any, unit: Any, xp: Any) -> Any:
-    """By which factor singular values of C M^-1/2 may become smaller before they are small where
+    """The factor by which singular values of C M^-1/2 may shrink before they are small where
     those of C are not, in one of the configurations. With the functions `xp`, of NumPy or JAX."""
     finite = xp.all(xp.isfinite(rows), axis=(1, 2)) & xp.all(xp.isfinite(mass), axis=(1, 2))
     rows = xp.where(finite[:, None, None], rows, 0.0)
