@@ -207,6 +207,27 @@ class _Followed(NamedTuple):
     again: Scalar
 
 
+class _Judged(NamedTuple):
+    """Decisions after a turn. `closed`: has this closing ended, up to rounding? `settled`: less
+    exactly; `stuck`: it will not end. `distrusted`: would its answer not be trusted? `unmoved`: is
+    it where it started? `met`: is the residual rounding, and the point no farther than the first
+    closed one? `away` (nv,), of the length `left`: of the motion that is weighed; `isolated`:
+    nothing of it is possible; `back`: it has come back. `growth`, `joined`: of the next turn."""
+
+    growth: Scalar
+    joined: BoolScalar
+    settled: BoolScalar
+    distrusted: BoolScalar
+    closed: BoolScalar
+    stuck: BoolScalar
+    unmoved: BoolScalar
+    met: BoolScalar
+    away: Float[Array, " nv"]
+    left: Scalar
+    isolated: BoolScalar
+    back: BoolScalar
+
+
 def starts_closed(problem: Problem) -> BoolScalar:
     """Is the start a state that is closed to rounding?"""
     system, q = problem.system, problem.q
@@ -255,63 +276,10 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
     at = _At(*(lane.stage == k for k in range(_END)))
     found = _measured(problem, lane, at)
     followed = _followed(lane, at, found)
-    drivers, u, q, near = found.drivers, found.u, found.q, found.near
-    growing = jnp.maximum(lane.growth, found.moved / lane.moved)
-    growth = jnp.where(at.close & ~near, growing, lane.growth)
-    scale = problem.system.residual_scale()
-    of_joints = jnp.where(problem.system.structure.driven, 0.0, found.residual) / scale
-    closed_joints = jnp.max(jnp.abs(of_joints), initial=0.0) <= CLOSED
-    joined = jnp.where(lane.turns == 0, closed_joints, lane.joined)
-
-    settled = near & (found.moved <= SETTLED)
-    shrinks = found.moved <= 0.5 * lane.moved
-    rounding = (jnp.maximum(found.moved, lane.moved) <= _ROUNDING) & ~shrinks
-    distrusted = at.close & drivers.driven & (found.gone > NEAR) & (growth >= 1)
-    closed = near & ((found.moved <= _LAST) | rounding) | (settled & distrusted)
-    stuck = (lane.count + 1 >= _CLOSINGS) | ~jnp.isfinite(found.moved)
-    stuck = stuck | (found.slides & (found.moved > _ASTRAY))
-    # A start whose joints were open lies on no branch.
-    onto_branch = jnp.where(joined, _AIM, _HOLD)
-
-    unmoved = found.gone <= _UNMOVED
-    after_close = jnp.where(unmoved, _END, jnp.where(distrusted, onto_branch, _FREE))
-    given_up = jnp.where(drivers.driven & ~near, onto_branch, _END)
-    after_close = jnp.where(closed, after_close, jnp.where(stuck, given_up, _CLOSE))
-    after_close = jnp.where(distrusted & joined & ~near, _AIM, after_close)
-    alone = lane.known & (found.gone > ON_BRANCH * lane.far)
-    after_hold = jnp.where(settled, jnp.where(alone, _SETTLE, _AIM), jnp.where(stuck, _END, _HOLD))
-    # A closing that went the shorter way round has not gone this one.
-    same = jnp.all(jnp.abs(drivers.led - drivers.open) <= 1)
-    after_aim = jnp.where(lane.known & same & (growth < GROWTH), _CHECK, _LEAD)
-    off = length_of(drivers, found.chord - (lane.slope + u) / 2)
-    after_check = jnp.where(off <= TANGENT * found.gone, _SETTLE, _LEAD)
-    arrived = followed.taken & (followed.s >= 1)
-    after_lead = jnp.where(arrived, _SETTLE, jnp.where(followed.stopped, _END, _LEAD))
-    after_settle = jnp.where(closed, _FREE, jnp.where(stuck, _END, _SETTLE))
-    away = jnp.where(at.free, found.probe, lane.away) + u
-    left = length_of(drivers, away)
-    isolated = left <= _LEFT * _AWAY
-    met = (found.error <= _MET) & (jnp.max(jnp.abs(found.residual) / scale, initial=0.0) <= CLOSED)
-    # A step that was too bold may have led to another minimum, farther away.
-    met = met & (~at.free | (found.distance <= lane.distance + _FARTHER))
-    after_free = jnp.where(isolated | ~met, _END, _WEIGH)
-    back = (left <= _BACK * lane.first) & (left <= _SHRINKS * length_of(drivers, lane.away))
-    after_weigh = jnp.where(back | (lane.count + 1 >= _WEIGHINGS), _END, _WEIGH)
-    stage = _of_stage(
-        lane.stage,
-        (
-            after_close,
-            after_hold,
-            after_aim,
-            after_check,
-            after_lead,
-            after_settle,
-            after_free,
-            after_weigh,
-        ),
-    )
-    stage = jnp.where(lane.turns + 1 >= _TURNS, _END, stage)
-    sure = (at.close & closed & unmoved & met) | (at.free & isolated & met) | (at.weigh & back)
+    seen = _judged(problem, lane, at, found)
+    stage = _next_stage(lane, found, followed, seen)
+    q, u, closed = found.q, found.u, seen.closed
+    certain = (at.close & seen.unmoved & closed & seen.met) | (at.weigh & seen.back)
 
     def if_taken(new: Array, old: Array) -> Array:
         return jnp.where(followed.taken, new, old)
@@ -319,7 +287,7 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
     answered = (at.close | at.settle) & closed
     stays = stage == lane.stage
     distance = jnp.where((stage == _SETTLE) & ~stays, jnp.inf, lane.distance)
-    first = jnp.minimum(1.0, 0.5 * LONGEST / length_of(drivers, u))
+    first = jnp.minimum(1.0, 0.5 * LONGEST / length_of(found.drivers, u))
     bend = (followed.rate - lane.slope) / (followed.length + lane.last)
     new = Lane(
         stage=stage,
@@ -328,7 +296,7 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
         far=jnp.where(at.close & answered, found.gone, lane.far),
         distance=jnp.where(found.slides & jnp.isinf(distance), found.distance, distance),
         multipliers=found.multipliers,
-        here=jnp.where(followed.taken | (at.hold & settled), q, lane.here),
+        here=jnp.where(followed.taken | (at.hold & seen.settled), q, lane.here),
         slope=jnp.where(at.aim, u, if_taken(followed.rate, lane.slope)),
         bend=if_taken(bend, lane.bend),
         s=if_taken(followed.s, lane.s),
@@ -336,17 +304,87 @@ def turn_closing(problem: Problem, lane: Lane) -> Lane:
         step=jnp.where(at.aim, first, followed.again),
         steps=jnp.where(stays, found.steps, 0.0),
         last_step=found.last_step,
-        away=away,
-        first=jnp.where(at.free, left, lane.first),
+        away=seen.away,
+        first=jnp.where(at.free, seen.left, lane.first),
         moved=jnp.where(stays, found.moved, jnp.inf),
-        growth=growth,
+        growth=seen.growth,
         count=jnp.where(stays & ~followed.judged, lane.count + 1, 0),
         turns=lane.turns + 1,
-        joined=joined,
+        joined=seen.joined,
         known=lane.known | (at.close & closed),
-        sure=sure,
+        sure=certain | (at.free & seen.isolated & seen.met),
     )
     return new._replace(q=_next_place(problem, lane, new, followed.judged))
+
+
+def _judged(problem: Problem, lane: Lane, at: _At, found: _Measured) -> _Judged:
+    drivers, near = found.drivers, found.near
+    growing = jnp.maximum(lane.growth, found.moved / lane.moved)
+    growth = jnp.where(at.close & ~near, growing, lane.growth)
+    residual = jnp.abs(found.residual) / problem.system.residual_scale()
+    of_joints = jnp.where(problem.system.structure.driven, 0.0, residual)
+    closed_joints = jnp.max(of_joints, initial=0.0) <= CLOSED
+
+    settled = near & (found.moved <= SETTLED)
+    shrinks = found.moved <= 0.5 * lane.moved
+    rounding = (jnp.maximum(found.moved, lane.moved) <= _ROUNDING) & ~shrinks
+    distrusted = at.close & drivers.driven & (found.gone > NEAR) & (growth >= 1)
+    closed = (near & ((found.moved <= _LAST) | rounding)) | (settled & distrusted)
+    astray = found.slides & (found.moved > _ASTRAY)
+    stuck = (lane.count + 1 >= _CLOSINGS) | ~jnp.isfinite(found.moved) | astray
+
+    away = jnp.where(at.free, found.probe, lane.away) + found.u
+    left = length_of(drivers, away)
+    met = (found.error <= _MET) & (jnp.max(residual, initial=0.0) <= CLOSED)
+    # A step that was too bold may have led to another minimum, farther away.
+    met = met & (~at.free | (found.distance <= lane.distance + _FARTHER))
+    return _Judged(
+        growth=growth,
+        joined=jnp.where(lane.turns == 0, closed_joints, lane.joined),
+        settled=settled,
+        distrusted=distrusted,
+        closed=closed,
+        stuck=stuck,
+        unmoved=found.gone <= _UNMOVED,
+        met=met,
+        away=away,
+        left=left,
+        isolated=left <= _LEFT * _AWAY,
+        back=(left <= _BACK * lane.first) & (left <= _SHRINKS * length_of(drivers, lane.away)),
+    )
+
+
+def _next_stage(lane: Lane, found: _Measured, followed: _Followed, seen: _Judged) -> IntScalar:
+    """The stage after this turn."""
+    drivers, closed, stuck = found.drivers, seen.closed, seen.stuck
+    # A start whose joints were open lies on no branch.
+    onto_branch = jnp.where(seen.joined, _AIM, _HOLD)
+    answered = jnp.where(seen.distrusted, onto_branch, _FREE)
+    answered = jnp.where(seen.unmoved, _END, answered)
+    given_up = jnp.where(drivers.driven & ~found.near, onto_branch, _END)
+    after_close = jnp.where(closed, answered, jnp.where(stuck, given_up, _CLOSE))
+    at_once = seen.distrusted & seen.joined & ~found.near
+    after_close = jnp.where(at_once, _AIM, after_close)
+    alone = lane.known & (found.gone > ON_BRANCH * lane.far)
+    after_hold = jnp.where(alone, _SETTLE, _AIM)
+    after_hold = jnp.where(seen.settled, after_hold, jnp.where(stuck, _END, _HOLD))
+    # A closing that went the shorter way round has not gone this one.
+    same = jnp.all(jnp.abs(drivers.led - drivers.open) <= 1)
+    after_aim = jnp.where(lane.known & same & (seen.growth < GROWTH), _CHECK, _LEAD)
+    off = length_of(drivers, found.chord - (lane.slope + found.u) / 2)
+    after_check = jnp.where(off <= TANGENT * found.gone, _SETTLE, _LEAD)
+    arrived = followed.taken & (followed.s >= 1)
+    after_lead = jnp.where(arrived, _SETTLE, jnp.where(followed.stopped, _END, _LEAD))
+    after_settle = jnp.where(closed, _FREE, jnp.where(stuck, _END, _SETTLE))
+    after_free = jnp.where(seen.isolated | ~seen.met, _END, _WEIGH)
+    done = seen.back | (lane.count + 1 >= _WEIGHINGS)
+    after_weigh = jnp.where(done, _END, _WEIGH)
+    # In the order of the stages.
+    searching = after_close, after_hold, after_aim, after_check, after_lead, after_settle
+    stage = jnp.asarray(_END)
+    for k, after in enumerate((*searching, after_free, after_weigh)):
+        stage = jnp.where(lane.stage == k, after, stage)
+    return jnp.where(lane.turns + 1 >= _TURNS, _END, stage)
 
 
 def _measured(problem: Problem, lane: Lane, at: _At) -> _Measured:
@@ -455,14 +493,6 @@ def _followed(lane: Lane, at: _At, found: _Measured) -> _Followed:
     again = jnp.where(taken, longer, jnp.where(judged, length / 2, lane.step))
     stopped = judged & ~taken & (length / 2 < LEAST)
     return _Followed(length, s, rate, judged, taken, stopped, again)
-
-
-def _of_stage(stage: IntScalar, following: Sequence[Array]) -> IntScalar:
-    """The stage after this one."""
-    found = jnp.asarray(_END)
-    for k, after in enumerate(following):
-        found = jnp.where(stage == k, after, found)
-    return found
 
 
 def _next_place(problem: Problem, lane: Lane, new: Lane, judged: BoolScalar) -> Float[Array, " nq"]:
