@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._formulations import Accelerations
 from .._linalg import KKTSystem, motion_solver, REGULARISATION
+from .._linalg._many_states import any_state
 from .._solution import RESULTS
-from .._system import any_lane, Equations, Evaluation
+from .._system import Equations, Evaluation
 from ._arguments import Arguments
 from ._friction import accelerated
 
@@ -94,7 +95,7 @@ def _unless_light(
         failed = light & (found.result != RESULTS.successful)
         return jnp.where(light, found.acceleration, acceleration), failed
 
-    return lax.cond(any_lane(light), solved, lambda: (acceleration, jnp.asarray(False)))
+    return lax.cond(any_state(light), solved, lambda: (acceleration, jnp.asarray(False)))
 
 
 def solve_look(

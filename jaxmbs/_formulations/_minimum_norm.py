@@ -18,9 +18,10 @@ from .._linalg import (
     REGULARISATION,
     unit_rows,
 )
+from .._linalg._many_states import any_state
 from .._linalg._pivoted_qr import Pseudoinverse
 from .._solution import RESULTS
-from .._system import any_lane, Equations, MOST
+from .._system import Equations, MOST
 from ._mass_weighted import mass_weighted
 from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
@@ -116,7 +117,7 @@ def _unless_light(equations: Equations, found: Accelerations) -> Accelerations:
             RESULTS.where(light, dense.result, found.result),
         )
 
-    return lax.cond(any_lane(light), either, lambda: found)
+    return lax.cond(any_state(light), either, lambda: found)
 
 
 def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:

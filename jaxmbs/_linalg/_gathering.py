@@ -94,7 +94,7 @@ _static_gather = Primitive("static_gather")
 @_static_gather.def_impl
 def _take(x: Any, *, places: Indices) -> Any:
     where = places["places"]
-    axes = _axes_of_block(where)
+    axes = axes_of_block(where)
     if axes is None:
         return jnp.asarray(x).at[..., where].get(mode="promise_in_bounds")
     # A gather is a kernel of its own; a block is read by whatever uses it.
@@ -105,7 +105,7 @@ def _take(x: Any, *, places: Indices) -> Any:
     return jnp.transpose(block, order)
 
 
-def _axes_of_block(places: Int[np.ndarray, "*shape"]) -> tuple[int, ...] | None:
+def axes_of_block(places: Int[np.ndarray, "*shape"]) -> tuple[int, ...] | None:
     """If the places are those of neighbours, read off in some order of the axes: that order, the
     axis of the largest steps first. Else None."""
     if not places.size:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from ._sums import sum_of_products, sum_of_terms
 
@@ -66,8 +66,8 @@ def states_last(
 
 
 def rows_at(
-    x: Float[Array, "entries states"], places: Int[np.ndarray, "*shape"]
-) -> Float[Array, "*shape states"]:
+    x: Shaped[Array, "entries states"], places: Int[np.ndarray, "*shape"]
+) -> Shaped[Array, "*shape states"]:
     """x[places]. Gathered along one axis: an axis of length one among the places would bring a
     transposition into the loop."""
     found = lax.gather(
@@ -80,12 +80,26 @@ def rows_at(
     return found.reshape(*places.shape, x.shape[1])
 
 
-def apart(x: Float[Array, "*shape states"]) -> Float[Array, "*shape states"]:
+def apart(x: Shaped[Array, "*shape states"]) -> Shaped[Array, "*shape states"]:
     """The same numbers, computed once however often they are read."""
     if not x.size:
         return x
     flat = x.reshape(-1, x.shape[-1])
-    return rows_at(flat, np.arange(flat.shape[0])).reshape(x.shape)
+    if flat.shape[0] == 1:
+        # The gather of a single row is none to XLA.
+        return rows_at(jnp.concatenate([flat, flat]), np.arange(2))[:1].reshape(x.shape)
+    axis = next(k for k, size in enumerate(x.shape) if size > 1)
+    inner = x.shape[axis:]
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(inner))), collapsed_slice_dims=(0,), start_index_map=(0,)
+    )
+    return lax.gather(
+        x.reshape(inner),
+        np.arange(inner[0], dtype=np.int32).reshape(-1, 1),
+        numbers,
+        slice_sizes=(1, *inner[1:]),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    ).reshape(x.shape)
 
 
 def flat_states(parts: Sequence[Float[Array, "... states"]]) -> Float[Array, "entries states"]:

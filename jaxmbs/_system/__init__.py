@@ -7,7 +7,6 @@ from ._equations import Equations as Equations, Evaluation as Evaluation, State 
 from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._light_parts import (
     alike as alike,
-    any_lane as any_lane,
     diagonal_masses as diagonal_masses,
     masses_alike as masses_alike,
     masses_far_apart as masses_far_apart,

@@ -26,6 +26,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike
+from .._linalg._many_states import any_state
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 
@@ -119,7 +120,7 @@ def light_parts_as_data(system: Any) -> BoolScalar:
     if system.structure.nv > MOST:
         return suspicious
     return lax.cond(
-        any_lane(suspicious),
+        any_state(suspicious),
         lambda: suspicious & (_left_of(*_matrices(system), jnp) < 1),
         lambda: jnp.asarray(False),
     )
@@ -132,18 +133,6 @@ def masses_alike(system: Any, known: Float[Array, " nv"], factor: RealScalarLike
     own = diagonal_masses(system)
     near = (own <= factor * known) & (known <= factor * own)
     return jnp.all(near) | ~_suspicious(system, jnp)
-
-
-@jax.custom_batching.custom_vmap
-def any_lane(condition: BoolScalar) -> BoolScalar:
-    """The condition; under `vmap` whether any of the states meets it, which is one for all: so
-    `lax.cond` stays a choice, and does not become a selection between both."""
-    return condition
-
-
-@any_lane.def_vmap
-def _any_lane(_: int, batched: list[bool], condition: Array) -> tuple[BoolScalar, bool]:
-    return (jnp.any(condition, axis=0) if batched[0] else condition), False
 
 
 def _may_lose(system: Any) -> bool:
