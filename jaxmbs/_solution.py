@@ -88,7 +88,8 @@ class RESULTS(Enumeration):
     )
     too_many_steps = (
         "The largest number of steps was reached. Raise max_steps, loosen rtol and atol, or choose "
-        "an implicit solver if the forces are stiff."
+        "an implicit solver if the forces are stiff. In reverse mode the default adjoint takes "
+        "65,536 steps; for more pass adjoint=diffrax.RecursiveCheckpointAdjoint()."
     )
     state_not_finite = (
         "The state is not finite. Take smaller steps (first_step), or an adaptive controller."

@@ -29,6 +29,7 @@ from ._run import (
     with_defaults,
 )
 from ._saved_states import SavedState
+from ._solver import Kept
 from ._trajectory import Statistics
 
 
@@ -44,7 +45,9 @@ def run_at_start(
     start = start_of(system, integration, q, v, span, integration.adjoint)
     controller = controlled(integration, system, q, v, span)
     inside = Inside(span, ends_within(integration))
-    given = problem(system, integration, start, controller, inside, remembers=True)
+    given = problem(
+        system, integration, start, controller, inside, kept=Kept(last_step=True, record=False)
+    )
     state = begin(span=span, y0=start.y, progress_meter=integration.progress, **given)
     bent = largest_deflection(system, q[None])
     found = StateChecks(
@@ -66,7 +69,9 @@ def next_chunk(
     integration, start = with_defaults(integration), underway.start
     controller = under_way(controller_of(integration, system, start.span))
     inside = Inside(times, ends_within(integration))
-    given = problem(system, integration, start, controller, inside, remembers=True)
+    given = problem(
+        system, integration, start, controller, inside, kept=Kept(last_step=True, record=False)
+    )
     found = go_on(
         span=start.span,
         y0=start.y,
@@ -106,7 +111,7 @@ def next_chunk(
         result,
         state.result == dfx.RESULTS.event_occurred,
         event_of(state.event_mask),
-        passages_of(state.solver_state, times.dtype),
+        passages_of(state.solver_state[1], times.dtype),
         Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps),
     )
     return Underway(underway.state.with_arrays_of(state), start, findings), done

@@ -27,6 +27,7 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from ._step_tape import as_arrays
 
 
 def integrate(
@@ -91,7 +92,7 @@ def begin(
     progress_meter: dfx.AbstractProgressMeter,
     **options: Any,
 ) -> Any:
-    """The state of a run in parts before its first step. The solver remembers its last step."""
+    """The state of a run in parts before its first step. The solver keeps its last step."""
     return dfx.diffeqsolve(
         terms,
         solver,
@@ -282,7 +283,7 @@ class _Beginning(dfx.AbstractAdjoint):
             (None, self.progress_meter.init()),
             is_leaf=lambda x: x is None,
         )
-        return eqx.tree_at(lambda s: s.save_state.ys, init_state, _as_arrays(state)), {}
+        return eqx.tree_at(lambda s: s.save_state.ys, init_state, as_arrays(state)), {}
 
 
 class _GoingOn(dfx.AbstractAdjoint):
@@ -313,7 +314,7 @@ class _GoingOn(dfx.AbstractAdjoint):
         )
         empty = eqx.tree_at(lambda s: (s.ts, s.ys), empty, room)
         state = eqx.tree_at(
-            lambda s: s.save_state, self.state, _as_arrays(empty), is_leaf=lambda x: x is None
+            lambda s: s.save_state, self.state, as_arrays(empty), is_leaf=lambda x: x is None
         )
         final, more = self._loop(
             init_state=state,
@@ -334,7 +335,7 @@ class _GoingOn(dfx.AbstractAdjoint):
             final,
             (None, dfx.RESULTS.where(open_end, going, final.result)),
         )
-        found = Saved(saved.ts, saved.ys, saved.save_index - 1, _as_arrays(carried), ~open_end)
+        found = Saved(saved.ts, saved.ys, saved.save_index - 1, as_arrays(carried), ~open_end)
         return eqx.tree_at(lambda s: s.save_state.ys, final, found), more
 
     def _steps(
@@ -369,14 +370,8 @@ class _GoingOn(dfx.AbstractAdjoint):
 
         def step_and_save(state: Any) -> Any:
             state = lax.while_loop(
-                lambda s: steps_on(s) & ~pending(s), lambda s: _as_arrays(step(s)), state
+                lambda s: steps_on(s) & ~pending(s), lambda s: as_arrays(step(s)), state
             )
             return lax.while_loop(lambda s: more(s) & pending(s), save, state)
 
         return lax.while_loop(lambda s: more(s) & (steps_on(s) | pending(s)), step_and_save, state)
-
-
-def _as_arrays(tree: Any) -> Any:
-    """The same with arrays, of no weak type, in place of Python's numbers: a state that went
-    through a program has such ones alone."""
-    return jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), tree)

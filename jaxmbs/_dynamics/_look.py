@@ -20,7 +20,7 @@ from ._friction import accelerated
 
 # Proximal steps for the projection onto the constraints, with the larger mu, as in
 # `_linalg.damped_solver`.
-_PASSES = 2
+PASSES = 2
 
 
 class Purpose(NamedTuple):
@@ -151,7 +151,7 @@ def solve_look(
             last_slope * offset,
         ]
     )
-    passes = jnp.array([factored.solver.max_steps, _PASSES, _PASSES, _PASSES, _PASSES])
+    passes = jnp.array([factored.solver.max_steps, PASSES, PASSES, PASSES, PASSES])
 
     def answer(k: IntScalar, answers: Float[Array, "5 nv"]) -> Float[Array, "5 nv"]:
         motion, rest = (lax.dynamic_index_in_dim(x, k, keepdims=False) for x in (through, beside))

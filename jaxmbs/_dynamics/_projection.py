@@ -97,6 +97,22 @@ def _factor_position_and_velocity(
     return eqx.filter_vmap(lambda arrays: KKTSystem(eqx.combine(arrays, rest), solver))(pair)
 
 
+def ways_back(
+    system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
+) -> KKTSystem | None:
+    """Factors for the ways back onto the constraints, of velocities and of the configuration, with
+    a leading axis; without one if they are the same; None without constraints."""
+    if not system.structure.rows:
+        return None
+    descriptor = descriptor.metric()
+    if _one_matrix(system):
+        return KKTSystem(velocity_level_matrices(system, descriptor), solver)
+    arrays, rest = eqx.partition(
+        _factor_position_and_velocity(system, descriptor, solver), eqx.is_array
+    )
+    return eqx.combine(jax.tree.map(lambda x: x[::-1], arrays), rest)
+
+
 def both_corrections(
     system: AbstractSystem,
     descriptor: AbstractKKTMatrices,

@@ -1,5 +1,5 @@
-"""The program of a run on Diffrax: how it begins, the steps that it makes, and the states that it
-saves. A run is one program (`run_in_one`), or a program for each chunk of it (`_chunks.py`)."""
+"""A run on Diffrax: how it begins, the steps that it makes, and the states that it saves. It is one
+program (`_whole_run.py`), or one for each chunk of it (`_chunks.py`)."""
 
 import dataclasses
 import functools
@@ -14,26 +14,22 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import IntScalar, RealScalarLike, Scalar
-from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem, is_state
-from ._adjoints import prepared, started
+from .._system import AbstractSystem
+from ._adjoints import started
 from ._arguments import Arguments, Packed, split
-from ._batches import first_failure, in_batches, lanes_of
-from ._elastic_theory import largest_deflection
 from ._elimination_guard import ended_by_guard, guarded
 from ._events import AbstractEvent
-from ._integrate import in_order, integrate, starting
+from ._integrate import starting
 from ._integration import Integration, Passages, Start, StateChecks
 from ._interpolation import Inside
 from ._loosening import rank_increases_off_manifold
-from ._monitor import SingularValueMonitor, STATES
+from ._monitor import PackedCrossings, SingularValueMonitor, STATES
 from ._projection import project_unchecked
 from ._runge_kutta import slope_at
 from ._saved_states import nearly_projected, saved_state, SavedState
-from ._solver import projected_solver
-from ._trajectory import Statistics, Trajectory
+from ._solver import Kept, projected_solver
 from ._vanished_rows import with_vanishing_rows
 from ._watched import motion_only
 
@@ -108,6 +104,22 @@ def start_of(
     return Start(jnp.concatenate([q, v, jnp.zeros((1,), q.dtype)]), span, onto)
 
 
+def arguments_of(
+    system: AbstractSystem, integration: Integration, start: Start, knots: Float[Array, " knots"]
+) -> Arguments:
+    """Arguments of slopes and steps, by the formulation of the saved states."""
+    first = lax.stop_gradient(start.y)
+    return Arguments(
+        system,
+        integration.formulation,
+        integration.stabilisation,
+        first,
+        start.span[-1],
+        knots,
+        start.onto,
+    )
+
+
 def problem(
     system: AbstractSystem,
     integration: Integration,
@@ -115,19 +127,16 @@ def problem(
     controller: dfx.AbstractStepSizeController,
     inside: Inside | None,
     *,
-    remembers: bool,
+    kept: Kept,
 ) -> dict[str, Any]:
     """A run as Diffrax's arguments. `inside`: output between the ends of steps, if any;
-    `remembers`: is the last step a part of the state?"""
+    `kept`: of a step in the state."""
     formulation, stabilisation = integration.formulation, integration.stabilisation
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
-    slopes, first = motion_only(formulation, system), lax.stop_gradient(start.y)
-    end, knots = start.span[-1], system.knots()
-    args = Arguments(system, slopes, stabilisation, first, end, knots, start.onto)
-    solver = projected_solver(
-        integration.solver, monitor, stabilisation.projecting, inside, remembers
-    )
+    args = arguments_of(system, integration, start, system.knots())
+    args = dataclasses.replace(args, formulation=motion_only(formulation, system))
+    solver = projected_solver(integration.solver, monitor, stabilisation.projecting, inside, kept)
     return {
         "terms": dfx.ODETerm(_slope),
         "solver": solver,
@@ -138,62 +147,17 @@ def problem(
     }
 
 
-@program
-def run_in_one(
-    system: AbstractSystem,
-    integration: Integration,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    grid: Float[Array, " times"],
-) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
-    """The trajectory, which of the events ended it (the first, if none did), and states next to
-    singular configurations."""
-    integration = with_defaults(integration)
-    controller = controlled(integration, system, q, v, grid)
-    adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
-    # An invalid state ends the run at once: all steps from it would be rejected.
-    ordered = in_order(grid)
-    valid = ordered & is_state(system.structure, q, v, grid[0])
-    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
-    grid = jnp.where(valid, grid, grid[0])
-    start = start_of(system, integration, q, v, grid, adjoint)
-    inside = _inside(integration, grid)
-    given = problem(system, integration, start, controller, inside, remembers=False)
-    solution = integrate(
-        times=grid,
-        y0=start.y,
-        saveat=dfx.SaveAt(t1=True, solver_state=True, controller_state=True),
-        adjoint=adjoint,
-        progress_meter=integration.progress,
-        throw=False,
-        **given,
-    )
-    which = event_of(solution.event_mask)
-    trajectory = _assembled(given["args"], integration, grid, solution)
-    result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
-    result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
-    passages = passages_of(solution.solver_state, grid.dtype)
-    return dataclasses.replace(trajectory, result=result), which, passages.states
-
-
 def event_of(mask: Any) -> IntScalar:
     """The event that ended a run; the first if none did."""
     return jnp.argmax(jnp.stack(mask)) if mask else jnp.asarray(0)
 
 
-def passages_of(solver_state: Any, dtype: Any) -> Passages:
+def passages_of(watched: PackedCrossings | None, dtype: Any) -> Passages:
     """The passages that a run noticed."""
-    watched = solver_state[1]
     if watched is None:
         return Passages(jnp.zeros((0,), dtype), jnp.asarray(0), jnp.zeros((0, 0)))
     states = watched.leaf("states").reshape(STATES, -1)
     return Passages(watched.leaf("times"), watched.first("count").astype(int), states)
-
-
-def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
-    """Output between the ends of steps; the ends of the run are ends of steps."""
-    within = ends_within(integration)
-    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
 
 
 def ends_within(integration: Integration) -> bool:
@@ -276,49 +240,6 @@ def saving(
         return saved_state(whole, t, nearly_projected(integration.solver, args.system, t, y))
 
     return saved_at
-
-
-def _assembled(
-    packed: Packed,
-    integration: Integration,
-    grid: Float[Array, " times"],
-    solution: Any,
-) -> Trajectory:
-    # The state in which the run ended is saved after all that it reached, and stands in the place
-    # of all that it did not reach.
-    count = jnp.sum(jnp.isfinite(solution.ts)) - 1
-    reached = jnp.arange(len(grid)) < count
-    places = jnp.minimum(jnp.arange(len(grid)), count)
-    system = packed.opened().system
-    ys, times = solution.ys[places], solution.ts[places]
-    saved = in_batches(saving(packed, integration), (times, ys), lanes_of(system))
-    bent = largest_deflection(system, saved.q)
-    found = StateChecks(first_failure(saved.result), jnp.isfinite(ys).all(), bent)
-    end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
-    ended = Ended(solution.result, solution.controller_state, solution.stats["num_accepted_steps"])
-    passages = passages_of(solution.solver_state, times.dtype)
-    statistics = Statistics(
-        solution.stats["num_steps"],
-        solution.stats["num_accepted_steps"],
-        solution.stats["num_rejected_steps"],
-    )
-    return Trajectory(
-        times,
-        saved.q,
-        saved.v,
-        saved.acceleration,
-        saved.multipliers,
-        saved.position_error,
-        saved.velocity_error,
-        reached,
-        passages.times,
-        passages.count,
-        solution.result == dfx.RESULTS.event_occurred,
-        statistics,
-        outcome(system, ended, found, end, grid),
-        system,
-        elastic=integration.formulation.elastic,
-    )
 
 
 class Ended(NamedTuple):

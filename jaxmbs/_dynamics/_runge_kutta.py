@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt8
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
@@ -43,6 +43,7 @@ from .._linalg._sums import sum_of_products
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
+from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._interpolation import inside_stages
@@ -79,6 +80,21 @@ class Step(eqx.Module):
     passed: BoolScalar
 
 
+# Marks of a step: was a singular configuration near, were states within it requested, was the first
+# slope known?
+NEAR, INSIDE, KNOWN = 1, 2, 4
+
+
+class StepRecord(NamedTuple):
+    """What a derivative of a step needs: its start `y` (state,), `slopes` and `places` (stages,
+    state) as in `Step`, and its `marks`."""
+
+    y: Float[Array, " state"]
+    slopes: Float[Array, "stages state"]
+    places: Float[Array, "stages state"]
+    marks: UInt8[Array, ""]
+
+
 class Start(eqx.Module):
     """Beginning of a step: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
     `near`: is a singular configuration close? `inside`: are states within the step requested? None:
@@ -98,13 +114,20 @@ def _tableau(solver: Any, start: Start) -> Tableau:
     return tableau_of(solver, None if start.inside is None else inside_stages(solver))
 
 
+def record_of(start: Start, step: Step) -> StepRecord:
+    """What is written down of a step."""
+    inside = False if start.inside is None else start.inside
+    marks = NEAR * start.near + INSIDE * jnp.asarray(inside) + KNOWN * start.known
+    return StepRecord(start.y, step.slopes, step.places, marks.astype(jnp.uint8))
+
+
 @eqx.filter_custom_jvp
 def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     """The step."""
     return _advance(solver, packed, start)
 
 
-class _Turn(NamedTuple):
+class StepTurn(NamedTuple):
     """State of the loop. `status`: whether to go on, the stage, the count of its evaluations, the
     gap at the last one, whether the end is reached and only rounding is measured, whether the end
     can be used, whether a singular configuration was passed, the count of evaluations for that; in
@@ -124,7 +147,7 @@ class _Turn(NamedTuple):
     watched: PackedCrossings | None
 
 
-class _Constants(NamedTuple):
+class StepConstants(NamedTuple):
     """Constants of all iterations of a step. `weights`, `nodes`, `of_error`: of the tableau; `h`:
     length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the
     slopes of stages taken on the constraints? `fresh`: is the monitor without a sample? `measures`:
@@ -172,7 +195,7 @@ class _Moved(NamedTuple):
     slope: Float[Array, " state"]
 
 
-def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Constants:
+def step_constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> StepConstants:
     given = packed.opened()
     tableau, dtype = _tableau(solver, start), start.y.dtype
     h = start.t1 - start.t0
@@ -181,7 +204,7 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
     onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
-    return _Constants(
+    return StepConstants(
         given, start, tableau, weights, nodes, of_error, h, scale, unit, onto, fresh, measures
     )
 
@@ -189,14 +212,20 @@ def _constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> _Consta
 @program
 @many_states
 def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
-    step = _constants(solver, packed, start)
-    nq, dtype = step.given.system.structure.nq, start.y.dtype
+    step = step_constants(solver, packed, start)
+    turn = functools.partial(_turn, step)
+    return _made(step, lax.while_loop(lambda now: now.status[0] > 0, turn, beginning_of(step)))
+
+
+def beginning_of(step: StepConstants) -> StepTurn:
+    """The loop of a step before its first evaluation."""
+    start, nq, dtype = step.start, step.given.system.structure.nq, step.start.y.dtype
     rows = jnp.zeros((step.last + 1, 3, len(start.y)), dtype)
     slope = jnp.where(start.known, start.slope, 0.0)
     rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
     first = jnp.where(start.known, 1, 0)
     state = start.y + step.h * _combined(step.weights[first], rows)
-    beginning = _Turn(
+    return StepTurn(
         jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0, 0])]),
         state,
         state,
@@ -205,7 +234,10 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
         rows,
         start.watched,
     )
-    end = lax.while_loop(lambda now: now.status[0] > 0, functools.partial(_turn, step), beginning)
+
+
+def _made(step: StepConstants, end: StepTurn) -> Step:
+    """The step, from the end of its loop."""
     slopes, places, before = (end.rows[:, k] for k in range(3))
     # A failed step must not be returned as a motion.
     failed = ~jnp.all(jnp.isfinite(end.error))
@@ -221,13 +253,19 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     )
 
 
-def _turn(step: _Constants, now: _Turn) -> _Turn:
+def _turn(step: StepConstants, now: StepTurn) -> StepTurn:
     """One evaluation, and its consequences."""
+    state = state_of(step, now)
+    look = look_of(step, now, state, step.given.system.evaluation(state.q, state.v, state.t))
+    last_slope = step.h * step.of_error[step.last]
+    return turned(step, now, look, solve_look(step.given, look, now.embedded, last_slope))
+
+
+def turned(step: StepConstants, now: StepTurn, look: Look, found: Solved) -> StepTurn:
+    """The consequences of an evaluation."""
     usable, passed = now.status[5], now.status[6] > 0
-    look = _look(step, now)
     stage, purpose = look.stage, look.purpose
     last_slope = step.h * step.of_error[step.last]
-    found = solve_look(step.given, look, now.embedded, last_slope)
     moved = _moved(step, look, found)
     old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
     row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)
@@ -255,7 +293,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
     count = jnp.where(advancing, 0, look.looks + 1)
     following = jnp.where(advancing, following, stage)
     status = going, following, count, gap, measuring, usable, passed, located
-    return _Turn(
+    return StepTurn(
         jnp.stack([x.astype(rows.dtype) for x in status]),
         following_state,
         predicted,
@@ -267,7 +305,7 @@ def _turn(step: _Constants, now: _Turn) -> _Turn:
 
 
 def _watch(
-    step: _Constants,
+    step: StepConstants,
     look: Look,
     factored: KKTSystem,
     start: BoolScalar,
@@ -284,22 +322,39 @@ def _watch(
     return watched, passed | more_passed, more
 
 
-def _look(step: _Constants, now: _Turn) -> Look:
-    given, start, system = step.given, step.start, step.given.system
-    stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
-    stage, measuring = stage.astype(int), measuring > 0
-    locating = (now.status[7] > 0) & ~measuring
-    arriving = stage == step.last
-    t = jnp.where(arriving, start.t1, start.t0 + step.nodes[stage] * step.h)
+class TurnState(NamedTuple):
+    """The state that a turn evaluates; `finite`: is it that which the method made?"""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    t: Scalar
+    finite: BoolScalar
+
+
+def _is_locating(now: StepTurn) -> BoolScalar:
+    return (now.status[7] > 0) & ~(now.status[4] > 0)
+
+
+def state_of(step: StepConstants, now: StepTurn) -> TurnState:
+    """The state to be evaluated."""
+    given, start, stage = step.given, step.start, now.status[1].astype(int)
+    t = jnp.where(stage == step.last, start.t1, start.t0 + step.nodes[stage] * step.h)
     state = now.state
     if now.watched is not None:
-        target = now.watched.first("target")
+        target, locating = now.watched.first("target"), _is_locating(now)
         t = jnp.where(locating, target, t)
         state = jnp.where(locating, _within(step, now.rows, target), state)
     finite = jnp.all(jnp.isfinite(state))
     # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
-    q, v = split(system, jnp.where(finite, state, given.first[: len(state)]))
-    evaluation = system.evaluation(q, v, t)
+    q, v = split(given.system, jnp.where(finite, state, given.first[: len(state)]))
+    return TurnState(q, v, t, finite)
+
+
+def look_of(step: StepConstants, now: StepTurn, state: TurnState, evaluation: Evaluation) -> Look:
+    """The look at a state that is evaluated."""
+    stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
+    stage, measuring = stage.astype(int), measuring > 0
+    locating, arriving = _is_locating(now), stage == step.last
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
     moving = step.projecting & (arriving | step.onto)
     closed = closed_enough(closure, earlier)
@@ -312,10 +367,11 @@ def _look(step: _Constants, now: _Turn) -> Look:
         (stage == 0) & step.fresh,
         arriving,
     )
+    q, v, t, finite = state
     return Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
 
 
-def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
+def _moved(step: StepConstants, look: Look, found: Solved) -> _Moved:
     system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
     linear = system.structure.holonomic
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
@@ -337,7 +393,7 @@ def _moved(step: _Constants, look: Look, found: Solved) -> _Moved:
     return _Moved(q1, v1, speed, there, arrived, bad, place, slope)
 
 
-def _is_met(step: _Constants, look: Look, found: Solved, moved: _Moved) -> BoolScalar:
+def _is_met(step: StepConstants, look: Look, found: Solved, moved: _Moved) -> BoolScalar:
     """Are the constraints met, with the change of velocity?"""
     evaluation = look.evaluation
     left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
@@ -348,8 +404,8 @@ def _is_met(step: _Constants, look: Look, found: Solved, moved: _Moved) -> BoolS
 
 
 def _error(
-    step: _Constants,
-    now: _Turn,
+    step: StepConstants,
+    now: StepTurn,
     look: Look,
     found: Solved,
     moved: _Moved,
@@ -378,7 +434,7 @@ def _error(
 
 
 def _within(
-    step: _Constants, rows: Float[Array, "stages 3 state"], t: Scalar
+    step: StepConstants, rows: Float[Array, "stages 3 state"], t: Scalar
 ) -> Float[Array, " state"]:
     """The state between the ends of the step, by them and their slopes."""
     start, (k0, k1) = step.start, step.h * rows[jnp.array([0, step.last]), 0]
@@ -388,7 +444,7 @@ def _within(
     return curve.evaluate(t)
 
 
-def _following(step: _Constants, stage: IntScalar) -> IntScalar:
+def _following(step: StepConstants, stage: IntScalar) -> IntScalar:
     """The stage after this one."""
     following = jnp.minimum(stage + 1, step.last)
     if step.start.inside is None:
@@ -399,7 +455,7 @@ def _following(step: _Constants, stage: IntScalar) -> IntScalar:
 
 
 def _next_stage(
-    step: _Constants, rows: Float[Array, "stages 3 state"], following: IntScalar
+    step: StepConstants, rows: Float[Array, "stages 3 state"], following: IntScalar
 ) -> tuple[Float[Array, " state"], Float[Array, "2 nv"]]:
     """The state of the next stage, and the error by all slopes until now."""
     nq, last = step.given.system.structure.nq, step.last

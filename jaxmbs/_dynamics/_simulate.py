@@ -50,9 +50,9 @@ from ._watched import kept_rows, numbered
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from . import _run as runs
+    from . import _whole_run as runs
 else:
-    runs = late(f"{__package__}._run")
+    runs = late(f"{__package__}._whole_run")
 
 _MAX_STEPS = 1_000_000
 
@@ -113,7 +113,9 @@ def simulate(
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
       2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
-    - `adjoint`: of Diffrax, default `RecursiveCheckpointAdjoint` (reverse mode); `ForwardMode`;
+    - `adjoint`: default reverse mode, by what is written down of up to 65,536 steps (of implicit
+      methods, with `StopWhen`, and of users' functions `RecursiveCheckpointAdjoint`); of Diffrax
+      `RecursiveCheckpointAdjoint` (reverse mode, of any number of steps); `ForwardMode`;
       `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
       `BacksolveAdjoint` (reverse mode by the continuous adjoint: as exact as `rtol`, not by `end`
       or `times`, without events).

@@ -17,8 +17,8 @@ from ._generalized_alpha import GeneralizedAlpha
 from ._interpolation import Inside, inside_stages, StepInterpolation
 from ._monitor import PackedCrossings, SingularValueMonitor
 from ._projection import attach_projection_jvp, project
-from ._runge_kutta import advance, ROUNDINGS, Start, Step
-from ._tableau import tableau_of
+from ._runge_kutta import advance, record_of, ROUNDINGS, Start, StepRecord
+from ._tableau import Tableau, tableau_of
 from ._vanished_rows import vanishes_in_step
 
 
@@ -61,15 +61,32 @@ class LastStep(NamedTuple):
     dense: PyTree
 
 
+class Kept(NamedTuple):
+    """What of a step is kept in the state of a run: the `last_step`, for its interpolation; the
+    `record` of it, for a derivative."""
+
+    last_step: bool
+    record: bool
+
+
+class Following(NamedTuple):
+    """What a Runge-Kutta method carries from a step to the next one: the `slope` at its end, if it
+    is `known`, and the record of the step, if it is kept."""
+
+    slope: Float[Array, " state"]
+    known: BoolScalar
+    record: StepRecord | None
+
+
 class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSolver):
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
     step, and watches for singular configurations. A step whose end cannot be projected is
-    rejected. `remembers`: is the last step a part of the state? It follows what the method and the
-    monitor carry, and is None otherwise."""
+    rejected. The last step, where it is `kept`, follows in the state what the method and the
+    monitor carry."""
 
     solver: eqx.AbstractVar[dfx.AbstractSolver]
     monitor: eqx.AbstractVar[SingularValueMonitor | None]
-    remembers: eqx.AbstractVar[bool]
+    kept: eqx.AbstractVar[Kept]
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
@@ -121,7 +138,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         inner = self.initial_state(terms, t0, t1, y0, args)
         system = args.opened().system
         watched = None if self.monitor is None else self.monitor.init(system, y0, t0)
-        if not self.remembers:
+        if not self.kept.last_step:
             return inner, watched, None
         function = functools.partial(self.take_step, made_jump=False)
         given = terms, t0, t1, y0, args, inner, watched
@@ -175,7 +192,7 @@ class ProjectedSolver(AbstractProjectedSolver):
     solver: dfx.AbstractSolver
     monitor: SingularValueMonitor | None
     projecting: bool
-    remembers: bool
+    kept: Kept
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
@@ -229,7 +246,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     solver: dfx.AbstractERK
     monitor: SingularValueMonitor | None
     inside: Inside | None
-    remembers: bool
+    kept: Kept
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
 
@@ -243,7 +260,11 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
 
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
         del terms, t0, t1, args
-        return jnp.zeros_like(y0[:-1]), jnp.asarray(False)
+        none = jnp.zeros_like(y0[:-1])
+        if not self.kept.record:
+            return Following(none, jnp.asarray(False), None)
+        rows = jnp.zeros((len(self.step_tableau.nodes), len(none)), none.dtype)
+        return Following(none, jnp.asarray(False), StepRecord(none, rows, rows, jnp.uint8(0)))
 
     def take_step(
         self,
@@ -257,33 +278,45 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         made_jump: Any,
     ) -> StepOutcome:
         del terms
-        slope, known = inner
         near = jnp.asarray(False) if watched is None else watched.near(t1)
         t0, t1 = jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)
-        known = known & ~jnp.asarray(made_jump)
+        known = inner.known & ~jnp.asarray(made_jump)
         more = inside_stages(self.solver)
         wanted = None if more is None or self.inside is None else self.inside.wanted(t0, t1)
         watched = stop_gradient(watched)
-        step = advance(
-            self.solver, args, Start(t0, t1, y0[:-1], slope, known, near, wanted, watched)
-        )
+        start = Start(t0, t1, y0[:-1], inner.slope, known, near, wanted, watched)
+        step = advance(self.solver, args, start)
         y1 = jnp.concatenate([step.end, y0[-1:]])
-        dense = {"y0": y0, "y1": y1, **self._slopes(t1 - t0, step)}
-        following = step.slopes[-1], jnp.asarray(True)
+        record = stop_gradient(record_of(start, step)) if self.kept.record else None
+        following = Following(step.slopes[-1], jnp.asarray(True), record)
+        dense = self.dense(t1 - t0, y0, y1, step.slopes)
         error, result = jnp.pad(step.error, (0, 1)), dfx.RESULTS.successful
         return StepOutcome(
             y1, error, dense, following, step.watched, step.passed, near, step.usable, result
         )
 
-    def _slopes(self, h: Scalar, step: Step) -> dict[str, Array]:
-        """The slopes that the interpolation uses besides the ends of a step."""
-        slopes = h * jnp.pad(step.slopes, ((0, 0), (0, 1)))
+    @property
+    def step_tableau(self) -> Tableau:
+        """The tableau of a step, with stages of its interpolant."""
+        return tableau_of(self.solver, None if self.inside is None else inside_stages(self.solver))
+
+    def dense(
+        self,
+        h: Scalar,
+        y0: Float[Array, " passages"],
+        y1: Float[Array, " passages"],
+        slopes: Float[Array, "stages state"],
+    ) -> dict[str, Array]:
+        """What `interpolation_cls` needs of a step besides its times: states with the number of
+        passages."""
+        slopes = h * jnp.pad(slopes, ((0, 0), (0, 1)))
+        ends = {"y0": y0, "y1": y1}
         if self.inside is None:
-            return {"k0": slopes[0], "k1": slopes[-1]}
+            return {**ends, "k0": slopes[0], "k1": slopes[-1]}
         more = inside_stages(self.solver)
         if more is None:
-            return {"k": slopes[: tableau_of(self.solver).own]}
-        return {"k": jnp.stack([slopes[k] for k in more.used])}
+            return {**ends, "k": slopes[: tableau_of(self.solver).own]}
+        return {**ends, "k": jnp.stack([slopes[k] for k in more.used])}
 
 
 @functools.singledispatch
@@ -292,12 +325,12 @@ def projected_solver(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
-    remembers: bool,
+    kept: Kept,
 ) -> AbstractProjectedSolver:
     """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
-    ends of steps, if any; `remembers`: is the last step a part of the state?"""
+    ends of steps, if any; `kept`: in the state."""
     del inside
-    return ProjectedSolver(solver, monitor, projecting=projecting, remembers=remembers)
+    return ProjectedSolver(solver, monitor, projecting=projecting, kept=kept)
 
 
 @projected_solver.register
@@ -306,10 +339,10 @@ def _(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
-    remembers: bool,
+    kept: Kept,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor, inside=inside, remembers=remembers)
+    return ProjectedRungeKutta(solver, monitor, inside=inside, kept=kept)
 
 
 @projected_solver.register
@@ -318,12 +351,12 @@ def _(
     monitor: SingularValueMonitor | None,
     projecting: bool,
     inside: Inside | None,
-    remembers: bool,
+    kept: Kept,
 ) -> AbstractProjectedSolver:
     # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
     # order.
     del projecting, inside
-    return ProjectedSolver(solver, monitor, projecting=False, remembers=remembers)
+    return ProjectedSolver(solver, monitor, projecting=False, kept=kept)
 
 
 def _onto_constraints(

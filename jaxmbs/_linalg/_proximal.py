@@ -21,7 +21,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import IntScalar, RealScalarLike
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike
 from ._kkt_matrices import AbstractFactor, dense_factor
 from ._schur import SchurOperator
 
@@ -50,7 +50,7 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
     regularisation: RealScalarLike = 1e-7
     rtol: float = 1e-14
     max_steps: int | IntScalar = 20
-    clean: bool = True
+    clean: bool | BoolScalar = True
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> AbstractFactor:
         del options
@@ -62,7 +62,8 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         del options
         mu = self.regularisation
         right = vector / state.scale
-        first = 0 if self.clean else _CLEANING
+        rough = 1 - self.clean
+        first = _CLEANING * rough
         # One loop holds the one copy of the solve, for all that it is needed for: programs stay
         # small. Whether to go on, what was missing, the count and the stage stand in one array: in
         # a small system each operation of its own costs as much as a solve's.
@@ -85,7 +86,7 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
             last = stage == 2 * _CLEANING
             x = jnp.where(last, x - part, x)
             part = jnp.where(solving, x, part)
-            end = last | (done & (not self.clean))
+            end = last | (done & (rough > 0))
             stage = jnp.where(solving & ~done, stage, stage + 1)
             left = jnp.where(solving, left, jnp.inf)
             status = jnp.stack([(~end).astype(x.dtype), left, count, stage])

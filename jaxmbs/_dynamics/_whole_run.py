@@ -1,0 +1,300 @@
+"""A run as one program, with its derivatives: those of an adjoint of Diffrax, or a reverse mode of
+its own, by what is written down of its steps (`_step_tape.py`, `_backwards.py`)."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from .._custom_types import BoolScalar, IntScalar
+from .._formulations import AbstractFormulation
+from .._programs import program
+from .._solution import RESULTS
+from .._stop_gradient import stop_gradient
+from .._system import AbstractSystem, is_state
+from ._adjoints import prepared
+from ._arguments import Arguments
+from ._backwards import ByRows, pulled_back
+from ._batches import first_failure, in_batches, lanes_of
+from ._elastic_theory import largest_deflection
+from ._integrate import in_order, integrate
+from ._integration import Integration, Start, StateChecks
+from ._interpolation import Inside, inside_stages
+from ._look_back import Written
+from ._monitor import PackedCrossings
+from ._run import (
+    arguments_of,
+    controlled,
+    End,
+    Ended,
+    ends_within,
+    event_of,
+    outcome,
+    passages_of,
+    problem,
+    saving,
+    start_of,
+    with_defaults,
+)
+from ._saved_states import SavedState
+from ._solver import Kept, projected_solver
+from ._stabilisation import AbstractStabilisation
+from ._step_tape import Sizes, sizes_of, Tape, TapedSteps
+from ._tableau import tableau_of
+from ._trajectory import Statistics, Trajectory
+
+
+_ONCE = (
+    "The reverse mode of a motion has no derivative of its own. For second derivatives pass "
+    "adjoint=diffrax.ForwardMode() and take forward mode twice."
+)
+
+
+class _Model(NamedTuple):
+    """What a run may be differentiated by besides its start and its times."""
+
+    system: AbstractSystem
+    formulation: AbstractFormulation
+    stabilisation: AbstractStabilisation
+
+
+class _Wanted(NamedTuple):
+    """All that a run may be differentiated by: the model, the start, and the times at which states
+    are saved."""
+
+    model: _Model
+    y: Float[Array, " passages"]
+    times: Float[Array, " times"]
+
+
+class _Constants(NamedTuple):
+    """What a run has no derivative by."""
+
+    integration: Integration
+    controller: dfx.AbstractStepSizeController
+    inside: Inside | None
+    onto: BoolScalar | None
+    sizes: Sizes
+
+
+class _Made(NamedTuple):
+    """A run. `times`, `saved`: of its states, that in which it ended in the places of all after the
+    first `count`; `finite`: are all of them? `watched`: what the monitor carried, if there was one;
+    `solution`: Diffrax's, without its states."""
+
+    times: Float[Array, " times"]
+    saved: SavedState
+    count: IntScalar
+    finite: BoolScalar
+    watched: PackedCrossings | None
+    solution: Any
+
+
+@program
+def run_in_one(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
+    """The trajectory, which of the events ended it (the first, if none did), and states next to
+    singular configurations."""
+    adjoint, integration = integration.adjoint, with_defaults(integration)
+    inside = _inside(integration, grid)
+    sizes = tape_sizes(integration, system, inside) if adjoint is None else None
+    controller = controlled(integration, system, q, v, grid)
+    adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
+    # An invalid state ends the run at once: all steps from it would be rejected.
+    ordered = in_order(grid)
+    valid = ordered & is_state(system.structure, q, v, grid[0])
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
+    grid = jnp.where(valid, grid, grid[0])
+    start = start_of(system, integration, q, v, grid, adjoint)
+    if sizes is None:
+        made, _ = _made(system, integration, start, controller, inside, adjoint)
+    else:
+        model = _Model(system, integration.formulation, integration.stabilisation)
+        constants = _Constants(integration, controller, inside, start.onto, sizes)
+        made = _taped(_Wanted(model, start.y, grid), stop_gradient(constants))
+    trajectory = _assembled(system, integration, grid, made)
+    result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
+    result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
+    passages = passages_of(made.watched, grid.dtype)
+    which = event_of(made.solution.event_mask)
+    return dataclasses.replace(trajectory, result=result), which, passages.states
+
+
+def tape_sizes(
+    integration: Integration, system: AbstractSystem, inside: Inside | None
+) -> Sizes | None:
+    """The sizes of the tape of a run, where it has a reverse mode by one: the steps are those of an
+    explicit Runge-Kutta method, they end where its controller or a knot lets them end, the run ends
+    with one of them, and no function of a user holds numbers that nobody knows of."""
+    solver, controller = integration.solver, integration.controller
+    simple = controller is None or isinstance(controller, dfx.PIDController | dfx.ConstantStepSize)
+    known = not any(map(callable, jax.tree.leaves((system, integration.formulation))))
+    if not (isinstance(solver, dfx.AbstractERK) and simple and known):
+        return None
+    if ends_within(integration):
+        return None
+    stages = tableau_of(solver, None if inside is None else inside_stages(solver)).nodes.size
+    return sizes_of(stages, system.structure.nq + system.structure.nv, integration.max_steps)
+
+
+def _made(
+    system: AbstractSystem,
+    integration: Integration,
+    start: Start,
+    controller: dfx.AbstractStepSizeController,
+    inside: Inside | None,
+    adjoint: dfx.AbstractAdjoint,
+) -> tuple[_Made, Any]:
+    """The run, with the derivative of the adjoint, and what the method carried at its end."""
+    kept = Kept(last_step=False, record=isinstance(adjoint, TapedSteps))
+    given = problem(system, integration, start, controller, inside, kept=kept)
+    grid = start.span
+    solution = integrate(
+        times=grid,
+        y0=start.y,
+        saveat=dfx.SaveAt(t1=True, solver_state=True, controller_state=True),
+        adjoint=adjoint,
+        progress_meter=integration.progress,
+        throw=False,
+        **given,
+    )
+    # The state in which the run ended is saved after all that it reached, and stands in the place
+    # of all that it did not reach.
+    count = jnp.sum(jnp.isfinite(solution.ts)) - 1
+    places = jnp.minimum(jnp.arange(len(grid)), count)
+    ys, times = solution.ys[places], solution.ts[places]
+    saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
+    finite = jnp.isfinite(ys).all()
+    of_method, watched, *_ = solution.solver_state
+    solution = eqx.tree_at(
+        lambda s: (s.ts, s.ys, s.t0, s.t1, s.solver_state),
+        solution,
+        (None,) * 5,
+        is_leaf=lambda x: x is None,
+    )
+    return _Made(times, saved, count, finite, watched, solution), of_method
+
+
+def _taped_run(
+    wanted: _Wanted, constants: _Constants, adjoint: dfx.AbstractAdjoint
+) -> tuple[_Made, Any]:
+    integration, model = constants.integration, wanted.model
+    start = Start(wanted.y, wanted.times, constants.onto)
+    return _made(model.system, integration, start, constants.controller, constants.inside, adjoint)
+
+
+@eqx.filter_custom_vjp
+def _taped(wanted: _Wanted, constants: _Constants) -> _Made:
+    """The run, with a reverse mode by what is written down of its steps."""
+    return _taped_run(wanted, constants, dfx.ForwardMode())[0]
+
+
+@_taped.def_fwd
+def _taped_forwards(perturbed: Any, wanted: _Wanted, constants: _Constants) -> Any:
+    del perturbed
+    # A derivative of this would take what is written down for constants.
+    wanted = eqxi.nondifferentiable(wanted, msg=_ONCE)
+    made, tape = _taped_run(wanted, constants, TapedSteps(constants.sizes))
+    return made, (made, tape)
+
+
+@_taped.def_bwd
+def _taped_backwards(
+    found: tuple[_Made, Tape], change: Any, perturbed: Any, wanted: _Wanted, constants: _Constants
+) -> _Wanted:
+    made, tape = found
+    chosen, rest = eqx.partition(wanted.model, perturbed.model)
+    numbers, model_of = ravel_pytree(chosen)
+    knots, of_knots = jax.vjp(lambda x: eqx.combine(model_of(x), rest).system.knots(), numbers)
+
+    def arguments(numbers: Float[Array, " n"]) -> Arguments:
+        model = eqx.combine(model_of(numbers), rest)
+        integration = dataclasses.replace(
+            constants.integration, formulation=model.formulation, stabilisation=model.stabilisation
+        )
+        start = Start(wanted.y, wanted.times, constants.onto)
+        return arguments_of(model.system, integration, start, lax.stop_gradient(knots))
+
+    kept = Kept(last_step=False, record=True)
+    given = constants.integration
+    solver = projected_solver(
+        given.solver, None, given.stabilisation.projecting, constants.inside, kept
+    )
+    run = Written(
+        arguments,
+        numbers,
+        wanted.y,
+        wanted.times,
+        made.saved,
+        made.count,
+        made.solution.stats["num_accepted_steps"],
+        tape,
+        constants.sizes,
+        solver,
+    )
+    places = jnp.minimum(jnp.arange(len(made.times)), made.count)
+
+    def by_row(change: Any, rows: Array) -> Array:
+        none = jnp.zeros_like(rows)
+        return none if change is None else none.at[places].add(change)
+
+    names = ByRows._fields[1:]
+    by = ByRows(
+        by_row(change.times, made.times),
+        *(by_row(getattr(change.saved, name), getattr(made.saved, name)) for name in names),
+    )
+    back = pulled_back(run, by)
+    back = back._replace(numbers=back.numbers + of_knots(back.knots)[0])
+    return _Wanted(model_of(back.numbers), back.start, back.times)
+
+
+def _assembled(
+    system: AbstractSystem, integration: Integration, grid: Float[Array, " times"], made: _Made
+) -> Trajectory:
+    times, saved, solution = made.times, made.saved, made.solution
+    reached = jnp.arange(len(grid)) < made.count
+    bent = largest_deflection(system, saved.q)
+    found = StateChecks(first_failure(saved.result), made.finite, bent)
+    end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
+    ended = Ended(solution.result, solution.controller_state, solution.stats["num_accepted_steps"])
+    passages = passages_of(made.watched, times.dtype)
+    statistics = Statistics(
+        solution.stats["num_steps"],
+        solution.stats["num_accepted_steps"],
+        solution.stats["num_rejected_steps"],
+    )
+    return Trajectory(
+        times,
+        saved.q,
+        saved.v,
+        saved.acceleration,
+        saved.multipliers,
+        saved.position_error,
+        saved.velocity_error,
+        reached,
+        passages.times,
+        passages.count,
+        solution.result == dfx.RESULTS.event_occurred,
+        statistics,
+        outcome(system, ended, found, end, grid),
+        system,
+        elastic=integration.formulation.elastic,
+    )
+
+
+def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+    """Output between the ends of steps; the ends of the run are ends of steps."""
+    within = ends_within(integration)
+    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
