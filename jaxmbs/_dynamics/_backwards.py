@@ -23,6 +23,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._linalg._many_states import any_state
 from .._system import Evaluation
 from ._arguments import Packed, split
 from ._look import Look
@@ -128,8 +129,9 @@ def pulled_back(run: Written, by: ByRows) -> ByRun:
 
     making = None if sizes.segments == 1 else _first_making(run)
     machine = _Machine(turn, making, run.tape.last)
+    # In a batch one loop for all: the records would be selected at each turn.
     turn = lax.while_loop(
-        lambda x: x.turn.step > 0, lambda x: _looked_back(run, by, x), machine
+        lambda x: any_state(x.turn.step > 0), lambda x: _looked_back(run, by, x), machine
     ).turn
     times = turn.times.at[0].add(turn.t1).at[-1].add(turn.end)
     return ByRun(turn.numbers, jnp.pad(turn.y1, (0, 1)), times, turn.knots)
@@ -145,7 +147,7 @@ def _with_a_step(run: Written) -> Written:
         jnp.broadcast_to(run.start[:-1], record.places.shape),
         record.marks,
     )
-    record = jax.tree.map(lambda x, own: jnp.where(none, x, own), still, record)
+    record = _if(none, still, record)
     last = jax.tree.map(lambda rows, row: with_row(rows, jnp.asarray(0), row), tape.last, record)
     first = jnp.where(none, run.times[0], tape.ends[0])
     tape = tape._replace(last=last, ends=tape.ends.at[0].set(first))
@@ -183,17 +185,18 @@ def _looked_back(run: Written, by: ByRows, machine: _Machine) -> _Machine:
     then of its stages, the last one first; its derivative is added. Or it is one more of a step
     that is made again."""
     turn, making, records = machine
-    k, room = turn.step - 1, run.sizes.room
-    record = _row(records, k % room)
+    left, room = turn.step > 0, run.sizes.room
+    record = _row(records, jnp.maximum(turn.step - 1, 0) % room)
     place = _place(run, by, record, turn)
     if making is None:
         looked = look_back(run, place, None)
-        return _Machine(_taken_back(run, record, turn, place, looked.inputs), None, records)
+        after = _taken_back(run, record, turn, place, looked.inputs)
+        return _Machine(_if(left, after, turn), None, records)
 
     def prepared() -> tuple[Scalar, Float[Array, " state"], StepTurn]:
         step = _constants(run, making)
         begins = making.turn.status[0] <= 0
-        now = jax.tree.map(lambda x, y: jnp.where(begins, x, y), beginning_of(step), making.turn)
+        now = _if(begins, beginning_of(step), making.turn)
         q, v, t, _ = state_of(step, now)
         return t, jnp.concatenate([q, v]), now
 
@@ -226,13 +229,16 @@ def _looked_back(run: Written, by: ByRows, machine: _Machine) -> _Machine:
         return after, _Making(jnp.where(ends, begin, making.step), y, slope, _stopped(now))
 
     after, more = lax.cond(again, one_more, one_back)
-    own = making.step % room
     made = StepRecord(
         making.y, more.turn.rows[:, 0], more.turn.rows[:, 1], run.tape.marks[making.step]
     )
-    row = jax.tree.map(lambda new, old: jnp.where(again, new, old), made, _row(records, own))
-    records = jax.tree.map(lambda rows, row: with_row(rows, own, row), records, row)
-    return _Machine(after, more, records)
+    own = jnp.where(again, making.step % room, room)
+    records = jax.tree.map(lambda rows, row: with_row(rows, own, row), records, made)
+    return _Machine(_if(left, after, turn), _if(left, more, making), records)
+
+
+def _if(wanted: BoolScalar, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(wanted, x, y), new, old)
 
 
 def _place(run: Written, by: ByRows, record: StepRecord, turn: _Turn) -> Place:
@@ -347,4 +353,4 @@ def _ended(run: Written, turn: _Turn, t1: Scalar, known: BoolScalar, done: BoolS
         t1=by_t0 + jnp.where(bound, 0.0, by_t1),
         h=none,
     )
-    return jax.tree.map(lambda new, old: jnp.where(done, new, old), following, turn)
+    return _if(done, following, turn)

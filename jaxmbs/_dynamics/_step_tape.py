@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, UInt8
 
 from .._custom_types import BoolScalar, IntScalar
+from .._linalg._many_states import any_state
 from ._runge_kutta import StepRecord
 
 
@@ -46,7 +47,7 @@ def sizes_of(stages: int, state: int, max_steps: int) -> Sizes:
 class Tape(NamedTuple):
     """What is kept of the accepted steps: their ends (s), with the `marks` of `StepRecord`, of all;
     `starts` (segments, 2, state): the state and the slope with which each segment begins; `last`:
-    the records of the last segment."""
+    the records of the last segment. A row more stands behind all of them."""
 
     ends: Float[Array, " steps"]
     marks: UInt8[Array, " steps"]
@@ -80,36 +81,43 @@ class TapedSteps(dfx.AbstractAdjoint):
         start, sizes = as_arrays(state), self.sizes
         record = start.solver_state[0].record
         nothing_yet = Tape(
-            jnp.zeros((sizes.steps,), start.tprev.dtype),
-            jnp.zeros((sizes.steps,), jnp.uint8),
-            jnp.zeros((sizes.segments, 2, len(record.y)), record.y.dtype),
-            jax.tree.map(lambda x: jnp.zeros((sizes.room, *x.shape), x.dtype), record),
+            jnp.zeros((sizes.steps + 1,), start.tprev.dtype),
+            jnp.zeros((sizes.steps + 1,), jnp.uint8),
+            jnp.zeros((sizes.segments + 1, 2, len(record.y)), record.y.dtype),
+            jax.tree.map(lambda x: jnp.zeros((sizes.room + 1, *x.shape), x.dtype), record),
         )
 
-        def write(carry: tuple[Any, Tape]) -> tuple[Any, Tape]:
-            before, tape = carry
-            after = as_arrays(step(before))
-            # What is written of a rejected step is written over.
-            k, record = before.num_accepted_steps, after.solver_state[0].record
-            segment = k // sizes.room
-            starting = jnp.stack([before.y[:-1], before.solver_state[0].slope])
-            starting = jnp.where(k % sizes.room == 0, starting, tape.starts[segment])
-            tape = Tape(
-                with_row(tape.ends, k, before.tnext),
-                with_row(tape.marks, k, record.marks),
-                with_row(tape.starts, segment, starting),
-                jax.tree.map(
-                    lambda rows, row: with_row(rows, k % sizes.room, row), tape.last, record
-                ),
-            )
-            return after, tape
-
-        def goes_on(carry: tuple[Any, Tape]) -> BoolScalar:
-            state = carry[0]
+        def goes_on(state: Any) -> BoolScalar:
             few = (state.num_steps < max_steps) & (state.num_accepted_steps < sizes.steps)
             return going(state) & few
 
-        end, tape = lax.while_loop(goes_on, write, (start, nothing_yet))
+        def write(carry: tuple[Any, Tape]) -> tuple[Any, Tape]:
+            before, tape = carry
+            more, after = goes_on(before), as_arrays(step(before))
+            after = jax.tree.map(lambda new, old: jnp.where(more, new, old), after, before)
+            # What is not a step of the run goes into a row of its own.
+            k, record = before.num_accepted_steps, after.solver_state[0].record
+            made = after.num_accepted_steps > k
+
+            def at(place: IntScalar, size: int) -> IntScalar:
+                return jnp.where(made, place, size)
+
+            segment = at(k // sizes.room, sizes.segments)
+            starting = jnp.stack([before.y[:-1], before.solver_state[0].slope])
+            starting = jnp.where(k % sizes.room == 0, starting, tape.starts[segment])
+            own = at(k % sizes.room, sizes.room)
+            tape = Tape(
+                with_row(tape.ends, at(k, sizes.steps), before.tnext),
+                with_row(tape.marks, at(k, sizes.steps), record.marks),
+                with_row(tape.starts, segment, starting),
+                jax.tree.map(lambda rows, row: with_row(rows, own, row), tape.last, record),
+            )
+            return after, tape
+
+        # In a batch one loop for all: what is large would be selected at each turn.
+        end, tape = lax.while_loop(
+            lambda carry: any_state(goes_on(carry[0])), write, (start, nothing_yet)
+        )
         return eqx.tree_at(lambda s: s.solver_state, end, (tape, end.solver_state[1]))
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar
 from .._formulations import AbstractFormulation
+from .._linalg._many_states import many_states
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -49,6 +50,15 @@ from ._stabilisation import AbstractStabilisation
 from ._step_tape import Sizes, sizes_of, Tape, TapedSteps
 from ._tableau import tableau_of
 from ._trajectory import Statistics, Trajectory
+
+
+class _Saved(NamedTuple):
+    """What was saved of a run, and of how many `steps`; or derivatives by its times and states."""
+
+    times: Any
+    states: Any
+    count: Any
+    steps: Any
 
 
 _ONCE = (
@@ -216,6 +226,24 @@ def _taped_backwards(
 ) -> _Wanted:
     made, tape = found
     chosen, rest = eqx.partition(wanted.model, perturbed.model)
+    count = made.solution.stats["num_accepted_steps"]
+    saved = _Saved(made.times, made.saved, made.count, count)
+    by = _Saved(change.times, change.saved, None, None)
+    model, start, times = _pulled_back(chosen, rest, wanted, constants, tape, saved, by)
+    return _Wanted(model, start, times)
+
+
+@many_states
+def _pulled_back(
+    chosen: _Model,
+    rest: _Model,
+    wanted: _Wanted,
+    constants: _Constants,
+    tape: Tape,
+    made: _Saved,
+    change: _Saved,
+) -> tuple[Any, Array, Array]:
+    """Derivatives by the part of the model that is `chosen`, the start and the times."""
     numbers, model_of = ravel_pytree(chosen)
     knots, of_knots = jax.vjp(lambda x: eqx.combine(model_of(x), rest).system.knots(), numbers)
 
@@ -237,9 +265,9 @@ def _taped_backwards(
         numbers,
         wanted.y,
         wanted.times,
-        made.saved,
+        made.states,
         made.count,
-        made.solution.stats["num_accepted_steps"],
+        made.steps,
         tape,
         constants.sizes,
         solver,
@@ -253,11 +281,11 @@ def _taped_backwards(
     names = ByRows._fields[1:]
     by = ByRows(
         by_row(change.times, made.times),
-        *(by_row(getattr(change.saved, name), getattr(made.saved, name)) for name in names),
+        *(by_row(getattr(change.states, name), getattr(made.states, name)) for name in names),
     )
     back = pulled_back(run, by)
-    back = back._replace(numbers=back.numbers + of_knots(back.knots)[0])
-    return _Wanted(model_of(back.numbers), back.start, back.times)
+    model = model_of(back.numbers + of_knots(back.knots)[0])
+    return model, back.start, back.times
 
 
 def _assembled(

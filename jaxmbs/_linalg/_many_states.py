@@ -436,20 +436,18 @@ def _read_at_index(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -
     if not any(p.each for p in places):
         found = lax.dynamic_slice(x.value, [*_indices_of(places)], (*sizes, x.value.shape[-1]))
         return [found]
-    axis = _only_moving(places, sizes, shape)
-    if axis is None:
+    axis = _only_moving(sizes, shape)
+    few = x.value.size <= _FEW * among.count
+    if axis is None or (few and shape[axis] > _WRITTEN_OUT):
         return NotImplemented
     place = jnp.clip(places[axis].value, 0, shape[axis] - 1)
     return [jnp.expand_dims(_taken(x, axis, place, among), axis)]
 
 
-def _only_moving(places: Sequence[_Lanes], sizes: Any, shape: Any) -> int | None:
-    """The only axis along which one of a few entries is meant and not all; none if it is another
-    case."""
+def _only_moving(sizes: Any, shape: Any) -> int | None:
+    """The only axis along which one entry is meant and not all; none if it is another case."""
     axes = [k for k, (size, full) in enumerate(zip(sizes, shape, strict=True)) if size != full]
-    if len(axes) != 1 or sizes[axes[0]] != 1 or shape[axes[0]] > _WRITTEN_OUT:
-        return None
-    return axes[0]
+    return axes[0] if len(axes) == 1 and sizes[axes[0]] == 1 else None
 
 
 def _taken(x: _Lanes, axis: int, place: Array, among: _Among) -> Array:
