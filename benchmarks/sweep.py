@@ -227,6 +227,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--batch", type=int, action="append", help="configurations at once")
     parser.add_argument("--no-simulations", action="store_true", help="verdicts alone")
+    parser.add_argument("--simulations", action="store_true", help="these alone; keep the rest")
     parser.add_argument("--memory", action="store_true", help="measure memory alone; keep the rest")
     parser.add_argument("--robot", action="store_true", help="the robot alone; keep the rest")
     parser.add_argument("--masses", action="store_true", help="these alone; keep the rest")
@@ -254,6 +255,9 @@ def main() -> None:
             robot[name] = robot_range(*limits)
             print(name, json.dumps(robot[name], indent=1))
             renew(path, {"hardware": found, "robot_range": robot})
+        return
+    if options.simulations:
+        renew(path, {"hardware": found, "simulations": simulation_rows(list(SIMULATED))})
         return
     whole = not options.batch
     results: dict[str, Any] = {"hardware": found}

@@ -8,6 +8,7 @@ turns between two knots.
 import functools
 
 import diffrax as dfx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -146,7 +147,8 @@ def test_against_checkpoints(settings, monkeypatch):
     slopes = []
     for room, adjoint in ((2**16, None), (2, None), (0, dfx.RecursiveCheckpointAdjoint())):
         few(monkeypatch, room=room)
-        function = functools.partial(objective, adjoint=adjoint, max_steps=300, **settings)
+        exact = {"rtol": 1e-11, "atol": 1e-13, "max_steps": 300}
+        function = functools.partial(objective, adjoint=adjoint, **exact, **settings)
         slopes.append(jax.jit(jax.grad(lambda x, f=function: f(x)[0]))(jnp.asarray(POINT)))
     np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(slopes[2], slopes[0], rtol=1e-6, atol=1e-6)
@@ -209,6 +211,75 @@ def test_second_derivatives_are_refused():
     slope = jax.grad(lambda x: objective(x, monitor=False)[0])
     with pytest.raises(RuntimeError, match="take forward mode twice"):
         jax.eval_shape(lambda x: jax.jvp(slope, (x,), (x,)), jnp.asarray(POINT))
+
+
+@pytest.mark.thorough
+def test_without_projection_off_the_constraints():
+    """Rows contradict each other there: accelerations are a least square. (Saved ones are those of
+    the equations without what stabilises them.)"""
+    links = [
+        planar.Distance(f"D{k}", ("ground", "beam"), points=[(0.5 * k, 0.0), (0.5 * k + 0.4, 0.5)])
+        for k in range(3)
+    ]
+    beam = planar.Body("beam", mass=2.0, inertia=0.3, position=(0.6, 0.5))
+    system = jm.MultibodySystem([beam], links, gravity=(0.0, -9.81))
+
+    def function(x, adjoint):
+        run = jm.simulate(
+            system,
+            system.reference_q + 1e-3 * x * jnp.array([0.3, 0.1, 0.4]),
+            x * jnp.array([0.3, 0.2, 0.5]),
+            0.01,
+            stabilisation=jm.Baumgarte(10.0, 10.0),
+            adjoint=adjoint,
+            monitor=False,
+            throw=False,
+            max_steps=100,
+        )
+        return run.acceleration[0]
+
+    x = jnp.asarray(1.0)
+    found = jax.jit(jax.jacrev(lambda x: function(x, None)))(x)
+    expected = jax.jit(jax.jacfwd(lambda x: function(x, dfx.ForwardMode())))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+class Ends(eqx.Module):
+    """A force that is none after some time."""
+
+    until: jax.Array
+
+    def __call__(self, frames, twists, t):
+        del frames, twists
+        return [(jnp.stack([jnp.where(t > self.until, jnp.nan, 1.0), jnp.zeros(())]), 0.0)]
+
+
+@pytest.mark.thorough
+def test_a_run_that_fails_after_a_full_segment(monkeypatch):
+    """Its last attempts are no steps, and leave what is kept of the others alone."""
+
+    def function(x):
+        rod = planar.Body("rod", mass=2.0, inertia=0.2, position=(0.5, 0.0))
+        system = jm.MultibodySystem(
+            [rod],
+            [planar.Revolute("pin", ("ground", "rod"), (0.0, 0.0))],
+            forces=[jm.forces.UserForce("ends", Ends(jnp.asarray(0.2)), [("rod", (1.0, 0.0))])],
+            gravity=jnp.stack([0.0 * x, -x]),
+        )
+        v = system.initial_v
+        run = jm.simulate(
+            system, system.reference_q, v, 0.3, monitor=False, throw=False, max_steps=400
+        )
+        return jnp.sum(run.q[-1]), run.statistics
+
+    def slope(room):
+        few(monkeypatch, room=room)
+        return jax.jit(jax.grad(function, has_aux=True))(jnp.asarray(9.81))
+
+    whole, statistics = slope(400)
+    assert statistics.rejected > 0
+    for room in (int(statistics.accepted), 2):
+        np.testing.assert_allclose(slope(room)[0], whole, rtol=1e-10)
 
 
 class TestWhere:

@@ -95,3 +95,30 @@ def test_reverse_derivatives():
     weights = jnp.asarray(np.random.default_rng(0).normal(size=slopes().shape))
     back = compiled(lambda f: jax.vjp(ends, f)[1](weights)[0])(FACTORS)
     np.testing.assert_allclose(back @ CHANGE, jnp.sum(weights * slopes()), rtol=1e-6)
+
+
+def test_functions_of_users_that_hold_traced_numbers():
+    """One at a time, and many at once."""
+
+    def of(push):
+        def pushed(frames, twists, t):
+            del frames, twists, t
+            return [(jnp.stack([push, 0.0 * push]), 0.0)]
+
+        body = planar.Body("link", mass=1.0, inertia=0.1, position=(0.5, 0.0))
+        system = jm.MultibodySystem(
+            [body],
+            [planar.Revolute("A", ("ground", "link"), (0.0, 0.0))],
+            forces=[jm.forces.UserForce("push", pushed, [("link", (1.0, 0.0))])],
+            gravity=(0.0, -9.81),
+        )
+        run = jm.simulate(
+            system, system.reference_q, system.initial_v, 0.3, throw=False, monitor=False
+        )
+        return run.q[-1]
+
+    pushes = jnp.array([3.0, 4.0])
+    alone, together = compiled(of), compiled(jax.vmap(of))(pushes)
+    for own, push in zip(together, pushes, strict=True):
+        np.testing.assert_allclose(own, alone(push), rtol=0, atol=1e-11)
+    assert jnp.max(jnp.abs(together[0] - together[1])) > 1e-3

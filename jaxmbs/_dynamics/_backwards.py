@@ -26,14 +26,20 @@ from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._linalg._many_states import any_state
 from .._system import Evaluation
 from ._arguments import Packed, split
+from ._evaluation_vjp import (
+    ByInputs,
+    ByState,
+    Evaluated,
+    evaluation_vjp,
+    Place,
+    Recomputation,
+    TapedRun,
+)
 from ._look import Look
-from ._look_back import Again, ByInputs, ByState, look_back, Looked, Place, Written
 from ._runge_kutta import (
     beginning_of,
-    INSIDE,
-    KNOWN,
     look_of,
-    NEAR,
+    marks_of,
     Start,
     state_of,
     step_constants,
@@ -66,7 +72,7 @@ class ByRun(NamedTuple):
     knots: Float[Array, " knots"]
 
 
-class _Turn(NamedTuple):
+class _BackwardState(NamedTuple):
     """`step`, `saved`: how many are left, the step being that before; `stage`: of it, to be taken
     next. Derivatives: by the `numbers` of the run, by the `times` of rows, the end of the run and
     the knots; of the step by its start `y`, its end `y1`, its `slopes` (stages, state), the times
@@ -87,7 +93,7 @@ class _Turn(NamedTuple):
     h: Scalar
 
 
-class _Making(NamedTuple):
+class _Recomputed(NamedTuple):
     """Steps that are made again, as far as that before `step`, with its start `y` and `slope`, and
     the loop of it; its first status is zero where it has not begun."""
 
@@ -100,18 +106,18 @@ class _Making(NamedTuple):
 class _Machine(NamedTuple):
     """`records`: of a segment. `making`: what is made again of it, in a run of several segments."""
 
-    turn: _Turn
-    making: _Making | None
+    turn: _BackwardState
+    making: _Recomputed | None
     records: StepRecord
 
 
-def pulled_back(run: Written, by: ByRows) -> ByRun:
+def run_vjp(run: TapedRun, by: ByRows) -> ByRun:
     """Derivatives by what a run depends on."""
     given, sizes = run.given, run.sizes
     run = _with_a_step(run)
     last = run.solver.step_tableau.nodes.size - 1
     none, state = jnp.zeros_like(run.times[0]), jnp.zeros_like(run.start[:-1])
-    turn = _Turn(
+    turn = _BackwardState(
         run.steps,
         jnp.minimum(run.count + 1, len(run.times)),
         jnp.asarray(last),
@@ -131,13 +137,13 @@ def pulled_back(run: Written, by: ByRows) -> ByRun:
     machine = _Machine(turn, making, run.tape.last)
     # In a batch one loop for all: the records would be selected at each turn.
     turn = lax.while_loop(
-        lambda x: any_state(x.turn.step > 0), lambda x: _looked_back(run, by, x), machine
+        lambda x: any_state(x.turn.step > 0), lambda x: _backward_iteration(run, by, x), machine
     ).turn
     times = turn.times.at[0].add(turn.t1).at[-1].add(turn.end)
     return ByRun(turn.numbers, jnp.pad(turn.y1, (0, 1)), times, turn.knots)
 
 
-def _with_a_step(run: Written) -> Written:
+def _with_a_step(run: TapedRun) -> TapedRun:
     """The run, with a step of no length if it has none: a run may have no length."""
     none, tape = run.steps == 0, run.tape
     record = _row(tape.last, jnp.asarray(0))
@@ -158,10 +164,10 @@ def _row(tree: Any, k: IntScalar) -> Any:
     return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, k, keepdims=False), tree)
 
 
-def _first_making(run: Written) -> _Making:
+def _first_making(run: TapedRun) -> _Recomputed:
     """Nothing is left to be made again of the last segment."""
     y, slope = run.tape.starts[0]
-    making = _Making(run.steps, y, slope, None)
+    making = _Recomputed(run.steps, y, slope, None)
     return making._replace(turn=_stopped(beginning_of(_constants(run, making))))
 
 
@@ -169,10 +175,10 @@ def _stopped(turn: StepTurn) -> StepTurn:
     return turn._replace(status=jnp.zeros_like(turn.status))
 
 
-def _constants(run: Written, making: _Making) -> StepConstants:
+def _constants(run: TapedRun, making: _Recomputed) -> StepConstants:
     """Of the step that is made again."""
     k = jnp.minimum(making.step, run.sizes.steps - 1)
-    near, inside, known = (run.tape.marks[k] & mark > 0 for mark in (NEAR, INSIDE, KNOWN))
+    near, inside, known = marks_of(run.tape.marks[k])
     wanted = None if run.solver.inside is None else inside
     start = Start(
         run.end_before(k), run.tape.ends[k], making.y, making.slope, known, near, wanted, None
@@ -180,7 +186,7 @@ def _constants(run: Written, making: _Making) -> StepConstants:
     return step_constants(run.solver.solver, Packed(run.given), start)
 
 
-def _looked_back(run: Written, by: ByRows, machine: _Machine) -> _Machine:
+def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machine:
     """One evaluation. Backwards it is that of a saved state of this step, while there is one, and
     then of its stages, the last one first; its derivative is added. Or it is one more of a step
     that is made again."""
@@ -189,8 +195,8 @@ def _looked_back(run: Written, by: ByRows, machine: _Machine) -> _Machine:
     record = _row(records, jnp.maximum(turn.step - 1, 0) % room)
     place = _place(run, by, record, turn)
     if making is None:
-        looked = look_back(run, place, None)
-        after = _taken_back(run, record, turn, place, looked.inputs)
+        looked = evaluation_vjp(run, place, None)
+        after = _with_state(run, record, turn, place, looked.inputs)
         return _Machine(_if(left, after, turn), None, records)
 
     def prepared() -> tuple[Scalar, Float[Array, " state"], StepTurn]:
@@ -203,30 +209,30 @@ def _looked_back(run: Written, by: ByRows, machine: _Machine) -> _Machine:
     again = making.step < turn.step
     t, state, now = lax.cond(again, prepared, lambda: (place.t, place.state, making.turn))
 
-    def look(found: Looked) -> tuple[StepConstants, Look]:
+    def look(found: Evaluated) -> tuple[StepConstants, Look]:
         step, (q, v) = _constants(run, making), split(run.given.system, state)
         there = TurnState(q, v, t, jnp.asarray(True))
         return step, look_of(step, now, there, Evaluation(found.equations, found.gap, found.rate))
 
-    looked = look_back(run, place._replace(t=t, state=state), Again(again, look))
+    looked = evaluation_vjp(run, place._replace(t=t, state=state), Recomputation(again, look))
 
-    def one_more() -> tuple[_Turn, _Making]:
+    def one_more() -> tuple[_BackwardState, _Recomputed]:
         step, there = look(looked.found)
         after = turned(step, now, there, looked.solved)
         done = after.status[0] <= 0
         ends = jnp.stack([after.rows[-1, 1], after.rows[-1, 0]])
         y, slope = jnp.where(done, ends, jnp.stack([making.y, making.slope]))
-        return turn, _Making(making.step + done, y, slope, after)
+        return turn, _Recomputed(making.step + done, y, slope, after)
 
-    def one_back() -> tuple[_Turn, _Making]:
-        after = _taken_back(run, record, turn, place, looked.inputs)
+    def one_back() -> tuple[_BackwardState, _Recomputed]:
+        after = _with_state(run, record, turn, place, looked.inputs)
         # Before the first of a segment stand those of the one before, which are made again.
         ends = (after.step < turn.step) & (after.step % room == 0) & (after.step > 0)
         begin = jnp.maximum(after.step - room, 0)
         y, slope = jnp.where(
             ends, run.tape.starts[begin // room], jnp.stack([making.y, making.slope])
         )
-        return after, _Making(jnp.where(ends, begin, making.step), y, slope, _stopped(now))
+        return after, _Recomputed(jnp.where(ends, begin, making.step), y, slope, _stopped(now))
 
     after, more = lax.cond(again, one_more, one_back)
     made = StepRecord(
@@ -241,7 +247,7 @@ def _if(wanted: BoolScalar, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda x, y: jnp.where(wanted, x, y), new, old)
 
 
-def _place(run: Written, by: ByRows, record: StepRecord, turn: _Turn) -> Place:
+def _place(run: TapedRun, by: ByRows, record: StepRecord, turn: _BackwardState) -> Place:
     """Where the next derivative of a step is taken."""
     k, given = turn.step - 1, run.given
     t0, t1 = run.end_before(k), run.tape.ends[k]
@@ -257,7 +263,7 @@ def _place(run: Written, by: ByRows, record: StepRecord, turn: _Turn) -> Place:
         saving,
         jnp.where(saving, time, t0 + nodes[stage] * (t1 - t0)),
         jnp.where(saving, there, record.places[stage]),
-        given.stabilisation.projecting & (saving | last | given.moves(record.marks & NEAR > 0)),
+        given.stabilisation.projecting & (saving | last | given.moves(marks_of(record.marks).near)),
         ByState(
             jnp.where(saving, by_there, jnp.where(last, turn.y1, 0.0)),
             jnp.where(saving, 0.0, by_slope[:nq]),
@@ -267,22 +273,22 @@ def _place(run: Written, by: ByRows, record: StepRecord, turn: _Turn) -> Place:
     )
 
 
-def _taken_back(
-    run: Written, record: StepRecord, turn: _Turn, place: Place, inputs: ByInputs
-) -> _Turn:
+def _with_state(
+    run: TapedRun, record: StepRecord, turn: _BackwardState, place: Place, inputs: ByInputs
+) -> _BackwardState:
     """The derivatives with those of one state."""
     k, tableau = turn.step - 1, run.solver.step_tableau
     t0, t1 = run.end_before(k), run.tape.ends[k]
     h, last = t1 - t0, tableau.nodes.size - 1
     weights, nodes = (jnp.asarray(x, h.dtype) for x in tableau[:2])
-    inside, known = (record.marks & mark > 0 for mark in (INSIDE, KNOWN))
+    _, inside, known = marks_of(record.marks)
     row, stage = jnp.maximum(turn.saved - 1, 0), turn.stage
     by_numbers, by_t, by_state = inputs
     turn = turn._replace(numbers=turn.numbers + by_numbers)
 
-    def of_saved() -> _Turn:
+    def of_saved() -> _BackwardState:
         _, pull = jax.vjp(
-            lambda *x: _within(run, *x),
+            lambda *x: _interpolated(run, *x),
             place.t,
             t0,
             t1,
@@ -302,7 +308,7 @@ def _taken_back(
             t1=turn.t1 + by_t1 + jnp.where(ending, own, 0.0),
         )
 
-    def of_stage() -> _Turn:
+    def of_stage() -> _BackwardState:
         own, left_out = weights[stage], (stage == last) & ~inside
         return turn._replace(
             stage=stage - 1 - jnp.where(left_out, tableau.inside, 0),
@@ -313,11 +319,11 @@ def _taken_back(
         )
 
     turn = lax.cond(place.saving, of_saved, of_stage)
-    return _ended(run, turn, t1, known, turn.stage < jnp.where(known, 1, 0))
+    return _previous_step(run, turn, t1, known, turn.stage < jnp.where(known, 1, 0))
 
 
-def _within(
-    run: Written,
+def _interpolated(
+    run: TapedRun,
     t: Scalar,
     t0: Scalar,
     t1: Scalar,
@@ -331,7 +337,9 @@ def _within(
     return solver.interpolation_cls(t0=t0, t1=t1, **dense).evaluate(t)[:-1]
 
 
-def _ended(run: Written, turn: _Turn, t1: Scalar, known: BoolScalar, done: BoolScalar) -> _Turn:
+def _previous_step(
+    run: TapedRun, turn: _BackwardState, t1: Scalar, known: BoolScalar, done: BoolScalar
+) -> _BackwardState:
     """The beginning of the step before, if this one is `done`."""
     given = run.given
     by_t0, by_t1 = turn.t0 - turn.h, turn.t1 + turn.h

@@ -97,7 +97,7 @@ def _factor_position_and_velocity(
     return eqx.filter_vmap(lambda arrays: KKTSystem(eqx.combine(arrays, rest), solver))(pair)
 
 
-def ways_back(
+def projection_factors(
     system: AbstractSystem, descriptor: AbstractKKTMatrices, solver: ProximalCholesky
 ) -> KKTSystem | None:
     """Factors for the ways back onto the constraints, of velocities and of the configuration, with

@@ -80,9 +80,8 @@ class Step(eqx.Module):
     passed: BoolScalar
 
 
-# Marks of a step: was a singular configuration near, were states within it requested, was the first
-# slope known?
-NEAR, INSIDE, KNOWN = 1, 2, 4
+# Marks of a step, see `Marks`.
+_NEAR, _INSIDE, _KNOWN = 1, 2, 4
 
 
 class StepRecord(NamedTuple):
@@ -117,8 +116,22 @@ def _tableau(solver: Any, start: Start) -> Tableau:
 def record_of(start: Start, step: Step) -> StepRecord:
     """What is written down of a step."""
     inside = False if start.inside is None else start.inside
-    marks = NEAR * start.near + INSIDE * jnp.asarray(inside) + KNOWN * start.known
+    marks = _NEAR * start.near + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
     return StepRecord(start.y, step.slopes, step.places, marks.astype(jnp.uint8))
+
+
+class Marks(NamedTuple):
+    """What is marked of a step: was a singular configuration near, were states within it requested,
+    was the first slope known?"""
+
+    near: BoolScalar
+    inside: BoolScalar
+    known: BoolScalar
+
+
+def marks_of(marks: UInt8[Array, ""]) -> Marks:
+    """The marks of a record."""
+    return Marks(*(marks & mark > 0 for mark in (_NEAR, _INSIDE, _KNOWN)))
 
 
 @eqx.filter_custom_jvp

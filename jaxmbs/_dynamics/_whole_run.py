@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar
 from .._formulations import AbstractFormulation
@@ -22,13 +22,13 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state
 from ._adjoints import prepared
 from ._arguments import Arguments
-from ._backwards import ByRows, pulled_back
+from ._backwards import ByRows, run_vjp
 from ._batches import first_failure, in_batches, lanes_of
 from ._elastic_theory import largest_deflection
+from ._evaluation_vjp import TapedRun
 from ._integrate import in_order, integrate
 from ._integration import Integration, Start, StateChecks
 from ._interpolation import Inside, inside_stages
-from ._look_back import Written
 from ._monitor import PackedCrossings
 from ._run import (
     arguments_of,
@@ -75,7 +75,7 @@ class _Model(NamedTuple):
     stabilisation: AbstractStabilisation
 
 
-class _Wanted(NamedTuple):
+class _Inputs(NamedTuple):
     """All that a run may be differentiated by: the model, the start, and the times at which states
     are saved."""
 
@@ -94,7 +94,7 @@ class _Constants(NamedTuple):
     sizes: Sizes
 
 
-class _Made(NamedTuple):
+class _RunResult(NamedTuple):
     """A run. `times`, `saved`: of its states, that in which it ended in the places of all after the
     first `count`; `finite`: are all of them? `watched`: what the monitor carried, if there was one;
     `solution`: Diffrax's, without its states."""
@@ -129,11 +129,11 @@ def run_in_one(
     grid = jnp.where(valid, grid, grid[0])
     start = start_of(system, integration, q, v, grid, adjoint)
     if sizes is None:
-        made, _ = _made(system, integration, start, controller, inside, adjoint)
+        made, _ = _computed(system, integration, start, controller, inside, adjoint)
     else:
         model = _Model(system, integration.formulation, integration.stabilisation)
         constants = _Constants(integration, controller, inside, start.onto, sizes)
-        made = _taped(_Wanted(model, start.y, grid), stop_gradient(constants))
+        made = _taped(_Inputs(model, start.y, grid), stop_gradient(constants))
     trajectory = _assembled(system, integration, grid, made)
     result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
     result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
@@ -147,7 +147,8 @@ def tape_sizes(
 ) -> Sizes | None:
     """The sizes of the tape of a run, where it has a reverse mode by one: the steps are those of an
     explicit Runge-Kutta method, they end where its controller or a knot lets them end, the run ends
-    with one of them, and no function of a user holds numbers that nobody knows of."""
+    with one of them, and no function of a user is in sight, which may hold numbers that a rule does
+    not see. (Where one is hidden in another object JAX refuses the derivative.)"""
     solver, controller = integration.solver, integration.controller
     simple = controller is None or isinstance(controller, dfx.PIDController | dfx.ConstantStepSize)
     known = not any(map(callable, jax.tree.leaves((system, integration.formulation))))
@@ -159,14 +160,14 @@ def tape_sizes(
     return sizes_of(stages, system.structure.nq + system.structure.nv, integration.max_steps)
 
 
-def _made(
+def _computed(
     system: AbstractSystem,
     integration: Integration,
     start: Start,
     controller: dfx.AbstractStepSizeController,
     inside: Inside | None,
     adjoint: dfx.AbstractAdjoint,
-) -> tuple[_Made, Any]:
+) -> tuple[_RunResult, Any]:
     """The run, with the derivative of the adjoint, and what the method carried at its end."""
     kept = Kept(last_step=False, record=isinstance(adjoint, TapedSteps))
     given = problem(system, integration, start, controller, inside, kept=kept)
@@ -183,7 +184,7 @@ def _made(
     # The state in which the run ended is saved after all that it reached, and stands in the place
     # of all that it did not reach.
     count = jnp.sum(jnp.isfinite(solution.ts)) - 1
-    places = jnp.minimum(jnp.arange(len(grid)), count)
+    places = _rows(len(grid), count)
     ys, times = solution.ys[places], solution.ts[places]
     saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
     finite = jnp.isfinite(ys).all()
@@ -194,50 +195,61 @@ def _made(
         (None,) * 5,
         is_leaf=lambda x: x is None,
     )
-    return _Made(times, saved, count, finite, watched, solution), of_method
+    return _RunResult(times, saved, count, finite, watched, solution), of_method
+
+
+def _rows(size: int, count: IntScalar) -> Int[Array, " times"]:
+    """The row that stands at each of the times: its own, or the first that was not reached."""
+    return jnp.minimum(jnp.arange(size), count)
 
 
 def _taped_run(
-    wanted: _Wanted, constants: _Constants, adjoint: dfx.AbstractAdjoint
-) -> tuple[_Made, Any]:
-    integration, model = constants.integration, wanted.model
-    start = Start(wanted.y, wanted.times, constants.onto)
-    return _made(model.system, integration, start, constants.controller, constants.inside, adjoint)
+    inputs: _Inputs, constants: _Constants, adjoint: dfx.AbstractAdjoint
+) -> tuple[_RunResult, Any]:
+    integration, model = constants.integration, inputs.model
+    start = Start(inputs.y, inputs.times, constants.onto)
+    return _computed(
+        model.system, integration, start, constants.controller, constants.inside, adjoint
+    )
 
 
 @eqx.filter_custom_vjp
-def _taped(wanted: _Wanted, constants: _Constants) -> _Made:
+def _taped(inputs: _Inputs, constants: _Constants) -> _RunResult:
     """The run, with a reverse mode by what is written down of its steps."""
-    return _taped_run(wanted, constants, dfx.ForwardMode())[0]
+    return _taped_run(inputs, constants, dfx.ForwardMode())[0]
 
 
 @_taped.def_fwd
-def _taped_forwards(perturbed: Any, wanted: _Wanted, constants: _Constants) -> Any:
+def _taped_forwards(perturbed: Any, inputs: _Inputs, constants: _Constants) -> Any:
     del perturbed
     # A derivative of this would take what is written down for constants.
-    wanted = eqxi.nondifferentiable(wanted, msg=_ONCE)
-    made, tape = _taped_run(wanted, constants, TapedSteps(constants.sizes))
+    inputs = eqxi.nondifferentiable(inputs, msg=_ONCE)
+    made, tape = _taped_run(inputs, constants, TapedSteps(constants.sizes))
     return made, (made, tape)
 
 
 @_taped.def_bwd
 def _taped_backwards(
-    found: tuple[_Made, Tape], change: Any, perturbed: Any, wanted: _Wanted, constants: _Constants
-) -> _Wanted:
+    found: tuple[_RunResult, Tape],
+    change: Any,
+    perturbed: Any,
+    inputs: _Inputs,
+    constants: _Constants,
+) -> _Inputs:
     made, tape = found
-    chosen, rest = eqx.partition(wanted.model, perturbed.model)
+    chosen, rest = eqx.partition(inputs.model, perturbed.model)
     count = made.solution.stats["num_accepted_steps"]
     saved = _Saved(made.times, made.saved, made.count, count)
     by = _Saved(change.times, change.saved, None, None)
-    model, start, times = _pulled_back(chosen, rest, wanted, constants, tape, saved, by)
-    return _Wanted(model, start, times)
+    model, start, times = _inputs_vjp(chosen, rest, inputs, constants, tape, saved, by)
+    return _Inputs(model, start, times)
 
 
 @many_states
-def _pulled_back(
+def _inputs_vjp(
     chosen: _Model,
     rest: _Model,
-    wanted: _Wanted,
+    inputs: _Inputs,
     constants: _Constants,
     tape: Tape,
     made: _Saved,
@@ -247,24 +259,27 @@ def _pulled_back(
     numbers, model_of = ravel_pytree(chosen)
     knots, of_knots = jax.vjp(lambda x: eqx.combine(model_of(x), rest).system.knots(), numbers)
 
+    # Other controllers meet knots by accident.
+    clipped = knots if constants.integration.controller is None else knots[:0]
+
     def arguments(numbers: Float[Array, " n"]) -> Arguments:
         model = eqx.combine(model_of(numbers), rest)
         integration = dataclasses.replace(
             constants.integration, formulation=model.formulation, stabilisation=model.stabilisation
         )
-        start = Start(wanted.y, wanted.times, constants.onto)
-        return arguments_of(model.system, integration, start, lax.stop_gradient(knots))
+        start = Start(inputs.y, inputs.times, constants.onto)
+        return arguments_of(model.system, integration, start, lax.stop_gradient(clipped))
 
     kept = Kept(last_step=False, record=True)
     given = constants.integration
     solver = projected_solver(
         given.solver, None, given.stabilisation.projecting, constants.inside, kept
     )
-    run = Written(
+    run = TapedRun(
         arguments,
         numbers,
-        wanted.y,
-        wanted.times,
+        inputs.y,
+        inputs.times,
         made.states,
         made.count,
         made.steps,
@@ -272,24 +287,29 @@ def _pulled_back(
         constants.sizes,
         solver,
     )
-    places = jnp.minimum(jnp.arange(len(made.times)), made.count)
-
-    def by_row(change: Any, rows: Array) -> Array:
-        none = jnp.zeros_like(rows)
-        return none if change is None else none.at[places].add(change)
-
-    names = ByRows._fields[1:]
-    by = ByRows(
-        by_row(change.times, made.times),
-        *(by_row(getattr(change.states, name), getattr(made.states, name)) for name in names),
-    )
-    back = pulled_back(run, by)
-    model = model_of(back.numbers + of_knots(back.knots)[0])
+    back = run_vjp(run, _by_rows(made, change))
+    by_knots = back.knots if clipped is knots else jnp.zeros_like(knots)
+    model = model_of(back.numbers + of_knots(by_knots)[0])
     return model, back.start, back.times
 
 
+def _by_rows(made: _Saved, change: _Saved) -> ByRows:
+    """Derivatives by what was saved, of which the last row may stand at several times."""
+    rows = _rows(len(made.times), made.count)
+
+    def by_row(change: Any, saved: Array) -> Array:
+        none = jnp.zeros_like(saved)
+        return none if change is None else none.at[rows].add(change)
+
+    states = (
+        by_row(getattr(change.states, name), getattr(made.states, name))
+        for name in ByRows._fields[1:]
+    )
+    return ByRows(by_row(change.times, made.times), *states)
+
+
 def _assembled(
-    system: AbstractSystem, integration: Integration, grid: Float[Array, " times"], made: _Made
+    system: AbstractSystem, integration: Integration, grid: Float[Array, " times"], made: _RunResult
 ) -> Trajectory:
     times, saved, solution = made.times, made.saved, made.solution
     reached = jnp.arange(len(grid)) < made.count

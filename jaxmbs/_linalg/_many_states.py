@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import ShapedArray
+from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun, JaxprEqn, Literal, Primitive
 from jax.interpreters import batching, mlir
 from jaxtyping import Array
@@ -50,9 +50,9 @@ _FEW = 512
 def many_states(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, whose batches (`jax.vmap`) have the states as the last axis.
 
-    Its arguments and its result are trees of arrays and of what is static. It must not close over
-    traced arrays, and has no derivative. For one state it computes what `function` computes, and on
-    other platforms than CPUs batches are `jax.vmap`'s.
+    Its arguments and its result are trees of arrays and of what is static. It has no derivative.
+    For one state it computes what `function` computes, and on other platforms than CPUs batches are
+    `jax.vmap`'s.
     """
 
     def evaluate(*args: Any) -> Any:
@@ -68,6 +68,15 @@ def many_states(function: Callable[..., Any]) -> Callable[..., Any]:
 
         program = jax.make_jaxpr(flat)(*leaves)
         structure, rest = outside[-1]
+        if any(isinstance(x, Tracer) for x in program.consts):
+            # A user's function may hold traced numbers.
+            held, inner = list(program.consts), program.jaxpr
+
+            def with_held(*given: Array) -> list[Array]:
+                consts, own = given[: len(held)], given[len(held) :]
+                return jaxpr_as_fun(ClosedJaxpr(inner, consts))(*own)
+
+            program, leaves = jax.make_jaxpr(with_held)(*held, *leaves), [*held, *leaves]
         results = _many_states.bind(*leaves, program=program)
         return eqx.combine(jax.tree.unflatten(structure, results), rest)
 
@@ -659,8 +668,8 @@ def _find_differs(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
         return type(variable) is not Literal and known[variable]
 
     for equation in jaxpr.eqns:
-        flags, name, params = [read(v) for v in equation.invars], equation.primitive.name, None
-        params = equation.params
+        flags = [read(v) for v in equation.invars]
+        name, params = equation.primitive.name, equation.params
         if not any(flags) or name == "any_state":
             found = [False] * len(equation.outvars)
         elif name == "while":

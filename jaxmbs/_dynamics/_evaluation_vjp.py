@@ -24,14 +24,14 @@ from .._system import AbstractSystem, Equations, MOST
 from ._arguments import Arguments, split
 from ._friction import accelerated
 from ._look import Look, PASSES, Solved
-from ._projection import ways_back
+from ._projection import projection_factors
 from ._runge_kutta import StepConstants
 from ._saved_states import SavedState
 from ._step_tape import Sizes, Tape
 from ._watched import motion_only
 
 
-class Written(NamedTuple):
+class TapedRun(NamedTuple):
     """A run that was made. `arguments`: of it, of the `numbers` that it is differentiated by;
     `start` (passages included); `times` (s), at which the first `count` of the `saved` states were
     saved, followed by that in which the run ended, if there is room."""
@@ -86,7 +86,7 @@ class ByInputs(NamedTuple):
     state: Float[Array, " state"]
 
 
-class Looked(NamedTuple):
+class Evaluated(NamedTuple):
     """What is evaluated at a state: the equations of motion, stabilised, and what the projection
     takes away."""
 
@@ -96,18 +96,18 @@ class Looked(NamedTuple):
     flow: Float[Array, " nq"]
 
 
-class Again(NamedTuple):
+class Recomputation(NamedTuple):
     """Is this the turn of a step that is made again, whose `look` follows from an evaluation?"""
 
     wanted: BoolScalar
-    look: Callable[[Looked], tuple[StepConstants, Look]]
+    look: Callable[[Evaluated], tuple[StepConstants, Look]]
 
 
-class LookedBack(NamedTuple):
+class EvaluationVJP(NamedTuple):
     """What an evaluation gives: what was `found`; derivatives by its `inputs`; and for a step that
     is made again what was `solved`."""
 
-    found: Looked
+    found: Evaluated
     inputs: ByInputs
     solved: Solved
 
@@ -121,22 +121,27 @@ class _Projections(NamedTuple):
     opening: BoolScalar
 
 
-def look_back(run: Written, place: Place, again: Again | None) -> LookedBack:
+def evaluation_vjp(run: TapedRun, place: Place, again: Recomputation | None) -> EvaluationVJP:
     """An evaluation and its derivative, by the state that was moved to its place, by its time, and
     by the numbers of the run; or that of a step that is made `again`. The evaluation is transposed
     once, and where the state was moved, once more for velocities and once more for the
     configuration, which were moved in the other order."""
     t, state = place.t, place.state
 
-    def looked(numbers: Float[Array, " n"], t: Scalar, state: Float[Array, " state"]) -> Looked:
+    def looked(numbers: Float[Array, " n"], t: Scalar, state: Float[Array, " state"]) -> Evaluated:
         given = run.arguments(numbers)
         q, v = split(given.system, state)
         found = given.system.evaluation(q, v, t)
-        return Looked(given.equations(found), found.gap, found.rate, given.system.flow(q, v, t))
+        equations, stabilised = found.equations, given.equations(found)
+        if stabilised is not equations:
+            # Saved accelerations are those of the equations as they are.
+            offset = jnp.where(place.saving, equations.offset, stabilised.offset)
+            equations = eqx.tree_at(lambda e: e.offset, equations, offset)
+        return Evaluated(equations, found.gap, found.rate, given.system.flow(q, v, t))
 
     found, pull = eqx.filter_vjp(looked, run.numbers, t, state)
     system, (q, v) = run.given.system, split(run.given.system, state)
-    asked = _asked(again, found)
+    asked = _requested_projections(again, found)
     back = _solution_back(run, found, place, asked)
     none = ByInputs(jnp.zeros_like(run.numbers), jnp.zeros_like(t), place.by.place)
     begun = none if back.direct is None else jax.tree.map(jnp.add, none, back.direct)
@@ -150,21 +155,21 @@ def look_back(run: Written, place: Place, again: Again | None) -> LookedBack:
             lambda own, zero: jnp.where(first, own, zero), back.equations, nothing
         )
         gap, rate = (jnp.where(k == n, of_rows, 0.0) for n in (2, 1))
-        more = pull(Looked(equations, gap, rate, jnp.where(first, place.by.flow, 0.0)))
+        more = pull(Evaluated(equations, gap, rate, jnp.where(first, place.by.flow, 0.0)))
         so_far = jax.tree.map(jnp.add, so_far, ByInputs(*more))
         by_q, by_v = so_far.state[: len(q)], so_far.state[len(q) :]
         before, by_move = of_retraction(by_q)
-        if back.ways is not None:
-            of_rows = -_rows_of(back.ways, first, by_v, by_move)
+        if back.factors is not None:
+            of_rows = -_rows_of(back.factors, first, by_v, by_move)
         by_q = jnp.where(k == 1, before, by_q)
         return of_rows, so_far._replace(state=jnp.concatenate([by_q, by_v]))
 
     count = jnp.where(asked.again, 0, jnp.where(place.moving, 3, 1))
     _, inputs = lax.fori_loop(0, count, transposed, (jnp.zeros_like(found.gap), begun))
-    return LookedBack(found, inputs, back.solved)
+    return EvaluationVJP(found, inputs, back.solved)
 
 
-def _asked(again: Again | None, found: Looked) -> _Projections:
+def _requested_projections(again: Recomputation | None, found: Evaluated) -> _Projections:
     no = jnp.asarray(False)
     nothing = _Projections(no, no, no)
     if again is None:
@@ -180,50 +185,50 @@ def _asked(again: Again | None, found: Looked) -> _Projections:
 
 class _Solution(NamedTuple):
     """Derivatives through accelerations and multipliers: by the `equations`, and `direct` ones by
-    what else they depend on, if there is anything. `ways`: the two ways back onto the constraints,
-    of velocities and of the configuration, with a leading axis; one, where they are the same.
+    what else they depend on, if there is anything. `factors`: by which velocities and
+    configurations go back onto the constraints, with a leading axis; one, where they are the same.
     `solved`: of a step that is made again."""
 
     equations: Any
     direct: ByInputs | None
-    ways: Any
+    factors: Any
     solved: Solved
 
 
-def _way(ways: KKTSystem, k: int | IntScalar) -> KKTSystem:
-    """One of two ways back."""
-    if ways.factor.scale.ndim == 1:
-        return ways
-    arrays, rest = eqx.partition(ways, eqx.is_array)
+def _factor_of(factors: KKTSystem, k: int | IntScalar) -> KKTSystem:
+    """One of two factors back."""
+    if factors.factor.scale.ndim == 1:
+        return factors
+    arrays, rest = eqx.partition(factors, eqx.is_array)
     return eqx.combine(jax.tree.map(lambda x: x[k], arrays), rest)
 
 
 def _rows_of(
-    ways: KKTSystem, first: BoolScalar, by_v: Float[Array, " nv"], by_move: Float[Array, " nv"]
+    factors: KKTSystem, first: BoolScalar, by_v: Float[Array, " nv"], by_move: Float[Array, " nv"]
 ) -> Float[Array, " rows"]:
-    """Derivatives by what is left in the rows, which a way back takes away, from those by the
+    """Derivatives by what is left in the rows, which a projection takes away, from those by the
     velocity, at `first`, or else by the displacement."""
-    way = _way(ways, 1 - first)
-    motion = way.descriptor.inverse_mass(jnp.where(first, by_v, by_move))
-    return way.approximate_multipliers(way.descriptor.apply_C(motion), PASSES)
+    kkt = _factor_of(factors, 1 - first)
+    motion = kkt.descriptor.inverse_mass(jnp.where(first, by_v, by_move))
+    return kkt.approximate_multipliers(kkt.descriptor.apply_C(motion), PASSES)
 
 
 def _solution_back(
-    run: Written,
-    found: Looked,
+    run: TapedRun,
+    found: Evaluated,
     place: Place,
     asked: _Projections,
 ) -> _Solution:
     t, state = place.t, place.state
     whole, system, equations = run.given.formulation, run.given.system, found.equations
     solver = motion_solver()
-    ways = ways_back(system, equations.descriptor, solver)
-    if ways is not None and _is_plain(whole, system):
-        by_equations, solved = _minimum_norm_back(system, ways, found, place, asked)
+    factors = projection_factors(system, equations.descriptor, solver)
+    if factors is not None and _is_plain(whole, system):
+        by_equations, solved = _minimum_norm_back(run, factors, found, place, asked)
         by_equations, acceleration = _unless_light(
             equations, place.by, by_equations, solved.acceleration
         )
-        return _Solution(by_equations, None, ways, solved._replace(acceleration=acceleration))
+        return _Solution(by_equations, None, factors, solved._replace(acceleration=acceleration))
 
     def back(formulation_of: Callable[[Arguments], AbstractFormulation]) -> Any:
         def solved(
@@ -249,19 +254,19 @@ def _solution_back(
     )
     none = jnp.zeros_like(acceleration)
     move, change = none, none
-    if ways is not None:
+    if factors is not None:
         sides = _sides(system, found, asked)
-        way = _way(ways, asked.opening.astype(int))
+        kkt = _factor_of(factors, asked.opening.astype(int))
 
         def solve(k: IntScalar, motions: Float[Array, "2 nv"]) -> Float[Array, "2 nv"]:
-            return motions.at[k].set(way.response(way.approximate_multipliers(sides[k], PASSES)))
+            return motions.at[k].set(kkt.response(kkt.approximate_multipliers(sides[k], PASSES)))
 
         count = jnp.where(asked.moving, 2, 0)
         move, change = lax.fori_loop(0, count, solve, jnp.zeros((2, len(none)), none.dtype))
-    return _Solution(by_equations, ByInputs(*direct), ways, _solved(move, change, acceleration))
+    return _Solution(by_equations, ByInputs(*direct), factors, _solved(move, change, acceleration))
 
 
-def _sides(system: AbstractSystem, found: Looked, asked: _Projections) -> Float[Array, "2 rows"]:
+def _sides(system: AbstractSystem, found: Evaluated, asked: _Projections) -> Float[Array, "2 rows"]:
     """What the projections of configuration and velocity take away."""
     geometric = system.structure.geometric
     return jnp.stack([found.gap, jnp.where(asked.opening & ~geometric, 0.0, found.rate)])
@@ -310,9 +315,9 @@ def _unless_light(
 
 
 def _minimum_norm_back(
-    system: AbstractSystem,
-    ways: KKTSystem,
-    found: Looked,
+    run: TapedRun,
+    factors: KKTSystem,
+    found: Evaluated,
     place: Place,
     asked: _Projections,
 ) -> tuple[Equations, Solved]:
@@ -322,30 +327,34 @@ def _minimum_norm_back(
         lambda = S^+ r,    lambda' = S^+ (r' - S' lambda + S^+ S' e) + P S' S^+ lambda,
 
     e = r - S lambda what is left where rows contradict each other, P the projector on the null
-    space of S. Of a stage multipliers are not asked for, so that the last term vanishes, and that
-    with e, which is as small as the error of the step, is left out; nor is its null space cleaned.
+    space of S. Of a stage multipliers are not asked for, so that the last term vanishes. Where
+    states are projected, that with e is as small as the error of the step: of stages it is left
+    out, and the null space is not cleaned.
     """
     equations, by, saving = found.equations, place.by, place.saving & ~asked.again
-    way = _way(ways, asked.opening.astype(int))
-    rows = unit_rows(way.descriptor)
-    unit = eqx.tree_at(lambda f: f.scale, way.factor, jnp.ones_like(rows.scale))
-    kkt = KKTSystem(rows, ProximalCholesky(way.solver.regularisation, clean=saving), unit)
+    own = _factor_of(factors, asked.opening.astype(int))
+    rows = unit_rows(own.descriptor)
+    unit = eqx.tree_at(lambda f: f.scale, own.factor, jnp.ones_like(rows.scale))
+    # Where states are not projected, rows may contradict each other by more than rounding.
+    exact = not run.given.stabilisation.projecting
+    clean = saving | jnp.asarray(exact)
+    kkt = KKTSystem(rows, ProximalCholesky(own.solver.regularisation, clean=clean), unit)
     force, offset = equations.force, equations.offset / rows.scale
     right = kkt.unconstrained_residual(force, offset)
     wanted = by.multipliers / rows.scale - rows.apply_C(rows.inverse_mass(by.acceleration))
     most = jnp.asarray(ProximalCholesky().max_steps)
-    sides = _sides(system, found, asked) / rows.scale[None]
+    sides = _sides(run.given.system, found, asked) / rows.scale[None]
 
     def solve(k: IntScalar, found: Float[Array, "4 rows"]) -> Float[Array, "4 rows"]:
-        own = jnp.stack([right, wanted, *found[:2]])
+        rights = jnp.stack([right, wanted, found[1], found[0]])
         projecting = asked.again & (k > 0)
-        own = jnp.where(projecting, jnp.stack([right, *sides, right]), own)
+        rights = jnp.where(projecting, jnp.stack([right, *sides, right]), rights)
         steps = jnp.where(projecting, PASSES, most)
-        return found.at[k].set(kkt.approximate_multipliers(own[k], steps))
+        return found.at[k].set(kkt.approximate_multipliers(rights[k], steps))
 
-    count = jnp.where(asked.again, jnp.where(asked.moving, 3, 1), jnp.where(saving, 4, 2))
+    count = jnp.where(asked.again, jnp.where(asked.moving, 3, 1), jnp.where(saving, 4, 2 + exact))
     solutions = lax.fori_loop(0, count, solve, jnp.zeros((4, len(right)), right.dtype))
-    multipliers, moved, least, twice = solutions
+    multipliers, moved, twice, least = solutions
     motion = kkt.acceleration(force, multipliers)
     left = rows.apply_C(motion) - offset
     null = wanted - rows.apply_C(kkt.response(moved))
