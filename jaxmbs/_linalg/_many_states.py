@@ -546,7 +546,7 @@ def _gathered_at_index(equation: JaxprEqn, given: Sequence[_Lanes], among: _Amon
             dimension_numbers=numbers,
             slice_sizes=(*sizes, x.value.shape[-1]),
         )
-    (axis,) = numbers.start_index_map if len(numbers.start_index_map) == 1 else (-1,)
+    axis = int(numbers.start_index_map[0]) if len(numbers.start_index_map) == 1 else -1
     others = [k for k in range(len(x.shape)) if k != axis]
     more = where.shape[:-1]
     along = tuple(k for k in range(len(more) + len(others)) if k not in numbers.offset_dims)
@@ -582,7 +582,7 @@ def _scattered(join: Callable[[Array, Array], Array]) -> _Rule:
         )
         if not simple:
             return NotImplemented
-        (axis,) = numbers.scatter_dims_to_operand_dims
+        axis = int(numbers.scatter_dims_to_operand_dims[0])
         if new.shape != (*shape[:axis], *shape[axis + 1 :]):
             return NotImplemented
         value, update = (_spread(a, a.shape, among) for a in (x, new))
