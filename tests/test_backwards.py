@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from derivative_checks import difference, NODES
+from test_motion_derivatives import parallel_links
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
@@ -29,25 +30,14 @@ def braced(x):
     """By a weight, the place of the upper ends of all links, and when the driver acts."""
     weight, across, begin, rise = x[:4]
 
-    def point(x, y):
-        return jnp.stack([jnp.asarray(x, float), jnp.asarray(y, float)])
-
     bodies = [
         planar.Body("beam", mass=2.0, inertia=0.3, position=(0.6, 0.5)),
         planar.Body("tail", mass=0.5, inertia=0.02, position=(1.4, 0.5)),
     ]
-    links = [
-        planar.Distance(
-            f"D{k}",
-            ("ground", "beam"),
-            points=jnp.stack([point(0.5 * k, 0.0), point(0.5 * k + across, 0.5)]),
-        )
-        for k in range(3)
-    ]
     turn = motions.Step(times=jnp.stack([begin, begin + rise]), values=jnp.array([0.0, 0.3]))
     return jm.MultibodySystem(
         bodies,
-        [*links, planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
+        [*parallel_links(across), planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
         [jm.Driver("motor", "T", "rotation", turn)],
         gravity=jnp.array([0.0, -4.9]) * weight,
     )

@@ -31,20 +31,13 @@ SIZES = np.array([2.0, 0.4, 40.0, 0.3, 0.01, 0.5])
 END = 0.2
 
 
-def braced(x, by_mass=False):
-    """The first number weighs the beam, or is its mass: where that is traced, programs are ready
-    for parts that are light beside others, and larger."""
-    first, across, stiffness, amplitude = x[:4]
-    mass, gravity = (first, 9.81) if by_mass else (2.0, 9.81 / 2 * first)
+def parallel_links(across):
+    """From the ground to the beam, their upper ends that far across."""
 
     def point(x, y):
         return jnp.stack([jnp.asarray(x, float), jnp.asarray(y, float)])
 
-    bodies = [
-        planar.Body("beam", mass=mass, inertia=0.3, position=(0.6, 0.5)),
-        planar.Body("tail", mass=0.5, inertia=0.02, position=(1.4, 0.5)),
-    ]
-    links = [
+    return [
         planar.Distance(
             f"D{k}",
             ("ground", "beam"),
@@ -52,13 +45,25 @@ def braced(x, by_mass=False):
         )
         for k in range(3)
     ]
+
+
+def braced(x, by_mass=False):
+    """The first number weighs the beam, or is its mass: where that is traced, programs are ready
+    for parts that are light beside others, and larger."""
+    first, across, stiffness, amplitude = x[:4]
+    mass, gravity = (first, 9.81) if by_mass else (2.0, 9.81 / 2 * first)
+
+    bodies = [
+        planar.Body("beam", mass=mass, inertia=0.3, position=(0.6, 0.5)),
+        planar.Body("tail", mass=0.5, inertia=0.02, position=(1.4, 0.5)),
+    ]
     driver = jm.Driver("motor", "T", "rotation", motions.Sine(amplitude=amplitude, frequency=2.0))
     spring = forces.SpringDamper(
         "spring", ("tail", "ground"), points=[(1.6, 0.5), (1.6, 0.0)], stiffness=stiffness
     )
     return jm.MultibodySystem(
         bodies,
-        [*links, planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
+        [*parallel_links(across), planar.Revolute("T", ("beam", "tail"), (1.2, 0.5))],
         [driver],
         forces=[spring],
         gravity=jnp.array([0.0, -1.0]) * gravity,
