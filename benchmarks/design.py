@@ -2,9 +2,9 @@
 
 The gradient of the largest bearing force of a turn, and the time to the optimum of example 13,
 whose slider-crank this is, against finite differences of the same library and of a slider-crank
-written by hand in NumPy, both with SciPy's SLSQP. Then the reverse gradient of a motion against the
-run itself, how its memory grows with checkpoints and steps, and 1,024 gradients at once against one
-after the other.
+written by hand in NumPy, both with SciPy's SLSQP. Then the reverse gradient of a motion of one
+second against the run itself, and of short motions; how its memory grows with checkpoints and
+steps, and 1,024 gradients at once against one after the other.
 
     taskset -c 0 python benchmarks/design.py               # prints a table, writes results
     python benchmarks/design.py --part gradient            # one part; keeps the others' results
@@ -37,6 +37,7 @@ from _timing import best, best_in_turn
 import jaxmbs as jm
 from jaxmbs import design
 from jaxmbs._design._objective import value_and_slope
+from jaxmbs._programs._options import compiler_options, Compiling
 
 
 jax.config.update("jax_enable_x64", True)
@@ -44,6 +45,7 @@ jax.config.update("jax_enable_x64", True)
 # States of a turn at which the force is looked at.
 STATES = 65
 BATCH, CHUNKS = 1024, (4, 64)
+SIDE_BY_SIDE = 32
 CHECKPOINTS = (16, 128, 1024)
 DURATIONS = (0.5, 4.0)
 
@@ -214,9 +216,60 @@ def moving(name: str) -> tuple[design.Study, Callable[[Any], Any]]:
     return study, lambda response: jnp.mean(response.multipliers[:, places] ** 2)
 
 
+def short_motion(name: str) -> dict[str, float]:
+    """A motion of 0.1 s and its gradient by every number of the system and by its initial state:
+    CPU seconds to trace, lower and compile with the options of the package's own programs, and to
+    run. `at_once`: gradients a CPU second of `SIDE_BY_SIDE` motions, which differ by gravity."""
+    system = jm.mechanisms.get(name).system()
+    q, v = system.reference_q, system.initial_v
+    numbers, rest = eqx.partition(system, eqx.is_inexact_array)
+
+    def run(numbers: Any, q: jax.Array, v: jax.Array) -> jax.Array:
+        found = jm.simulate(eqx.combine(numbers, rest), q, v, 0.1)
+        return jnp.sum(found.q[-1] ** 2) + jnp.sum(found.v[-1] ** 2)
+
+    def lane(factor: jax.Array) -> jax.Array:
+        changed = eqx.tree_at(lambda s: s.gravity, system, factor * system.gravity)
+        return run(eqx.filter(changed, eqx.is_inexact_array), q, v)
+
+    row: dict[str, float] = {}
+    gradient = jax.value_and_grad(run, argnums=(0, 1, 2))
+    many = jax.vmap(jax.value_and_grad(lane))
+    factors = jnp.linspace(0.8, 1.2, SIDE_BY_SIDE)
+    state = (numbers, q, v)
+    for key, function, given in (
+        ("run", run, state),
+        ("gradient", gradient, state),
+        ("at_once", many, (factors,)),
+    ):
+        jax.clear_caches()
+        start = time.process_time()
+        program = (
+            jax.jit(function)
+            .lower(*given)
+            .compile(compiler_options=compiler_options(Compiling.QUICK))
+        )
+        row[f"{key}_compile_s"] = time.process_time() - start
+        row[f"{key}_s"] = least_cpu(lambda p=program, x=given: jax.block_until_ready(p(*x)))
+    row["gradient_ratio"] = row["gradient_s"] / row["run_s"]
+    row["at_once_per_second"] = SIDE_BY_SIDE / row["at_once_s"]
+    return row
+
+
+def least_cpu(call: Callable[[], Any], repeats: int = 8) -> float:
+    """Least CPU seconds of a call, after one that is not counted."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
 @eqx.filter_jit
 def in_reverse(study: design.Study, objective: Any, x: jax.Array) -> Any:
-    """Value and gradient by the checkpointed adjoint, also where a study would go forward."""
+    """Value and gradient in reverse mode, also where a study would go forward."""
     return jax.value_and_grad(lambda y: objective(study.respond(y)))(x)
 
 
@@ -346,6 +399,10 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "optimum": optima,
     "mobile-robot": functools.partial(motion_gradient, "mobile-robot"),
     "parallelogram": functools.partial(motion_gradient, "parallelogram"),
+    **{
+        f"short {name}": functools.partial(short_motion, name)
+        for name in ("door", "mobile-robot", "parallelogram")
+    },
     "memory": memory,
     "batch": batches,
 }

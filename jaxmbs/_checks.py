@@ -31,7 +31,7 @@ def concrete(value: Numbers) -> np.ndarray | None:
 
 
 def as_array(value: Any) -> Float[Array, "..."]:
-    """Convert numbers to an array of the current precision.
+    """The numbers as an array of the current precision.
 
     **Raises:** `TypeError`, `ValueError` or `OverflowError` for what are no numbers.
     """

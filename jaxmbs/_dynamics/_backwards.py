@@ -176,7 +176,7 @@ def _stopped(turn: StepTurn) -> StepTurn:
 
 
 def _constants(run: TapedRun, making: _Recomputed) -> StepConstants:
-    """Of the step that is made again."""
+    """Constants of the step that is recomputed."""
     k = jnp.minimum(making.step, run.sizes.steps - 1)
     near, inside, known = marks_of(run.tape.marks[k])
     wanted = None if run.solver.inside is None else inside
@@ -248,7 +248,7 @@ def _if(wanted: BoolScalar, new: Any, old: Any) -> Any:
 
 
 def _place(run: TapedRun, by: ByRows, record: StepRecord, turn: _BackwardState) -> Place:
-    """Where the next derivative of a step is taken."""
+    """The state whose derivative is taken next, a saved one or a stage."""
     k, given = turn.step - 1, run.given
     t0, t1 = run.end_before(k), run.tape.ends[k]
     nodes = jnp.asarray(run.solver.step_tableau.nodes, t0.dtype)

@@ -87,8 +87,7 @@ class ByInputs(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What is evaluated at a state: the equations of motion, stabilised, and what the projection
-    takes away."""
+    """Evaluation of a state: equations of motion, residuals that the projection removes, dq/dt."""
 
     equations: Equations
     gap: Float[Array, " rows"]
@@ -97,15 +96,15 @@ class Evaluated(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """Is this the turn of a step that is made again, whose `look` follows from an evaluation?"""
+    """Recomputation of a step: is it `wanted` now? `look`: that of an evaluation."""
 
     wanted: BoolScalar
     look: Callable[[Evaluated], tuple[StepConstants, Look]]
 
 
 class EvaluationVJP(NamedTuple):
-    """What an evaluation gives: what was `found`; derivatives by its `inputs`; and for a step that
-    is made again what was `solved`."""
+    """Results at a state: the evaluation (`found`), derivatives by its `inputs`, and, for a step
+    that is recomputed, the solution (`solved`)."""
 
     found: Evaluated
     inputs: ByInputs
@@ -267,7 +266,7 @@ def _solution_back(
 
 
 def _sides(system: AbstractSystem, found: Evaluated, asked: _Projections) -> Float[Array, "2 rows"]:
-    """What the projections of configuration and velocity take away."""
+    """Residuals that the projections of configuration and velocity remove."""
     geometric = system.structure.geometric
     return jnp.stack([found.gap, jnp.where(asked.opening & ~geometric, 0.0, found.rate)])
 
@@ -275,7 +274,7 @@ def _sides(system: AbstractSystem, found: Evaluated, asked: _Projections) -> Flo
 def _solved(
     move: Float[Array, " nv"], change: Float[Array, " nv"], acceleration: Float[Array, " nv"]
 ) -> Solved:
-    """What a step that is made again needs: of errors nothing is asked."""
+    """Solution for a step that is recomputed; error estimates are not needed."""
     across = jnp.zeros((2, len(move)), move.dtype)
     failed = ~jnp.all(jnp.isfinite(acceleration))
     return Solved(move, change, acceleration, across, None, failed)

@@ -85,7 +85,7 @@ _NEAR, _INSIDE, _KNOWN = 1, 2, 4
 
 
 class StepRecord(NamedTuple):
-    """What a derivative of a step needs: its start `y` (state,), `slopes` and `places` (stages,
+    """Data for the derivative of a step: its start `y` (state,), `slopes` and `places` (stages,
     state) as in `Step`, and its `marks`."""
 
     y: Float[Array, " state"]
@@ -114,14 +114,14 @@ def _tableau(solver: Any, start: Start) -> Tableau:
 
 
 def record_of(start: Start, step: Step) -> StepRecord:
-    """What is written down of a step."""
+    """The record of a step."""
     inside = False if start.inside is None else start.inside
     marks = _NEAR * start.near + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
     return StepRecord(start.y, step.slopes, step.places, marks.astype(jnp.uint8))
 
 
 class Marks(NamedTuple):
-    """What is marked of a step: was a singular configuration near, were states within it requested,
+    """Marks of a step: was a singular configuration near, were states within it requested,
     was the first slope known?"""
 
     near: BoolScalar

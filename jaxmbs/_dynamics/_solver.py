@@ -62,16 +62,16 @@ class LastStep(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What of a step is kept in the state of a run: the `last_step`, for its interpolation; the
-    `record` of it, for a derivative."""
+    """Parts of a step that are kept in the state of a run: the `last_step`, for its interpolation;
+    the `record` of it, for a derivative."""
 
     last_step: bool
     record: bool
 
 
 class Following(NamedTuple):
-    """What a Runge-Kutta method carries from a step to the next one: the `slope` at its end, if it
-    is `known`, and the record of the step, if it is kept."""
+    """Data that a Runge-Kutta method carries from step to step: the `slope` at the end, if it is
+    `known`, and the record of the step, if it is kept."""
 
     slope: Float[Array, " state"]
     known: BoolScalar
@@ -307,7 +307,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         y1: Float[Array, " passages"],
         slopes: Float[Array, "stages state"],
     ) -> dict[str, Array]:
-        """What `interpolation_cls` needs of a step besides its times: states with the number of
+        """Arguments of `interpolation_cls` for a step, besides its times: states with the number of
         passages."""
         slopes = h * jnp.pad(slopes, ((0, 0), (0, 1)))
         ends = {"y0": y0, "y1": y1}

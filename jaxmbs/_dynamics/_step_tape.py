@@ -1,4 +1,4 @@
-"""What is written down of a run of an explicit Runge-Kutta method, for its reverse mode
+"""Tape of a run of an explicit Runge-Kutta method, for its reverse mode
 (`_backwards.py`): the states in which slopes were taken, and these slopes, of the last steps; of
 all steps where they end; and the states with which segments begin, from which steps that were not
 kept are made again.
@@ -45,7 +45,7 @@ def sizes_of(stages: int, state: int, max_steps: int) -> Sizes:
 
 
 class Tape(NamedTuple):
-    """What is kept of the accepted steps: their ends (s), with the `marks` of `StepRecord`, of all;
+    """Record of the accepted steps: their ends (s), with the `marks` of `StepRecord`, of all;
     `starts` (segments, 2, state): the state and the slope with which each segment begins; `last`:
     the records of the last segment. A row more stands behind all of them."""
 

@@ -53,7 +53,7 @@ from ._trajectory import Statistics, Trajectory
 
 
 class _Saved(NamedTuple):
-    """What was saved of a run, and of how many `steps`; or derivatives by its times and states."""
+    """Saved times and states of a run of so many `steps`; or derivatives by these."""
 
     times: Any
     states: Any
@@ -62,13 +62,13 @@ class _Saved(NamedTuple):
 
 
 _ONCE = (
-    "The reverse mode of a motion has no derivative of its own. For second derivatives pass "
+    "The reverse mode of a motion cannot be differentiated again. For second derivatives pass "
     "adjoint=diffrax.ForwardMode() and take forward mode twice."
 )
 
 
 class _Model(NamedTuple):
-    """What a run may be differentiated by besides its start and its times."""
+    """Inputs of a run that are differentiated, besides its start and its times."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
@@ -85,7 +85,7 @@ class _Inputs(NamedTuple):
 
 
 class _Constants(NamedTuple):
-    """What a run has no derivative by."""
+    """Inputs of a run that are constants of its derivative."""
 
     integration: Integration
     controller: dfx.AbstractStepSizeController

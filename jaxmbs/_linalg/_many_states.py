@@ -232,7 +232,7 @@ def _all(values: Sequence[Any]) -> list[_Lanes]:
 
 
 def _of_each_alike(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[_Lanes]:
-    """What has no rule here, by JAX's own."""
+    """An operation without a rule here, by JAX's own batching."""
     values = [x.value for x in given]
     if not any(x.each for x in given):
         return [_Lanes(x, False) for x in _by_itself(equation, values)]
@@ -695,7 +695,7 @@ def _cond_differs(params: Any, flags: Sequence[bool]) -> list[bool]:
 def _until_settled(
     carried: Sequence[bool], following: Callable[[list[bool]], Sequence[bool]]
 ) -> list[bool]:
-    """What differs in the carry of a loop, sooner or later."""
+    """Parts of the carry of a loop that differ between states in some turn."""
     now = list(carried)
     while True:
         new = [a or b for a, b in zip(now, following(now), strict=True)]
