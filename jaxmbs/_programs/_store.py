@@ -23,6 +23,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 from jaxlib import lapack
 
+from ._executable import without_fused_operations
 from ._identity import Identity, TRUSTED
 
 
@@ -131,6 +132,9 @@ class Store:
 
 def _closed(program: Program, identity: Identity) -> bytes:
     payload, _, _ = serialize_executable.serialize(program.compiled)
+    smaller = without_fused_operations(payload)
+    if smaller != payload and _is_loadable(smaller, program):
+        payload = smaller
     body = io.BytesIO()
     _Pickler(body, identity).dump((payload, *program[1:]))
     data = body.getvalue()
@@ -147,10 +151,21 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
         # Its routines are looked up when a program that calls them is lowered, which this one is
         # not; without them it would end the process.
         lapack.prepare_lapack_call("getrf_ffi", np.float64)
+    return Program(_loaded(payload, inputs, outputs), inputs, outputs, answer)
+
+
+def _loaded(payload: bytes, inputs: int, outputs: int) -> Any:
     trees = ((0,) * inputs, {}), (0,) * outputs
     given, found = map(jax.tree_util.tree_structure, trees)
-    compiled = serialize_executable.deserialize_and_load(payload, given, found)
-    return Program(compiled, inputs, outputs, answer)
+    return serialize_executable.deserialize_and_load(payload, given, found)
+
+
+def _is_loadable(payload: bytes, program: Program) -> bool:
+    try:
+        _loaded(payload, program.inputs, program.outputs)
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 class _Pickler(pickle.Pickler):

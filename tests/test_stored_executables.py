@@ -1,0 +1,74 @@
+"""Executables as they are stored: without operations that only the compiler reads."""
+
+import pickle
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import serialize_executable
+
+from jaxmbs._programs import _executable, _options, Compiling
+from jaxmbs._programs._executable import without_fused_operations
+from jaxmbs._programs._identity import Identity
+from jaxmbs._programs._options import compiler_options
+from jaxmbs._programs._store import Program, Store
+
+
+X = np.linspace(0.0, 1.0, 1600).reshape(40, 40)
+
+
+def function(x: jax.Array) -> jax.Array:
+    """Fused operations, a product of matrices that a library computes, and a loop that writes
+    into its arrays in place."""
+    rows = lax.fori_loop(0, 40, lambda k, rows: rows.at[k].set(jnp.cos(rows[k - 1])), x)
+    return jnp.sum(jnp.sin(x) * rows) + jnp.tanh(x @ x)
+
+
+@pytest.fixture(scope="module")
+def compiled() -> jax.stages.Compiled:
+    return _options.compiled(jax.jit(function).lower(X), compiler_options(Compiling.QUICK))
+
+
+def test_the_same_numbers(compiled: jax.stages.Compiled):
+    payload, given, found = serialize_executable.serialize(compiled)
+    smaller = without_fused_operations(payload)
+    loaded = serialize_executable.deserialize_and_load(smaller, given, found)
+    before, after = str(compiled.as_text()), str(loaded.as_text())
+    assert {"kind=kLoop", "kind=kCustom", "sine("} <= set(re.findall(r"kind=\w+|sine\(", before))
+    assert "sine(" not in after
+    assert len(smaller) < len(payload)
+    assert np.array_equal(loaded(X), compiled(X))
+    assert without_fused_operations(smaller) == smaller
+
+
+@pytest.mark.parametrize("own", [b"", b"text" * 100, bytes(400), bytes(range(1, 256)) * 2])
+def test_other_formats_are_left_as_they_are(own: bytes):
+    payload = pickle.dumps((own, "more"), protocol=4)
+    assert pickle.loads(without_fused_operations(payload)) == (own, "more")
+
+
+def test_so_are_executables_without_a_list_of_calls(
+    compiled: jax.stages.Compiled, monkeypatch: pytest.MonkeyPatch
+):
+    payload, _, _ = serialize_executable.serialize(compiled)
+    monkeypatch.setattr(_executable, "_THUNK_SEQUENCE", 1000)
+    assert without_fused_operations(payload) == payload
+
+
+def test_and_those_that_xla_would_not_load(
+    compiled: jax.stages.Compiled, monkeypatch: pytest.MonkeyPatch, tmp_path
+):
+    tmp_path.chmod(0o700)
+    store, identity = Store(tmp_path, 10_000_000), Identity()
+    sizes = []
+    for never_run in (_executable._never_run, lambda operation: b""):
+        monkeypatch.setattr(_executable, "_never_run", never_run)
+        store.save("one", Program(compiled, 1, 1, ()), identity)
+        found = store.load("one", identity)
+        assert found is not None
+        assert np.array_equal(found.compiled(X)[0], compiled(X))
+        sizes.append((tmp_path / "one.program").stat().st_size)
+    assert sizes[0] < sizes[1]
