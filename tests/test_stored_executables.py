@@ -2,6 +2,8 @@
 
 import pickle
 import re
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -72,3 +74,23 @@ def test_and_those_that_xla_would_not_load(
         assert np.array_equal(found.compiled(X)[0], compiled(X))
         sizes.append((tmp_path / "one.program").stat().st_size)
     assert sizes[0] < sizes[1]
+
+
+def test_lapack_is_there_without_the_package_around_it():
+    """In a process of its own, where nobody has loaded it; SciPy is as ever afterwards."""
+    code = """
+import sys
+import jax, numpy as np
+from jaxmbs._programs._lapack import load_lapack
+
+load_lapack()
+assert "scipy.linalg.cython_lapack" in sys.modules
+assert not {"scipy.linalg", "scipy.linalg.lapack", "numpy.f2py"} & set(sys.modules)
+values = jax.numpy.linalg.eigh(jax.numpy.diag(jax.numpy.arange(3.0)))[0]
+assert np.allclose(values, [0, 1, 2])
+import scipy.linalg
+
+load_lapack()
+assert np.allclose(scipy.linalg.eigh(np.diag([2.0, 1.0]))[0], [1, 2])
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.experimental import serialize_executable
-from jaxlib import lapack
 
 from ._executable import without_fused_operations
 from ._identity import Identity, TRUSTED
+from ._lapack import load_lapack
 
 
 _MAGIC = b"jaxmbs program 1\n"
@@ -148,9 +147,7 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
         return None
     payload, inputs, outputs, answer = Unpickler(io.BytesIO(body), identity).load()
     if b"lapack_" in payload:
-        # Its routines are looked up when a program that calls them is lowered, which this one is
-        # not; without them it would end the process.
-        lapack.prepare_lapack_call("getrf_ffi", np.float64)
+        load_lapack()
     return Program(_loaded(payload, inputs, outputs), inputs, outputs, answer)
 
 
