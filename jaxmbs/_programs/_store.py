@@ -70,6 +70,8 @@ class Store:
     def __init__(self, folder: Path, most: int):
         self.folder = folder
         self._most = most
+        # Programs that are written as a whole, if they are written again.
+        self._unloadable: set[str] = set()
         self._is_own = _is_own(folder, stat.S_ISDIR)
         if self._is_own:
             _remove_halves(folder)
@@ -83,6 +85,7 @@ class Store:
             found = _opened(path.read_bytes(), identity)
         except Exception:
             # Damaged in a way that its digest does not show, or of another build of XLA.
+            self._unloadable.add(name)
             return None
         # The least recently used ones are removed first.
         with contextlib.suppress(OSError):
@@ -94,7 +97,7 @@ class Store:
         if not self._is_own:
             return
         try:
-            data = _closed(program, identity)
+            data = _closed(program, identity, name in self._unloadable)
         except (TypeError, AttributeError, NotImplementedError, ValueError, pickle.PicklingError):
             # A part of it exists in this process alone.
             return
@@ -129,11 +132,10 @@ class Store:
             total -= size
 
 
-def _closed(program: Program, identity: Identity) -> bytes:
+def _closed(program: Program, identity: Identity, whole: bool) -> bytes:
     payload, _, _ = serialize_executable.serialize(program.compiled)
-    smaller = without_fused_operations(payload)
-    if smaller != payload and _is_loadable(smaller, program):
-        payload = smaller
+    if not whole:
+        payload = without_fused_operations(payload)
     body = io.BytesIO()
     _Pickler(body, identity).dump((payload, *program[1:]))
     data = body.getvalue()
@@ -148,21 +150,10 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
     payload, inputs, outputs, answer = Unpickler(io.BytesIO(body), identity).load()
     if b"lapack_" in payload:
         load_lapack()
-    return Program(_loaded(payload, inputs, outputs), inputs, outputs, answer)
-
-
-def _loaded(payload: bytes, inputs: int, outputs: int) -> Any:
     trees = ((0,) * inputs, {}), (0,) * outputs
     given, found = map(jax.tree_util.tree_structure, trees)
-    return serialize_executable.deserialize_and_load(payload, given, found)
-
-
-def _is_loadable(payload: bytes, program: Program) -> bool:
-    try:
-        _loaded(payload, program.inputs, program.outputs)
-    except jax.errors.JaxRuntimeError:
-        return False
-    return True
+    compiled = serialize_executable.deserialize_and_load(payload, given, found)
+    return Program(compiled, inputs, outputs, answer)
 
 
 class _Pickler(pickle.Pickler):
