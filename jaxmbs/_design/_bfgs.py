@@ -5,22 +5,28 @@ the value and the slope there come from the study's tape, as for SciPy's methods
 given the linear function that has both: a small program, the same for all studies of one size.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import Scalar, Setting
 from .._dynamics import Trajectory
+from .._loading import late
 from .._programs import program
 from ._optimisers import AbstractOptimiser, INSIDE, Outcome, Search, Tape
 from ._problem import look, Problem
 from ._refusal import DesignError
+
+
+if TYPE_CHECKING:
+    import optimistix as optx
+else:
+    optx = late("optimistix")
 
 
 class BFGS(AbstractOptimiser):
