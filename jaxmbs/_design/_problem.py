@@ -81,7 +81,7 @@ class Problem(eqx.Module):
         """The design of one point or of many."""
         one = (1,) * (point.ndim - 1)
         low, width = (x.reshape(*one, -1) for x in (self.low, self.width))
-        return of_known(lambda low, width, point: low + width * point, low, width, point)
+        return of_known(_design, low, width, point)
 
     def point(self, design: Float[Array, "*n p"]) -> Float[Array, "*n p"]:
         """The point of one design or of many."""
@@ -91,7 +91,7 @@ class Problem(eqx.Module):
 
     def named(self, point: Float[Array, " p"] | np.ndarray) -> dict[str, float]:
         """The design of a point, by names."""
-        return self.study.named(self.design(point))
+        return self.study.named(_design(*map(np.asarray, (self.low, self.width, point))))
 
     def values(
         self, point: Float[Array, " p"], *, forward: bool = False
@@ -114,6 +114,10 @@ class Problem(eqx.Module):
         code = _code(code_of(response.result), numbers)
         leaning = across(self.functions, response, (values, found))
         return Look(values, found, response, matrices_of(response), leaning, code)
+
+
+def _design(low: Any, width: Any, point: Any) -> Any:
+    return low + width * point
 
 
 class Survey(NamedTuple):
