@@ -77,7 +77,7 @@ def _checked_modules() -> list[str]:
     return [f"jaxmbs.{name}" for name in sorted(names - _UNCHECKED)]
 
 
-jaxtyping.install_import_hook(_checked_modules(), "beartype.beartype")
+jaxtyping.install_import_hook(_checked_modules(), "typechecker.check_annotations")
 
 
 _SHORTENED = "t1_clip_floor = eqxi.prevbefore(t1_clip_floor)"
