@@ -191,7 +191,6 @@ class TestDrivenMotions:
         expected = [(np.pi - 0.4) / 2] if rise == 0 else []
         np.testing.assert_allclose(found.passages, expected, rtol=0, atol=1e-5)
 
-    @pytest.mark.thorough
     def test_bennett_has_none(self):
         model = jm.mechanisms.bennett()
         motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
