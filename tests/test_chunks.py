@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
@@ -124,7 +125,15 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+# One that comes to its end, one that an event ends and one that fails; with knots, passages, and a
+# method that keeps its acceleration.
+USUAL = (
+    *("free", "knots", "StopWhen", "through singular configurations", "GeneralizedAlpha"),
+    "too many steps",
+)
+
+
+@pytest.mark.parametrize("name", representatives(RUNS, *USUAL))
 def test_states_and_steps_do_not_depend_on_the_chunks(name: str, pace: Any):
     run = RUNS[name]()
     pace(*ONE_PIECE)

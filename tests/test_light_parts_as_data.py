@@ -18,6 +18,8 @@ from jaxmbs._system import _light_parts, MultibodySystem
 
 G = 9.81
 
+solved = eqx.filter_jit(solve_with_friction)
+
 
 def two_slides(ratio, angle):
     """Heavy slides on one line, joined by two light rods and a pin between them."""
@@ -131,6 +133,7 @@ def test_every_way_of_asking(name, way):
 def test_places_that_are_traced():
     """Of bodies whose masses are known."""
 
+    @eqx.filter_jit
     def loads(system):
         equations = system.equations(system.reference_q, system.initial_v, 0.0)
         return jm.MinimumNorm().solve(equations).multipliers
@@ -299,7 +302,7 @@ def generalized(ratio):
 @pytest.mark.parametrize("ratio", [1.0, 1e9])
 def test_generalized_coordinates(ratio):
     system = generalized(ratio)
-    found = solve_with_friction(system, None, *start(system), 0.0)
+    found = solved(system, None, *start(system), 0.0)
     acceleration = 8 / (4 + 1 / ratio)
     np.testing.assert_allclose(found.acceleration, acceleration, rtol=1e-6)
     pulled = [8 - acceleration, 3 * acceleration]
@@ -343,7 +346,7 @@ def test_what_is_too_large_is_told():
     """More velocities than are decomposed: chains that are light fail, and others do not."""
     for ratio, word in ((1e7, jm.RESULTS.light_parts_lost), (10.0, jm.RESULTS.successful)):
         system = chain(340, ratio)
-        found = solve_with_friction(system, None, *start(system), 0.0)
+        found = solved(system, None, *start(system), 0.0)
         assert bool(found.result == word)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +24,9 @@ from jaxmbs import (
 from jaxmbs._dynamics._slip_states import critical_coefficients, critical_factor, one_solution
 
 
+solve = eqx.filter_jit(solve_with_friction)
+
+
 def block_gains(sizes, rng):
     """Random gains of laws of these sizes, padded as the library's are."""
     gains = np.zeros((len(sizes), 3, len(sizes), 3))
@@ -41,7 +45,7 @@ def solutions(matrix, loads):
     return count
 
 
-@pytest.mark.parametrize("laws", [1, 2, 3, 4])
+@pytest.mark.parametrize("laws", representatives([1, 2, 3, 4], 1, 2, 4))
 def test_one_component_each_is_exact(laws, rng):
     """Proved: each load has one solution in every direction of slip. Not proved: some load has
     none, or several."""
@@ -53,7 +57,7 @@ def test_one_component_each_is_exact(laws, rng):
         scale = factor * rng.choice([0.5, 0.97, 1.1, 2.0])
         proved = bool(one_solution(gains, np.full(laws, scale), sizes, np))
         assert proved == (scale < factor)
-        loads = rng.normal(size=(laws, 4000))
+        loads = rng.normal(size=(laws, 2000))
         counts = [
             solutions(gains[:, 0, :, 0] * scale * np.array(slips), loads)
             for slips in itertools.product((-1.0, 1.0), repeat=laws)
@@ -216,7 +220,7 @@ def test_the_run_agrees_with_the_certificate():
             for way in (1.0, -1.0):
                 system = two_sliders((factor * expected, 0.0), 60.0, (1.0, 1e3), push)
                 v = jnp.array([way, 0, 0, 0, -way / math.tan(math.radians(60)), 0])
-                found = solve_with_friction(system, None, system.reference_q, v, 0.0)
+                found = solve(system, None, system.reference_q, v, 0.0)
                 # In one direction of slip friction takes from the pressure, and all is well.
                 met = bool(found.result == RESULTS.successful)
                 assert met or not sound

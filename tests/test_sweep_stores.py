@@ -17,6 +17,7 @@ import pytest
 import sweep_program
 import xarray
 import zarr
+from representatives import representatives
 
 import jaxmbs as jm
 
@@ -25,7 +26,8 @@ SCRIPT = Path(sweep_program.__file__)
 COUNT = 203
 
 # Chunks enough for every kill to find some that are left.
-MANY, CHUNKS, KILLS, EARLY = 1603, 201, 20, 5
+# Cases in chunks of 8, how often their sweep is killed, and how many of these kills come first.
+MANY = {"twenty times": (1603, 20, 5), "six times": (803, 6, 2)}
 
 # Files written before the store of a sweep of 20 cases is one; more are written then.
 MAKING = 12
@@ -171,24 +173,27 @@ class TestContents:
 
 
 class TestResuming:
-    def test_killed_twenty_times_at_random_moments(self, programs, tmp_path, rng):
+    @pytest.mark.parametrize("times", representatives(MANY, "six times"))
+    def test_killed_at_random_moments(self, times, programs, tmp_path, rng):
         """The first kills may fall into the making of the store, the others fall among chunks."""
         whole, store = tmp_path / "whole.zarr", tmp_path / "store.zarr"
-        assert programs.finish(programs.start(whole, MANY)) == MANY
-        for k, delay in enumerate(rng.uniform(0.0, 0.05, KILLS)):
-            seen = files_of if k < EARLY else chunks_of
+        many, kills, early = MANY[times]
+        chunks = -(-many // 8)
+        assert programs.finish(programs.start(whole, many)) == many
+        for k, delay in enumerate(rng.uniform(0.0, 0.05, kills)):
+            seen = files_of if k < early else chunks_of
             before = seen(store)
-            program, limit = programs.start(store, MANY), time.monotonic() + 300
+            program, limit = programs.start(store, many), time.monotonic() + 300
             while seen(store) == before:
                 assert time.monotonic() < limit, programs.errors.read_text()
                 time.sleep(0.003)
             time.sleep(delay)
             programs.kill(program)
-        sizes = np.full(CHUNKS, 8)
-        sizes[-1] = MANY - (CHUNKS - 1) * 8
+        sizes = np.full(chunks, 8)
+        sizes[-1] = many - (chunks - 1) * 8
         ended = arrays(store)["done"].astype(bool)
-        assert KILLS - EARLY <= ended.sum() < CHUNKS
-        assert programs.finish(programs.start(store, MANY)) == sizes[~ended].sum()
+        assert kills - early <= ended.sum() < chunks
+        assert programs.finish(programs.start(store, many)) == sizes[~ended].sum()
         same(whole, store)
 
     def test_a_half_written_chunk_is_computed_again(self, programs, whole, tmp_path):

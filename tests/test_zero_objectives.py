@@ -131,6 +131,7 @@ class TestStudies:
                 ask(study, objective)
             assert_says(str(caught.value), said)
 
+    @pytest.mark.thorough
     def test_nor_is_its_change_tabulated(self, study):
         asked = {"it": design.Peak(design.Force("motor"))}
         with pytest.raises(design.DesignError, match=r"reactions\['it'\] is zero whatever"):
