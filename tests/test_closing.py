@@ -12,7 +12,14 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import mechanisms, RESULTS
-from jaxmbs._kinematics import _closing, begin_closing, Problem, turn_closing
+from jaxmbs._kinematics import (
+    begin_closing,
+    begin_sliding,
+    look_at_start,
+    Problem,
+    turn_closing,
+    turn_sliding,
+)
 from jaxmbs._sweep import _running
 
 
@@ -191,10 +198,23 @@ def on_circle(x):
 
 
 @eqx.filter_jit
-def ended(problem, lane):
-    """The end of the turns."""
+def nearest_from(problem, q):
+    """The end of the turns from a closed configuration."""
     return jax.lax.while_loop(
-        lambda lane: ~lane.ended, lambda lane: turn_closing(problem, lane), lane
+        lambda lane: ~lane.ended,
+        lambda lane: turn_sliding(problem, lane),
+        begin_sliding(problem, q),
+    )
+
+
+@eqx.filter_jit
+def closed(problem):
+    """The end of the turns that close."""
+    start = look_at_start(problem)
+    return jax.lax.while_loop(
+        lambda lane: ~lane.ended,
+        lambda lane: turn_closing(problem, start, lane),
+        begin_closing(problem, start),
     )
 
 
@@ -220,14 +240,7 @@ class TestManyDirections:
         )
         origin = jnp.zeros(len(names))
         problem = Problem(system, origin.at[0].set(1.0), jnp.zeros(()))
-        start = begin_closing(problem)._replace(
-            stage=jnp.asarray(_closing._FREE),
-            q=origin,
-            answer=origin,
-            # M d + C^T lambda = 0 with d = (-1, 0, ...) and C = (1, 0, ...).
-            multipliers=jnp.array([1.0]),
-        )
-        return ended(problem, start)
+        return nearest_from(problem, origin)
 
     def test_slightly_negative_curvature_is_found(self):
         """Whatever part of the motion that is weighed lies along it."""
@@ -245,28 +258,22 @@ class TestOnACircle:
 
     @pytest.mark.parametrize("x", [0.5, 1.0, -1.4])
     def test_the_nearest_point(self, x):
-        found = ended(on_circle(x), begin_closing(on_circle(x)))
+        there = closed(on_circle(x))
+        assert bool(there.reached)
+        found = nearest_from(on_circle(x), there.answer)
         assert bool(found.sure)
         np.testing.assert_allclose(found.answer, [np.sign(x), 0.0], atol=1e-12)
 
     def test_the_farthest_point_is_not_sure(self):
-        far = jnp.array([-1.0, 0.0])
-        there = begin_closing(on_circle(0.5))._replace(
-            stage=jnp.asarray(_closing._FREE),
-            q=far,
-            answer=far,
-            # M d + C^T lambda = 0 with d = (-1.5, 0) and C = (-2, 0).
-            multipliers=jnp.array([-0.75]),
-        )
-        assert not bool(ended(on_circle(0.5), there).sure)
+        assert not bool(nearest_from(on_circle(0.5), jnp.array([-1.0, 0.0])).sure)
 
     @pytest.mark.parametrize("x", [0.01, -3.0])
     def test_what_curvature_decides_is_left_to_the_other_search(self, x):
         """Next to the centre all points are as near, and far outside steps along the circle, which
         know nothing of it, are too long: the motion that is weighed does not come back."""
-        assert not bool(ended(on_circle(x), begin_closing(on_circle(x))).sure)
+        assert not bool(nearest_from(on_circle(x), closed(on_circle(x)).answer).sure)
 
     def test_a_start_that_is_not_valid_ends_at_once(self):
-        lane = begin_closing(on_circle(np.nan))
-        assert bool(lane.ended)
-        assert not bool(lane.sure)
+        there = closed(on_circle(np.nan))
+        assert int(there.turns) == 0
+        assert not bool(there.reached)

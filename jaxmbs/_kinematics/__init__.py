@@ -16,7 +16,8 @@ if _TYPE_CHECKING:
     from ._closing import (
         begin_closing as begin_closing,
         Lane as Lane,
-        starts_closed as starts_closed,
+        look_at_start as look_at_start,
+        Start as Start,
         turn_closing as turn_closing,
     )
     from ._geometric_rows import (
@@ -26,6 +27,11 @@ if _TYPE_CHECKING:
     )
     from ._least_squares import assemble_least_squares as assemble_least_squares
     from ._search import Problem as Problem
+    from ._sliding import (
+        begin_sliding as begin_sliding,
+        Slide as Slide,
+        turn_sliding as turn_sliding,
+    )
 else:
     _NAMES = {
         "_assembly": (
@@ -37,9 +43,10 @@ else:
             "open_in",
             "undefined",
         ),
-        "_closing": ("begin_closing", "Lane", "starts_closed", "turn_closing"),
+        "_closing": ("begin_closing", "Lane", "look_at_start", "Start", "turn_closing"),
         "_geometric_rows": ("geometric_descriptor", "position_residual", "scaled_geometric_matrix"),
         "_least_squares": ("assemble_least_squares",),
         "_search": ("Problem",),
+        "_sliding": ("begin_sliding", "Slide", "turn_sliding"),
     }
     _load_late(__name__, _NAMES)

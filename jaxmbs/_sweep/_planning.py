@@ -189,10 +189,26 @@ def layout_of(
     return Layout(len(cases), chunk, along, attributes, fingerprint)
 
 
+# Systems of cases, with the arrays that their subjects consist of (which cannot change); so many
+# are kept. To make one takes as long as to answer some hundred cases.
+_systems: dict[Any, tuple[list[jax.Array], AbstractSystem]] = {}
+_MOST = 16
+
+
 def system_of_case(subject: AbstractSubject, cases: Cases, number: int) -> AbstractSystem:
-    """The system of one case."""
+    """The system of one case; of the same case of the same subject it is made once."""
     own = {n: x[number] for n, x in zip(cases.names, cases.values, strict=True)}
-    return subject.place(own).system
+    leaves, tree = jax.tree.flatten(subject)
+    if not all(isinstance(x, jax.Array) for x in leaves):
+        # Numbers of NumPy and what the user's functions hold may change.
+        return subject.place(own).system
+    said = tuple((name, value.dtype.str, value.tobytes()) for name, value in own.items())
+    key = tree, tuple(map(id, leaves)), said
+    if key not in _systems:
+        while len(_systems) >= _MOST:
+            _systems.pop(next(iter(_systems)), None)
+        _systems[key] = leaves, subject.place(own).system
+    return _systems[key][1]
 
 
 def middle_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:

@@ -22,7 +22,18 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Scalar
-from .._kinematics import begin_closing, Lane, Problem, starts_closed, turn_closing
+from .._kinematics import (
+    begin_closing,
+    begin_sliding,
+    Lane,
+    look_at_start,
+    Problem,
+    Slide,
+    Start,
+    turn_closing,
+    turn_sliding,
+)
+from .._linalg._many_states import many_states
 from .._programs import program, settings_in_force
 from .._solution import RESULTS
 from .._system import AbstractSystem, masses_alike
@@ -164,100 +175,116 @@ def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any
 def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     """The arrays of `Campaign.one` for whole batches of cases, the first `count` batches of them;
     on the device that holds the values."""
-    width = campaign.width
-    batch = jax.vmap(lambda x: eqx.filter(campaign.one(*x), eqx.is_array))
     together = campaign.closes(tuple(x[0] for x in values))
     closed = _close(campaign, values, count) if together else None
 
-    def part(k: Any) -> Any:
-        given = values, closed
-        return jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, k * width, width), given)
+    def one(given: tuple[tuple[Any, ...], Closed | None]) -> Any:
+        return eqx.filter(campaign.one(*given), eqx.is_array)
+
+    return _in_batches(one, (values, closed), campaign.width, count)
+
+
+def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
+    """The configurations of whole batches of cases, as far as they are sure."""
+
+    def look(own: tuple[Any, ...]) -> tuple[Any, Start]:
+        problem = campaign.problem(own)
+        return problem.q, look_at_start(problem)
+
+    def begin(own: tuple[Any, ...], start: Start) -> Lane:
+        return begin_closing(campaign.problem(own), start)
+
+    def turn(own: tuple[Any, ...], start: Start, lane: Lane) -> Lane:
+        return turn_closing(campaign.problem(own), start, lane)
+
+    def slide_from(own: tuple[Any, ...], q: Any) -> Slide:
+        return begin_sliding(campaign.problem(own), q)
+
+    def slide(own: tuple[Any, ...], q: Any, lane: Slide) -> Slide:
+        del q
+        return turn_sliding(campaign.problem(own), lane)
+
+    q, starts = _in_batches(look, values, campaign.width, count)
+    # A start that is closed to rounding is its own nearest point.
+    found = Closed(q, starts.closed)
+    closing = _Turns(begin, turn, lambda lane: Closed(lane.answer, lane.reached))
+    there = closing.of_all(values, starts, ~starts.closed, found, (campaign.width, count))
+    sliding = _Turns(slide_from, slide, lambda lane: Closed(lane.answer, lane.sure))
+    open_yet = ~starts.closed & there.sure
+    unsure = Closed(there.q, there.sure & starts.closed)
+    return sliding.of_all(values, there.q, open_yet, unsure, (campaign.width, count))
+
+
+def _in_batches(function: Any, given: Any, width: int, count: Any) -> Any:
+    """A function of one case, for whole batches of cases; the first `count` batches of them."""
+    batch = jax.vmap(function)
 
     def turn(k: Any, filled: Any) -> Any:
+        own = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, k * width, width), given)
         return jax.tree.map(
             lambda old, new: lax.dynamic_update_slice_in_dim(old, new, k * width, 0),
             filled,
-            batch(part(k)),
+            batch(own),
         )
 
-    shapes = jax.eval_shape(batch, part(0))
-    size = values[0].shape[0]
+    size = jax.tree.leaves(given)[0].shape[0]
+    shapes = jax.eval_shape(batch, jax.tree.map(lambda x: x[:width], given))
     empty = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), shapes)
     return lax.fori_loop(0, count, turn, empty)
 
 
-def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
-    """The configurations of whole batches of cases, as far as they are sure. Each place of a batch
-    goes through the cases of its own, the next one as soon as one has ended: none waits for the
-    others, and a case is computed at the same place whatever the others are."""
-    width, places = campaign.width, np.arange(campaign.width)
-    size = values[0].shape[0]
-    closed = _closed_at_start(campaign, values, count)
-    # For each place, the next case from each turn on that is to be closed.
-    number = jnp.arange(size // width)
-    waiting = jnp.where(closed.sure.reshape(-1, width), count, number[:, None])
-    waiting = lax.cummin(waiting, axis=0, reverse=True)
-    waiting = jnp.concatenate([waiting, jnp.full((1, width), count)])
+class _Turns(NamedTuple):
+    """Iterations of many cases side by side: `begin(values, given)` is a case at its start, which
+    `turn(values, given, lane)` takes one turn further until it has `ended`; `result(lane)`: what is
+    kept of it."""
 
-    def next_from(turns: Any) -> Any:
-        return jnp.minimum(waiting[jnp.minimum(turns, size // width), places], count)
+    begin: Any
+    turn: Any
+    result: Any
 
-    def of(turns: Any) -> tuple[Any, ...]:
-        index = jnp.minimum(turns, count - 1) * width + places
-        return tuple(x[index] for x in values)
+    def of_all(
+        self, values: tuple[Any, ...], given: Any, wanted: Any, found: Any, batches: tuple[int, Any]
+    ) -> Any:
+        """The results of the `wanted` cases, entered into `found`. Each place of a batch goes
+        through the cases of its own, the next one as soon as one has ended: none waits for the
+        others, and a case is computed at the same place whatever the others are. `batches`: their
+        width, and how many of them are cases."""
+        width, count = batches
+        size, places = wanted.shape[0], np.arange(width)
+        # For each place, the next case from each turn on that is wanted.
+        waiting = jnp.where(wanted.reshape(-1, width), jnp.arange(size // width)[:, None], count)
+        waiting = lax.cummin(waiting, axis=0, reverse=True)
+        waiting = jnp.concatenate([waiting, jnp.full((1, width), count)])
 
-    def start(own: tuple[Any, ...]) -> Lane:
-        return begin_closing(campaign.problem(own))
+        def next_from(turns: Any) -> Any:
+            return jnp.minimum(waiting[jnp.minimum(turns, size // width), places], count)
 
-    def step(own: tuple[Any, ...], lane: Lane) -> Lane:
-        return turn_closing(campaign.problem(own), lane)
+        def of(turns: Any) -> Any:
+            index = jnp.minimum(turns, count - 1) * width + places
+            return jax.tree.map(lambda x: x[index], (values, given))
 
-    def going(state: tuple[Any, Lane, Closed]) -> Any:
-        return jnp.any(state[0] < count)
+        # Lanes are kept with the cases as the last axis, as a turn takes them.
+        begin = jax.vmap(self.begin, out_axes=-1)
+        step = jax.vmap(many_states(self.turn), in_axes=(0, 0, -1), out_axes=-1)
 
-    def turn(state: tuple[Any, Lane, Closed]) -> tuple[Any, Lane, Closed]:
-        turns, lanes, found = state
-        lanes = jax.vmap(step)(of(turns), lanes)
-        ended = lanes.ended & (turns < count)
-        # Nothing is written for those that are under way or have no case left.
-        where = jnp.where(ended, turns * width + places, values[0].shape[0])
-        found = Closed(
-            found.q.at[where].set(lanes.answer, mode="drop"),
-            found.sure.at[where].set(lanes.sure, mode="drop"),
-        )
-        turns = jnp.where(ended, next_from(turns + 1), turns)
-        fresh = jax.vmap(start)(of(turns))
-        lanes = jax.tree.map(
-            lambda new, old: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old),
-            fresh,
-            lanes,
-        )
-        return turns, lanes, found
+        def going(state: Any) -> Any:
+            return jnp.any(state[0] < count)
 
-    begun = next_from(jnp.zeros((width,), int))
-    return lax.while_loop(going, turn, (begun, jax.vmap(start)(of(begun)), closed))[2]
+        def turn(state: Any) -> Any:
+            turns, lanes, found = state
+            lanes = step(*of(turns), lanes)
+            ended = lanes.ended & (turns < count)
+            # Nothing is written for those that are under way or have no case left.
+            where = jnp.where(ended, turns * width + places, size)
+            results = jax.vmap(self.result, in_axes=-1)(lanes)
+            found = jax.tree.map(lambda x, y: x.at[where].set(y, mode="drop"), found, results)
+            turns = jnp.where(ended, next_from(turns + 1), turns)
+            fresh = begin(*of(turns))
+            lanes = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, lanes)
+            return turns, lanes, found
 
-
-def _closed_at_start(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
-    """The starts of whole batches of cases, and which of them are closed to rounding: these are
-    their own nearest points."""
-    width = campaign.width
-
-    def start(own: tuple[Any, ...]) -> Closed:
-        problem = campaign.problem(own)
-        return Closed(problem.q, starts_closed(problem))
-
-    def turn(k: Any, found: Closed) -> Closed:
-        own = tuple(lax.dynamic_slice_in_dim(x, k * width, width) for x in values)
-        return jax.tree.map(
-            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, k * width, 0),
-            found,
-            jax.vmap(start)(own),
-        )
-
-    size, nq = values[0].shape[0], campaign.problem(tuple(x[0] for x in values)).q.shape[0]
-    nothing = Closed(jnp.zeros((size, nq)), jnp.zeros((size,), bool))
-    return lax.fori_loop(0, count, turn, nothing)
+        begun = next_from(jnp.zeros((width,), int))
+        return lax.while_loop(going, turn, (begun, begin(*of(begun)), found))[2]
 
 
 @program
