@@ -337,19 +337,15 @@ def _measured(problem: Problem, start: Start, lane: Lane) -> _Measured:
 
     gap = gap_at(lane.q)
     before = scaled_error(descriptor, gap, size)
-    factor = descriptor.factor(jnp.where(aim, FLOOR, damping_of(before)))
-
-    def step_for(right: Float[Array, " rows"]) -> Float[Array, " nv"]:
-        multipliers = factor.solve(right / factor.scale) / factor.scale
-        return -descriptor.inverse_mass(descriptor.apply_CT(multipliers))
-
-    u = step_for(jnp.where(aim, jnp.zeros_like(gap).at[rows].set(start.led), gap))
+    inverse = descriptor.damped_inverse(jnp.where(aim, FLOOR, damping_of(before)))
+    right = jnp.where(aim, jnp.zeros_like(gap).at[rows].set(start.led), gap)
+    u = -inverse(right)[1]
     q = system.retract(lane.q, u)
     # Close to a solution a second step with the same factor gains most of a turn at half its cost.
     # (From afar it leads elsewhere.)
     twice = lead | (lane.s >= 1)
     gap = gap_at(q)
-    second = jnp.where(twice, step_for(gap), 0.0)
+    second = jnp.where(twice, -inverse(gap)[1], 0.0)
     q = system.retract(q, second)
     last = jnp.where(twice, second, u)
     chord = system.difference(jnp.where(lead, lane.here, problem.q), q)

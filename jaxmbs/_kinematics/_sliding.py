@@ -224,7 +224,7 @@ def _measured(problem: Problem, lane: Slide) -> _Measured:
     probe = jnp.where(free, unit * (_AWAY * normal), 0.0)
     right = gap + descriptor.apply_C(probe - downhill)
     mu = jnp.where(slide, damping_of(_STRONGER * error), FLOOR)
-    added, back = descriptor.damped_response(right, mu)
+    added, back = descriptor.damped_inverse(mu)(right)
     u = probe - back - downhill
     steps, step = _accelerated(lane, u, unit, slides)
     return _Measured(

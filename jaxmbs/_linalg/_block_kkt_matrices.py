@@ -18,6 +18,7 @@ bodies or the pairs of slots as its last axis, along which the arithmetic runs.
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -28,10 +29,16 @@ from .._programs import program
 from . import _multifrontal
 from ._block_layout import Layout
 from ._block_mass import BlockMass
-from ._damped_solve import damped_solve
+from ._damped_solve import damped_factor, damped_solve
 from ._entries import flat, gather_or_zero, sum_of
 from ._gathering import gather
-from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, damped_response, RowMask
+from ._kkt_matrices import (
+    AbstractFactor,
+    AbstractKKTMatrices,
+    damped_inverse,
+    DampedInverse,
+    RowMask,
+)
 from ._multifrontal import LevelFactor
 from ._null_projector import block_null_projector, NullProjector, Rows
 from ._states_last import states_last
@@ -248,19 +255,32 @@ class BlockKKTMatrices(AbstractKKTMatrices):
                 couplings.append(gather(own, on["place"]) / size[None])
         return [*couplings, *(-own for own in self.block_mass.of_hubs(sizes))]
 
-    def damped_response(
-        self, right: Float[Array, " rows"], regularisation: RealScalarLike
-    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
+    def damped_inverse(self, regularisation: RealScalarLike) -> DampedInverse:
         layout, blocks = self.layout, self.constraint_blocks
         if self._has_hubs or layout.couplings is not None or not blocks:
-            return damped_response(self, right, regularisation)
-        inverses = self.block_mass.inverse_blocks
+            return damped_inverse(self, regularisation)
+        count, given = len(blocks), (*blocks, *self.block_mass.inverse_blocks)
 
-        def at_states(right: Array, mu: Array, *given: Array) -> tuple[Array, Array]:
-            return damped_solve(layout, given[: len(blocks)], given[len(blocks) :], right, mu)
+        def factored(mu: Array, *given: Array) -> list[Array]:
+            return jax.tree.leaves(damped_factor(layout, given[:count], given[count:], mu))
 
-        mu = jnp.asarray(regularisation, right.dtype)
-        return states_last(at_states)(right, mu, *blocks, *inverses)
+        def solved(right: Array, *given: Array) -> tuple[Array, Array]:
+            blocks, inverses = given[:count], given[count : len(given) - len(leaves)]
+            own = jax.tree.unflatten(structure, given[len(given) - len(leaves) :])
+            return damped_solve(layout, blocks, inverses, own, right)
+
+        mu = jnp.asarray(regularisation, self._like.dtype)
+        some = jax.eval_shape(
+            lambda mu, *given: damped_factor(layout, given[:count], given[count:], mu),
+            *(x[..., None] for x in (mu, *given)),
+        )
+        structure = jax.tree.structure(some)
+        leaves = states_last(factored)(mu, *given)
+
+        def response(right: Float[Array, " rows"]) -> tuple[Array, Array]:
+            return states_last(solved)(right, *given, *leaves)
+
+        return response
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: RealScalarLike

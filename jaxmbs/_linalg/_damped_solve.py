@@ -1,8 +1,8 @@
-"""One solve with S + mu D at many states, from the blocks of C and M^-1 to M^-1 C^T y.
+"""Solves with S + mu D at many states, from the blocks of C and M^-1 to M^-1 C^T y.
 
 What `BlockKKTMatrices.factor` and `solve` do for one state is done here with the states as the last
-axis (`_states_last.py`), in one function, since the factor is needed once. The fronts of one level
-and the states are one axis, along which the arithmetic runs.
+axis (`_states_last.py`). The fronts of one level and the states are one axis, along which the
+arithmetic runs.
 """
 
 from typing import NamedTuple
@@ -19,16 +19,24 @@ from ._sums import sum_along, sum_of_products, sum_of_terms
 
 
 SlotsAtStates = tuple[Float[Array, "r c slots states"], ...]
+BodiesAtStates = tuple[Float[Array, "c c bodies states"], ...]
 
 
-def damped_solve(
+class DampedFactor(NamedTuple):
+    """The roots of the diagonal of S, 1 where that is zero, and what elimination leaves: panels of
+    the fronts of each level, with the fronts as an axis of their own."""
+
+    scale: Float[Array, "rows states"]
+    panels: tuple[tuple[Panel, ...], ...]
+
+
+def damped_factor(
     layout: Layout,
     blocks: SlotsAtStates,
-    inverses: tuple[Float[Array, "c c bodies states"], ...],
-    right: Float[Array, "rows states"],
+    inverses: BodiesAtStates,
     mu: Float[Array, " states"],
-) -> tuple[Float[Array, "rows states"], Float[Array, "nv states"]]:
-    """y = (S + mu D)^-1 right and M^-1 C^T y. No body is a hub, and no two masses are coupled."""
+) -> DampedFactor:
+    """The factor of S + mu D. No body is a hub, and no two masses are coupled."""
     half = [
         _product(own, at_slots(inverses[bucket.bodies], bucket.indices["body"]))
         for own, bucket in zip(blocks, layout.slots, strict=True)
@@ -41,8 +49,19 @@ def damped_solve(
     left = [apart(x * own) for x, own in zip(half, by_slot, strict=True)]
     scaled = [apart(x * own) for x, own in zip(blocks, by_slot, strict=True)]
     values = _values(layout, left, scaled, shift)
-    solved = _solved(layout.elimination, values, right / scale)
-    multipliers = apart(solved / scale)
+    return DampedFactor(scale, _panels(layout.elimination, values))
+
+
+def damped_solve(
+    layout: Layout,
+    blocks: SlotsAtStates,
+    inverses: BodiesAtStates,
+    factor: DampedFactor,
+    right: Float[Array, "rows states"],
+) -> tuple[Float[Array, "rows states"], Float[Array, "nv states"]]:
+    """y = (S + mu D)^-1 right and M^-1 C^T y."""
+    solved = _solved(layout.elimination, factor.panels, right / factor.scale)
+    multipliers = apart(solved / factor.scale)
     products = [
         sum_of_products(own, _of_rows(multipliers, bucket)[:, None], 0, apart=False)
         for own, bucket in zip(blocks, layout.slots, strict=True)
@@ -89,38 +108,50 @@ def _values(
     return flat_states([known, *found])
 
 
-class _Front(NamedTuple):
-    """Factors of the fronts of one level, and their right-hand side after the forward step, panel
-    by panel."""
+def _panels(
+    elimination: Elimination, values: Float[Array, "values states"]
+) -> tuple[tuple[Panel, ...], ...]:
+    """The matrix with these values, eliminated front by front."""
+    states = values.shape[1]
+    matrices, found = jnp.zeros((1, states), values.dtype), []
+    for level in elimination.levels:
+        indices = level.indices
+        matrix = _sums(values, indices["entries"])
+        corner = jnp.zeros((level.boundary, level.boundary, matrix.shape[-1]), values.dtype)
+        if indices["children"].size:
+            change = _sums(matrices, indices["children"])
+            matrix, corner = matrix + change[: level.own], change[level.own :, level.own :]
+        panels, update = eliminated(apart(matrix), corner)
+        found.append(tuple(Panel(*(_by_front(x, states) for x in panel)) for panel in panels))
+        matrices = jnp.concatenate([matrices, update.reshape(-1, states)])
+    return tuple(found)
 
-    panels: list[Panel]
-    forward: list[Float[Array, "own lanes"]]
+
+def _by_front(x: Float[Array, "*shape lanes"], states: int) -> Float[Array, "*shape n states"]:
+    return x.reshape(*x.shape[:-1], x.shape[-1] // states, states)
+
+
+def _as_lanes(panel: Panel) -> Panel:
+    return Panel(*(x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1]) for x in panel))
 
 
 def _solved(
     elimination: Elimination,
-    values: Float[Array, "values states"],
+    factors: tuple[tuple[Panel, ...], ...],
     right: Float[Array, "size states"],
 ) -> Float[Array, "size states"]:
-    """The solution of the matrix with these values, which begin with a zero and a one."""
+    """The solution of the matrix with these factors, which begin with those of the leaves."""
     states = right.shape[1]
     zero = jnp.zeros((1, states), right.dtype)
-    pool, matrices, vectors = jnp.concatenate([zero, right]), zero, zero
-    fronts = []
-    for level in elimination.levels:
+    pool, vectors, fronts = jnp.concatenate([zero, right]), zero, []
+    for level, split in zip(elimination.levels, factors, strict=True):
         indices, size = level.indices, level.own + level.boundary
-        matrix = _sums(values, indices["entries"])
-        lanes = matrix.shape[-1]
-        corner = jnp.zeros((level.boundary, level.boundary, lanes), right.dtype)
-        if indices["children"].size:
-            change = _sums(matrices, indices["children"])
-            matrix, corner = matrix + change[: level.own], change[level.own :, level.own :]
+        panels = [_as_lanes(panel) for panel in split]
         vector = _sums(pool, indices["right"][None])
-        rest = jnp.zeros((size - level.own, lanes), right.dtype)
+        rest = jnp.zeros((size - level.own, vector.shape[-1]), right.dtype)
         if indices["updates"].size:
             change = _sums(vectors, indices["updates"])
             vector, rest = vector + change[: level.own], change[level.own :]
-        panels, update = eliminated(apart(matrix), corner)
         forward, later = [], jnp.concatenate([vector, rest])
         for panel in panels:
             width = panel.reciprocals.shape[0]
@@ -128,13 +159,14 @@ def _solved(
             forward.append(own)
             if later.shape[0]:
                 later = apart(later - sum_of_products(panel.gain, own[None], 1, apart=False))
-        fronts.append(_Front(panels, forward))
-        matrices = jnp.concatenate([matrices, update.reshape(-1, states)])
+        fronts.append((panels, forward))
         vectors = jnp.concatenate([vectors, later.reshape(-1, states)])
     solved = zero
-    for level, front in zip(reversed(elimination.levels), reversed(fronts), strict=True):
+    for level, (panels, forward) in zip(
+        reversed(elimination.levels), reversed(fronts), strict=True
+    ):
         later = _sums(solved, level.indices["later"][None])
-        for panel, own in zip(reversed(front.panels), reversed(front.forward), strict=True):
+        for panel, own in zip(reversed(panels), reversed(forward), strict=True):
             found = sum_of_products(panel.inverse, own[None], 1, apart=False) * panel.reciprocals
             found = sum_of_products(panel.inverse, apart(found)[:, None], 0, apart=False)
             if later.shape[0]:

@@ -8,6 +8,7 @@ matrices themselves, so that a system may keep them in blocks.
 """
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -31,6 +32,10 @@ class AbstractFactor(eqx.Module):
     @abc.abstractmethod
     def solve(self, right: Float[Array, " rows"]) -> Float[Array, " rows"]:
         """(D^-1/2 S D^-1/2 + mu I)^-1 right, all in the scaled rows."""
+
+
+# Multipliers and the motion that follows from them, for rates of the rows.
+DampedInverse = Callable[[Float[Array, " rows"]], tuple[Float[Array, " rows"], Float[Array, " nv"]]]
 
 
 class AbstractKKTMatrices(eqx.Module):
@@ -91,11 +96,10 @@ class AbstractKKTMatrices(eqx.Module):
         """The factor for mu = `regularisation`."""
 
     @abc.abstractmethod
-    def damped_response(
-        self, right: Float[Array, " rows"], regularisation: RealScalarLike
-    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
-        """y = (S + mu D)^-1 right with D the diagonal of S, 1 where that is zero, and M^-1 C^T y.
-        Fast under `vmap`; without a derivative."""
+    def damped_inverse(self, regularisation: RealScalarLike) -> DampedInverse:
+        """The function of `right` (rows,) that solves with S + mu D: y = (S + mu D)^-1 right with D
+        the diagonal of S, 1 where that is zero, and M^-1 C^T y. Fast under `vmap`; without a
+        derivative."""
 
     @abc.abstractmethod
     def null_projector(
@@ -114,13 +118,15 @@ class AbstractKKTMatrices(eqx.Module):
         """C, dense."""
 
 
-def damped_response(
-    matrices: AbstractKKTMatrices, right: Float[Array, " rows"], regularisation: RealScalarLike
-) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
-    """`AbstractKKTMatrices.damped_response` by the factor of one state."""
+def damped_inverse(matrices: AbstractKKTMatrices, regularisation: RealScalarLike) -> DampedInverse:
+    """`AbstractKKTMatrices.damped_inverse` by the factor of one state."""
     factor = matrices.factor(regularisation)
-    multipliers = factor.solve(right / factor.scale) / factor.scale
-    return multipliers, matrices.inverse_mass(matrices.apply_CT(multipliers))
+
+    def response(right: Float[Array, " rows"]) -> tuple[Array, Array]:
+        multipliers = factor.solve(right / factor.scale) / factor.scale
+        return multipliers, matrices.inverse_mass(matrices.apply_CT(multipliers))
+
+    return response
 
 
 class DenseFactor(AbstractFactor):

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._custom_types import RealScalarLike
-from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, RowMask
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, DampedInverse, RowMask
 from ._null_projector import NullProjector, Rows
 
 
@@ -50,11 +50,14 @@ class UnitRows(AbstractKKTMatrices):
         factor = self.inner.factor(regularisation)
         return eqx.tree_at(lambda f: f.scale, factor, jnp.ones_like(factor.scale))
 
-    def damped_response(
-        self, right: Float[Array, " rows"], regularisation: RealScalarLike
-    ) -> tuple[Float[Array, " rows"], Float[Array, " nv"]]:
-        multipliers, response = self.inner.damped_response(right * self.scale, regularisation)
-        return multipliers * self.scale, response
+    def damped_inverse(self, regularisation: RealScalarLike) -> DampedInverse:
+        inner = self.inner.damped_inverse(regularisation)
+
+        def response(right: Float[Array, " rows"]) -> tuple[Array, Array]:
+            multipliers, motion = inner(right * self.scale)
+            return multipliers * self.scale, motion
+
+        return response
 
     def null_projector(
         self, columns: Float[Array, " nv"], sets: Rows, regularisation: float
