@@ -33,7 +33,7 @@ def concrete(value: Numbers) -> np.ndarray | None:
 def as_array(value: Any) -> Float[Array, "..."]:
     """The numbers as an array of the current precision.
 
-    **Raises:** `TypeError`, `ValueError` or `OverflowError` for what are no numbers.
+    **Raises:** `TypeError`, `ValueError` or `OverflowError` if they are not numbers.
     """
     if any(isinstance(x, jax.Array) for x in jax.tree.leaves(value)):
         return jnp.asarray(value, dtype=float)

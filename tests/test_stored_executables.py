@@ -99,4 +99,7 @@ import scipy.linalg
 load_lapack()
 assert np.allclose(scipy.linalg.eigh(np.diag([2.0, 1.0]))[0], [1, 2])
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr

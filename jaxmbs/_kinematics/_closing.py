@@ -316,6 +316,7 @@ def _driven_rows(problem: Problem) -> np.ndarray:
 
 
 def length_in(unit: Float[Array, " nv"], u: Float[Array, " nv"]) -> Scalar:
+    """Length of a motion: the root mean square over the velocities, as `length_of`."""
     return jnp.sqrt(jnp.mean((u / unit) ** 2))
 
 
