@@ -20,6 +20,7 @@ from jaxmbs._bodies import (
     SpatialParticle,
 )
 from jaxmbs._geometry import PlanarFrame, SpatialFrame
+from jaxmbs.mechanisms._names import PLAIN, SIZED
 
 
 G2, G3 = np.array([0.3, -9.81]), np.array([0.3, -0.2, -9.81])
@@ -387,6 +388,19 @@ class TestRefusals:
         ({"angle": np.nan}, r"angle must be finite, got nan\."),
         ({"position": [[0.0, 0.0]]}, r"position must be a vector of 2 numbers"),
     )
+
+    def test_a_rotation_that_single_precision_has_rounded_is_none_of_them(self):
+        with jax.enable_x64(False):
+            for name in (*PLAIN, *(f"{sized}:2" for sized in SIZED)):
+                assert jaxmbs.mechanisms.get(name).bodies
+            with pytest.raises(ValueError, match="not orthogonal"):
+                spatial.Body(
+                    "b",
+                    mass=1,
+                    inertia=[1] * 3,
+                    position=[0] * 3,
+                    rotation=np.eye(3) + [[0, 1e-4, 0]] * 3,
+                )
 
     @pytest.mark.parametrize(("keys", "sentence"), SPATIAL)
     def test_spatial_bodies(self, keys, sentence):
