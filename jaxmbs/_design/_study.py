@@ -20,7 +20,7 @@ from .._kinematics import assemble
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._sweep._entries import offer
-from .._sweep._planning import subject_of
+from .._sweep._model_subject import subject_of
 from .._sweep._subjects import AbstractSubject, doubled, is_pose, may_change_masses, Placed
 from .._system import AbstractSystem, masses_far_apart, Model
 from ._refusal import DesignError

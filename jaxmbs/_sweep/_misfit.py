@@ -30,7 +30,7 @@ from .._solvability._analyze import (
 from .._system import AbstractSystem, Model, Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
-from ._planning import subject_of
+from ._model_subject import subject_of
 from ._questions import AbstractQuestion, Case
 
 

@@ -13,14 +13,15 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .._constraints import AbstractCoordinate, AbstractJoint, Driver, Polynomial
+from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._fields import fields_of, given_or_left_out, Naming, naming_of, unit_of
 from .._parameters import of_part
-from .._system import Model, MultibodySystem
+from .._system import AbstractSystem, Model, MultibodySystem, takes_state
 from ._entries import entry_of, with_entry
 from ._free_numbers import (
     derived_numbers,
@@ -32,7 +33,15 @@ from ._free_numbers import (
     with_free_numbers,
     without_source,
 )
-from ._subjects import AbstractSubject, Placed, said_of, STATE, State, Values
+from ._subjects import (
+    AbstractSubject,
+    Placed,
+    said_of,
+    STATE,
+    State,
+    SystemSubject,
+    Values,
+)
 
 
 _GROUPS = ("bodies", "joints", "drivers", "forces", "compliances", "elements")
@@ -112,6 +121,37 @@ class ModelSubject(AbstractSubject):
         if self.start is not None:
             return self.start
         return State(system.reference_q, system.initial_v, _checks.known_array(np.zeros(())))
+
+
+def subject_of(
+    system: Setting[Model | AbstractSystem],
+    q: Setting[Float[Array, " nq"] | None],
+    v: Setting[Float[Array, " nv"] | None],
+    t: Setting[RealScalarLike],
+) -> AbstractSubject:
+    """The subject of variation, and the state from which cases start."""
+    start = None
+    if isinstance(system, Model):
+        if q is not None or v is not None or np.ndim(t) or t != 0.0:
+            own = system.system()
+            start = _start(
+                own, own.reference_q if q is None else q, own.initial_v if v is None else v, t
+            )
+        return ModelSubject(system, start)
+    if q is None:
+        raise ModelError("a system needs a configuration to start from; give q.")
+    return SystemSubject(system, _start(system, q, v, t))
+
+
+@takes_state(decides_rank=True)
+def _start(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+) -> State:
+    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    return State(q, velocity, jnp.asarray(t, q.dtype))
 
 
 def _driven_unit(model: Model, driver: Driver) -> str:

@@ -5,22 +5,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float
 
 from .. import _settings
-from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
-from .._system import AbstractSystem, Model, Structure, takes_state
+from .._system import AbstractSystem, Model, Structure
 from .._version import __version__
 from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
 from ._cases import Cases
-from ._model_subject import ModelSubject
 from ._program import Device
 from ._stores import Layout
-from ._subjects import AbstractSubject, doubled, State, SystemSubject
+from ._subjects import AbstractSubject, doubled
 
 
 # A chunk holds at most this many batches, and every device has one. Where cases are kept or counted
@@ -29,37 +25,6 @@ _BATCHES, _PARTS = 128, 16
 
 # The part of a device's free memory that the arrays of a chunk may take.
 _SHARE = 8
-
-
-def subject_of(
-    system: Setting[Model | AbstractSystem],
-    q: Setting[Float[Array, " nq"] | None],
-    v: Setting[Float[Array, " nv"] | None],
-    t: Setting[RealScalarLike],
-) -> AbstractSubject:
-    """The subject of variation, and the state from which cases start."""
-    start = None
-    if isinstance(system, Model):
-        if q is not None or v is not None or np.ndim(t) or t != 0.0:
-            own = system.system()
-            start = _start(
-                own, own.reference_q if q is None else q, own.initial_v if v is None else v, t
-            )
-        return ModelSubject(system, start)
-    if q is None:
-        raise ModelError("a system needs a configuration to start from; give q.")
-    return SystemSubject(system, _start(system, q, v, t))
-
-
-@takes_state(decides_rank=True)
-def _start(
-    system: AbstractSystem,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"] | None = None,
-    t: RealScalarLike = 0.0,
-) -> State:
-    velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
-    return State(q, velocity, jnp.asarray(t, q.dtype))
 
 
 def named(subject: AbstractSubject, cases: Cases) -> Cases:

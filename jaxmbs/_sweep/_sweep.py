@@ -20,6 +20,7 @@ from .._version import __version__
 from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
+from ._model_subject import subject_of
 from ._planning import (
     bytes_of_case,
     chunk_of,
@@ -27,7 +28,6 @@ from ._planning import (
     layout_of,
     middle_system,
     named,
-    subject_of,
     system_of_case,
 )
 from ._program import Campaign, Device, shapes_of

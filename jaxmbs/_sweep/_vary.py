@@ -5,8 +5,7 @@ from .._checks import shown
 from .._custom_types import Numbers, Setting
 from .._errors import ModelError
 from .._system import Model
-from ._model_subject import with_values
-from ._planning import subject_of
+from ._model_subject import subject_of, with_values
 from ._subjects import doubled, STATE
 
 

@@ -11,11 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._checks import as_array, as_numpy, shown
+from .._checks import as_numpy
 from .._errors import ModelError
-from .._kinematics import assemble, is_closed, open_constraints
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
-from .._programs import Compiling, program
 from .._solvability import (
     AbstractCriterion,
     analyze,
@@ -35,8 +33,9 @@ from .._solvability import (
     Solvability,
     SVD,
 )
-from .._system import LARGEST, Model, MultibodySystem
-from ._output import AnalysisFailed
+from .._system import Model, MultibodySystem
+from ._given_state import check_time, configuration_at
+from ._output import AnalysisFailed, make_console
 from ._requests import Analyze as Request, Method, names_of
 
 
@@ -128,46 +127,6 @@ def _criterion(request: Request) -> AbstractCriterion:
         return _CRITERIA[request.method](request.tolerance)
     except ValueError as error:
         raise ModelError(f"--{error}") from None
-
-
-def check_time(model: Model, time: float) -> None:
-    if not abs(time) <= LARGEST:
-        raise ModelError(
-            f"--time must be a finite number of seconds (at most {LARGEST:g}), got {time:g}."
-        )
-    for driver in model.drivers:
-        domain = driver.motion.domain()
-        if domain is not None and not float(domain[0]) <= time <= float(domain[1]):
-            raise ModelError(
-                f"driver {shown(driver.name)}: time {time:g} s is outside its table, which runs "
-                f"from {float(domain[0]):g} s to {float(domain[1]):g} s; choose --time within "
-                "it or extend the table."
-            )
-
-
-@program(compiling=Compiling.ONCE)
-def _scaled_residual(system: MultibodySystem, q: Any, t: Any) -> Any:
-    """As one program; operation by operation they are forty."""
-    return system.scaled_residual(q, t)
-
-
-def configuration_at(system: MultibodySystem, request: Request):
-    """The reference configuration, or the assembled one."""
-    q, t = system.reference_q, request.time
-    if request.assemble:
-        try:
-            return assemble(system, q, t).q
-        except RuntimeError as error:
-            raise AnalysisFailed(str(error)) from None
-    residual = _scaled_residual(system, q, as_array(t))
-    if bool(is_closed(residual, system.precision)):
-        return q
-    name, amount, unit = open_constraints(system, residual)[0]
-    kind = "driver" if system.structure.constraint(name).kind == "driver" else "joint"
-    raise ModelError(
-        f"the reference configuration is not closed at time {t:g} s: {kind} {shown(name)} is open "
-        f"by {amount:.3g} {unit}; correct the points, or let --assemble close it."
-    )
 
 
 def document(answer: Answer) -> dict[str, Any]:
@@ -417,14 +376,6 @@ def _elastic_head(report: Solvability, elastic: Solvability) -> str:
         "bodies do not determine (column 'elastic'; values: simulate --formulation elastic); all "
         "else here is of rigid bodies"
     )
-
-
-def make_console() -> Console:
-    """A console that does not fold tables when the output is not a terminal."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        return Console(highlight=False, width=140)
-    return console
 
 
 def _joint_table(answer: Answer) -> Table:

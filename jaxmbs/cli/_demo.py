@@ -12,7 +12,8 @@ from .. import mechanisms
 from .._errors import ModelError
 from .._linalg._concrete_rank import values_and_rank
 from .._system import Model
-from ._analyze import Answer, answer, make_console, show
+from ._analyze import Answer, answer, show
+from ._output import make_console
 from ._requests import Analyze
 
 

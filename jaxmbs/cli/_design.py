@@ -17,8 +17,8 @@ from .._design import (
     Visit,
 )
 from .._errors import ModelError
-from ._analyze import make_console
 from ._figures import write_figure
+from ._output import make_console
 from ._progress import is_shown, say
 from ._requests import Design as Request
 from ._study_file import read_study, StudyFile

@@ -10,8 +10,9 @@ from rich.text import Text
 from .._elastic import Flexibility, flexibility, SubsetAnswer
 from .._errors import ModelError
 from .._system import Model
-from ._analyze import configuration_at, make_console
 from ._figures import write_figure
+from ._given_state import configuration_at
+from ._output import make_console
 from ._requests import Analyze, Flexibility as Request
 
 

@@ -11,7 +11,8 @@ from .._errors import ModelError
 from .._holonomy import Holonomy, holonomy, Integrability
 from .._solution import RESULTS
 from .._system import Model
-from ._analyze import check_time, configuration_at, make_console
+from ._given_state import check_time, configuration_at
+from ._output import make_console
 from ._requests import Analyze, Holonomy as Request
 
 

@@ -19,9 +19,10 @@ from .._lint import (
     with_possible_bodies,
 )
 from .._system import Model
-from ._analyze import check_time, make_console
+from ._given_state import check_time
 from ._lines import lines_of
 from ._load import load, tell
+from ._output import make_console
 from ._requests import Level, Lint as Request
 
 

@@ -14,7 +14,7 @@ from .._dynamics._passages import Passage
 from .._dynamics._saved_times import saved_times
 from .._errors import ModelError
 from .._system import Model, MultibodySystem
-from ._analyze import configuration_at
+from ._given_state import configuration_at
 from ._output import AnalysisFailed
 from ._requests import Analyze
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.console import Console
+
 from .._errors import ModelError
 from ._interrupt import STATUS, stop, Stopped
 
@@ -45,3 +47,11 @@ def print_answer(verb: Any, answer: Any, json: bool) -> None:
         print_json(verb.document(answer))
     else:
         verb.show(answer)
+
+
+def make_console() -> Console:
+    """A console that does not fold tables when the output is not a terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        return Console(highlight=False, width=140)
+    return console

@@ -19,8 +19,9 @@ from ..report._bands import check_bounds
 from ..report._contents import contents_of, prepare_contents
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
-from ._analyze import AnalysisFailed, check_time, make_console
+from ._given_state import check_time
 from ._motion import initial_state, times_of
+from ._output import AnalysisFailed, make_console
 from ._requests import Report as Request
 
 

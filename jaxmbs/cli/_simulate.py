@@ -42,7 +42,6 @@ from .._reactions._wrench import largest
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
 from ..io._body_motion import body_motions
-from ._analyze import AnalysisFailed, make_console
 from ._motion import (
     check_out,
     coordinates_of,
@@ -53,6 +52,7 @@ from ._motion import (
     singular,
     times_of,
 )
+from ._output import AnalysisFailed, make_console
 from ._progress import advance, say
 from ._requests import Simulate as Request
 

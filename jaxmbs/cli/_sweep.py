@@ -17,7 +17,7 @@ from .._solvability import QR, RankComparison, SVD
 from .._sweep import Cases, Certification, Sweep, sweep
 from .._system import Model
 from .._verdict import Verdict
-from ._analyze import make_console
+from ._output import make_console
 from ._progress import silence
 from ._requests import Sweep as Request, SweepMethod as Method
 

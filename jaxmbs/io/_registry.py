@@ -1,87 +1,131 @@
 """Names of classes in model files. A new joint, motion, force or compliance is one
 line here: its keys are what its fields declare (`_fields.py`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, final, TYPE_CHECKING, TypeVar
 
-from .. import forces, motions, planar, spatial
-from .._compliances import JointCompliance, Rod
+from .._loading import late
 
 
-BODIES: Mapping[int, type[Any]] = MappingProxyType({2: planar.Body, 3: spatial.Body})
+if TYPE_CHECKING:
+    from .. import _compliances, forces, motions, planar, spatial
+else:
+    _compliances, forces, motions, planar, spatial = (
+        late(f"{__name__.split('.')[0]}.{name}")
+        for name in ("_compliances", "forces", "motions", "planar", "spatial")
+    )
+
+
+Key = TypeVar("Key")
+
+
+@final
+class _Kinds(Mapping[Key, type[Any]]):
+    """Classes by their names, each loaded where it is asked for: a model holds a few of them."""
+
+    def __init__(self, kinds: Mapping[Key, Callable[[], type[Any]]]):
+        self._kinds = kinds
+
+    def __getitem__(self, key: Key) -> type[Any]:
+        return self._kinds[key]()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._kinds
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+BODIES: Mapping[int, type[Any]] = _Kinds({2: lambda: planar.Body, 3: lambda: spatial.Body})
 JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
     {
-        2: {
-            "revolute": planar.Revolute,
-            "translational": planar.Translational,
-            "fixed": planar.Fixed,
-            "point_on_line": planar.PointOnLine,
-            "distance": planar.Distance,
-            "gear": planar.Gear,
-            "knife_edge": planar.KnifeEdge,
-            "pfaffian": planar.Pfaffian,
-        },
-        3: {
-            "revolute": spatial.Revolute,
-            "translational": spatial.Translational,
-            "fixed": spatial.Fixed,
-            "spherical": spatial.Spherical,
-            "coupling": spatial.Coupling,
-            "cylindrical": spatial.Cylindrical,
-            "universal": spatial.Universal,
-            "planar": spatial.Planar,
-            "screw": spatial.Screw,
-            "point_on_line": spatial.PointOnLine,
-            "point_on_plane": spatial.PointOnPlane,
-            "parallel_axes": spatial.ParallelAxes,
-            "perpendicular_axes": spatial.PerpendicularAxes,
-            "distance": spatial.Distance,
-            "rolling_disk": spatial.RollingDisk,
-            "pfaffian": spatial.Pfaffian,
-        },
+        2: _Kinds(
+            {
+                "revolute": lambda: planar.Revolute,
+                "translational": lambda: planar.Translational,
+                "fixed": lambda: planar.Fixed,
+                "point_on_line": lambda: planar.PointOnLine,
+                "distance": lambda: planar.Distance,
+                "gear": lambda: planar.Gear,
+                "knife_edge": lambda: planar.KnifeEdge,
+                "pfaffian": lambda: planar.Pfaffian,
+            }
+        ),
+        3: _Kinds(
+            {
+                "revolute": lambda: spatial.Revolute,
+                "translational": lambda: spatial.Translational,
+                "fixed": lambda: spatial.Fixed,
+                "spherical": lambda: spatial.Spherical,
+                "coupling": lambda: spatial.Coupling,
+                "cylindrical": lambda: spatial.Cylindrical,
+                "universal": lambda: spatial.Universal,
+                "planar": lambda: spatial.Planar,
+                "screw": lambda: spatial.Screw,
+                "point_on_line": lambda: spatial.PointOnLine,
+                "point_on_plane": lambda: spatial.PointOnPlane,
+                "parallel_axes": lambda: spatial.ParallelAxes,
+                "perpendicular_axes": lambda: spatial.PerpendicularAxes,
+                "distance": lambda: spatial.Distance,
+                "rolling_disk": lambda: spatial.RollingDisk,
+                "pfaffian": lambda: spatial.Pfaffian,
+            }
+        ),
     }
 )
 # Words for the same thing.
 SYNONYMS: Mapping[str, str] = MappingProxyType({"prismatic": "translational"})
-MOTIONS: Mapping[str, type[Any]] = MappingProxyType(
+MOTIONS: Mapping[str, type[Any]] = _Kinds(
     {
-        "sine": motions.Sine,
-        "linear": motions.Linear,
-        "polynomial": motions.Polynomial,
-        "table": motions.Table,
-        "step": motions.Step,
+        "sine": lambda: motions.Sine,
+        "linear": lambda: motions.Linear,
+        "polynomial": lambda: motions.Polynomial,
+        "table": lambda: motions.Table,
+        "step": lambda: motions.Step,
     }
 )
-FORCES: Mapping[str, type[Any]] = MappingProxyType(
+FORCES: Mapping[str, type[Any]] = _Kinds(
     {
-        "applied": forces.Applied,
-        "axial_spring": forces.AxialSpring,
-        "ball_spring": forces.BallSpring,
-        "bushing": forces.Bushing,
-        "spring_damper": forces.SpringDamper,
-        "torsion_spring": forces.TorsionSpring,
-        "coulomb_friction": forces.CoulombFriction,
+        "applied": lambda: forces.Applied,
+        "axial_spring": lambda: forces.AxialSpring,
+        "ball_spring": lambda: forces.BallSpring,
+        "bushing": lambda: forces.Bushing,
+        "spring_damper": lambda: forces.SpringDamper,
+        "torsion_spring": lambda: forces.TorsionSpring,
+        "coulomb_friction": lambda: forces.CoulombFriction,
     }
 )
-COMPLIANCES: Mapping[str, type[Any]] = MappingProxyType({"rod": Rod, "joint": JointCompliance})
+COMPLIANCES: Mapping[str, type[Any]] = _Kinds(
+    {"rod": lambda: _compliances.Rod, "joint": lambda: _compliances.JointCompliance}
+)
 # Bodies of a type of their own; others have none.
 TYPED_BODIES: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
-    {2: {}, 3: {"massless": spatial.MasslessBody, "slender": spatial.SlenderBody}}
+    {
+        2: {},
+        3: _Kinds(
+            {"massless": lambda: spatial.MasslessBody, "slender": lambda: spatial.SlenderBody}
+        ),
+    }
 )
 ELEMENTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
     {
         2: {},
-        3: {
-            "reflected_inertia": spatial.ReflectedInertia,
-            "reflected_mass": spatial.ReflectedMass,
-            "ball_inertia": spatial.BallInertia,
-        },
+        3: _Kinds(
+            {
+                "reflected_inertia": lambda: spatial.ReflectedInertia,
+                "reflected_mass": lambda: spatial.ReflectedMass,
+                "ball_inertia": lambda: spatial.BallInertia,
+            }
+        ),
     }
 )
 # What an applied force follows, the default first: one class each, of the same keys.
-FOLLOWS: Mapping[str, type[Any]] = MappingProxyType(
-    {"world": forces.Applied, "body": forces.Following}
+FOLLOWS: Mapping[str, type[Any]] = _Kinds(
+    {"world": lambda: forces.Applied, "body": lambda: forces.Following}
 )
 
 
