@@ -14,7 +14,8 @@ and numbers of `_continuation.py` where nothing else is said:
   factor on). Where no step can be taken the way is gone once more, with points that are closed
   better;
 - *close*: Gauss-Newton of minimum norm with the drivers at their values, to rounding: the end of
-  the way, and the first that is tried where the joints are open or no driver has to move;
+  the way, and the first that is tried where the joints are open or no driver has to move. (Where
+  mobility is left, the way ends without, as what follows closes too);
 - *hold*: the joints are closed with the drivers where they are at the start, if the answer of that
   first closing would not be trusted. The way of the drivers begins there.
 
@@ -33,7 +34,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
-from .._system import is_state
+from .._system import AbstractSystem, is_state
 from ._continuation import (
     AIMED_AT,
     CORRECTED,
@@ -228,10 +229,10 @@ def turn_closing(problem: Problem, start: Start, lane: Lane) -> Lane:
     growth = jnp.where(close & ~near, growing, lane.growth)
     closed = near & is_last(found.moved, lane.moved, order=2)
 
-    stage, reached = _next_stage(start, lane, found, followed, (growth, near, closed))
+    stage, reached = _next_stage(problem, start, lane, found, followed, (growth, near, closed))
     stays = stage == lane.stage
     arrived = lead & (stage == _CLOSE)
-    answered = close & closed
+    answered = (close & closed) | (lead & reached)
     first = jnp.minimum(1.0, 0.5 * LONGEST / length_in(found.unit, found.u))
 
     def if_taken(new: Array, old: Array) -> Array:
@@ -275,7 +276,14 @@ def is_last(moved: Scalar, before: Scalar, order: int) -> BoolScalar:
     return (moved <= _LAST) | rounding | (shrinks & (moved * ratio**order <= _NEXT))
 
 
+def stays_mobile(system: AbstractSystem) -> bool:
+    """Do geometric constraints leave mobility, wherever the system is? What closes it will slide
+    on, and need not close it to rounding."""
+    return int(np.count_nonzero(system.structure.geometric)) < system.structure.nv
+
+
 def _next_stage(
+    problem: Problem,
     start: Start,
     lane: Lane,
     found: _Measured,
@@ -300,14 +308,15 @@ def _next_stage(
     arrived = followed.taken & (followed.s >= 1)
     once_more = jnp.where(start.joined, _AIM, _HOLD)
     given_up = jnp.where(lane.careful, _END, once_more)
-    after_lead = jnp.where(arrived, _CLOSE, jnp.where(followed.stopped, given_up, _LEAD))
+    there = _END if stays_mobile(problem.system) else _CLOSE
+    after_lead = jnp.where(arrived, there, jnp.where(followed.stopped, given_up, _LEAD))
     # In the order of the stages.
     after = jnp.asarray(_LEAD), after_lead, after_close, after_hold
     stage = jnp.asarray(_END)
     for k, then in enumerate(after):
         stage = jnp.where(lane.stage == k, then, stage)
     reached = (lane.stage == _CLOSE) & closed & trusted
-    reached = reached | ((lane.stage == _HOLD) & settled & alone)
+    reached = reached | ((lane.stage == _HOLD) & settled & alone) | (arrived & (there == _END))
     return jnp.where(lane.turns + 1 >= _TURNS, _END, stage), reached
 
 

@@ -1,10 +1,12 @@
 """Solves with S + mu D at many states, from the blocks of C and M^-1 to M^-1 C^T y.
 
 What `BlockKKTMatrices.factor` and `solve` do for one state is done here with the states as the last
-axis (`_states_last.py`). The fronts of one level and the states are one axis, along which the
-arithmetic runs.
+axis (`_states_last.py`), behind the fronts of one level. (As one axis with these, gathers of single
+states stood in the way of vector instructions: three times as long. So did the zero that padding is
+read from, put in front of what the fronts pass on.)
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -112,27 +114,19 @@ def _panels(
     elimination: Elimination, values: Float[Array, "values states"]
 ) -> tuple[tuple[Panel, ...], ...]:
     """The matrix with these values, eliminated front by front."""
-    states = values.shape[1]
-    matrices, found = jnp.zeros((1, states), values.dtype), []
+    updates, found = [], []
     for level in elimination.levels:
         indices = level.indices
-        matrix = _sums(values, indices["entries"])
-        corner = jnp.zeros((level.boundary, level.boundary, matrix.shape[-1]), values.dtype)
+        # Entries of the fronts are counted from 0: zeros where there are none.
+        matrix = sum_of_terms([rows_at(values, some) for some in indices["entries"]])
+        corner = jnp.zeros((level.boundary, level.boundary, *matrix.shape[-2:]), values.dtype)
         if indices["children"].size:
-            change = _sums(matrices, indices["children"])
+            change = _sums(updates, indices["children"], values)
             matrix, corner = matrix + change[: level.own], change[level.own :, level.own :]
         panels, update = eliminated(apart(matrix), corner)
-        found.append(tuple(Panel(*(_by_front(x, states) for x in panel)) for panel in panels))
-        matrices = jnp.concatenate([matrices, update.reshape(-1, states)])
+        found.append(tuple(panels))
+        updates.append(update)
     return tuple(found)
-
-
-def _by_front(x: Float[Array, "*shape lanes"], states: int) -> Float[Array, "*shape n states"]:
-    return x.reshape(*x.shape[:-1], x.shape[-1] // states, states)
-
-
-def _as_lanes(panel: Panel) -> Panel:
-    return Panel(*(x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1]) for x in panel))
 
 
 def _solved(
@@ -141,16 +135,13 @@ def _solved(
     right: Float[Array, "size states"],
 ) -> Float[Array, "size states"]:
     """The solution of the matrix with these factors, which begin with those of the leaves."""
-    states = right.shape[1]
-    zero = jnp.zeros((1, states), right.dtype)
-    pool, vectors, fronts = jnp.concatenate([zero, right]), zero, []
-    for level, split in zip(elimination.levels, factors, strict=True):
+    updates, fronts = [], []
+    for level, panels in zip(elimination.levels, factors, strict=True):
         indices, size = level.indices, level.own + level.boundary
-        panels = [_as_lanes(panel) for panel in split]
-        vector = _sums(pool, indices["right"][None])
-        rest = jnp.zeros((size - level.own, vector.shape[-1]), right.dtype)
+        vector = _sums([right], indices["right"][None], right)
+        rest = jnp.zeros((size - level.own, *vector.shape[-2:]), right.dtype)
         if indices["updates"].size:
-            change = _sums(vectors, indices["updates"])
+            change = _sums(updates, indices["updates"], right)
             vector, rest = vector + change[: level.own], change[level.own :]
         forward, later = [], jnp.concatenate([vector, rest])
         for panel in panels:
@@ -160,28 +151,29 @@ def _solved(
             if later.shape[0]:
                 later = apart(later - sum_of_products(panel.gain, own[None], 1, apart=False))
         fronts.append((panels, forward))
-        vectors = jnp.concatenate([vectors, later.reshape(-1, states)])
-    solved = zero
+        updates.append(later)
+    solved = []
     for level, (panels, forward) in zip(
         reversed(elimination.levels), reversed(fronts), strict=True
     ):
-        later = _sums(solved, level.indices["later"][None])
+        later = _sums(solved, level.indices["later"][None], right)
         for panel, own in zip(reversed(panels), reversed(forward), strict=True):
             found = sum_of_products(panel.inverse, own[None], 1, apart=False) * panel.reciprocals
             found = sum_of_products(panel.inverse, apart(found)[:, None], 0, apart=False)
             if later.shape[0]:
                 found = found - sum_of_products(panel.gain, later[:, None], 0, apart=False)
             later = jnp.concatenate([apart(found), later])
-        solved = jnp.concatenate([solved, later[: level.own].reshape(-1, states)])
-    return rows_at(solved, elimination.indices["solution"])
+        solved.append(later[: level.own])
+    return _sums(solved, elimination.indices["solution"][None], right)
 
 
 def _sums(
-    pool: Float[Array, "entries states"], places: Int[np.ndarray, "k *shape n"]
-) -> Float[Array, "*shape lanes"]:
-    """Sums of entries of the pool, those at the k-th of each place, with fronts and states as one
-    axis."""
-    shape = *places.shape[1:-1], places.shape[-1] * pool.shape[1]
-    if not places.size:
-        return jnp.zeros(shape, pool.dtype)
-    return sum_of_terms([rows_at(pool, some) for some in places]).reshape(shape)
+    parts: Sequence[Float[Array, "... states"]],
+    places: Int[np.ndarray, "k *shape n"],
+    like: Float[Array, "... states"],
+) -> Float[Array, "*shape n states"]:
+    """Sums of entries of the parts, counted from 1, those at the k-th of each place; 0 is
+    nothing. States and type are those of `like`."""
+    if parts and places.size:
+        return sum_at_states(flat_states(parts), places)
+    return jnp.zeros((*places.shape[1:], like.shape[-1]), like.dtype)

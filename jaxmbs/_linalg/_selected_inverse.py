@@ -42,9 +42,9 @@ class Panel(NamedTuple):
     """A few own unknowns of n fronts: the inverse of their unit lower triangle, the reciprocals
     of their pivots, and the transpose of G (above)."""
 
-    inverse: Float[Array, "own own n"]
-    reciprocals: Float[Array, "own n"]
-    gain: Float[Array, "later own n"]
+    inverse: Float[Array, "own own n states"]
+    reciprocals: Float[Array, "own n states"]
+    gain: Float[Array, "later own n states"]
 
 
 def selected_inverse(
@@ -90,21 +90,21 @@ def _gather_plane(
 
 def _sum_of_planes(
     planes: Sequence[Plane], sources: Mapping[int, Float[Array, "entries states"]], size: int
-) -> Float[Array, "size size n"]:
-    """The sum of the planes, each in its place in a square matrix; fronts and states make one
-    axis. At least one plane, though it may be empty."""
+) -> Float[Array, "size size n states"]:
+    """The sum of the planes, each in its place in a square matrix. At least one plane, though it
+    may be empty."""
     parts = []
     for plane in planes:
         part = _gather_plane(plane, sources[plane.source])
-        a, b, n, states = part.shape
+        a, b = part.shape[:2]
         around = ((plane.start, size - plane.start - a), (plane.start, size - plane.start - b))
-        parts.append(jnp.pad(part.reshape(a, b, n * states), (*around, (0, 0))))
+        parts.append(jnp.pad(part, (*around, (0, 0), (0, 0))))
     return apart(sum_of_terms(parts)) if len(parts) > 1 else parts[0]
 
 
 def eliminated(
-    rows: Float[Array, "own s n"], corner: Float[Array, "b b n"]
-) -> tuple[list[Panel], Float[Array, "b b n"]]:
+    rows: Float[Array, "own s n states"], corner: Float[Array, "b b n states"]
+) -> tuple[list[Panel], Float[Array, "b b n states"]]:
     """Factors of the own unknowns of symmetric matrices, given by their own rows and the corner
     beyond them, and what is left of the corner."""
     panels = []
@@ -121,12 +121,12 @@ def eliminated(
 
 
 def _triangle(
-    block: Float[Array, "own own n"],
-) -> tuple[Float[Array, "own own n"], Float[Array, "own n"]]:
+    block: Float[Array, "own own n states"],
+) -> tuple[Float[Array, "own own n states"], Float[Array, "own n states"]]:
     """The inverse of the unit lower triangle L and the reciprocals of the pivots D of
     L D L^T."""
     size = block.shape[0]
-    identity = jnp.eye(size, dtype=block.dtype)[:, :, None]
+    identity = jnp.eye(size, dtype=block.dtype)[:, :, None, None]
     inverse = list(jnp.broadcast_to(identity, block.shape))
     reciprocals = []
     for k in range(size):
@@ -138,7 +138,7 @@ def _triangle(
     return apart(jnp.stack(inverse)), jnp.stack(reciprocals)
 
 
-def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n"]:
+def _extended(panel: Panel, later: Float[Array, "b b n states"]) -> Float[Array, "s s n states"]:
     """The inverse on a front, from the inverse on the unknowns after a panel of it."""
     own = product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
     if not later.shape[0]:
@@ -150,10 +150,10 @@ def _extended(panel: Panel, later: Float[Array, "b b n"]) -> Float[Array, "s s n
 
 
 def product(
-    left: Float[Array, "m a n"],
-    right: Float[Array, "m b n"],
-    start: Float[Array, "a b n"] | None = None,
-) -> Float[Array, "a b n"]:
+    left: Float[Array, "m a n states"],
+    right: Float[Array, "m b n states"],
+    start: Float[Array, "a b n states"] | None = None,
+) -> Float[Array, "a b n states"]:
     """start + left^T right for n matrices."""
 
     def add(k, total):
