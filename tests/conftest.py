@@ -31,9 +31,9 @@ os.environ["JAXMBS_NO_CACHE"] = "1"
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
+import typechecker
 import typer.main
 
 
@@ -42,8 +42,10 @@ import typer.main
 _QUICK = (
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
     "--xla_cpu_parallel_codegen_split_count=1 "
-    # A tenth of the time to compile went to loops, which run a few times here.
-    "--xla_disable_hlo_passes=while-loop-invariant-code-motion,simplify-while-loops,tuple-simplifier"
+    # A tenth of the time to compile went to loops, which run a few times here, and another one to
+    # the compiler's checks of its own work.
+    "--xla_disable_hlo_passes=while-loop-invariant-code-motion,simplify-while-loops,"
+    "tuple-simplifier,hlo-verifier"
 )
 
 
@@ -77,7 +79,7 @@ def _checked_modules() -> list[str]:
     return [f"jaxmbs.{name}" for name in sorted(names - _UNCHECKED)]
 
 
-jaxtyping.install_import_hook(_checked_modules(), "typechecker.check_annotations")
+typechecker.install(_checked_modules())
 
 
 _SHORTENED = "t1_clip_floor = eqxi.prevbefore(t1_clip_floor)"
@@ -157,9 +159,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-# Of the 65530 that Linux allows by default. What they belong to takes memory too: 8000 went with
-# 1.2 gigabytes of the process. (Without its small programs the next file begins some seconds late.)
-_MOST_MAPPINGS = 20_000
+def _most_mappings() -> int:
+    """How many of a process its compiled programs may hold, of the 65530 that Linux allows by
+    default. What they belong to takes memory too: 8000 went with 1.2 gigabytes of the process.
+    (Without its small programs the next file begins some seconds late.)"""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        memory = min(memory, int(text))
+    own = memory / int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return 40_000 if own > 1e10 else 20_000
+
 
 # The files that take longest, longest first: so the workers end together. (What stands after them
 # is short, and its order does not matter.)
@@ -251,12 +261,13 @@ def forgets_programs() -> Iterator[None]:
 def forget_many_programs() -> None:
     """Forget compiled programs if they hold many mappings: those of the package, which are large,
     and the others if that is not enough."""
-    if _mappings() <= _MOST_MAPPINGS:
+    most = _most_mappings()
+    if _mappings() <= most:
         return
     # Not imported above: what is imported under annotations that are checked comes later.
     importlib.import_module("jaxmbs._programs").forget_programs()
     gc.collect()
-    if _mappings() > _MOST_MAPPINGS / 2:
+    if _mappings() > most / 2:
         jax.clear_caches()
         gc.collect()
 
@@ -264,7 +275,7 @@ def forget_many_programs() -> None:
 def _mappings() -> int:
     """Of this process; where it does not say, more than are kept."""
     own = Path("/proc/self/maps")
-    return own.read_bytes().count(b"\n") if own.exists() else _MOST_MAPPINGS + 1
+    return own.read_bytes().count(b"\n") if own.exists() else sys.maxsize
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Annotations are checked while the tests run, also those of functions inside of functions."""
+"""Annotations are checked while the tests run, those of arrays also in functions inside of
+functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,14 +10,20 @@ import pytest
 import typechecker
 from jaxtyping import Array, Float
 
+from jaxmbs._dynamics._batches import lanes_of
 from jaxmbs._linalg._pivoted_qr import substitute_upper
 
 
-def made(kind: Any, result: Any = Any) -> Callable[[Any], Any]:
-    def inner(x):
+VECTOR = Float[Array, " n"]
+
+
+def made(kind: Any, result: Any = Any) -> Callable[..., Any]:
+    """A function that is made anew, with arrays, so that jaxtyping takes part."""
+
+    def inner(x, **others):
         return x
 
-    inner.__annotations__ = {"x": kind, "return": result}
+    inner.__annotations__ = {"x": kind, "others": VECTOR, "return": result}
     return jaxtyping.jaxtyped(inner, typechecker=typechecker.check_annotations)
 
 
@@ -50,3 +57,5 @@ def test_one_signature_is_prepared_once(monkeypatch: pytest.MonkeyPatch):
 def test_the_package_is_checked():
     with pytest.raises(jaxtyping.TypeCheckError, match="parameters of"):
         substitute_upper(jnp.zeros((2, 3)), jnp.zeros(2))
+    with pytest.raises(jaxtyping.TypeCheckError, match="parameter system"):
+        lanes_of(jnp.zeros(2))  # pyright: ignore[reportArgumentType]
