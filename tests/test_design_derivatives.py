@@ -319,6 +319,7 @@ MOTIONS = {
 
 
 @pytest.mark.parametrize("name", representatives(MOTIONS, "cart"))
+@pytest.mark.thorough
 def test_motions_of_one_second(name):
     model, rows, parameters = MOTIONS[name]
     study = Study(model, parameters)

@@ -135,6 +135,7 @@ class TestOptimum:
             assert low <= path.min() <= path.max() <= high
 
     @pytest.mark.parametrize("optimiser", [None, TrustRegion()], ids=["SLSQP", "TrustRegion"])
+    @pytest.mark.thorough
     def test_with_a_constraint(self, optimiser):
         """No more than 6 N on the roller: x = 6 / (m g)."""
         limit = AtMost(on_roller, 36.0)

@@ -311,6 +311,7 @@ class TestVerdicts:
             [("mobile-robot", "platform"), ("four-bar-chain:2", None), ("mobile-robot", "rack")], 0
         ),
     )
+    @pytest.mark.thorough
     def test_redundant_mechanisms_with_a_body_rewritten(self, mechanism, body):
         model = jm.mechanisms.get(mechanism)
         model = eqx.tree_at(lambda m: m.forces, model, ()) if model.forces else model

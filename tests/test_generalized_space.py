@@ -150,6 +150,7 @@ def reactions(system, q, v, multipliers):
 
 
 @pytest.mark.parametrize("kind", representatives(["spherical", "hinges"], "hinges"))
+@pytest.mark.thorough
 def test_a_gimbal(kind):
     """Accelerations, reactions and verdicts, at a state in motion."""
     (rigid, q, v), (whole, p, u) = both(kind, (0.4, -0.7), (1.3, -0.8), (0.9, -0.5, 1.1))

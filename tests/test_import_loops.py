@@ -140,6 +140,7 @@ def moved(
     return {body.name: (*both[:, k],) for k, body in enumerate(model.bodies)}
 
 
+@pytest.mark.thorough
 def test_the_lift_stays_closed_for_a_second():
     lift = model_from_tables(dict(scott_russell(3)))
     before, after = moved(lift, lift.system(), monitor=False)["platform"]

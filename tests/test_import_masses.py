@@ -419,6 +419,7 @@ def test_moments_of_zero_stay_where_joints_hold_them(label: str, balance: bool, 
     assert isinstance(again.bodies[0], spatial.SlenderBody)
 
 
+@pytest.mark.thorough
 def test_a_run_with_a_slender_rod_keeps_its_energy(tmp_path: Path):
     path = tmp_path / "r.urdf"
     path.write_text(

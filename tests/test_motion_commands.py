@@ -289,6 +289,7 @@ def lifted(folder: Path) -> dict[str, Any]:
     return document("kinematics", folder / "lifted.toml", *LIFTED, "--out", out)
 
 
+@pytest.mark.thorough
 def test_kinematics_in_space(lifted: dict[str, Any]):
     np.testing.assert_allclose(lifted["times"], TIMES, atol=1e-14)
     angle, rate = turned(TIMES)

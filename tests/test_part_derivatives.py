@@ -251,6 +251,7 @@ REDUNDANT = ("truck-with-two-axles", "cardan-shaft")
 
 
 @pytest.mark.parametrize("name", representatives(REDUNDANT, "cardan-shaft"))
+@pytest.mark.thorough
 def test_random_redundant_mechanisms(name):
     structure = next(s for s in STRUCTURES if s.name == name)
 

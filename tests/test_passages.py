@@ -301,6 +301,7 @@ class TestOtherMechanisms:
         assert not found.passages_remark
 
     @pytest.mark.parametrize("ratio", [1.0, -2.0])
+    @pytest.mark.thorough
     def test_connected_train(self, ratio):
         """Two slider-cranks whose cranks are geared: each passes when its own crank is across."""
         system = crank_at((0.1, 0.1), 1.0, 1.0, units=2, ratio=ratio)

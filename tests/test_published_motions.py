@@ -345,6 +345,7 @@ def test_the_error_of_a_chain_follows_the_tolerance():
         ("four-bar-chain-spatial", 1, 3e-9),
     ),
 )
+@pytest.mark.thorough
 def test_chain_stays_on_its_branch(name, windows, rtol):
     system = jm.mechanisms.get(f"{name}:{windows}").system()
     run = follow_chain(system, 10.0, rtol)

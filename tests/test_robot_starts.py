@@ -154,6 +154,7 @@ def assert_accelerations_agree(names: tuple[str, ...], folder: Path) -> None:
         assert len(open_ones) == 0, f"{pose}: {open_ones}"
 
 
+@pytest.mark.thorough
 def test_accelerations_are_those_of_mujoco(tmp_path_factory: pytest.TempPathFactory):
     assert_accelerations_agree((*ARMS, "ball"), tmp_path_factory.mktemp("arms"))
 

@@ -280,6 +280,7 @@ class TestReaders:
         expected = CLOUD.masses @ np.cross(places, speeds)
         np.testing.assert_allclose(moment, expected, rtol=0, atol=1e-6)
 
+    @pytest.mark.thorough
     def test_ranges(self):
         asked = [bounds.FrictionCone("pin", 5.0, (0.0, 0.0, 1.0), body="bar")]
         found = [jm.ranges_along(x) for x in both()]

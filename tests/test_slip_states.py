@@ -45,7 +45,7 @@ def solutions(matrix, loads):
     return count
 
 
-@pytest.mark.parametrize("laws", representatives([1, 2, 3, 4], 1, 2, 4))
+@pytest.mark.parametrize("laws", representatives([1, 2, 3, 4], 1, 2))
 def test_one_component_each_is_exact(laws, rng):
     """Proved: each load has one solution in every direction of slip. Not proved: some load has
     none, or several."""

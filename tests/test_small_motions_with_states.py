@@ -206,6 +206,7 @@ class TestLateSpring:
         ):
             jm.linearise(system, system.reference_q.at[0].set(1.0))
 
+    @pytest.mark.thorough
     def test_a_stiffness_that_pulsates(self):
         """The monodromy matrix in (x, y, x') by SciPy."""
 

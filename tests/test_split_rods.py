@@ -280,6 +280,7 @@ class TestStaticStart:
 
 
 class TestMotion:
+    @pytest.mark.thorough
     def test_four_lower_links(self):
         """Against the elastic resolution along the rigid motion: 1 % of the largest force."""
         found = integrate(split(LOWER), LOWER, TIMES)

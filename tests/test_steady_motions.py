@@ -74,6 +74,7 @@ def disk(numbers, n):
 class TestDisk:
     # Both sides of the threshold, omega^2 = g / (3 R) of a uniform disk.
     @pytest.mark.parametrize("spin", [1e-3, 2.0, 3.29, 3.31, 6.0, 40.0])
+    @pytest.mark.thorough
     def test_straight_course(self, spin):
         m, r = 2.0, 0.3
         numbers = jnp.array([m, r, m * r * r / 4, m * r * r / 2, G, 0.0, 0.0])

@@ -224,6 +224,7 @@ class TestSwarm:
         # Steps of 1e-12 of what is of order one, about a hundred of them.
         assert np.max(np.abs(beta - beta[0])) < 1e-10
 
+    @pytest.mark.thorough
     def test_the_servo_law_lets_it_decay(self):
         beta = deviations(swarm(TIME_CONSTANT))
         wanted = np.exp(-LATER / TIME_CONSTANT)[:, None] * beta[0]

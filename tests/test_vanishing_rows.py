@@ -219,6 +219,7 @@ def test_a_linear_row_that_loses_rank_is_passed():
     np.testing.assert_allclose(motion.q[-1], [0.625, 0.0], atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_run_at_constant_speed_goes_on():
     """Round and round, v . v = 1 under a force across: steps in which the row turns are no end."""
     system = point(lambda q, v, t: v @ v - 1.0, lambda q, v, t: 8.0 * jnp.array([-v[1], v[0]]))

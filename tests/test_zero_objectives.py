@@ -122,6 +122,7 @@ class TestStudies:
         ("quantity", "said"),
         [(design.Force("motor"), "Torque('motor')"), (design.Torque("pin"), "Force('pin')")],
     )
+    @pytest.mark.thorough
     def test_nothing_has_a_gradient_that_is_zero(self, study, quantity, said):
         objective = design.Peak(quantity)
         for ask in (design.require_gradient, design.gradient):

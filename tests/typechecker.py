@@ -28,7 +28,8 @@ _of_arrays = jaxtyping.jaxtyped
 def install(modules: list[str]) -> None:
     """Check the annotations of these modules, which are imported later."""
     # The hook writes `@jaxtyping.jaxtyped(typechecker=...)` above each function and class.
-    vars(jaxtyping)["jaxtyped"] = _jaxtyped
+    hooked: Any = jaxtyping
+    hooked.jaxtyped = _jaxtyped
     jaxtyping.install_import_hook(modules, f"{__name__}.check_annotations")
 
 
@@ -52,7 +53,7 @@ def _of_types(function: types.FunctionType) -> Callable[..., Any]:
     function.__annotations__ = {
         name: Any if isinstance(own, str) else own for name, own in written.items()
     }
-    found = beartype.beartype(function, conf=_REFUSING)
+    found = beartype.beartype(conf=_REFUSING)(function)
     function.__annotations__ = written
 
     @functools.wraps(function)

@@ -49,8 +49,8 @@ _UNMOVED = 1e-8
 # What may be left of the residual at an answer, rows of unit length, relative to `size_of`.
 _MET = 1e-11
 
-# By how much an answer may be farther from the start than the first nearly closed point (`size_of`),
-# which still moves by its small residual over a small singular value.
+# By how much an answer may be farther from the start than the first nearly closed point
+# (`size_of`), which still moves by its small residual over a small singular value.
 _FARTHER = 1e-4
 
 # The length of the motion by which an answer is weighed (`length_in`); the part of it that
