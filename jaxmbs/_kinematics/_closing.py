@@ -277,8 +277,8 @@ def is_last(moved: Scalar, before: Scalar, order: int) -> BoolScalar:
 
 
 def stays_mobile(system: AbstractSystem) -> bool:
-    """Do geometric constraints leave mobility, wherever the system is? What closes it will slide
-    on, and need not close it to rounding."""
+    """Are there fewer geometric rows than velocities, so that mobility is left in every
+    configuration? Steps along it close the mechanism too (`_sliding.py`)."""
     return int(np.count_nonzero(system.structure.geometric)) < system.structure.nv
 
 
