@@ -276,7 +276,7 @@ def is_last(moved: Scalar, before: Scalar, order: int) -> BoolScalar:
     return (moved <= _LAST) | rounding | (shrinks & (moved * ratio**order <= _NEXT))
 
 
-def stays_mobile(system: AbstractSystem) -> bool:
+def _stays_mobile(system: AbstractSystem) -> bool:
     """Are there fewer geometric rows than velocities, so that mobility is left in every
     configuration? Steps along it close the mechanism too (`_sliding.py`)."""
     return int(np.count_nonzero(system.structure.geometric)) < system.structure.nv
@@ -308,7 +308,7 @@ def _next_stage(
     arrived = followed.taken & (followed.s >= 1)
     once_more = jnp.where(start.joined, _AIM, _HOLD)
     given_up = jnp.where(lane.careful, _END, once_more)
-    there = _END if stays_mobile(problem.system) else _CLOSE
+    there = _END if _stays_mobile(problem.system) else _CLOSE
     after_lead = jnp.where(arrived, there, jnp.where(followed.stopped, given_up, _LEAD))
     # In the order of the stages.
     after = jnp.asarray(_LEAD), after_lead, after_close, after_hold

@@ -68,7 +68,7 @@ _SHRINKS = 0.75
 _ALIKE, _RETURNS = 5e-4, 0.5
 
 # By how much longer than the plain step (squared) the suggested one may be. (With three steps
-# remembered those of a robot were 4.7 in place of 4.8, and a turn took a tenth longer.)
+# remembered those of a robot were 4.7 in place of 4.8, and a case took a tenth longer.)
 _LONGER = 25.0
 
 # A step along Phi = 0 of more than this (`size_of`) comes of curvature, and no other will end it.

@@ -1,4 +1,4 @@
-"""The time and the configuration that a command asks about."""
+"""Time and configuration of a command's question."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from ._requests import Analyze as Request
 
 
 def check_time(model: Model, time: float) -> None:
+    """Refuse a time that is not finite, or outside the table of a driver."""
     if not abs(time) <= LARGEST:
         raise ModelError(
             f"--time must be a finite number of seconds (at most {LARGEST:g}), got {time:g}."
