@@ -3,7 +3,7 @@ jaxmbs stands on.
 
 CPU seconds of child processes, all their threads included, with compiled bytecode. Each command in
 a home of its own: first, with nothing kept; then again, where it has one with another `--end`. At
-the end the Python of the README in order, as one program that keeps its programs.
+the end the Python of the site's tour in order, as one program that keeps its programs.
 
     python benchmarks/answers.py            # a table, results/answers-<hardware>.json
     python benchmarks/answers.py --rounds 1
@@ -96,12 +96,12 @@ def measured(call: Call) -> dict[str, float]:
         }
 
 
-README = "Python of the README"
+TOUR = "Python of the tour"
 
 
-def readme() -> dict[str, float]:
+def tour() -> dict[str, float]:
     """CPU seconds of its blocks of Python, one after the other, twice."""
-    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    text = (PACKAGE / "docs" / "guide" / "tour.md").read_text(encoding="utf-8")
     python = ["import jaxmbs", "jaxmbs.keep_programs()"]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -131,7 +131,7 @@ def main() -> None:
     found = hardware(("equinox", "diffrax", "optimistix"))
     rows: dict[str, Any] = {}
     print(f"{'':34s} {'first':>8s} {'second':>8s} {'stack':>8s} {'second/stack':>13s}")
-    asked = {call.command: functools.partial(measured, call) for call in CALLS} | {README: readme}
+    asked = {call.command: functools.partial(measured, call) for call in CALLS} | {TOUR: tour}
     for name, question in asked.items():
         if not name.startswith(options.only):
             continue

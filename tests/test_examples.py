@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("forgets_programs")
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
-# Whose questions the README's blocks and other tests of the usual run ask, too. (Pyright reads them
+# Whose questions other tests of the usual run ask, too. (Pyright reads them
 # all: a name or an argument that is no more is found there.)
 DEAR = {
     "03_singular",

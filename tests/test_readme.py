@@ -1,6 +1,8 @@
-"""README, to the letter: every command, file and line of Python in it, in order, as typed, in an
-empty folder."""
+"""README and the site's tour, to the letter: every command, file and line of Python in them, in
+order, as typed, in an empty folder."""
 
+import contextlib
+import io
 import re
 import shlex
 import time
@@ -17,7 +19,8 @@ from jaxmbs.cli._app import app
 
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "guide" / "tour.md").read_text(encoding="utf-8")
 # What installs, and the test that this is one of.
 NOT_RUN = ("python -m pip install", "python -m pytest")
 
@@ -30,10 +33,10 @@ class Block(NamedTuple):
     file: str
 
 
-def blocks() -> list[Block]:
+def blocks(text: str) -> list[Block]:
     found = []
-    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M):
-        files = re.findall(r"`([\w.-]+\.(?:toml|xml))`", TEXT[: match.start()])
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.S | re.M):
+        files = re.findall(r"`([\w.-]+\.(?:toml|xml))`", text[: match.start()])
         found.append(Block(match[1], match[2], files[-1] if files else ""))
     return found
 
@@ -58,23 +61,30 @@ def run_command(line: str) -> str:
 
 
 def test_every_kind_of_block_is_known():
-    found = [block.language for block in blocks()]
-    assert set(found) == {"", "sh", "python", "toml", "xml"}
+    found = [block.language for block in blocks(README)]
+    assert set(found) == {"", "sh", "python", "text", "xml"}
     # Without a language: what the demo prints.
     assert found.count("") == 1
-    assert found.count("python") >= 13
+    assert found.count("python") == found.count("text") == 2
+    toured = [block.language for block in blocks(TOUR)]
+    assert set(toured) == {"sh", "python", "toml", "xml"}
+    assert toured.count("python") >= 20
+
+
+def test_readme_is_a_shop_window():
+    assert len(README.encode()) <= 6000
 
 
 def test_what_is_installed_and_what_is_linked_exists():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = set(project["optional-dependencies"])
-    lines = [line for block in blocks() if block.language == "sh" for line in commands(block)]
+    lines = [line for block in blocks(README) if block.language == "sh" for line in commands(block)]
     installed = [line for line in lines if line.startswith(NOT_RUN[0])]
     named = {extra for line in installed for extra in re.findall(r"\[(\w+)\]", line)}
     assert len(installed) == 2
     assert named == {"cli", "test"}
-    assert (named | set(re.findall(r"extra `(\w+)`", TEXT))) <= extras
-    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
+    assert (named | set(re.findall(r"extra `(\w+)`", README + TOUR))) <= extras
+    for link in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / link).exists(), link
 
 
@@ -103,24 +113,42 @@ def as_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-def test_readme_runs_as_it_stands(as_a_user: Path):
+def run_blocks(text: str) -> tuple[dict[str, Any], list[str]]:
+    """The names that its Python leaves, and what its blocks of commands and of Python print."""
     printed: list[str] = []
     names: dict[str, Any] = {}
-    for number, block in enumerate(blocks()):
+    for number, block in enumerate(blocks(text)):
         began = time.process_time()
         if block.language == "python":
-            exec(compile(block.text, f"README.md, block {number}", "exec"), names)
+            shown = io.StringIO()
+            with contextlib.redirect_stdout(shown):
+                exec(compile(block.text, f"block {number}", "exec"), names)
+            printed.append(shown.getvalue())
         elif block.language in ("toml", "xml"):
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
             lines = [line for line in commands(block) if not line.startswith(NOT_RUN)]
             printed += [run_command(line) for line in lines]
+        elif block.language == "text":
+            assert block.text in printed[-1]
         print(f"block {number} ({block.language}): {time.process_time() - began:.1f} CPU s")
-    # What is not run by a block but called in the text leads somewhere as well.
-    for line in re.findall(r"`(jaxmbs (?:list|export)[^`]*)`", TEXT):
-        printed.append(run_command(line))
-    table = next(block.text for block in blocks() if block.language == "")
+    return names, printed
+
+
+def test_readme_runs_as_it_stands(as_a_user: Path):
+    _, printed = run_blocks(README)
+    table = next(block.text for block in blocks(README) if block.language == "")
     assert_shortened(table, printed[0])
+    left = {path.name for path in as_a_user.iterdir()}
+    assert {"door.toml", "arm.html"} <= left
+
+
+@pytest.mark.thorough
+def test_tour_runs_as_it_stands(as_a_user: Path):
+    names, _ = run_blocks(TOUR)
+    # What is not run by a block but called in the text leads somewhere as well.
+    for line in re.findall(r"`(jaxmbs (?:list|export)[^`]*)`", TOUR):
+        run_command(line)
     assert names["unique"].shape == (100, 14)
     left = {path.name for path in as_a_user.iterdir()}
     called = {"door.toml", "motion.nc", "crank.toml", "crank.csv", "study.toml", "way.png"}

@@ -1,6 +1,5 @@
 """Descent by Optax, many starts batched in one compiled program."""
 
-import functools
 import os
 from typing import Any, NamedTuple
 
@@ -87,7 +86,7 @@ class Descent(AbstractOptimiser):
 
 def _transformation(method: Any) -> Any:
     """**Raises:** `TypeError` for no method of Optax, `ModelError` where that is not installed."""
-    kind = optional("optax", "design").GradientTransformation
+    kind = _optax().GradientTransformation
     such_as = "an optax.GradientTransformation such as optax.sgd(0.01)"
     return _settings.instance(method, kind, "method", such_as)
 
@@ -129,7 +128,7 @@ class Way:
                 "Descent keeps bounds, no constraints; use SLSQP() or TrustRegion() for these."
             )
         self._optimiser, self._problem = optimiser, problem
-        self._method = _adam() if optimiser.method is None else optimiser.method
+        self._method = _Adam() if optimiser.method is None else optimiser.method
         self._record = Record(store, problem, optimiser, starts)
         count, size = starts.shape
         nothing = known_array(np.full(count, np.inf))
@@ -199,10 +198,23 @@ class _Plan(NamedTuple):
     taken: IntScalar
 
 
-@functools.cache
-def _adam() -> Any:
-    # Without its rate, so that other rates and counts are the same program.
-    return optional("optax", "design").scale_by_adam()
+class _Adam(eqx.Module):
+    """Optax's Adam without its rate, so that other rates and numbers of steps are the same program.
+    Optax is loaded where that is traced, and its memory is a plain tuple: where the program has
+    been kept, nothing of it is needed."""
+
+    def init(self, point: Float[Array, " p"]) -> Any:
+        return tuple(_optax().scale_by_adam().init(point))
+
+    def update(self, slope: Float[Array, " p"], memory: Any, point: Float[Array, " p"]) -> Any:
+        """The move, and the memory behind it."""
+        before = _optax().ScaleByAdamState(*memory)
+        move, after = _optax().scale_by_adam().update(slope, before, point)
+        return move, tuple(after)
+
+
+def _optax() -> Any:
+    return optional("optax", "design")
 
 
 @program(compiling=Compiling.ONCE)
