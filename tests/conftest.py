@@ -168,7 +168,7 @@ def _most_mappings() -> int:
     if limit.exists() and (text := limit.read_text().strip()).isdigit():
         memory = min(memory, int(text))
     own = memory / int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    return 40_000 if own > 1e10 else 20_000
+    return 55_000 if own > 1e10 else 20_000
 
 
 # The files that take longest, longest first: so the workers end together. (What stands after them
