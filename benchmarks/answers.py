@@ -42,6 +42,11 @@ CALLS = (
     Call("lint driven-slider-crank"),
     Call("report door", "--out report.html", "--out report.html"),
     Call("design study.toml"),
+    Call(
+        "sweep mobile-robot --over steering=-0.07:0.075:100",
+        "--out first.zarr",
+        "--out second.zarr",
+    ),
 )
 
 # Where a beam of given mass is to lie on two supports.

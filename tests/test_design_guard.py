@@ -332,6 +332,7 @@ class TestRankAlongPaths:
         assert "rank 35 -> 34 -> 35 at fraction" in str(found)
         assert f"of the way: {along} = 0.2" in str(found)
 
+    @pytest.mark.thorough
     def test_a_wheel_that_leaves_its_place(self, steered):
         found = design.rank_changes(
             steered, {"joints.W3.at.x": -0.01}, {"joints.W3.at.x": 0.03}, count=4

@@ -178,6 +178,7 @@ class TestDoublePendulum:
             mixed().energy(*own, 0.0), absolute().energy(*whole, 0.0), rtol=1e-13
         )
 
+    @pytest.mark.thorough
     def test_derivatives_by_a_mass(self):
         """Of the accelerations and of the reaction at the hinge, by the mass of the second link,
         which is an array of the user's function."""

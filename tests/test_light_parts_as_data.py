@@ -112,7 +112,6 @@ WAYS = [compiled, mapped, one_by_one_in_a_loop, batch_of_systems, replaced, repl
     ("name", "way"),
     representatives(
         [(name, way) for name in MECHANISMS for way in WAYS],
-        ("four-bar", compiled),
         ("chain", mapped),
         ("four-bar", replaced_while_traced),
     ),

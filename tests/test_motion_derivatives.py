@@ -155,7 +155,8 @@ def assert_transposed(found, tolerance, by_mass=False):
     np.testing.assert_allclose(found * SIZES, exact, rtol=0, atol=tolerance * np.max(np.abs(exact)))
 
 
-@pytest.mark.parametrize("by_mass", representatives([False, True], False))
+@pytest.mark.thorough
+@pytest.mark.parametrize("by_mass", [False, True])
 def test_checkpoints_in_reverse_mode(by_mass):
     value, found = pulled(POINT, WEIGHT, diffrax.RecursiveCheckpointAdjoint(), EVEN, by_mass)
     np.testing.assert_allclose(value, pushed(POINT, POINT, by_mass).value, rtol=0, atol=1e-12)

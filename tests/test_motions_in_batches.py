@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from test_passages import crank_at
 
 import jaxmbs as jm
@@ -52,6 +53,7 @@ def test_a_redundant_mechanism_and_a_failed_lane():
         assert jnp.max(together.position_error[k]) <= 1e-12
 
 
+@pytest.mark.thorough
 def test_a_singular_configuration_is_passed_in_some_lanes():
     """Cranks with rods of their length stand at a right angle after some time, or do not."""
     rates = [20.0, 10.0, 1.0]

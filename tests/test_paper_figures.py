@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from representatives import representatives
 
 from jaxmbs import mechanisms
 from jaxmbs.cli import _papers
@@ -67,7 +66,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", representatives(FILES, "robot"))
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FILES)
 def test_each_figure_has_a_file(name: str, request: pytest.FixtureRequest):
     figures = request.getfixturevalue(name)
     assert list(figures) == FILES[name]
@@ -88,6 +88,7 @@ def told(axes: Axes, unique: bool) -> None:
         assert ("not unique" in str(line.get_label())) != unique
 
 
+@pytest.mark.thorough
 def test_reactions_of_the_robot(robot: dict[str, Figure]):
     figure = robot["mobile-robot-reactions.png"]
     shown = {axes.get_title(): axes for axes in figure.axes}

@@ -96,6 +96,28 @@ def test_other_numbers_are_the_same_program(folder: Path, traced: list[str]):
     assert np.asarray(doubled[1]) == 2 * np.asarray(energy[1])
 
 
+def test_numbers_on_the_default_device_are_the_same_program(folder: Path, traced: list[str]):
+    q = jnp.asarray([1.0, 2.0, 3.0, 4.0])
+    turn = _geometry.rotation_from_quaternion
+    anywhere = turn(q)
+    there = turn(jax.device_put(q, jax.devices()[0]))
+    assert len(traced) == 1
+    assert np.array_equal(anywhere, there)
+    assert len(kept(folder)) == 1
+
+
+def test_a_second_sweep_compiles_nothing(folder: Path, traced: list[str]):
+    cases = jm.Cases({"gravity.2": np.linspace(-9.81, 9.81, 3)})
+    sweep = functools.partial(jm.sweep, jm.Certification(), jm.mechanisms.get("door"), cases)
+    first = sweep(assemble=False)
+    assert "run_batches" in traced
+    anew(folder)
+    traced.clear()
+    second = sweep(assemble=False)
+    assert traced == []
+    assert eqx.tree_equal(second.answers(), first.answers())
+
+
 def test_what_a_program_depends_on():
     def name(*arguments: Any) -> bytes:
         return Identity().arguments(arguments)

@@ -21,6 +21,7 @@ def balanced(table, q, v, acceleration, acting):
     assert max(gaps) < 1e-10
 
 
+@pytest.mark.thorough
 def test_parallelogram_hangs_where_its_load_points():
     """1000 cos(theta) = 1500 sin(theta): there the platform stays, on six parallel links."""
     model = jm.mechanisms.get("parallelogram")

@@ -165,6 +165,7 @@ def test_a_driver_beyond_its_table():
         jm.simulate(system, q, v, 2.0, start=1.25)
 
 
+@pytest.mark.thorough
 def test_derivative_of_an_end_angle():
     def end_angle(mass):
         body = planar.Body("rod", mass=mass, inertia=0.1, position=(0.5, 0.0))

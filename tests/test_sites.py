@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from modal_bodies import Cloud, GRAVITY, random_cloud
-from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import bounds, design, forces, generalized, motions, spatial
@@ -290,9 +289,8 @@ class TestReaders:
         with pytest.raises(ValueError, match=r"it may be that on bar\.B, rod"):
             jm.ranges_along(both()[0], bounds=[bounds.FrictionCone("pin", 1, (0, 0, 1), body="x")])
 
-    @pytest.mark.parametrize(
-        "quantity", representatives([design.Force, design.Torque], design.Torque)
-    )
+    @pytest.mark.thorough
+    @pytest.mark.parametrize("quantity", [design.Force, design.Torque])
     def test_objectives(self, quantity):
         for joints in ("pin", ("left", "right"), "motor"):
             one, two = (np.asarray(quantity(joints, body="bar")(x)) for x in both())

@@ -289,6 +289,7 @@ class TestHeldArm:
         np.testing.assert_allclose(found.q[2], HELD, rtol=1e-9)
         np.testing.assert_allclose(found.q[3], WEIGHT * np.cos(HELD) / gain, rtol=1e-9)
 
+    @pytest.mark.thorough
     def test_derivatives_of_the_equilibrium(self):
         """Forward and reverse: the integral is m g l cos a / ki."""
 

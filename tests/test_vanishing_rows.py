@@ -180,7 +180,8 @@ METHODS: dict[str, tuple[dict, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", representatives(METHODS, "generalized alpha"))
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", METHODS)
 def test_methods_that_cannot_see_it(name: str):
     """Steps of a length that leads across: no method goes on behind the zero."""
     options, early = METHODS[name]

@@ -149,6 +149,7 @@ class TestStudies:
         with pytest.raises(design.DesignError, match="function of constraint number 1 is zero"):
             design.minimise(design.Peak(design.Force("pin")), study, BOUNDS, constraints=[limit])
 
+    @pytest.mark.thorough
     def test_what_is_advised_is_the_torque(self, study):
         """m g x cos(angle), with its slopes."""
         found = design.gradient(study, design.Peak(design.Torque("motor")))

@@ -115,7 +115,8 @@ class _Function:
         static = tuple(None if eqx.is_array(x) else x for x in leaves)
         shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         # (True, 1 and 1.0 are equal, and make different programs.)
-        key = (self, tree, static, tuple(map(type, static)), shapes, settings_in_force())
+        where = _elsewhere(arrays)
+        key = (self, tree, static, tuple(map(type, static)), shapes, where, settings_in_force())
         ready = _at_hand.get(key)
         if ready is None:
             ready = self._prepared(leaves, tree, arrays)
@@ -129,7 +130,8 @@ class _Function:
     def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready | None:
         """The program from the store, or compiled and stored."""
         options = compiler_options(self._compiling)
-        store = _stores[0] if _stores else None
+        # A stored program is one of the default device.
+        store = _stores[0] if _stores and _elsewhere(arrays) is None else None
         name, identity = None, Identity()
         if store is not None:
             name = self._name(identity, jax.tree_util.tree_unflatten(tree, leaves), options)
@@ -232,11 +234,22 @@ def _unknown_to_jax() -> Iterator[None]:
 
 
 def _is_known(arrays: Sequence[Any]) -> bool:
-    """Are all of these numbers, wherever JAX likes them to be?"""
+    """Are all of these numbers, on one device or wherever JAX likes them to be?"""
     settings: Any = jax.config
     if settings.jax_disable_jit or settings.jax_debug_nans or settings.jax_debug_infs:
         return False
-    return not any(isinstance(x, Tracer) or getattr(x, "committed", False) for x in arrays)
+    return not any(isinstance(x, Tracer) for x in arrays) and len(_held_by(arrays)) <= 1
+
+
+def _held_by(arrays: Sequence[Any]) -> set[Any]:
+    """The devices to which some of the arrays are committed."""
+    return {device for x in arrays if getattr(x, "committed", False) for device in x.devices()}
+
+
+def _elsewhere(arrays: Sequence[Any]) -> Any:
+    """The device to which arrays are committed, if that is not the default one; else None."""
+    settings: Any = jax.config
+    return next(iter(_held_by(arrays) - {settings.jax_default_device or jax.devices()[0]}), None)
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:

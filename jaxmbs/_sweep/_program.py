@@ -168,7 +168,13 @@ def _is_of_user(leaf: Any) -> bool:
 
 
 def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
-    return eqx.filter_eval_shape(lambda c, x: c.one(x), campaign, values)
+    def one(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
+        # Where cases are assembled together, the search that assembles one need not be traced.
+        together = campaign.closes(values)
+        closed = Closed(campaign.problem(values).q, jnp.asarray(True)) if together else None
+        return campaign.one(values, closed)
+
+    return eqx.filter_eval_shape(one, campaign, values)
 
 
 @program
