@@ -34,7 +34,7 @@ from .._kinematics import (
     turn_sliding,
 )
 from .._linalg._many_states import many_states
-from .._programs import program, settings_in_force
+from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, masses_alike
 from ._answers import code_of, first_failure, undecided_where
@@ -133,38 +133,33 @@ def _code(result: RESULTS, answer: Any, q: Any) -> Any:
     return code_of(first_failure(result, answer, q))
 
 
-# Shapes of results, by structure and shapes of the campaign; so many are kept.
-_shapes: dict[Any, dict[str, Any]] = {}
-_MOST = 100
-
-
 def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:
     """The shapes of the results of one case, and all its values that are not arrays."""
-    first = tuple(x[0] for x in values)
-    leaves, tree = jax.tree.flatten((campaign, first))
-    if any(map(_is_of_user, leaves)):
+    first = tuple(jnp.asarray(x[0]) for x in values)
+    if any(map(_is_of_user, jax.tree.leaves((campaign, first)))):
         # Functions may change with what they close over.
         return _traced_shapes(campaign, first)
-    numbers = (jax.Array, np.ndarray, np.generic)
-    known = tuple(
-        (x.shape, x.dtype, getattr(x, "weak_type", False))
-        if isinstance(x, numbers)
-        else (type(x), x)
-        for x in leaves
-    )
-    key = tree, known, settings_in_force()
-    if (found := _shapes.get(key)) is None:
-        found = _traced_shapes(campaign, first)
-        while len(_shapes) >= _MOST:
-            _shapes.pop(next(iter(_shapes)), None)
-        _shapes[key] = found
-    return found
+    return jax.tree.map(_shape_of, _blank(campaign, first))
 
 
 def _is_of_user(leaf: Any) -> bool:
     """Is this a function that is not one of this package?"""
     module = str(getattr(leaf, "__module__", "") or "")
     return callable(leaf) and module.split(".")[0] != __name__.split(".")[0]
+
+
+def _shape_of(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if eqx.is_array(leaf) else leaf
+
+
+@program(compiling=Compiling.ONCE)
+def _blank(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
+    """Results of one case in which every number is zero. As a program, it is found again without
+    that anything is traced."""
+    shapes = _traced_shapes(campaign, values)
+    return jax.tree.map(
+        lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x, shapes
+    )
 
 
 def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
