@@ -361,16 +361,20 @@ print("traced", len(traced) > 0)
 """
 
 
+def own_environment(home: Path) -> dict[str, str]:
+    """That of a user who keeps programs in this folder."""
+    left_out = ("JAX_", "JAXMBS", "XDG")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    return environment | {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(home)}
+
+
 def test_processes(tmp_path: Path):
     """Two begin at once and a third comes later: one answer, of which the last traces nothing. (It
     calls routines of LAPACK that nothing has looked up.)"""
-    left_out = ("JAX_", "JAXMBS", "XDG")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
-    environment |= {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(tmp_path)}
     start = functools.partial(
         subprocess.Popen,
         [sys.executable, "-c", PROBE],
-        env=environment,
+        env=own_environment(tmp_path),
         cwd=Path(__file__).parent.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -387,6 +391,47 @@ def test_processes(tmp_path: Path):
     three, last = ended(start())
     assert one == two == three
     assert (first, last) == ("True", "False")
+
+
+TURNED = """
+import jax
+jax.config.update("jax_enable_x64", True)
+import jaxmbs as jm
+from jaxmbs import _geometry
+from jaxmbs._programs import _program
+before, traced = _program._Function._traced_anew, []
+_program._Function._traced_anew = lambda self, *x: (traced.append(self), before(self, *x))[1]
+jm.keep_programs()
+q = jax.numpy.asarray([1.0, 2.0, 3.0, 4.0])
+turn = _geometry.rotation_from_quaternion
+print(len(jax.devices()), turn(q).ravel())
+print([turn(jax.device_put(q, device)).devices() == {device} for device in jax.devices()])
+print("traced", len(traced))
+"""
+
+
+def test_a_program_is_one_of_one_device(tmp_path: Path):
+    """Where the process has two, the stored one is that of the default one."""
+    environment = own_environment(tmp_path)
+    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", TURNED],
+            env=environment,
+            cwd=Path(__file__).parent.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for _ in range(2)
+    )
+    assert (first.returncode, first.stderr) == (second.returncode, second.stderr) == (0, "")
+    answer, _, count = first.stdout.rpartition("traced ")
+    assert answer.startswith("2 [")
+    assert "[True, True]" in answer
+    assert second.stdout.rpartition("traced ")[0] == answer
+    # That for the other device is not stored.
+    assert (int(count), int(second.stdout.rpartition(" ")[2])) == (2, 1)
 
 
 def test_a_run_is_found_again_without_what_it_was_made_by(

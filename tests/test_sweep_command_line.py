@@ -57,8 +57,8 @@ def test_text_of_a_sweep_that_is_done(grid):
     assert "no case failed" in text
 
 
-def test_processes_and_devices_change_no_bit(grid, tmp_path):
-    store = tmp_path / "s.zarr"
+def assert_shared_sweep_is_the_same(grid: Any, store: Path, **variables: str) -> None:
+    """By two processes of two devices each, with these variables of the environment."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": str(Path(jaxmbs.__file__).parent.parent),
@@ -67,7 +67,7 @@ def test_processes_and_devices_change_no_bit(grid, tmp_path):
     command = ("from jaxmbs.cli import main; main()", "sweep", "door", *OVER, "--out", str(store))
     done = subprocess.run(
         [sys.executable, "-c", *command, *shared],
-        env=environment,
+        env=environment | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -79,6 +79,19 @@ def test_processes_and_devices_change_no_bit(grid, tmp_path):
     one, other = (group_of(s) for s in (grid[1], store))
     for name in ("configuration", "reaction_unique", "rank", "result", "rechecked"):
         assert one[name][:].tobytes() == other[name][:].tobytes(), name
+
+
+def test_processes_and_devices_change_no_bit(grid, tmp_path):
+    assert_shared_sweep_is_the_same(grid, tmp_path / "s.zarr")
+
+
+@pytest.mark.thorough
+def test_processes_and_devices_keep_programs(grid, tmp_path):
+    """And find them, each those of its own device."""
+    home = {"JAXMBS_NO_CACHE": "", "XDG_CACHE_HOME": str(tmp_path)}
+    for turn in range(2):
+        assert_shared_sweep_is_the_same(grid, tmp_path / f"{turn}.zarr", **home)
+    assert list(tmp_path.rglob("*.program"))
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,15 @@ def compiled(lowered: Any, options: dict[str, Any]) -> Any:
     return lowered.compile()
 
 
+def default_device() -> Any:
+    """The device on which JAX puts what nobody puts elsewhere: one of this process."""
+    settings: Any = jax.config
+    given = settings.jax_default_device
+    if given is None or isinstance(given, str):
+        return jax.local_devices(backend=given)[0]
+    return given
+
+
 def settings_in_force() -> tuple[Any, ...]:
     """Those settings of JAX that programs depend on."""
     return tuple(getattr(jax.config, name, None) for name in _SETTINGS)

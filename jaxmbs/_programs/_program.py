@@ -24,7 +24,13 @@ from jax.extend.core import jaxprs_in_params
 
 from .._loading import late
 from ._identity import Identity, Unnameable
-from ._options import compiled, compiler_options, Compiling, settings_in_force
+from ._options import (
+    compiled,
+    compiler_options,
+    Compiling,
+    default_device,
+    settings_in_force,
+)
 from ._store import Place, Program, Store
 
 
@@ -248,8 +254,7 @@ def _held_by(arrays: Sequence[Any]) -> set[Any]:
 
 def _elsewhere(arrays: Sequence[Any]) -> Any:
     """The device to which arrays are committed, if that is not the default one; else None."""
-    settings: Any = jax.config
-    return next(iter(_held_by(arrays) - {settings.jax_default_device or jax.devices()[0]}), None)
+    return next(iter(_held_by(arrays) - {default_device()}), None)
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:
@@ -263,9 +268,10 @@ def _primitives(jaxpr: Any) -> Iterator[str]:
 def _surroundings() -> tuple[str, ...]:
     """The versions of all code that a program is made from, and where it runs."""
     versions = [f"{name} {_version(name)}" for name in _PACKAGES]
-    device = jax.devices()[0]
-    # Work is divided among the cores when a program is compiled.
-    counts = (str(jax.device_count()), str(os.cpu_count()))
+    device = default_device()
+    # Of several processes each has devices of its own. Work is divided among the cores when a
+    # program is compiled.
+    counts = (str(device.id), str(jax.device_count()), str(os.cpu_count()))
     where = (platform.python_version(), device.platform, device.device_kind, *counts)
     return (*versions, *where, os.environ.get("XLA_FLAGS", ""), _own_code())
 

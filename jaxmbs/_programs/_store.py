@@ -24,6 +24,7 @@ from jax.experimental import serialize_executable
 from ._executable import without_fused_operations
 from ._identity import Identity, TRUSTED
 from ._lapack import load_lapack
+from ._options import default_device
 
 
 _MAGIC = b"jaxmbs program 1\n"
@@ -152,7 +153,11 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
         load_lapack()
     trees = ((0,) * inputs, {}), (0,) * outputs
     given, found = map(jax.tree_util.tree_structure, trees)
-    compiled = serialize_executable.deserialize_and_load(payload, given, found)
+    # Where a process has several devices, it would be a program for all of them.
+    device = default_device()
+    compiled = serialize_executable.deserialize_and_load(
+        payload, given, found, device.client, [device]
+    )
     return Program(compiled, inputs, outputs, answer)
 
 
