@@ -200,14 +200,14 @@ class _Plan(NamedTuple):
 
 class _Adam(eqx.Module):
     """Optax's Adam without its rate, so that other rates and numbers of steps are the same program.
-    Optax is loaded where that is traced, and its memory is a plain tuple: where the program has
-    been kept, nothing of it is needed."""
+    Optax is loaded only where that program is traced; the memory is a plain tuple, which needs none
+    of Optax's classes."""
 
     def init(self, point: Float[Array, " p"]) -> Any:
         return tuple(_optax().scale_by_adam().init(point))
 
     def update(self, slope: Float[Array, " p"], memory: Any, point: Float[Array, " p"]) -> Any:
-        """The move, and the memory behind it."""
+        """The move and the new memory."""
         before = _optax().ScaleByAdamState(*memory)
         move, after = _optax().scale_by_adam().update(slope, before, point)
         return move, tuple(after)

@@ -82,7 +82,7 @@ def compiled(lowered: Any, options: dict[str, Any]) -> Any:
 
 
 def default_device() -> Any:
-    """The device on which JAX puts what nobody puts elsewhere: one of this process."""
+    """The device of this process on which JAX places arrays by default."""
     settings: Any = jax.config
     given = settings.jax_default_device
     if given is None or isinstance(given, str):

@@ -136,7 +136,7 @@ class _Function:
     def _prepared(self, leaves: Sequence[Any], tree: Any, arrays: Sequence[Any]) -> _Ready | None:
         """The program from the store, or compiled and stored."""
         options = compiler_options(self._compiling)
-        # A stored program is one of the default device.
+        # Stored programs are those of the default device.
         store = _stores[0] if _stores and _elsewhere(arrays) is None else None
         name, identity = None, Identity()
         if store is not None:
@@ -240,7 +240,7 @@ def _unknown_to_jax() -> Iterator[None]:
 
 
 def _is_known(arrays: Sequence[Any]) -> bool:
-    """Are all of these numbers, on one device or wherever JAX likes them to be?"""
+    """Are all of these concrete numbers, committed to one device at most?"""
     settings: Any = jax.config
     if settings.jax_disable_jit or settings.jax_debug_nans or settings.jax_debug_infs:
         return False
@@ -253,8 +253,10 @@ def _held_by(arrays: Sequence[Any]) -> set[Any]:
 
 
 def _elsewhere(arrays: Sequence[Any]) -> Any:
-    """The device to which arrays are committed, if that is not the default one; else None."""
-    return next(iter(_held_by(arrays) - {default_device()}), None)
+    """The device to which arrays are committed; None if that is the default one, or there is
+    none."""
+    held = _held_by(arrays)
+    return next(iter(held - {default_device()}), None) if held else None
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:
@@ -269,8 +271,8 @@ def _surroundings() -> tuple[str, ...]:
     """The versions of all code that a program is made from, and where it runs."""
     versions = [f"{name} {_version(name)}" for name in _PACKAGES]
     device = default_device()
-    # Of several processes each has devices of its own. Work is divided among the cores when a
-    # program is compiled.
+    # Each process has devices of its own; work is divided among the cores when a program is
+    # compiled.
     counts = (str(device.id), str(jax.device_count()), str(os.cpu_count()))
     where = (platform.python_version(), device.platform, device.device_kind, *counts)
     return (*versions, *where, os.environ.get("XLA_FLAGS", ""), _own_code())

@@ -153,7 +153,7 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
         load_lapack()
     trees = ((0,) * inputs, {}), (0,) * outputs
     given, found = map(jax.tree_util.tree_structure, trees)
-    # Where a process has several devices, it would be a program for all of them.
+    # By default JAX loads it for all devices of the process at once.
     device = default_device()
     compiled = serialize_executable.deserialize_and_load(
         payload, given, found, device.client, [device]

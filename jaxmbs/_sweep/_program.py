@@ -154,8 +154,8 @@ def _shape_of(leaf: Any) -> Any:
 
 @program(compiling=Compiling.ONCE)
 def _blank(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
-    """Results of one case in which every number is zero. As a program, it is found again without
-    that anything is traced."""
+    """The results of one case with zeros for all numbers: a program, so that another process finds
+    it without tracing the question."""
     shapes = _traced_shapes(campaign, values)
     return jax.tree.map(
         lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x, shapes
@@ -164,7 +164,7 @@ def _blank(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
 
 def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
     def one(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
-        # Where cases are assembled together, the search that assembles one need not be traced.
+        # Cases that are assembled together do without the search that assembles one.
         together = campaign.closes(values)
         closed = Closed(campaign.problem(values).q, jnp.asarray(True)) if together else None
         return campaign.one(values, closed)
