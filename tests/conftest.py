@@ -162,7 +162,7 @@ def pytest_collection_finish() -> None:
 def _most_mappings() -> int:
     """How many of a process its compiled programs may hold, of the 65530 that Linux allows by
     default; a file makes up to 8000. What they belong to takes memory too: 57,000 went with 5.9
-    gigabytes of the process. (Without its small programs the next file begins some seconds late.)"""
+    gigabytes of the process. (Without the small ones the next file begins some seconds late.)"""
     limit = Path("/sys/fs/cgroup/memory.max")
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if limit.exists() and (text := limit.read_text().strip()).isdigit():
