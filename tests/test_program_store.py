@@ -362,7 +362,7 @@ print("traced", len(traced) > 0)
 
 
 def own_environment(home: Path) -> dict[str, str]:
-    """That of a user who keeps programs in this folder."""
+    """Environment of a user who keeps programs in this folder."""
     left_out = ("JAX_", "JAXMBS", "XDG")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     return environment | {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(home)}
@@ -411,7 +411,7 @@ print("traced", len(traced))
 
 
 def test_a_program_is_one_of_one_device(tmp_path: Path):
-    """Where the process has two, the stored one is that of the default one."""
+    """With two devices, the program of the default device is stored."""
     environment = own_environment(tmp_path)
     environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     first, second = (
@@ -430,7 +430,7 @@ def test_a_program_is_one_of_one_device(tmp_path: Path):
     assert answer.startswith("2 [")
     assert "[True, True]" in answer
     assert second.stdout.rpartition("traced ")[0] == answer
-    # That for the other device is not stored.
+    # The program of the other device is compiled again.
     assert (int(count), int(second.stdout.rpartition(" ")[2])) == (2, 1)
 
 

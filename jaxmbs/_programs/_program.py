@@ -121,8 +121,8 @@ class _Function:
         static = tuple(None if eqx.is_array(x) else x for x in leaves)
         shapes = tuple((x.shape, x.dtype, getattr(x, "weak_type", False)) for x in arrays)
         # (True, 1 and 1.0 are equal, and make different programs.)
-        where = _elsewhere(arrays)
-        key = (self, tree, static, tuple(map(type, static)), shapes, where, settings_in_force())
+        device = _other_device(arrays)
+        key = (self, tree, static, tuple(map(type, static)), shapes, device, settings_in_force())
         ready = _at_hand.get(key)
         if ready is None:
             ready = self._prepared(leaves, tree, arrays)
@@ -137,7 +137,7 @@ class _Function:
         """The program from the store, or compiled and stored."""
         options = compiler_options(self._compiling)
         # Stored programs are those of the default device.
-        store = _stores[0] if _stores and _elsewhere(arrays) is None else None
+        store = _stores[0] if _stores and _other_device(arrays) is None else None
         name, identity = None, Identity()
         if store is not None:
             name = self._name(identity, jax.tree_util.tree_unflatten(tree, leaves), options)
@@ -240,23 +240,22 @@ def _unknown_to_jax() -> Iterator[None]:
 
 
 def _is_known(arrays: Sequence[Any]) -> bool:
-    """Are all of these concrete numbers, committed to one device at most?"""
+    """True if all arrays are concrete, and committed to one device at most."""
     settings: Any = jax.config
     if settings.jax_disable_jit or settings.jax_debug_nans or settings.jax_debug_infs:
         return False
-    return not any(isinstance(x, Tracer) for x in arrays) and len(_held_by(arrays)) <= 1
+    return not any(isinstance(x, Tracer) for x in arrays) and len(_devices_of(arrays)) <= 1
 
 
-def _held_by(arrays: Sequence[Any]) -> set[Any]:
-    """The devices to which some of the arrays are committed."""
+def _devices_of(arrays: Sequence[Any]) -> set[Any]:
+    """Devices to which arrays are committed."""
     return {device for x in arrays if getattr(x, "committed", False) for device in x.devices()}
 
 
-def _elsewhere(arrays: Sequence[Any]) -> Any:
-    """The device to which arrays are committed; None if that is the default one, or there is
-    none."""
-    held = _held_by(arrays)
-    return next(iter(held - {default_device()}), None) if held else None
+def _other_device(arrays: Sequence[Any]) -> Any:
+    """The device to which arrays are committed, if it is not the default one."""
+    committed = _devices_of(arrays)
+    return next(iter(committed - {default_device()}), None) if committed else None
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:

@@ -139,7 +139,7 @@ def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, A
     if any(map(_is_of_user, jax.tree.leaves((campaign, first)))):
         # Functions may change with what they close over.
         return _traced_shapes(campaign, first)
-    return jax.tree.map(_shape_of, _blank(campaign, first))
+    return jax.tree.map(_shape_of, _zero_results(campaign, first))
 
 
 def _is_of_user(leaf: Any) -> bool:
@@ -153,9 +153,9 @@ def _shape_of(leaf: Any) -> Any:
 
 
 @program(compiling=Compiling.ONCE)
-def _blank(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
-    """The results of one case with zeros for all numbers: a program, so that another process finds
-    it without tracing the question."""
+def _zero_results(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
+    """Results of one case with all numbers zero. It is a program, so that the store returns it
+    without tracing the question."""
     shapes = _traced_shapes(campaign, values)
     return jax.tree.map(
         lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x, shapes
@@ -164,7 +164,7 @@ def _blank(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
 
 def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
     def one(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any]:
-        # Cases that are assembled together do without the search that assembles one.
+        # The search that assembles a single case is not part of a batch, and is not traced here.
         together = campaign.closes(values)
         closed = Closed(campaign.problem(values).q, jnp.asarray(True)) if together else None
         return campaign.one(values, closed)
