@@ -66,7 +66,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # of errors keep theirs.)
 jax.config.update("jax_traceback_in_locations_limit", 0)
 
-# Shapes and types in annotations are checked at every call, while tracing and outside of it. What
+# Shapes and types in annotations are checked, while tracing and outside of it. What
 # reads, writes and prints makes many small calls without arrays, which took thrice as long.
 _UNCHECKED = {"_checks", "_fields", "_printing", "_settings", "cli", "io", "plot", "report"}
 
@@ -291,3 +291,8 @@ def seed(request: pytest.FixtureRequest) -> int:
 def rng(seed: int) -> np.random.Generator:
     """Random numbers of the test's own."""
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(autouse=True)
+def _check_annotations_anew() -> None:
+    typechecker.begin_test()

@@ -19,6 +19,7 @@ VECTOR = Float[Array, " n"]
 
 def made(kind: Any, result: Any = Any) -> Callable[..., Any]:
     """A function that is made anew, with arrays, so that jaxtyping takes part."""
+    typechecker.begin_test()
 
     def inner(x, **others):
         return x
@@ -52,6 +53,23 @@ def test_one_signature_is_prepared_once(monkeypatch: pytest.MonkeyPatch):
     for k in range(3):
         assert made(float, float)(float(k)) == k
     assert len(calls) == 2
+
+
+def test_first_calls_of_each_test_are_checked():
+    def refusals(count):
+        refused = 0
+        for _ in range(count):
+            try:
+                substitute_upper(jnp.zeros((2, 3)), jnp.zeros(2))
+            except jaxtyping.TypeCheckError:
+                refused += 1
+            except (TypeError, ValueError):
+                pass
+        return refused
+
+    assert refusals(10) == 4
+    typechecker.begin_test()
+    assert refusals(10) == 4
 
 
 def test_the_package_is_checked():

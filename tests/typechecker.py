@@ -4,9 +4,11 @@ each place, and jaxtyping only where there are arrays.
 The import hook of jaxtyping decorates every function, those inside of functions as well, at every
 call of the outer one. What it adds to each call, to bind its arguments and to keep the letters of
 shapes, takes longer than to check them: functions without arrays go without. Those of them that are
-inside of functions are not checked at all.
+inside of functions are not checked at all. And of those with arrays each test checks the first
+calls.
 """
 
+import collections
 import functools
 import inspect
 import types
@@ -21,6 +23,12 @@ import jaxtyping
 # Those who expect a refusal, expect one of jaxtyping.
 _REFUSING = beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError)
 
+# Calls of a function with arrays that are checked in one test. (All of them took a fifth of the
+# time of the tests.)
+_CHECKED_CALLS = 4
+
+_calls: collections.Counter[int] = collections.Counter()
+
 _checked: dict[Any, Callable[..., Any]] = {}
 _of_arrays = jaxtyping.jaxtyped
 
@@ -33,13 +41,40 @@ def install(modules: list[str]) -> None:
     jaxtyping.install_import_hook(modules, f"{__name__}.check_annotations")
 
 
+def begin_test() -> None:
+    """Each test checks the first calls of each function again."""
+    _calls.clear()
+
+
 def _jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
     def decorated(checked: Any) -> Any:
-        if not isinstance(checked, types.FunctionType) or _has_arrays(checked):
+        if not isinstance(checked, types.FunctionType):
             return _of_arrays(checked, typechecker=typechecker)
-        return checked if "<locals>" in checked.__qualname__ else _of_types(checked)
+        inside = "<locals>" in checked.__qualname__
+        if not _has_arrays(checked):
+            return checked if inside else _of_types(checked)
+        if not inside:
+            return _at_first(checked, _of_arrays(checked, typechecker=typechecker))
+        return _of_arrays(checked, typechecker=typechecker) if _is_due(checked) else checked
 
     return decorated if function is None else decorated(function)
+
+
+def _is_due(function: types.FunctionType) -> bool:
+    # (Those that are made anew with each call of the outer one have one code.)
+    key = id(function.__code__)
+    _calls[key] += 1
+    return _calls[key] <= _CHECKED_CALLS
+
+
+def _at_first(function: types.FunctionType, checked: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose first calls in a test are checked."""
+
+    @functools.wraps(checked)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return (checked if _is_due(function) else function)(*args, **kwargs)
+
+    return called
 
 
 def _has_arrays(function: types.FunctionType) -> bool:
