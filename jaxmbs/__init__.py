@@ -118,6 +118,7 @@ if _TYPE_CHECKING:
         verdicts as verdicts,
     )
     from ._sweep import (
+        AbstractIteration as AbstractIteration,
         AbstractQuestion as AbstractQuestion,
         AbstractSecondLook as AbstractSecondLook,
         Case as Case,
@@ -125,6 +126,8 @@ if _TYPE_CHECKING:
         Certification as Certification,
         Fit as Fit,
         Misfit as Misfit,
+        simulate_many as simulate_many,
+        Simulation as Simulation,
         Spread as Spread,
         spread as spread,
         Sweep as Sweep,
@@ -242,6 +245,7 @@ else:
             "verdicts",
         ),
         "_sweep": (
+            "AbstractIteration",
             "AbstractQuestion",
             "AbstractSecondLook",
             "Case",
@@ -249,6 +253,8 @@ else:
             "Certification",
             "Fit",
             "Misfit",
+            "simulate_many",
+            "Simulation",
             "Spread",
             "spread",
             "Sweep",

@@ -1,3 +1,8 @@
+import collections
+from collections.abc import Iterable
+from typing import Any
+
+import jax
 from equinox.internal import Enumeration
 
 
@@ -163,3 +168,21 @@ class RESULTS(Enumeration):
         "The loads cannot be carried within the bounds: no reactions of the mechanism balance them "
         "there. Loosen one of the bounds that contradict each other, or let less load act."
     )
+
+
+def code_of(result: Any) -> Any:
+    """The number of a `RESULTS` member."""
+    return jax.tree.leaves(result)[0]
+
+
+def sentences() -> dict[int, tuple[str, str]]:
+    """The name and the text of each `RESULTS` member, by its number."""
+    names = vars(RESULTS)["_name_to_item"]
+    return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
+
+
+def count_failures(codes: Iterable[int]) -> list[tuple[int, str]]:
+    """How many of these results are a failure, and its text, for each."""
+    said = sentences()
+    counts = collections.Counter(said[int(code)][1] for code in codes)
+    return [(count, text) for text, count in counts.items() if text]

@@ -219,6 +219,38 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "throw": NO_FLAG,
         },
     ),
+    "simulate_many": (
+        with_defaults(jm.simulate_many, system=SYSTEM, q=[Q], v=[V], end=1.0),
+        {
+            "end": (*NO_NUMBER, None, 0.0, -1.0),
+            "start": (*NO_NUMBER, None, 1.0, 2.0),
+            "count": (*_COUNT, 1),
+            "formulation": _FORMULATION,
+            "solver": (*NO_OBJECT, diffrax.Tsit5, diffrax.ForwardMode()),
+            "stabilisation": (*NO_OBJECT, jm.Projection, jm.Baumgarte, "projection"),
+            "rtol": (*NO_NUMBER, None, -1e-6, -0.5, 1.0),
+            "atol": (*NO_NUMBER, None, -1e-6, 0.0),
+            "max_steps": _COUNT,
+            "consistent": NO_FLAG,
+            "monitor": NO_FLAG,
+            "width": (*NO_COUNT, 0),
+            "throw": NO_FLAG,
+        },
+    ),
+    "Simulation": (
+        with_defaults(jm.Simulation, end=1.0),
+        {
+            "end": (*NO_NUMBER, None),
+            "count": (*_COUNT, 1),
+            "formulation": _FORMULATION,
+            "solver": (*NO_OBJECT, diffrax.Tsit5, diffrax.ForwardMode()),
+            "stabilisation": (*NO_OBJECT, jm.Projection, jm.Baumgarte, "projection"),
+            "rtol": (*NO_NUMBER, None, -1e-6, 1.0),
+            "atol": (*NO_NUMBER, None, -1e-6, 0.0),
+            "max_steps": _COUNT,
+            "monitor": NO_FLAG,
+        },
+    ),
     "resume": (
         with_defaults(jm.resume, trajectory=SERVED),
         {

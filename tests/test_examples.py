@@ -53,6 +53,7 @@ DEAR = {
     "35_report",
     "36_model_file",
     "38_spin_up",
+    "39_many_starts",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

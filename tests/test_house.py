@@ -186,7 +186,7 @@ class TestClasses:
         some replaces."""
         answers_none = ("domain", "coordinates", "releases", "shares_factor", "states", "parts")
         answers_none = (*answers_none, "elastic", "inverts_mass", "adds_force", "semidefinite")
-        answers_none = (*answers_none, "deforms", "elasticity", "nearest")
+        answers_none = (*answers_none, "deforms", "elasticity", "nearest", "iteration")
         again = [
             f"{cls.__qualname__}.{name} over {base.__qualname__}.{name}"
             for cls in CLASSES

@@ -16,8 +16,7 @@ from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._extras import optional
 from .._programs import Compiling, program
-from .._solution import RESULTS
-from .._sweep._answers import code_of
+from .._solution import code_of, RESULTS
 from ._logbook import Logbook
 from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed
 from ._problem import FINE, Problem, Survey, survey

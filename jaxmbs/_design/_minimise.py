@@ -12,9 +12,8 @@ from .. import _settings
 from .._checks import known_array
 from .._custom_types import RealScalarLike, Setting
 from .._dynamics import Trajectory
-from .._solution import RESULTS
+from .._solution import code_of, RESULTS
 from .._sweep import Cases
-from .._sweep._answers import code_of
 from ._descent import Descent, enter, Way
 from ._guard import guard_at
 from ._logbook import Logbook, Progress

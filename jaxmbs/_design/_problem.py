@@ -16,9 +16,8 @@ from .._dynamics import Trajectory
 from .._linalg import normalise_rows
 from .._linalg._concrete_rank import ranks
 from .._programs import Compiling, program
-from .._solution import RESULTS
+from .._solution import code_of, RESULTS, sentences
 from .._stop_gradient import stop_gradient
-from .._sweep._answers import code_of, sentences
 from .._system import AbstractSystem
 from ._objective import across, an_objective, Objective
 from ._refusal import DesignError

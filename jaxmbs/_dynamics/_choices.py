@@ -6,13 +6,18 @@ None stands for Diffrax's default, which the program of the run fills in (`_run.
 from collections.abc import Callable
 from typing import Any, NamedTuple, TYPE_CHECKING
 
+import numpy as np
+
 from .. import _settings
+from .._checks import number
 from .._formulations import AbstractFormulation
+from .._formulations._elastic_resolution import check_compliances
 from .._loading import late
 from .._system import AbstractSystem
 from ._events import AbstractEvent
-from ._integration import Steps
+from ._integration import Integration, Steps
 from ._stabilisation import AbstractStabilisation, Projection
+from ._watched import numbered
 
 
 if TYPE_CHECKING:
@@ -23,6 +28,9 @@ else:
     dfx = late("diffrax")
     adjoints = late(f"{__package__}._adjoints")
     fixed_steps = late(f"{__package__}._fixed_steps")
+
+# Steps that a run attempts at most, where nothing else is said.
+MAX_STEPS = 1_000_000
 
 
 def chosen_solver(solver: Any) -> Any:
@@ -140,3 +148,48 @@ def chosen_events(events: Any, monitor: bool) -> tuple[AbstractEvent, ...]:
     if not monitor and any(event.needs_monitor for event in found):
         raise ValueError("StopAtSingular stops what the monitor sees; leave monitor=True.")
     return found
+
+
+def integration_of(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    dtype: np.dtype,
+    *,
+    solver: Any = None,
+    stabilisation: Any = None,
+    tolerances: tuple[Any, Any],
+    controller: Any = None,
+    first_step: Any = None,
+    max_steps: int = MAX_STEPS,
+    adjoint: Any = None,
+    events: Any = (),
+    meter: Any = None,
+    monitor: bool = True,
+) -> Integration:
+    """The method of a run, from the arguments of `simulate`. The `formulation` is one that was
+    chosen, `max_steps` and `monitor` were checked; `tolerances`: rtol and atol.
+
+    **Raises:** `TypeError` and `ValueError` for all the others, as `simulate`.
+    """
+    solver = chosen_solver(solver)
+    check_compliances(formulation, system.structure)
+    stabilisation = chosen_stabilisation(stabilisation)
+    controller = chosen_controller(controller, first_step)
+    events = chosen_events(events, monitor)
+    adjoint = chosen_adjoint(adjoint, events)
+    steps = Steps(controller, first_step)
+    controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
+    check_formulation(solver, formulation)
+    return Integration(
+        numbered(formulation, system.structure),
+        solver,
+        stabilisation,
+        controller,
+        _settings.step_tolerances(*tolerances, dtype),
+        adjoint,
+        events,
+        meter,
+        None if first_step is None else number(first_step, dtype),
+        max_steps,
+        monitor and bool(system.structure.rows),
+    )

@@ -1,12 +1,14 @@
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .. import _printing
-from .._custom_types import RealScalarLike, Scalar
+from .._checks import picked
+from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
 from .._programs import Compiling, program
@@ -99,6 +101,33 @@ def check_state(
         return
     _refuse(system, q, v, t, advice)
     refuse_vanishing_rows(system, q, v, t)
+
+
+@program
+def _allowed(
+    system: AbstractSystem, q: Float[Array, "runs nq"], v: Float[Array, "runs nv"], t: Scalar
+) -> Bool[Array, " runs"]:
+    def one(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> BoolScalar:
+        position, velocity = residuals(system, q, v, t)
+        speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
+        at_rest = jnp.max(jnp.abs(velocity), initial=0.0) <= ALLOWED * speed
+        return is_closed(position, system.precision) & at_rest
+
+    return jax.vmap(one)(q, v)
+
+
+def check_states(
+    system: AbstractSystem, q: Float[Array, "runs nq"], v: Float[Array, "runs nv"], t: Scalar
+) -> None:
+    """`check_state` of the first of many that is not allowed.
+
+    **Raises:** `ValueError` with its number.
+    """
+    for k in np.flatnonzero(~np.asarray(_allowed(system, q, v, t))).tolist():
+        try:
+            check_state(system, picked(q, k), picked(v, k), t)
+        except ValueError as error:
+            raise ValueError(f"run {k}: {error}") from None
 
 
 def _refuse(

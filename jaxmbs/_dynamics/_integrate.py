@@ -140,6 +140,37 @@ def go_on(
     return found.ys
 
 
+def one_step(
+    terms: PyTree,
+    solver: Any,
+    span: Float[Array, " times"],
+    y0: PyTree,
+    args: Any,
+    *,
+    state: Any,
+    progress_meter: dfx.AbstractProgressMeter,
+    **options: Any,
+) -> tuple[Any, BoolScalar]:
+    """The next step of the run of `begin` with the same arguments, attempted, and whether the run
+    has ended. `state`: after the step before. The controller is one `under_way`."""
+    found: Any = dfx.diffeqsolve(
+        terms,
+        solver,
+        span[0],
+        span[-1],
+        None,
+        y0,
+        args,
+        saveat=dfx.SaveAt(t1=True),
+        adjoint=_OneStep(state, progress_meter),
+        solver_state=state.solver_state,
+        controller_state=state.controller_state,
+        throw=False,
+        **options,
+    )
+    return found.ys
+
+
 def in_order(times: Float[Array, " times"]) -> BoolScalar:
     """Do these times never go back? (Diffrax would run backwards with the sign of time reversed,
     which projections and monitors do not support.)"""
@@ -325,17 +356,9 @@ class _GoingOn(dfx.AbstractAdjoint):
             progress_meter=self.progress_meter,
             **rest,
         )
-        # Diffrax takes the end of the part for one by the number of steps.
-        most: Any = dfx.RESULTS.max_steps_reached
-        going: Any = dfx.RESULTS.successful
-        open_end = (final.result == most) & (final.num_steps < max_steps)
         saved = final.save_state
-        carried = eqx.tree_at(
-            lambda s: (s.save_state, s.result),
-            final,
-            (None, dfx.RESULTS.where(open_end, going, final.result)),
-        )
-        found = Saved(saved.ts, saved.ys, saved.save_index - 1, as_arrays(carried), ~open_end)
+        carried, ended = _carried(final, max_steps)
+        found = Saved(saved.ts, saved.ys, saved.save_index - 1, carried, ended)
         return eqx.tree_at(lambda s: s.save_state.ys, final, found), more
 
     def _steps(
@@ -375,3 +398,58 @@ class _GoingOn(dfx.AbstractAdjoint):
             return lax.while_loop(lambda s: more(s) & pending(s), save, state)
 
         return lax.while_loop(lambda s: more(s) & (steps_on(s) | pending(s)), step_and_save, state)
+
+
+class _OneStep(dfx.AbstractAdjoint):
+    """An adjoint whose loop attempts the next step of a run, unless it has ended, and saves nothing
+    but the state after it. It has no derivative."""
+
+    state: Any
+    progress_meter: dfx.AbstractProgressMeter
+
+    def loop(
+        self,
+        *,
+        init_state: Any,
+        max_steps: int,
+        progress_meter: Any,
+        throw: bool,
+        passed_solver_state: bool,
+        passed_controller_state: bool,
+        **rest: Any,
+    ) -> Any:
+        del progress_meter, throw, passed_solver_state, passed_controller_state
+        state = eqx.tree_at(
+            lambda s: s.save_state, self.state, init_state.save_state, is_leaf=lambda x: x is None
+        )
+        final, more = self._loop(
+            init_state=state,
+            max_steps=max_steps,
+            inner_while_loop=None,
+            outer_while_loop=_at_most_once,
+            progress_meter=self.progress_meter,
+            **rest,
+        )
+        return eqx.tree_at(lambda s: s.save_state.ys, final, _carried(final, max_steps)), more
+
+
+def _at_most_once(going: Any, step: Any, state: Any, *, max_steps: int, buffers: Any) -> Any:
+    """One step, if the run is going on. (In a batch a condition would make it for all.)"""
+    del buffers
+
+    def once(carry: tuple[BoolScalar, Any]) -> tuple[BoolScalar, Any]:
+        return jnp.asarray(False), as_arrays(step(carry[1]))
+
+    wanted = going(state) & (state.num_steps < max_steps)
+    return lax.while_loop(lambda carry: carry[0], once, (wanted, as_arrays(state)))[1]
+
+
+def _carried(final: Any, max_steps: int) -> tuple[Any, BoolScalar]:
+    """The state with which a run goes on after a part of it, and whether it has ended. Diffrax
+    takes the end of a part for one by the number of steps."""
+    most: Any = dfx.RESULTS.max_steps_reached
+    going: Any = dfx.RESULTS.successful
+    open_end = (final.result == most) & (final.num_steps < max_steps)
+    result = dfx.RESULTS.where(open_end, going, final.result)
+    carried = eqx.tree_at(lambda s: (s.save_state, s.result), final, (None, result))
+    return as_arrays(carried), ~open_end

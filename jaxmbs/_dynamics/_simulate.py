@@ -13,22 +13,16 @@ from .. import _settings
 from .._checks import known_array, number
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
-from .._formulations._elastic_resolution import check_compliances
 from .._loading import late
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
 from ._batches import is_traced
 from ._choices import (
-    check_formulation,
-    chosen_adjoint,
-    chosen_controller,
-    chosen_events,
     chosen_progress,
-    chosen_solver,
-    chosen_stabilisation,
-    chosen_steps,
     chosen_tell,
+    integration_of,
+    MAX_STEPS,
     Progress,
     values_ignore,
 )
@@ -38,13 +32,13 @@ from ._elastic_theory import limits_left
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError, SimulationInterrupted
 from ._initial import check_state, projected_state
-from ._integration import Integration, Steps
+from ._integration import Integration
 from ._passages import Confirmation, Passage, unconfirmed_remark
 from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Trajectory
 from ._undetermined import undetermined_accelerations
-from ._watched import kept_rows, numbered
+from ._watched import kept_rows
 
 
 if TYPE_CHECKING:
@@ -53,8 +47,6 @@ if TYPE_CHECKING:
     from . import _whole_run as runs
 else:
     runs = late(f"{__package__}._whole_run")
-
-_MAX_STEPS = 1_000_000
 
 
 @takes_state(decides_rank=True, start="t", end="t")
@@ -74,7 +66,7 @@ def simulate(
     atol: Setting[RealScalarLike] = 1e-10,
     controller: Setting["dfx.AbstractStepSizeController | None"] = None,
     first_step: Setting[RealScalarLike | None] = None,
-    max_steps: Setting[int] = _MAX_STEPS,
+    max_steps: Setting[int] = MAX_STEPS,
     adjoint: Setting["dfx.AbstractAdjoint | None"] = None,
     events: Setting[Sequence[AbstractEvent]] = (),
     progress: Setting["dfx.AbstractProgressMeter | Callable[[float], Any] | None"] = None,
@@ -138,18 +130,22 @@ def simulate(
         for x, what in ((consistent, "consistent"), (monitor, "monitor"), (throw, "throw"))
     )
     formulation = chosen_formulation(formulation, system.structure)
-    solver = chosen_solver(solver)
-    check_compliances(formulation, system.structure)
-    stabilisation = chosen_stabilisation(stabilisation)
-    controller = chosen_controller(controller, first_step)
-    events = chosen_events(events, monitor)
-    adjoint = chosen_adjoint(adjoint, events)
-    steps = Steps(controller, first_step)
-    controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
-    check_formulation(solver, formulation)
     shown = chosen_progress(progress)
-    max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
-    tolerances = _settings.step_tolerances(rtol, atol, q.dtype)
+    integration = integration_of(
+        system,
+        formulation,
+        q.dtype,
+        solver=solver,
+        stabilisation=stabilisation,
+        tolerances=(rtol, atol),
+        controller=controller,
+        first_step=first_step,
+        max_steps=_settings.whole_number(max_steps, "max_steps", least=1),
+        adjoint=adjoint,
+        events=events,
+        meter=shown.meter,
+        monitor=monitor,
+    )
     grid = saved_times(start, end, every, times, q.dtype)
     begin = first_of(grid)
     relied_on = kept_rows(formulation, system.structure)
@@ -162,19 +158,6 @@ def simulate(
     else:
         check_state(system, q, v, number(start, q.dtype))
     _refuse_unsolvable(system, formulation, q, v, begin)
-    integration = Integration(
-        numbered(formulation, system.structure),
-        solver,
-        stabilisation,
-        controller,
-        tolerances,
-        adjoint,
-        events,
-        shown.meter,
-        None if first_step is None else number(first_step, q.dtype),
-        max_steps,
-        monitor and bool(system.structure.rows),
-    )
     run = _in_chunks(system, integration, formulation, (q, v, grid), shown)
     if run is None:
         run = Run(*runs.run_in_one(system, integration, q, v, grid), False)

@@ -14,7 +14,7 @@ from .._custom_types import IntScalar
 from .._extras import optional
 from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
-from .._solution import RESULTS
+from .._solution import code_of, count_failures, RESULTS
 from .._system import AbstractSystem
 from ._certificate import Certificate, certify
 from ._limits import exceeded_limits
@@ -98,6 +98,14 @@ class Trajectory(eqx.Module):
         # A part of a run that was stopped is not gone on with.
         return dataclasses.replace(part, unfinished=None)
 
+    def run(self, number: int) -> "Trajectory":
+        """One of the runs of `simulate_many`, until it ended."""
+        alone = eqx.tree_at(lambda x: x.system, self, None)
+        own = jax.tree.map(lambda x: picked(x, number) if eqx.is_array(x) else x, alone)
+        own = eqx.tree_at(lambda x: x.system, own, self.system, is_leaf=lambda x: x is None)
+        reached = np.asarray(own.reached)
+        return own if reached.all() else own.at(slice(0, int(np.argmin(reached)) + 1))
+
     def animate(self, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write a moving picture, .gif or .mp4: `jaxmbs.plot.animate` of this trajectory, with its
         settings (`speed`, `rate`, `title`, `dpi`).
@@ -132,7 +140,7 @@ class Trajectory(eqx.Module):
 
     def __str__(self) -> str:
         if self.times.ndim > 1:
-            return f"{self.times.shape[0]} trajectories (index them to print one)"
+            return "\n".join(self._many_lines())
         steps, (first, last) = self.statistics, np.asarray(self.times)[[0, -1]]
         lines = [
             f"{self.times.shape[0]} states from {first:g} s to {last:g} s in "
@@ -147,6 +155,11 @@ class Trajectory(eqx.Module):
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)
+
+    def _many_lines(self) -> list[str]:
+        head = f"{self.times.shape[0]} motions of {self.times.shape[1]} states each"
+        failed = count_failures(np.asarray(code_of(self.result)).ravel().tolist())
+        return [head, *(f"{count} of them failed: {text}" for count, text in failed)]
 
     def _passage_times(self) -> np.ndarray:
         known = np.asarray(self.passages)

@@ -94,17 +94,52 @@ class _Constants(NamedTuple):
     sizes: Sizes
 
 
-class _RunResult(NamedTuple):
+class RunEnd(NamedTuple):
+    """The way in which Diffrax ended a run: its result, the state of the controller, the steps, and
+    which events there were."""
+
+    result: Any
+    controller_state: Any
+    statistics: Statistics
+    event_mask: Any
+
+
+class RunResult(NamedTuple):
     """A run. `times`, `saved`: of its states, that in which it ended in the places of all after the
-    first `count`; `finite`: are all of them? `watched`: what the monitor carried, if there was one;
-    `solution`: Diffrax's, without its states."""
+    first `count`; `finite`: are all of them? `watched`: what the monitor carried, if there was
+    one."""
 
     times: Float[Array, " times"]
     saved: SavedState
     count: IntScalar
     finite: BoolScalar
     watched: PackedCrossings | None
-    solution: Any
+    end: RunEnd
+
+
+class Beginning(NamedTuple):
+    """Beginning of a run. `valid`: is it from a state, and at times that are `ordered`? Otherwise
+    it has no length and begins in no state: all steps from there would be rejected."""
+
+    start: Start
+    valid: BoolScalar
+    ordered: BoolScalar
+
+
+def beginning_of(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+    adjoint: dfx.AbstractAdjoint,
+) -> Beginning:
+    """The beginning of a run that saves states at these times."""
+    ordered = in_order(grid)
+    valid = ordered & is_state(system.structure, q, v, grid[0])
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
+    grid = jnp.where(valid, grid, grid[0])
+    return Beginning(start_of(system, integration, q, v, grid, adjoint), valid, ordered)
 
 
 @program
@@ -118,28 +153,21 @@ def run_in_one(
     """The trajectory, which of the events ended it (the first, if none did), and states next to
     singular configurations."""
     adjoint, integration = integration.adjoint, with_defaults(integration)
-    inside = _inside(integration, grid)
+    inside = inside_of(integration, grid)
     sizes = tape_sizes(integration, system, inside) if adjoint is None else None
     controller = controlled(integration, system, q, v, grid)
     adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
-    # An invalid state ends the run at once: all steps from it would be rejected.
-    ordered = in_order(grid)
-    valid = ordered & is_state(system.structure, q, v, grid[0])
-    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
-    grid = jnp.where(valid, grid, grid[0])
-    start = start_of(system, integration, q, v, grid, adjoint)
+    begun = beginning_of(system, integration, q, v, grid, adjoint)
+    start = begun.start
     if sizes is None:
         made, _ = _computed(system, integration, start, controller, inside, adjoint)
     else:
         model = _Model(system, integration.formulation, integration.stabilisation)
         constants = _Constants(integration, controller, inside, start.onto, sizes)
-        made = _taped(_Inputs(model, start.y, grid), stop_gradient(constants))
-    trajectory = _assembled(system, integration, grid, made)
-    result = RESULTS.where(valid, trajectory.result, RESULTS.state_not_valid)
-    result = RESULTS.where(ordered, result, RESULTS.times_not_in_order)
+        made = _taped(_Inputs(model, start.y, start.span), stop_gradient(constants))
+    trajectory = trajectory_of(system, integration, begun, made)
     passages = passages_of(made.watched, grid.dtype)
-    which = event_of(made.solution.event_mask)
-    return dataclasses.replace(trajectory, result=result), which, passages.states
+    return trajectory, event_of(made.end.event_mask), passages.states
 
 
 def tape_sizes(
@@ -167,7 +195,7 @@ def _computed(
     controller: dfx.AbstractStepSizeController,
     inside: Inside | None,
     adjoint: dfx.AbstractAdjoint,
-) -> tuple[_RunResult, Any]:
+) -> tuple[RunResult, Any]:
     """The run, with the derivative of the adjoint, and what the method carried at its end."""
     kept = Kept(last_step=False, record=isinstance(adjoint, TapedSteps))
     given = problem(system, integration, start, controller, inside, kept=kept)
@@ -184,28 +212,26 @@ def _computed(
     # The state in which the run ended is saved after all that it reached, and stands in the place
     # of all that it did not reach.
     count = jnp.sum(jnp.isfinite(solution.ts)) - 1
-    places = _rows(len(grid), count)
+    places = rows_reached(len(grid), count)
     ys, times = solution.ys[places], solution.ts[places]
     saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
     finite = jnp.isfinite(ys).all()
     of_method, watched, *_ = solution.solver_state
-    solution = eqx.tree_at(
-        lambda s: (s.ts, s.ys, s.t0, s.t1, s.solver_state),
-        solution,
-        (None,) * 5,
-        is_leaf=lambda x: x is None,
+    statistics = Statistics(
+        *(solution.stats[f"num_{which}steps"] for which in ("", "accepted_", "rejected_"))
     )
-    return _RunResult(times, saved, count, finite, watched, solution), of_method
+    end = RunEnd(solution.result, solution.controller_state, statistics, solution.event_mask)
+    return RunResult(times, saved, count, finite, watched, end), of_method
 
 
-def _rows(size: int, count: IntScalar) -> Int[Array, " times"]:
+def rows_reached(size: int, count: IntScalar) -> Int[Array, " times"]:
     """The row that stands at each of the times: its own, or the first that was not reached."""
     return jnp.minimum(jnp.arange(size), count)
 
 
 def _taped_run(
     inputs: _Inputs, constants: _Constants, adjoint: dfx.AbstractAdjoint
-) -> tuple[_RunResult, Any]:
+) -> tuple[RunResult, Any]:
     integration, model = constants.integration, inputs.model
     start = Start(inputs.y, inputs.times, constants.onto)
     return _computed(
@@ -214,7 +240,7 @@ def _taped_run(
 
 
 @eqx.filter_custom_vjp
-def _taped(inputs: _Inputs, constants: _Constants) -> _RunResult:
+def _taped(inputs: _Inputs, constants: _Constants) -> RunResult:
     """The run, with a reverse mode by what is written down of its steps."""
     return _taped_run(inputs, constants, dfx.ForwardMode())[0]
 
@@ -230,7 +256,7 @@ def _taped_forwards(perturbed: Any, inputs: _Inputs, constants: _Constants) -> A
 
 @_taped.def_bwd
 def _taped_backwards(
-    found: tuple[_RunResult, Tape],
+    found: tuple[RunResult, Tape],
     change: Any,
     perturbed: Any,
     inputs: _Inputs,
@@ -238,7 +264,7 @@ def _taped_backwards(
 ) -> _Inputs:
     made, tape = found
     chosen, rest = eqx.partition(inputs.model, perturbed.model)
-    count = made.solution.stats["num_accepted_steps"]
+    count = made.end.statistics.accepted
     saved = _Saved(made.times, made.saved, made.count, count)
     by = _Saved(change.times, change.saved, None, None)
     model, start, times = _inputs_vjp(chosen, rest, inputs, constants, tape, saved, by)
@@ -295,7 +321,7 @@ def _inputs_vjp(
 
 def _by_rows(made: _Saved, change: _Saved) -> ByRows:
     """Derivatives by what was saved, of which the last row may stand at several times."""
-    rows = _rows(len(made.times), made.count)
+    rows = rows_reached(len(made.times), made.count)
 
     def by_row(change: Any, saved: Array) -> Array:
         none = jnp.zeros_like(saved)
@@ -308,21 +334,19 @@ def _by_rows(made: _Saved, change: _Saved) -> ByRows:
     return ByRows(by_row(change.times, made.times), *states)
 
 
-def _assembled(
-    system: AbstractSystem, integration: Integration, grid: Float[Array, " times"], made: _RunResult
+def trajectory_of(
+    system: AbstractSystem, integration: Integration, begun: Beginning, made: RunResult
 ) -> Trajectory:
-    times, saved, solution = made.times, made.saved, made.solution
+    """The trajectory of a run, with the first failure."""
+    grid, times, saved = begun.start.span, made.times, made.saved
     reached = jnp.arange(len(grid)) < made.count
     bent = largest_deflection(system, saved.q)
     found = StateChecks(first_failure(saved.result), made.finite, bent)
     end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
-    ended = Ended(solution.result, solution.controller_state, solution.stats["num_accepted_steps"])
+    ended = Ended(made.end.result, made.end.controller_state, made.end.statistics.accepted)
     passages = passages_of(made.watched, times.dtype)
-    statistics = Statistics(
-        solution.stats["num_steps"],
-        solution.stats["num_accepted_steps"],
-        solution.stats["num_rejected_steps"],
-    )
+    result = outcome(system, ended, found, end, grid)
+    result = RESULTS.where(begun.valid, result, RESULTS.state_not_valid)
     return Trajectory(
         times,
         saved.q,
@@ -334,15 +358,15 @@ def _assembled(
         reached,
         passages.times,
         passages.count,
-        solution.result == dfx.RESULTS.event_occurred,
-        statistics,
-        outcome(system, ended, found, end, grid),
+        made.end.result == dfx.RESULTS.event_occurred,
+        made.end.statistics,
+        RESULTS.where(begun.ordered, result, RESULTS.times_not_in_order),
         system,
         elastic=integration.formulation.elastic,
     )
 
 
-def _inside(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+def inside_of(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
     """Output between the ends of steps; the ends of the run are ends of steps."""
     within = ends_within(integration)
     return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None

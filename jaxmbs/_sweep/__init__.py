@@ -7,12 +7,14 @@ if _TYPE_CHECKING:
     from ._cases import Cases as Cases
     from ._misfit import Contradiction as Contradiction, Fit as Fit, Misfit as Misfit
     from ._questions import (
+        AbstractIteration as AbstractIteration,
         AbstractQuestion as AbstractQuestion,
         AbstractSecondLook as AbstractSecondLook,
         Case as Case,
         Certification as Certification,
         Verdicts as Verdicts,
     )
+    from ._simulation import simulate_many as simulate_many, Simulation as Simulation
     from ._spread import Component as Component, Spread as Spread, spread as spread
     from ._sweep import Sweep as Sweep, sweep as sweep
     from ._tolerances import tolerances as tolerances
@@ -23,12 +25,14 @@ else:
         "_cases": ("Cases",),
         "_misfit": ("Contradiction", "Fit", "Misfit"),
         "_questions": (
+            "AbstractIteration",
             "AbstractQuestion",
             "AbstractSecondLook",
             "Case",
             "Certification",
             "Verdicts",
         ),
+        "_simulation": ("Simulation", "simulate_many"),
         "_spread": ("Component", "Spread", "spread"),
         "_sweep": ("Sweep", "sweep"),
         "_tolerances": ("tolerances",),

@@ -13,7 +13,7 @@ from jax.tree_util import GetAttrKey, KeyPath
 from jaxtyping import Array
 
 from .._custom_types import BoolScalar
-from .._solution import RESULTS
+from .._solution import code_of, RESULTS
 from .._verdict import MEANINGS, Verdict
 
 
@@ -144,17 +144,6 @@ def first_failure(assembly: RESULTS, answer: Any, *used: Array) -> RESULTS:
 
 def _then(first: RESULTS, second: RESULTS) -> RESULTS:
     return RESULTS.where(first != RESULTS.successful, first, second)
-
-
-def code_of(result: Any) -> Any:
-    """The number of a `RESULTS` member."""
-    return jax.tree.leaves(result)[0]
-
-
-def sentences() -> dict[int, tuple[str, str]]:
-    """The name and the text of each `RESULTS` member, by its number."""
-    names = vars(RESULTS)["_name_to_item"]
-    return {int(code_of(item)): (name, RESULTS[item]) for name, item in names.items()}
 
 
 def undecided_where(failed: BoolScalar, answer: Any) -> Any:

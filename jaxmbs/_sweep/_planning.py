@@ -10,9 +10,10 @@ from jax.sharding import Mesh
 
 from .. import _settings
 from .._errors import ModelError
+from .._solution import sentences
 from .._system import AbstractSystem, Model, Structure
 from .._version import __version__
-from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, sentences, Variable, variables
+from ._answers import bytes_of, CASE, CONFIGURATION, RESULT, Variable, variables
 from ._cases import Cases
 from ._program import Device
 from ._stores import Layout
@@ -88,10 +89,12 @@ def chunk_of(
         return stored
     if wanted is not None:
         return wanted
-    # The more cases a chunk has, the less its places wait for each other.
+    # The more cases a chunk has, the less its places wait for each other. (What is left empty of it
+    # is not computed: so few lengths serve all numbers of cases, without another program.)
     parts = max(1 if at_once else _PARTS, len(devices))
+    wanted = 1 << (-(-count // (parts * width)) - 1).bit_length()
     fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
-    return width * max(1, min(_BATCHES, -(-count // (parts * width)), fit))
+    return width * max(1, min(_BATCHES, wanted, fit))
 
 
 def _free_memory(devices: Sequence[Device]) -> int:
@@ -107,7 +110,7 @@ def _free_memory(devices: Sequence[Device]) -> int:
 
 
 def bytes_of_case(cases: Cases, shapes: dict[str, Any]) -> int:
-    """Bytes of the values and results of one case."""
+    """Bytes of the values of one case and of what a chunk holds of it."""
     return bytes_of(shapes) + sum(x[0].nbytes for x in cases.values)
 
 

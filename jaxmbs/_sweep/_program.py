@@ -18,7 +18,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Scalar
@@ -33,13 +32,13 @@ from .._kinematics import (
     turn_closing,
     turn_sliding,
 )
-from .._linalg._many_states import many_states
 from .._programs import Compiling, program
-from .._solution import RESULTS
+from .._solution import code_of, RESULTS
 from .._system import AbstractSystem, masses_alike
-from ._answers import code_of, first_failure, undecided_where
-from ._questions import AbstractQuestion, Case
+from ._answers import first_failure, undecided_where
+from ._questions import AbstractIteration, AbstractQuestion, Case
 from ._subjects import AbstractSubject, Placed
+from ._turns import in_batches, Turns
 
 
 # A `jax.Device`, whose class type checkers treat as a variable.
@@ -51,6 +50,14 @@ class Closed(NamedTuple):
 
     q: Float[Array, " nq"]
     sure: BoolScalar
+
+
+class Ready(NamedTuple):
+    """A case that is assembled, the result of that, and whether it is still open."""
+
+    case: Case
+    result: RESULTS
+    still_open: BoolScalar
 
 
 class Campaign(eqx.Module):
@@ -87,29 +94,44 @@ class Campaign(eqx.Module):
         _, held, q, _, t = self.place_parts(values)
         return Problem(held, q, t)
 
-    def one(self, values: tuple[Any, ...], closed: Closed | None = None) -> dict[str, Any]:
-        """One case: its answer, its result, the configuration, whether it is still open, whether a
-        second evaluation is needed, and whether it has other masses, and parts that may be too
-        light. `closed`: its configuration; assembled here if it is not given."""
+    def case(self, values: tuple[Any, ...], closed: Closed | None = None) -> Ready:
+        """One case in its configuration. `closed`: that; assembled here if it is not given."""
         system, held, q, v, t = self.place_parts(values)
-        strange = jnp.asarray(False)
-        if self.masses is not None:
-            strange = ~masses_alike(system, self.masses, self.alike)
-        result, again, still_open = RESULTS.successful, jnp.asarray(False), jnp.asarray(False)
+        result, still_open = RESULTS.successful, jnp.asarray(False)
         if closed is not None:
             q, still_open = closed.q, ~closed.sure
         elif self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
-        answer = self.question(Case(system, q, v, t))
+        return Ready(Case(system, q, v, t), result, still_open)
+
+    def placed(self, values: tuple[Any, ...]) -> Closed:
+        """The configuration of one case that needs no search."""
+        return Closed(self.case(values).case.q, jnp.asarray(True))
+
+    def one(
+        self, values: tuple[Any, ...], closed: Closed | None = None, lane: Any = None
+    ) -> dict[str, Any]:
+        """One case: its answer, its result, the configuration, whether it is still open, whether a
+        second evaluation is needed, and whether it has other masses, and parts that may be too
+        light. `lane`: the end of its iteration, of a question that is answered by one."""
+        case, result, still_open = self.case(values, closed)
+        strange, again = jnp.asarray(False), jnp.asarray(False)
+        if self.masses is not None:
+            strange = ~masses_alike(case.system, self.masses, self.alike)
+        iteration = self.question.iteration
+        if iteration is None or lane is None:
+            answer = self.question(case)
+        else:
+            answer = iteration.answer(case, lane)
         if self.light is None:
             # Systems in the answer are those of other cases.
             answer = _looked_at(answer)
         answer = undecided_where(result != RESULTS.successful, answer)
         if self.question.second is not None:
             again = (result == RESULTS.successful) & self.question.second.wanted(answer)
-        code = _code(result, answer, q)
+        code = _code(result, answer, case.q)
         marks = {"open": still_open, "again": again & ~still_open, "strange": strange & ~still_open}
-        return {"answer": answer, "code": code, "q": q, **marks}
+        return {"answer": answer, "code": code, "q": case.q, **marks}
 
     def again(self, values: tuple[Any, ...], answer: Any, q: Any) -> dict[str, Any]:
         """The second evaluation of one case."""
@@ -134,7 +156,8 @@ def _code(result: RESULTS, answer: Any, q: Any) -> Any:
 
 
 def shapes_of(campaign: Campaign, values: tuple[np.ndarray, ...]) -> dict[str, Any]:
-    """The shapes of the results of one case, and all its values that are not arrays."""
+    """The shapes of what a chunk holds of one case, its results among it, and all its values that
+    are not arrays."""
     first = tuple(jnp.asarray(x[0]) for x in values)
     if any(map(_is_of_user, jax.tree.leaves((campaign, first)))):
         # Functions may change with what they close over.
@@ -167,7 +190,11 @@ def _traced_shapes(campaign: Campaign, values: tuple[Any, ...]) -> dict[str, Any
         # The search that assembles a single case is not part of a batch, and is not traced here.
         together = campaign.closes(values)
         closed = Closed(campaign.problem(values).q, jnp.asarray(True)) if together else None
-        return campaign.one(values, closed)
+        if (iteration := campaign.question.iteration) is None:
+            return campaign.one(values, closed)
+        lane = iteration.begin(campaign.case(values, closed).case)
+        # A chunk holds its cases at the start of their turns and at the end.
+        return campaign.one(values, closed, lane) | {"lanes": (lane, lane)}
 
     return eqx.filter_eval_shape(one, campaign, values)
 
@@ -178,11 +205,40 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     on the device that holds the values."""
     together = campaign.closes(tuple(x[0] for x in values))
     closed = _close(campaign, values, count) if together else None
+    lanes = None
+    if campaign.question.iteration is not None:
+        if closed is None:
+            closed = in_batches(campaign.placed, values, campaign.width, count)
+        lanes = _iterate(campaign, campaign.question.iteration, (values, closed), count)
 
-    def one(given: tuple[tuple[Any, ...], Closed | None]) -> Any:
+    def one(given: tuple[tuple[Any, ...], Closed | None, Any]) -> Any:
         return eqx.filter(campaign.one(*given), eqx.is_array)
 
-    return _in_batches(one, (values, closed), campaign.width, count)
+    return in_batches(one, (values, closed, lanes), campaign.width, count)
+
+
+def _iterate(
+    campaign: Campaign,
+    iteration: AbstractIteration,
+    given: tuple[tuple[Any, ...], Closed],
+    count: Any,
+) -> Any:
+    """Whole batches of cases at the end of the iteration that answers the question. Those that are
+    still open stay at its start."""
+    batches = (campaign.width, count)
+
+    def begin(own: tuple[tuple[Any, ...], Closed]) -> tuple[Any, BoolScalar]:
+        ready = campaign.case(*own)
+        lane = iteration.begin(ready.case)
+        return lane, ~(lane.ended | ready.still_open)
+
+    def turn(own: tuple[tuple[Any, ...], Closed], begun: Any, lane: Any) -> Any:
+        del begun
+        return iteration.turn(campaign.case(*own).case, lane)
+
+    begun, wanted = in_batches(begin, given, *batches)
+    turns = Turns(lambda own, begun: begun, turn, lambda lane: lane)
+    return turns.of_all(given, begun, wanted, begun, batches)
 
 
 def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
@@ -205,87 +261,15 @@ def _close(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Closed:
         del q
         return turn_sliding(campaign.problem(own), lane)
 
-    q, starts = _in_batches(look, values, campaign.width, count)
+    q, starts = in_batches(look, values, campaign.width, count)
     # A start that is closed to rounding is its own nearest point.
     found = Closed(q, starts.closed)
-    closing = _Turns(begin, turn, lambda lane: Closed(lane.answer, lane.reached))
+    closing = Turns(begin, turn, lambda lane: Closed(lane.answer, lane.reached))
     there = closing.of_all(values, starts, ~starts.closed, found, (campaign.width, count))
-    sliding = _Turns(slide_from, slide, lambda lane: Closed(lane.answer, lane.sure))
+    sliding = Turns(slide_from, slide, lambda lane: Closed(lane.answer, lane.sure))
     open_yet = ~starts.closed & there.sure
     unsure = Closed(there.q, there.sure & starts.closed)
     return sliding.of_all(values, there.q, open_yet, unsure, (campaign.width, count))
-
-
-def _in_batches(function: Any, given: Any, width: int, count: Any) -> Any:
-    """A function of one case, for whole batches of cases; the first `count` batches of them."""
-    batch = jax.vmap(function)
-
-    def turn(k: Any, filled: Any) -> Any:
-        own = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, k * width, width), given)
-        return jax.tree.map(
-            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, k * width, 0),
-            filled,
-            batch(own),
-        )
-
-    size = jax.tree.leaves(given)[0].shape[0]
-    shapes = jax.eval_shape(batch, jax.tree.map(lambda x: x[:width], given))
-    empty = jax.tree.map(lambda x: jnp.zeros((size, *x.shape[1:]), x.dtype), shapes)
-    return lax.fori_loop(0, count, turn, empty)
-
-
-class _Turns(NamedTuple):
-    """Iterations of many cases side by side: `begin(values, given)` is a case at its start, which
-    `turn(values, given, lane)` takes one turn further until it has `ended`; `result(lane)`: what is
-    kept of it."""
-
-    begin: Any
-    turn: Any
-    result: Any
-
-    def of_all(
-        self, values: tuple[Any, ...], given: Any, wanted: Any, found: Any, batches: tuple[int, Any]
-    ) -> Any:
-        """The results of the `wanted` cases, entered into `found`. Each place of a batch goes
-        through the cases of its own, the next one as soon as one has ended: none waits for the
-        others, and a case is computed at the same place whatever the others are. `batches`: their
-        width, and how many of them are cases."""
-        width, count = batches
-        size, places = wanted.shape[0], np.arange(width)
-        # For each place, the next case from each turn on that is wanted.
-        waiting = jnp.where(wanted.reshape(-1, width), jnp.arange(size // width)[:, None], count)
-        waiting = lax.cummin(waiting, axis=0, reverse=True)
-        waiting = jnp.concatenate([waiting, jnp.full((1, width), count)])
-
-        def next_from(turns: Any) -> Any:
-            return jnp.minimum(waiting[jnp.minimum(turns, size // width), places], count)
-
-        def of(turns: Any) -> Any:
-            index = jnp.minimum(turns, count - 1) * width + places
-            return jax.tree.map(lambda x: x[index], (values, given))
-
-        # Lanes are kept with the cases as the last axis, as a turn takes them.
-        begin = jax.vmap(self.begin, out_axes=-1)
-        step = jax.vmap(many_states(self.turn), in_axes=(0, 0, -1), out_axes=-1)
-
-        def going(state: Any) -> Any:
-            return jnp.any(state[0] < count)
-
-        def turn(state: Any) -> Any:
-            turns, lanes, found = state
-            lanes = step(*of(turns), lanes)
-            ended = lanes.ended & (turns < count)
-            # Nothing is written for those that are under way or have no case left.
-            where = jnp.where(ended, turns * width + places, size)
-            results = jax.vmap(self.result, in_axes=-1)(lanes)
-            found = jax.tree.map(lambda x, y: x.at[where].set(y, mode="drop"), found, results)
-            turns = jnp.where(ended, next_from(turns + 1), turns)
-            fresh = begin(*of(turns))
-            lanes = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, lanes)
-            return turns, lanes, found
-
-        begun = next_from(jnp.zeros((width,), int))
-        return lax.while_loop(going, turn, (begun, begin(*of(begun)), found))[2]
 
 
 @program

@@ -51,6 +51,24 @@ class AbstractSecondLook(eqx.Module):
         """The answer after the second evaluation, of the same form."""
 
 
+class AbstractIteration(eqx.Module):
+    """An iteration that answers a question, in some cases after more turns than in others. The
+    cases of a batch make their turns side by side, and each is replaced by the next one as soon as
+    it has ended."""
+
+    @abc.abstractmethod
+    def begin(self, case: Case) -> Any:
+        """The case before its first turn: arrays, in a pytree with a field `ended`."""
+
+    @abc.abstractmethod
+    def turn(self, case: Case, lane: Any) -> Any:
+        """The case after one turn more."""
+
+    @abc.abstractmethod
+    def answer(self, case: Case, lane: Any) -> Any:
+        """The answer of a case that has ended."""
+
+
 class AbstractQuestion(eqx.Module):
     """A question with a second evaluation of some cases, or an assembly of its own.
 
@@ -62,6 +80,11 @@ class AbstractQuestion(eqx.Module):
     @abc.abstractmethod
     def second(self) -> AbstractSecondLook | None:
         """The second evaluation; None where the first is complete."""
+
+    @property
+    def iteration(self) -> AbstractIteration | None:
+        """The iteration that answers it; None where the answer is that of a call."""
+        return None
 
     @property
     def nearest(self) -> bool:

@@ -15,9 +15,10 @@ from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError
 from .._extras import optional
+from .._solution import count_failures
 from .._system import AbstractSystem, alike, diagonal_masses, Model
 from .._version import __version__
-from ._answers import CONFIGURATION, RESULT, sentences, unflatten, variables
+from ._answers import CONFIGURATION, RESULT, unflatten, variables
 from ._cases import Cases
 from ._digest import digest
 from ._model_subject import subject_of
@@ -76,10 +77,7 @@ class Sweep(eqx.Module):
 
     def failures(self) -> dict[str, int]:
         """Number of failed cases by message."""
-        codes, counts = np.unique(self.result, return_counts=True)
-        said = sentences()
-        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
-        return {said[code][1]: count for code, count in pairs if said[code][1]}
+        return {text: count for count, text in count_failures(self.result.tolist())}
 
     def dataset(self) -> Any:
         """The store as an `xarray.Dataset` (extra `sweep`)."""

@@ -1,0 +1,298 @@
+"""Motions of many cases, side by side: one that has ended is replaced by the next."""
+
+import dataclasses
+from typing import Any, TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _settings
+from .._checks import known_array, of_known, picked, shown
+from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
+from .._dynamics import simulate, SimulationError, Trajectory
+from .._dynamics._batches import is_traced
+from .._dynamics._choices import chosen_solver, chosen_stabilisation, integration_of, MAX_STEPS
+from .._dynamics._failures import explain
+from .._dynamics._initial import check_states
+from .._dynamics._integration import Integration
+from .._dynamics._saved_times import first_of, saved_times
+from .._dynamics._stabilisation import AbstractStabilisation
+from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
+from .._loading import late
+from .._solution import code_of, RESULTS
+from .._system import AbstractSystem
+from ._cases import Cases
+from ._questions import AbstractIteration, AbstractQuestion, Case, nearest_closed
+from ._sweep import sweep
+
+
+if TYPE_CHECKING:
+    import diffrax as dfx
+
+    from .._dynamics import _runs_in_turns as turns, _whole_run as runs
+else:
+    turns = late("jaxmbs._dynamics._runs_in_turns")
+    runs = late("jaxmbs._dynamics._whole_run")
+
+
+class Simulation(AbstractQuestion):
+    """The motion of every case from its assembled configuration, as of `simulate`.
+
+    It starts with the velocities next to the given ones that the constraints allow. Batches make
+    their steps side by side, and a case that has come to its end is replaced by the next one. The
+    answers are a `Trajectory` without `system`, with the cases in front of all other axes; where
+    there was no passage its time is infinite.
+
+    **Arguments:** `end`: s; every case starts at its own time, by default 0. `count`: states saved
+    from start to end at equal times, at least 2. The others: as of `simulate`.
+    """
+
+    end: Scalar
+    rtol: Scalar
+    atol: Scalar
+    formulation: AbstractFormulation | None
+    solver: Any
+    stabilisation: AbstractStabilisation
+    count: int = eqx.field(static=True)
+    max_steps: int = eqx.field(static=True)
+    monitor: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        end: Setting[RealScalarLike],
+        *,
+        count: Setting[int] = 2,
+        formulation: Setting[AbstractFormulation | None] = None,
+        solver: Setting["dfx.AbstractSolver | None"] = None,
+        stabilisation: Setting[AbstractStabilisation | None] = None,
+        rtol: Setting[RealScalarLike] = 1e-8,
+        atol: Setting[RealScalarLike] = 1e-10,
+        max_steps: Setting[int] = MAX_STEPS,
+        monitor: Setting[bool] = True,
+    ):
+        self.end = _settings.between(end, "end")
+        self.rtol, self.atol = _settings.step_tolerances(rtol, atol)
+        self.formulation = given_formulation(formulation)
+        self.solver = chosen_solver(solver)
+        self.stabilisation = chosen_stabilisation(stabilisation)
+        self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
+        self.max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
+        self.monitor = _settings.flag(monitor, "monitor")
+
+    @property
+    def second(self) -> None:
+        return None
+
+    @property
+    def nearest(self) -> bool:
+        return True
+
+    @property
+    def iteration(self) -> "_Steps":
+        return _Steps(self)
+
+    def assembled(self, start: Case) -> tuple[Float[Array, " nq"], RESULTS]:
+        return nearest_closed(start)
+
+    def __call__(self, case: Case) -> Trajectory:
+        integration = self.integration(case.system, case.q.dtype)
+        run = runs.run_in_one(case.system, integration, case.q, case.v, self.times(case))[0]
+        return _bare(run)
+
+    def integration(self, system: AbstractSystem, dtype: np.dtype) -> Integration:
+        """The method of its runs."""
+        return integration_of(
+            system,
+            chosen_formulation(self.formulation, system.structure),
+            dtype,
+            solver=self.solver,
+            stabilisation=self.stabilisation,
+            tolerances=(self.rtol, self.atol),
+            max_steps=self.max_steps,
+            monitor=self.monitor,
+        )
+
+    def times(self, case: Case) -> Float[Array, " count"]:
+        """When states of the case are saved."""
+        return jnp.linspace(case.t, self.end, self.count, dtype=case.q.dtype)
+
+
+class _Steps(AbstractIteration):
+    """Runs, a step at a time."""
+
+    simulation: Simulation
+
+    def begin(self, case: Case) -> Any:
+        simulation, (system, q, v, _) = self.simulation, case
+        integration = simulation.integration(system, q.dtype)
+        return turns.begin_run(system, integration, q, v, simulation.times(case))
+
+    def turn(self, case: Case, lane: Any) -> Any:
+        integration = self.simulation.integration(case.system, case.q.dtype)
+        return turns.turn_run(case.system, integration, lane)
+
+    def answer(self, case: Case, lane: Any) -> Trajectory:
+        integration = self.simulation.integration(case.system, case.q.dtype)
+        return _bare(turns.trajectory_of_lane(case.system, integration, lane))
+
+
+def simulate_many(
+    system: Setting[AbstractSystem],
+    q: Setting[Numbers],
+    v: Setting[Numbers],
+    end: Setting[RealScalarLike],
+    *,
+    start: Setting[RealScalarLike] = 0.0,
+    count: Setting[int] = 2,
+    formulation: Setting[AbstractFormulation | None] = None,
+    solver: Setting["dfx.AbstractSolver | None"] = None,
+    stabilisation: Setting[AbstractStabilisation | None] = None,
+    rtol: Setting[RealScalarLike] = 1e-8,
+    atol: Setting[RealScalarLike] = 1e-10,
+    max_steps: Setting[int] = MAX_STEPS,
+    consistent: Setting[bool] = False,
+    monitor: Setting[bool] = True,
+    width: Setting[int | None] = None,
+    throw: Setting[bool] = True,
+) -> Trajectory:
+    """Motions of one system from many initial states: `simulate` of each of them, `width` side by
+    side. A run that has come to its end is replaced by the next one, so that none waits for the
+    longest. For other numbers of the system see `sweep` with `Simulation`.
+
+    Inside a transformation this is `jax.vmap` of `simulate`, with its derivatives.
+
+    **Arguments:**
+
+    - `q` (runs, nq), `v` (runs, nv): initial states; one of both may be the same for all, (nq,) or
+      (nv,). `consistent`: move them to the nearest states that the constraints allow; without, a
+      state that they do not allow is refused.
+    - `end`, `start`: s. `count`: states saved from start to end at equal times, at least 2.
+    - `width`: as in `sweep`. The others: as in `simulate`.
+
+    **Returns:** a `Trajectory` whose arrays have the runs in front of all other axes; its `run(k)`
+    is one of them. The numbers of a run whose `result` is a failure are those until then.
+
+    **Raises:** as `simulate`, with the number of the first run that fails.
+    """
+    _settings.instance(system, AbstractSystem, "system", "Model.system()")
+    consistent, throw = _settings.flag(consistent, "consistent"), _settings.flag(throw, "throw")
+    _settings.check_range(start, "start")
+    question = Simulation(
+        end,
+        count=count,
+        formulation=formulation,
+        solver=solver,
+        stabilisation=stabilisation,
+        rtol=rtol,
+        atol=atol,
+        max_steps=max_steps,
+        monitor=monitor,
+    )
+    q, v = _rows(system, q, v)
+    if is_traced((system, q, v, start, question)):
+        return _mapped(system, question, q, v, start)
+    times = saved_times(start, end, None, None, q.dtype)
+    if not consistent:
+        check_states(system, q, v, first_of(times))
+    cases = Cases({"q": np.asarray(q), "v": np.asarray(v)})
+    swept = sweep(
+        question,
+        system,
+        cases,
+        q=picked(q, 0),
+        v=picked(v, 0),
+        t=start,
+        assemble=False,
+        width=width,
+    )
+    found = jax.tree.map(lambda x: known_array(np.asarray(x)), swept.answers())
+    passages = np.asarray(found.passages)
+    runs = eqx.tree_at(
+        lambda x: (x.system, x.passages),
+        found,
+        (system, known_array(np.where(np.isinf(passages), np.nan, passages))),
+        is_leaf=lambda x: x is None,
+    )
+    failed = np.flatnonzero(np.asarray(code_of(runs.result)) != code_of(RESULTS.successful))
+    if throw and failed.size:
+        raise SimulationError(_first_failed(runs, formulation, failed.tolist()))
+    return runs
+
+
+def _rows(system: AbstractSystem, q: Any, v: Any) -> tuple[Array, Array]:
+    """The states as arrays of equal length.
+
+    **Raises:** `TypeError` or `ValueError` for what are none.
+    """
+    rows = []
+    for what, given, size in (("q", q, system.structure.nq), ("v", v, system.structure.nv)):
+        expected = f"{what} must be an array of {size} numbers for each run"
+        if not _settings.holds_numbers(given):
+            raise TypeError(f"{expected}, got {shown(given)}.")
+        known = _settings.known_numbers(given)
+        array = jnp.asarray(given if known is None else known, system.reference_q.dtype)
+        if array.ndim not in (1, 2) or array.shape[-1] != size or not array.shape[0]:
+            raise ValueError(f"{expected}, got shape {list(array.shape)}.")
+        rows.append(array)
+    counts = {len(x) for x in rows if x.ndim == 2}
+    if len(counts) != 1:
+        shapes = " and ".join(f"{list(x.shape)}" for x in rows)
+        raise ValueError(f"q and v must hold a row for each run, got shapes {shapes}.")
+    (count,) = counts
+    q, v = (of_known(lambda x, n=count: _repeated(x, n), x) for x in rows)
+    return q, v
+
+
+def _repeated(row: Any, count: int) -> Any:
+    return row if row.ndim == 2 else row[None].repeat(count, axis=0)
+
+
+def _mapped(
+    system: AbstractSystem, question: Simulation, q: Array, v: Array, start: Any
+) -> Trajectory:
+    """`simulate` of each state under `jax.vmap`."""
+    times = jnp.linspace(start, question.end, question.count)
+
+    def one(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Trajectory:
+        found = simulate(
+            system,
+            q,
+            v,
+            question.end,
+            start=start,
+            times=times,
+            formulation=question.formulation,
+            solver=question.solver,
+            stabilisation=question.stabilisation,
+            rtol=question.rtol,
+            atol=question.atol,
+            max_steps=question.max_steps,
+            monitor=question.monitor,
+            throw=False,
+        )
+        return eqx.tree_at(lambda x: x.system, found, None)
+
+    runs = jax.vmap(one)(q, v)
+    return eqx.tree_at(lambda x: x.system, runs, system, is_leaf=lambda x: x is None)
+
+
+def _first_failed(runs: Trajectory, formulation: Any, failed: list[int]) -> Trajectory:
+    """The first of the runs that failed, with its message."""
+    first, count = runs.run(failed[0]), runs.times.shape[0]
+    chosen = chosen_formulation(formulation, runs.system.structure)
+    text = f"run {failed[0]} ({len(failed)} of {count} failed): "
+    text += explain(runs.system, chosen, first)
+    text += " throw=False returns all runs, each with its result."
+    return dataclasses.replace(first, message=text)
+
+
+def _bare(run: Trajectory) -> Trajectory:
+    """The trajectory without its system, which would be an answer of each case, and without NaN,
+    which would be a failure."""
+    passages = jnp.where(jnp.isnan(run.passages), jnp.inf, run.passages)
+    return eqx.tree_at(
+        lambda x: (x.system, x.passages), run, (None, passages), is_leaf=lambda x: x is None
+    )

@@ -1,0 +1,176 @@
+"""Motions of many cases: each is the one that a run gives, whichever others it is computed with."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_passages import crank_at
+
+import jaxmbs as jm
+
+
+MODEL = jm.mechanisms.get("door")
+DOOR = MODEL.system()
+END, COUNT, WIDTH = 0.5, 6, 4
+TOLERANCES: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
+MAX_STEPS = 60
+# The slow ones take a few steps, the fast ones ten times as many.
+RATES = np.array([0.1, 40.0, 3.0, 80.0, 0.0, 20.0, 90.0, 1.0, 60.0, 0.3, 5.0])
+
+
+def turning(rates):
+    """Velocities of the door, about its hinges."""
+    return np.outer(rates, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+
+def many(rates, **given):
+    given = {"count": COUNT, "width": WIDTH, "max_steps": MAX_STEPS, **TOLERANCES} | given
+    return jm.simulate_many(DOOR, DOOR.reference_q, turning(rates), END, **given)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return many(RATES)
+
+
+class TestRuns:
+    def test_the_door_turns_evenly(self, runs):
+        """Its centre of mass is on its hinges: the closed form is a rotation at a constant rate."""
+        angles = RATES[:, None] * np.linspace(0.0, END, COUNT)
+        np.testing.assert_allclose(runs.q[:, :, 3], np.cos(angles / 2), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(runs.q[:, :, 6], np.sin(angles / 2), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(runs.v, turning(RATES)[:, None].repeat(COUNT, 1), atol=1e-8)
+        assert jnp.all(runs.reached)
+        assert jnp.max(runs.position_error) <= 1e-12
+        steps = np.asarray(runs.statistics.accepted)
+        assert steps.max() > 5 * steps.min()
+
+    def test_each_is_that_of_simulate(self, runs):
+        times = np.linspace(0.0, END, COUNT)
+        for k in (0, 3, 10):
+            start = DOOR, DOOR.reference_q, turning(RATES)[k], END
+            wanted = jm.simulate(*start, times=times, **TOLERANCES)
+            one = runs.run(k)
+            for name in ("times", "q", "v", "acceleration", "multipliers"):
+                found, other = getattr(one, name), getattr(wanted, name)
+                np.testing.assert_allclose(found, other, rtol=0, atol=1e-8)
+            assert str(one.reactions()) == str(wanted.reactions())
+            assert str(one).startswith("6 states from 0 s to 0.5 s in ")
+
+    def test_bits_do_not_depend_on_the_others(self, runs):
+        fewer = many(RATES[:9])
+        other = many(np.append(RATES[:9], 70.0)[[4, 5, 2, 3, 0, 1, 6, 7, 8, 9]])
+        for name in ("q", "v", "multipliers"):
+            found = np.asarray(getattr(runs, name))
+            np.testing.assert_array_equal(getattr(fewer, name), found[:9])
+            # At the same place of another batch.
+            np.testing.assert_array_equal(np.asarray(getattr(other, name))[[2, 3]], found[[2, 3]])
+
+    @pytest.mark.thorough
+    def test_one_run_and_a_state_that_all_share(self):
+        one = many(RATES[3:4])
+        np.testing.assert_allclose(one.q[0, -1, 3], np.cos(40.0 * END), rtol=0, atol=1e-8)
+        q = np.tile(DOOR.reference_q, (2, 1))
+        both = jm.simulate_many(DOOR, q, turning([3.0])[0], END, count=COUNT, width=WIDTH)
+        np.testing.assert_array_equal(both.q[0], both.q[1])
+
+    def test_what_it_says(self, runs):
+        assert str(runs).startswith("11 motions of 6 states each")
+
+
+class TestRefused:
+    def test_a_state_off_the_constraints_by_its_number(self):
+        v = turning(RATES)
+        v[7, 0] = 0.5
+        given = (DOOR, DOOR.reference_q, v, END)
+        how = {"count": COUNT, "width": WIDTH, "max_steps": MAX_STEPS, **TOLERANCES}
+        with pytest.raises(ValueError, match=r"run 7: .* 'lower' by 0\.5 m/s; consistent=True"):
+            jm.simulate_many(*given, **how)
+        moved = jm.simulate_many(*given, consistent=True, **how)
+        np.testing.assert_allclose(moved.v[:, 0, 0], 0.0, atol=1e-12)
+
+    def test_shapes(self):
+        q, v = DOOR.reference_q, turning(RATES)
+        for states, words in (
+            ((q[:3], v), r"q must be an array of 7 numbers for each run, got shape \[3\]"),
+            ((q, v[0]), r"a row for each run, got shapes \[7\] and \[6\]"),
+            ((np.tile(q, (3, 1)), v), r"got shapes \[3, 7\] and \[11, 6\]"),
+            ((q, v[:0]), r"v must be an array of 6 numbers for each run, got shape \[0, 6\]"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                jm.simulate_many(DOOR, *states, END)
+        with pytest.raises(
+            TypeError, match="q must be an array of 7 numbers for each run, got 'q'"
+        ):
+            jm.simulate_many(DOOR, "q", v, END)  # pyright: ignore[reportArgumentType]
+
+    def test_a_run_that_fails_stops_no_other(self, runs):
+        """The fastest one needs more steps than it may take."""
+        rates = np.append(RATES, 3000.0)
+        with pytest.raises(
+            jm.SimulationError, match=r"run 11 \(1 of 12 failed\): .*max_steps"
+        ) as e:
+            many(rates)
+        assert float(e.value.trajectory.times[-1]) < END
+        found = many(rates, throw=False)
+        failed = np.asarray(found.result != jm.RESULTS.successful)
+        assert np.flatnonzero(failed).tolist() == [11]
+        assert "1 of them failed: The largest number of steps was reached." in str(found)
+        assert found.run(11).times.size < COUNT
+        np.testing.assert_array_equal(np.asarray(found.q)[:11], runs.q)
+
+
+class TestSweep:
+    def test_parts_are_varied_and_assembled(self, tmp_path):
+        """A door that falls about a level hinge: its centre of mass is a pendulum's, whatever its
+        mass is, and the forces of the hinges are proportional to it."""
+        tilted = jm.vary(MODEL, {"bodies.door.mass": 1.0})
+        masses = np.array([1.0, 2.0, 5.0, 0.5, 3.0])
+        cases = jm.Cases({"bodies.door.mass": masses, "gravity": np.tile([0.0, 9.81, 0.0], (5, 1))})
+        question = jm.Simulation(0.3, count=3, rtol=1e-9, atol=1e-11)
+        swept = jm.sweep(question, tilted, cases, store=tmp_path / "runs", width=2)
+        assert swept.failures() == {}
+        found = swept.answers()
+        np.testing.assert_allclose(found.q, found.q[:1].repeat(5, 0), rtol=0, atol=1e-8)
+        forces = found.multipliers / masses[:, None, None]
+        np.testing.assert_allclose(forces, forces[:1].repeat(5, 0), rtol=0, atol=1e-8)
+        shape = swept.dataset()["multipliers"].shape
+        assert shape == (5, 3, len(DOOR.structure.rows))
+
+
+class TestDerivatives:
+    @pytest.mark.thorough
+    def test_inside_of_a_transformation(self):
+        def end(rates):
+            v = jnp.outer(rates, jnp.eye(6)[5])
+            return jm.simulate_many(DOOR, DOOR.reference_q, v, END).q[:, -1, 6]
+
+        rates = jnp.array([1.0, 3.0])
+        wanted = np.diag(END / 2 * np.cos(rates * END / 2))
+        np.testing.assert_allclose(jax.jacrev(end)(rates), wanted, rtol=0, atol=1e-7)
+
+    def test_shapes_inside_of_one(self):
+        v = jnp.asarray(turning(RATES))
+        found = eqx.filter_eval_shape(
+            lambda v: jm.simulate_many(DOOR, DOOR.reference_q, v, END, count=COUNT), v
+        )
+        assert found.q.shape == (11, COUNT, 7)
+
+
+@pytest.mark.thorough
+def test_passages_are_those_of_single_runs():
+    """Cranks with rods of their length stand at a right angle after some time, or do not."""
+    system = crank_at((0.1, 0.1), 0.3, 20.0, driven=False)
+    v = np.outer([1.0, 0.5, 0.05], system.initial_v)
+    runs = jm.simulate_many(system, system.reference_q, v, 0.3, width=2)
+    counts = []
+    for k in range(3):
+        one = jm.simulate(system, system.reference_q, v[k], 0.3)
+        counts.append(int(one.passage_count))
+        assert int(runs.passage_count[k]) == counts[-1]
+        np.testing.assert_allclose(runs.run(k).q[-1], one.q[-1], rtol=0, atol=1e-8)
+    assert counts[0] != counts[2]
+    assert np.isnan(np.asarray(runs.passages)[2]).all()
