@@ -1,4 +1,5 @@
-"""Many motions at once: `simulate` under `vmap`, MuJoCo's threaded rollout, and MJX.
+"""Many motions at once: `simulate_many`, `simulate` under `vmap`, MuJoCo's threaded rollout, and
+MJX.
 
 MJX (`mujoco-mjx`) must be of the version of `mujoco`; where it is missing its rows are left out.
 
@@ -46,8 +47,26 @@ def motions() -> list[Motion]:
     ]
 
 
+_HOW: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-8, "monitor": False, "throw": False}
+
+
 def own(motion: Motion, count: int, width: int) -> dict[str, float]:
-    """jaxmbs: simulations a second, and the closure error."""
+    """`simulate_many`: simulations a second, and the closure error."""
+    system, v = motion.system, _speeds(count)[:, None] * np.asarray(motion.system.initial_v)
+
+    def many() -> jm.Trajectory:
+        return jm.simulate_many(system, system.reference_q, v, DURATION, width=width, **_HOW)
+
+    # The position error is relative to the characteristic length.
+    closure = float(jnp.max(many().position_error) * system.characteristic_length())
+    return {
+        "simulations_per_second": count / best(many, _repeats(count)),
+        "closure_error": closure,
+    }
+
+
+def mapped(motion: Motion, count: int, width: int) -> dict[str, float]:
+    """`simulate` under `jax.vmap`: as `own`."""
     system = motion.system
 
     def one(system: jm.MultibodySystem, speed: Any) -> Any:
@@ -56,13 +75,10 @@ def own(motion: Motion, count: int, width: int) -> dict[str, float]:
             system.reference_q,
             speed * system.initial_v,
             DURATION,
-            rtol=1e-6,
-            atol=1e-8,
-            monitor=False,
-            throw=False,
+            **_HOW,
         )
-        # The position error is relative to the characteristic length.
-        return run.q, jnp.max(run.position_error) * system.characteristic_length()
+        closure = jnp.max(run.position_error) * system.characteristic_length()
+        return (run.q, run.v, run.acceleration, run.multipliers), closure
 
     many = batched(one, system, width)
     speeds = jnp.asarray(_speeds(count))
@@ -79,20 +95,16 @@ def masses_row(count: int) -> dict[str, float]:
     system = model.system()
 
     def swept(rtol: float, count: int) -> Any:
-        def question(system: jm.MultibodySystem, q: Any, v: Any, t: Any) -> Any:
-            run = jm.simulate(
-                system, q, v, t + DURATION, rtol=rtol, atol=1e-2 * rtol, monitor=False, throw=False
-            )
-            return run.q[-1], jnp.max(run.position_error) * system.characteristic_length()
-
+        question = jm.Simulation(DURATION, rtol=rtol, atol=1e-2 * rtol, monitor=False)
         cases = jm.Cases({"bodies.platform.mass": np.linspace(0.5, 5.0, count)})
         return lambda: jm.sweep(
             question, model, cases, q=system.reference_q, assemble=False, width=WIDTH
         ).answers()
 
     many = swept(1e-6, count)
-    ends, closures = many()
-    exact = swept(1e-10, WIDTH)()[0]
+    found = many()
+    ends, closures = found.q[:, -1], found.position_error * float(system.characteristic_length())
+    exact = swept(1e-10, WIDTH)().q[:, -1]
     # The same masses as far as the smaller number of cases has them: the first and the last.
     apart = [np.max(np.abs(ends[k] - exact[k])) for k in (0, -1)]
     seconds = best(many, _repeats(count))
@@ -100,6 +112,33 @@ def masses_row(count: int) -> dict[str, float]:
         "simulations_per_second": count / seconds,
         "closure_error": float(np.max(closures)),
         "error": float(max(apart)),
+    }
+
+
+def spread_row(count: int) -> dict[str, float]:
+    """One second of four-bar loops whose speeds differ by a factor of 100, so that some make many
+    more steps than others: runs a second of `simulate_many`, and its time over that of `simulate`
+    under `vmap`. `steps`: on average, and of the longest of `WIDTH`."""
+    system = motions()[0].system
+    speeds = np.random.default_rng(0).permutation(np.geomspace(0.05, 5.0, count))
+    v = jnp.asarray(speeds[:, None] * np.asarray(system.initial_v))
+
+    def one(system: jm.MultibodySystem, v: Any) -> Any:
+        run = jm.simulate(system, system.reference_q, v, 1.0, **_HOW)
+        return run.q, run.v, run.acceleration, run.multipliers
+
+    mapped = batched(one, system, WIDTH)
+
+    def many() -> jm.Trajectory:
+        return jm.simulate_many(system, system.reference_q, v, 1.0, width=WIDTH, **_HOW)
+
+    steps = np.asarray(many().statistics.steps)
+    seconds = best(many, _repeats(count))
+    return {
+        "simulations_per_second": count / seconds,
+        "time_over_vmap": seconds / best(lambda: mapped(v), _repeats(count)),
+        "steps": float(steps.mean()),
+        "steps_of_the_longest": float(steps.reshape(-1, WIDTH).max(axis=1).mean()),
     }
 
 
@@ -196,6 +235,7 @@ def _mujoco_closure(mujoco: Any, model: Any, states: np.ndarray) -> float:
 
 METHODS: dict[str, Callable[[Motion, int], dict[str, float] | None]] = {
     "jaxmbs": lambda motion, count: own(motion, count, WIDTH),
+    "jaxmbs by vmap": lambda motion, count: mapped(motion, count, WIDTH),
     "MuJoCo rollout": mujoco_rows,
     "MJX": mjx_rows,
 }

@@ -9,7 +9,7 @@ what the device can do is used.
     taskset -c 0 python benchmarks/sweep.py            # prints a table, writes results
     python benchmarks/sweep.py --memory                # peak memory of a large and a small sweep
     python benchmarks/sweep.py --robot                 # the robot's whole range, 100,000 cases
-    python benchmarks/sweep.py --masses                # 1,024 motions of different masses
+    python benchmarks/sweep.py --masses                # 1,024 motions of different masses, speeds
     python benchmarks/sweep.py --batch 64 --no-simulations
 """
 
@@ -44,7 +44,7 @@ from _sweep_methods import (
 )
 from _sweep_robot import RANGES, robot_range
 from _sweep_roofline import ceilings, counted, fractions
-from _sweep_simulations import masses_row, METHODS as SIMULATIONS, motions
+from _sweep_simulations import masses_row, METHODS as SIMULATIONS, motions, spread_row
 from _timing import best
 from solvability import chain, parallelogram, robot, robot_times
 
@@ -245,9 +245,10 @@ def main() -> None:
         renew(path, {"hardware": found, "memory_megabytes": memory})
         return
     if options.masses:
-        row = masses_row(VARIED)
+        row, spread = masses_row(VARIED), spread_row(VARIED)
         print(f"{VARIED} parallelograms of different masses: {row}")
-        renew(path, {"hardware": found, "masses": row})
+        print(f"{VARIED} four-bar loops of different speeds: {spread}")
+        renew(path, {"hardware": found, "masses": row, "speeds": spread})
         return
     if options.robot:
         robot: dict[str, Any] = {}

@@ -164,6 +164,10 @@ class RESULTS(Enumeration):
         "The times of saved states go back, or one is NaN, so that no motion was computed. Sort "
         "them, from start to end."
     )
+    end_before_start = (
+        "The end of the motion is not later than its start, so that no motion was computed. Choose "
+        "a later end, or an earlier start of this case."
+    )
     loads_not_carried = (
         "The loads cannot be carried within the bounds: no reactions of the mechanism balance them "
         "there. Loosen one of the bounds that contradict each other, or let less load act."

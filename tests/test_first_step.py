@@ -63,7 +63,7 @@ class TestFirstStep:
 
     def test_a_slow_start(self):
         body = planar.Body("body", mass=2.0, inertia=0.1, position=(0, 0), velocity=(1e-6, 0.0))
-        np.testing.assert_allclose(first_step(jm.MultibodySystem((body,))), 0.1, rtol=1e-12)
+        np.testing.assert_allclose(first_step(jm.MultibodySystem((body,))), 1.0, rtol=1e-12)
 
     @pytest.mark.parametrize(
         ("stiffness", "expected"), [(1e8, PART / np.sqrt(1e8 * 0.1 / 2.0)), (1e18, 1e-5)]

@@ -10,10 +10,10 @@ import pytest
 from test_passages import crank_at
 
 import jaxmbs as jm
+from jaxmbs import planar
 
 
-MODEL = jm.mechanisms.get("door")
-DOOR = MODEL.system()
+DOOR = jm.mechanisms.get("door").system()
 END, COUNT, WIDTH = 0.5, 6, 4
 TOLERANCES: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
 MAX_STEPS = 60
@@ -123,22 +123,91 @@ class TestRefused:
         np.testing.assert_array_equal(np.asarray(found.q)[:11], runs.q)
 
 
+def swing(mass=2.0):
+    """A boom on two hinges, which hangs half a metre below them."""
+    boom = planar.Body("boom", mass=mass, inertia=0.1, position=(0.0, -0.5))
+    hinges = [planar.Revolute(x, ("ground", "boom"), (0.0, 0.0)) for x in ("front", "back")]
+    return jm.Model("swing", 2, bodies=[boom], joints=hinges, gravity=(0.0, -9.81))
+
+
+ANGLES = np.array([0.01, 0.02, 0.005, 0.015, 0.012])
+LAST = 1.0  # s
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Booms that are let go at rest from a small angle, to which each case is assembled."""
+    cases = jm.Cases(
+        {
+            "joints.front.rotation": ANGLES,
+            "bodies.boom.mass": np.array([1.0, 2.0, 5.0, 0.5, 3.0]),
+            "time": np.array([0.0, 0.0, 0.5, 0.0, LAST]),
+        }
+    )
+    question = jm.Simulation(LAST, count=3, rtol=1e-9, atol=1e-11)
+    store = tmp_path_factory.mktemp("sweep") / "runs"
+    return jm.sweep(question, swing(), cases, store=store, width=2)
+
+
 class TestSweep:
-    def test_parts_are_varied_and_assembled(self, tmp_path):
-        """A door that falls about a level hinge: its centre of mass is a pendulum's, whatever its
-        mass is, and the forces of the hinges are proportional to it."""
-        tilted = jm.vary(MODEL, {"bodies.door.mass": 1.0})
-        masses = np.array([1.0, 2.0, 5.0, 0.5, 3.0])
-        cases = jm.Cases({"bodies.door.mass": masses, "gravity": np.tile([0.0, 9.81, 0.0], (5, 1))})
-        question = jm.Simulation(0.3, count=3, rtol=1e-9, atol=1e-11)
-        swept = jm.sweep(question, tilted, cases, store=tmp_path / "runs", width=2)
-        assert swept.failures() == {}
+    def test_it_swings_as_a_pendulum(self, swept):
+        """Of small angles the closed form is a cosine; the inertia is varied by the mass alone."""
         found = swept.answers()
-        np.testing.assert_allclose(found.q, found.q[:1].repeat(5, 0), rtol=0, atol=1e-8)
-        forces = found.multipliers / masses[:, None, None]
-        np.testing.assert_allclose(forces, forces[:1].repeat(5, 0), rtol=0, atol=1e-8)
-        shape = swept.dataset()["multipliers"].shape
-        assert shape == (5, 3, len(DOOR.structure.rows))
+        for k in range(4):
+            mass, start = float(swept.cases.values[1][k]), float(swept.cases.values[2][k])
+            rate = np.sqrt(mass * 9.81 * 0.5 / (0.1 + mass * 0.25))
+            wanted = ANGLES[k] * np.cos(rate * (found.times[k] - start))
+            np.testing.assert_allclose(found.times[k], np.linspace(start, LAST, 3))
+            np.testing.assert_allclose(found.q[k, :, 2], wanted, rtol=0, atol=2e-6)
+        assert swept.dataset()["multipliers"].shape == (5, 3, 4)
+
+    def test_a_case_that_starts_at_the_end_fails(self, swept):
+        assert swept.result.tolist()[:4] == [0, 0, 0, 0]
+        (text,) = swept.failures()
+        assert text.startswith("The end of the motion is not later than its start")
+
+    def test_one_of_the_answers(self, swept):
+        found = swept.answers()
+        with pytest.raises(ValueError, match="system must be given for answers of a sweep"):
+            found.run(0)
+        system = swing(1.0).system()
+        assert "NOT UNIQUE" in str(found.run(0, system).reactions())
+        with pytest.raises(ValueError, match="number must be at least 0 and at most 4, got 5"):
+            found.run(5, system)
+        with pytest.raises(ValueError, match="got that of one run"):
+            found.run(0, system).run(0)
+
+
+class TestStarts:
+    @pytest.mark.parametrize(
+        "how",
+        [
+            {},
+            pytest.param({"stabilisation": jm.Baumgarte(5.0, 5.0)}, marks=pytest.mark.thorough),
+        ],
+    )
+    def test_states_are_made_consistent(self, how):
+        """As `simulate` makes them: also far from the constraints, and of a long run."""
+        q, v = np.array(DOOR.reference_q), turning([1.0])[0]
+        q[1] += 1e-3
+        v[0] += 0.5
+        given = {"consistent": True, **TOLERANCES, **how}
+        one = jm.simulate(DOOR, jnp.asarray(q), jnp.asarray(v), 10.0, **given)
+        both = jm.simulate_many(DOOR, np.stack([q, q]), v, 10.0, **given)
+        np.testing.assert_allclose(both.q[1], one.q, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(both.v[0], one.v, rtol=0, atol=1e-7)
+
+    def test_invalid_states(self):
+        q, v = np.tile(DOOR.reference_q, (3, 1)), turning([1.0, 2.0, 3.0])
+        v[1, 2], q[2, 3] = np.nan, 1.5
+        with pytest.raises(ValueError, match=r"run 1: v must .* finite"):
+            jm.simulate_many(DOOR, q, v, END, consistent=True)
+        with pytest.raises(ValueError, match=r"run 2: .* quaternion"):
+            jm.simulate_many(DOOR, q, turning([1.0, 2.0, 3.0]), END, consistent=True)
+
+    def test_too_many_states(self):
+        with pytest.raises(ValueError, match="11 runs of 1,000,000 states are more than"):
+            many(RATES, count=1_000_000)
 
 
 class TestDerivatives:

@@ -7,7 +7,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from .. import _printing
-from .._checks import picked
+from .._checks import known_array, picked
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._kinematics import is_closed, open_constraints, undefined
 from .._linalg import motion_solver
@@ -103,31 +103,56 @@ def check_state(
     refuse_vanishing_rows(system, q, v, t)
 
 
+# States are checked so many at a time, by one program for all numbers of runs.
+_CHECKED = 1024
+
+
 @program
 def _allowed(
     system: AbstractSystem, q: Float[Array, "runs nq"], v: Float[Array, "runs nv"], t: Scalar
-) -> Bool[Array, " runs"]:
-    def one(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> BoolScalar:
+) -> tuple[Bool[Array, " runs"], Bool[Array, " runs"]]:
+    """Are the states valid, and do the constraints allow them?"""
+
+    def one(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple[BoolScalar, BoolScalar]:
         position, velocity = residuals(system, q, v, t)
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-        at_rest = jnp.max(jnp.abs(velocity), initial=0.0) <= ALLOWED * speed
-        return is_closed(position, system.precision) & at_rest
+        kept = jnp.max(jnp.abs(velocity), initial=0.0) <= ALLOWED * speed
+        allowed = is_closed(position, system.precision) & kept
+        return is_state(system.structure, q, v, t), allowed
 
     return jax.vmap(one)(q, v)
 
 
 def check_states(
-    system: AbstractSystem, q: Float[Array, "runs nq"], v: Float[Array, "runs nv"], t: Scalar
+    system: AbstractSystem, q: np.ndarray, v: np.ndarray, t: Scalar, consistent: bool
 ) -> None:
-    """`check_state` of the first of many that is not allowed.
+    """Refuse the first of many states, q (runs, nq) and v (runs, nv), that is not valid or, unless
+    it is to be made `consistent`, that the constraints do not allow.
 
-    **Raises:** `ValueError` with its number.
+    **Raises:** `ValueError` with the number of the run.
     """
-    for k in np.flatnonzero(~np.asarray(_allowed(system, q, v, t))).tolist():
-        try:
-            check_state(system, picked(q, k), picked(v, k), t)
-        except ValueError as error:
-            raise ValueError(f"run {k}: {error}") from None
+    for first in range(0, len(q), _CHECKED):
+        places = np.minimum(first + np.arange(_CHECKED), len(q) - 1)
+        own = (known_array(q[places]), known_array(v[places]))
+        valid, allowed = map(np.asarray, _allowed(system, *own, t))
+        good = valid if consistent else valid & allowed
+        for k in np.flatnonzero(~good).tolist():
+            try:
+                _check(system, picked(own[0], k), picked(own[1], k), t, consistent)
+            except ValueError as error:
+                raise ValueError(f"run {places[k]}: {error}") from None
+
+
+@takes_state()
+def _check(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    consistent: bool,
+) -> None:
+    if not consistent:
+        check_state(system, q, v, jnp.asarray(t, q.dtype))
 
 
 def _refuse(

@@ -122,22 +122,8 @@ def go_on(
 ) -> Saved:
     """One part of the run of `begin` with the same arguments, from the state of the part before.
     The controller is one `under_way`."""
-    found: Any = dfx.diffeqsolve(
-        terms,
-        solver,
-        span[0],
-        span[-1],
-        None,
-        y0,
-        args,
-        saveat=dfx.SaveAt(t1=True),
-        adjoint=_GoingOn(state, part, progress_meter),
-        solver_state=state.solver_state,
-        controller_state=state.controller_state,
-        throw=False,
-        **options,
-    )
-    return found.ys
+    adjoint = _GoingOn(state, part, progress_meter)
+    return _resumed(adjoint, terms, solver, span, y0, args, **options)
 
 
 def one_step(
@@ -153,6 +139,20 @@ def one_step(
 ) -> tuple[Any, BoolScalar]:
     """The next step of the run of `begin` with the same arguments, attempted, and whether the run
     has ended. `state`: after the step before. The controller is one `under_way`."""
+    adjoint = _OneStep(state, progress_meter)
+    return _resumed(adjoint, terms, solver, span, y0, args, **options)
+
+
+def _resumed(
+    adjoint: Any,
+    terms: PyTree,
+    solver: Any,
+    span: Float[Array, " times"],
+    y0: PyTree,
+    args: Any,
+    **options: Any,
+) -> Any:
+    """The result of an adjoint that goes on from a state."""
     found: Any = dfx.diffeqsolve(
         terms,
         solver,
@@ -162,9 +162,9 @@ def one_step(
         y0,
         args,
         saveat=dfx.SaveAt(t1=True),
-        adjoint=_OneStep(state, progress_meter),
-        solver_state=state.solver_state,
-        controller_state=state.controller_state,
+        adjoint=adjoint,
+        solver_state=adjoint.state.solver_state,
+        controller_state=adjoint.state.controller_state,
         throw=False,
         **options,
     )

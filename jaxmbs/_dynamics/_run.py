@@ -49,7 +49,7 @@ _FIRST_STEP = 0.3
 _LEAST_FIRST_STEP = 1e-6
 
 # At most this, relative to the duration: a force may act for a moment on what begins slowly.
-_MOST_FIRST_STEP = 0.01
+_MOST_FIRST_STEP = 0.1
 
 
 def with_defaults(integration: Integration) -> Integration:

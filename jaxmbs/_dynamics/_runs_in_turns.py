@@ -32,7 +32,7 @@ from ._whole_run import (
 
 class RunLane(NamedTuple):
     """A run between two steps. `begun`: at its start; `state`: Diffrax's; `saved` (times + 1,
-    state): `count` of them so far; `ended`: is nothing left to integrate?"""
+    state): `count` of them so far; `ended`: the run is complete."""
 
     begun: Beginning
     state: Any
@@ -52,7 +52,7 @@ def begin_run(
     integration = with_defaults(integration)
     controller = controlled(integration, system, q, v, grid)
     begun = beginning_of(system, integration, q, v, grid, integration.adjoint)
-    given = _given(system, integration, begun, controller)
+    given = _diffrax_arguments(system, integration, begun, controller)
     span, y0 = begun.start.span, begun.start.y
     state = begin(span=span, y0=y0, progress_meter=integration.progress, **given)
     saved = jnp.zeros((len(grid) + 1, len(y0)), y0.dtype)
@@ -60,10 +60,10 @@ def begin_run(
 
 
 def turn_run(system: AbstractSystem, integration: Integration, lane: RunLane) -> RunLane:
-    """The run after one more step, attempted, with the states to be saved within it."""
+    """Attempt one more step, and interpolate the states to be saved within it."""
     integration, start = with_defaults(integration), lane.begun.start
     controller = under_way(controller_of(integration, system, start.span))
-    given = _given(system, integration, lane.begun, controller)
+    given = _diffrax_arguments(system, integration, lane.begun, controller)
     state, ended = one_step(
         span=start.span,
         y0=start.y,
@@ -91,7 +91,7 @@ def trajectory_of_lane(
 ) -> Trajectory:
     """The trajectory of a run that has ended."""
     integration, start, state = with_defaults(integration), lane.begun.start, lane.state
-    given = _given(
+    given = _diffrax_arguments(
         system, integration, lane.begun, under_way(controller_of(integration, system, start.span))
     )
     # The state in which the run ended stands in the place of all that it did not reach.
@@ -106,10 +106,10 @@ def trajectory_of_lane(
     return trajectory_of(system, integration, lane.begun, made)
 
 
-def _given(
+def _diffrax_arguments(
     system: AbstractSystem, integration: Integration, begun: Beginning, controller: Any
 ) -> dict[str, Any]:
-    """The arguments of Diffrax."""
+    """Arguments of Diffrax."""
     start = begun.start
     inside, kept = inside_of(integration, start.span), Kept(last_step=True, record=False)
     return problem(system, integration, start, controller, inside, kept=kept)

@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._checks import known_array, number
+from .._checks import known_array
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, chosen_formulation
 from .._loading import late
@@ -148,16 +148,7 @@ def simulate(
     )
     grid = saved_times(start, end, every, times, q.dtype)
     begin = first_of(grid)
-    relied_on = kept_rows(formulation, system.structure)
-    inexact = redundancy_at_precision(system, q, v, begin, relied_on)
-    refuse_at_precision(inexact, "a simulation")
-    if consistent:
-        moved = projected_state(system, q, v, begin)
-        q, v = moved.q, moved.v
-        refuse_vanishing_rows(system, q, v, begin)
-    else:
-        check_state(system, q, v, number(start, q.dtype))
-    _refuse_unsolvable(system, formulation, q, v, begin)
+    q, v = admitted_start(system, formulation, q, v, begin, consistent)
     run = _in_chunks(system, integration, formulation, (q, v, grid), shown)
     if run is None:
         run = Run(*runs.run_in_one(system, integration, q, v, grid), False)
@@ -200,6 +191,31 @@ def resume(
         )
     run = run_in_chunks(given.system, rest, given, tell)
     return _report_outcome(run, rest.formulation, rest.integration, throw)
+
+
+def admitted_start(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    consistent: bool,
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """The initial state of a run: the nearest one that the constraints allow if that is wanted
+    (`consistent`), else the given one.
+
+    **Raises:** `ValueError` for a state from which there is no run; traced ones are not checked.
+    """
+    inexact = redundancy_at_precision(system, q, v, t, kept_rows(formulation, system.structure))
+    refuse_at_precision(inexact, "a simulation")
+    if consistent:
+        moved = projected_state(system, q, v, t)
+        q, v = moved.q, moved.v
+        refuse_vanishing_rows(system, q, v, t)
+    else:
+        check_state(system, q, v, t)
+    _refuse_unsolvable(system, formulation, q, v, t)
+    return q, v
 
 
 def _refuse_unsolvable(

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 import os
 from typing import Any
 
@@ -8,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _html
-from .._checks import picked
-from .._custom_types import IntScalar
+from .. import _html, _settings
+from .._checks import known_array, picked
+from .._custom_types import IntScalar, Setting
 from .._extras import optional
 from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
@@ -98,11 +99,28 @@ class Trajectory(eqx.Module):
         # A part of a run that was stopped is not gone on with.
         return dataclasses.replace(part, unfinished=None)
 
-    def run(self, number: int) -> "Trajectory":
-        """One of the runs of `simulate_many`, until it ended."""
-        alone = eqx.tree_at(lambda x: x.system, self, None)
-        own = jax.tree.map(lambda x: picked(x, number) if eqx.is_array(x) else x, alone)
-        own = eqx.tree_at(lambda x: x.system, own, self.system, is_leaf=lambda x: x is None)
+    def run(self, number: Setting[int], system: AbstractSystem | None = None) -> "Trajectory":
+        """One of many runs, until it ended, with its outcome as the `message`. `system`: of answers
+        of a sweep, the system of that case.
+
+        **Raises:** `ValueError` for a trajectory of one run, a number that it does not have, and
+        answers without a system.
+        """
+        if self.times.ndim != 2:
+            raise ValueError("run takes the trajectory of simulate_many, got that of one run.")
+        number = _settings.whole_number(number, "number", least=0, most=len(self.times) - 1)
+        system = self.system if system is None else system
+        if system is None:
+            raise ValueError("system must be given for answers of a sweep: that of the case.")
+        alone = eqx.tree_at(lambda x: x.system, self, None, is_leaf=lambda x: x is None)
+        own = jax.tree.map(lambda x: known_array(np.asarray(np.asarray(x)[number])), alone)
+        # (In answers of a sweep unused entries are infinite.)
+        passages = np.asarray(own.passages)
+        passages = known_array(np.where(np.isinf(passages), np.nan, passages))
+        own = eqx.tree_at(
+            lambda x: (x.system, x.passages), own, (system, passages), is_leaf=lambda x: x is None
+        )
+        own = dataclasses.replace(own, message=RESULTS[own.result])
         reached = np.asarray(own.reached)
         return own if reached.all() else own.at(slice(0, int(np.argmin(reached)) + 1))
 
@@ -157,7 +175,8 @@ class Trajectory(eqx.Module):
         return "\n".join(lines)
 
     def _many_lines(self) -> list[str]:
-        head = f"{self.times.shape[0]} motions of {self.times.shape[1]} states each"
+        *runs, states = self.times.shape
+        head = f"{math.prod(runs)} motions of {states} states each"
         failed = count_failures(np.asarray(code_of(self.result)).ravel().tolist())
         return [head, *(f"{count} of them failed: {text}" for count, text in failed)]
 

@@ -118,8 +118,8 @@ class RunResult(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Beginning of a run. `valid`: is it from a state, and at times that are `ordered`? Otherwise
-    it has no length and begins in no state: all steps from there would be rejected."""
+    """Beginning of a run. `valid`: the state is valid and the times are `ordered`; otherwise the
+    run has zero length and a NaN state, from which all steps would be rejected."""
 
     start: Start
     valid: BoolScalar

@@ -140,7 +140,18 @@ def subject_of(
         return ModelSubject(system, start)
     if q is None:
         raise ModelError("a system needs a configuration to start from; give q.")
-    return SystemSubject(system, _start(system, q, v, t))
+    return _system_subject(system, q, v, t)
+
+
+@takes_state(decides_rank=True)
+def _system_subject(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+) -> SystemSubject:
+    # (Masses may have been replaced since the system was made.)
+    return SystemSubject(system, _state(system, q, v, t))
 
 
 @takes_state(decides_rank=True)
@@ -149,6 +160,12 @@ def _start(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
+) -> State:
+    return _state(system, q, v, t)
+
+
+def _state(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"] | None, t: Any
 ) -> State:
     velocity = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     return State(q, velocity, jnp.asarray(t, q.dtype))

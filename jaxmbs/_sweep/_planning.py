@@ -92,7 +92,8 @@ def chunk_of(
     # The more cases a chunk has, the less its places wait for each other. (What is left empty of it
     # is not computed: so few lengths serve all numbers of cases, without another program.)
     parts = max(1 if at_once else _PARTS, len(devices))
-    wanted = 1 << (-(-count // (parts * width)) - 1).bit_length()
+    wanted = -(-count // (parts * width))
+    wanted = 1 << (wanted - 1).bit_length() if parts == 1 else wanted
     fit = _free_memory(devices) // (_SHARE * max(each, 1) * width)
     return width * max(1, min(_BATCHES, wanted, fit))
 

@@ -46,18 +46,22 @@ Device: TypeAlias = Any
 
 
 class Closed(NamedTuple):
-    """The configuration of a case, and whether it is sure."""
+    """The configuration of a case, and whether it is sure. `result`: of its assembly, where that
+    was not one in turns."""
 
     q: Float[Array, " nq"]
     sure: BoolScalar
+    result: RESULTS | None = None
 
 
 class Ready(NamedTuple):
-    """A case that is assembled, the result of that, and whether it is still open."""
+    """A case that is assembled, the result of that, whether it is still open, and whether it has
+    other masses, and parts that may be too light."""
 
     case: Case
     result: RESULTS
     still_open: BoolScalar
+    strange: BoolScalar
 
 
 class Campaign(eqx.Module):
@@ -98,15 +102,21 @@ class Campaign(eqx.Module):
         """One case in its configuration. `closed`: that; assembled here if it is not given."""
         system, held, q, v, t = self.place_parts(values)
         result, still_open = RESULTS.successful, jnp.asarray(False)
+        strange = jnp.asarray(False)
+        if self.masses is not None:
+            strange = ~masses_alike(system, self.masses, self.alike)
         if closed is not None:
             q, still_open = closed.q, ~closed.sure
+            result = result if closed.result is None else closed.result
         elif self.assembled:
             q, result = self.question.assembled(Case(held, q, v, t))
-        return Ready(Case(system, q, v, t), result, still_open)
+        return Ready(Case(system, q, v, t), result, still_open, strange)
 
-    def placed(self, values: tuple[Any, ...]) -> Closed:
-        """The configuration of one case that needs no search."""
-        return Closed(self.case(values).case.q, jnp.asarray(True))
+    def assemble(self, values: tuple[Any, ...]) -> Closed:
+        """The configuration of one case by the question's own assembly."""
+        ready = self.case(values)
+        result = jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), ready.result)
+        return Closed(ready.case.q, jnp.asarray(True), result)
 
     def one(
         self, values: tuple[Any, ...], closed: Closed | None = None, lane: Any = None
@@ -114,10 +124,8 @@ class Campaign(eqx.Module):
         """One case: its answer, its result, the configuration, whether it is still open, whether a
         second evaluation is needed, and whether it has other masses, and parts that may be too
         light. `lane`: the end of its iteration, of a question that is answered by one."""
-        case, result, still_open = self.case(values, closed)
-        strange, again = jnp.asarray(False), jnp.asarray(False)
-        if self.masses is not None:
-            strange = ~masses_alike(case.system, self.masses, self.alike)
+        case, result, still_open, strange = self.case(values, closed)
+        again = jnp.asarray(False)
         iteration = self.question.iteration
         if iteration is None or lane is None:
             answer = self.question(case)
@@ -208,7 +216,7 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     lanes = None
     if campaign.question.iteration is not None:
         if closed is None:
-            closed = in_batches(campaign.placed, values, campaign.width, count)
+            closed = in_batches(campaign.assemble, values, campaign.width, count)
         lanes = _iterate(campaign, campaign.question.iteration, (values, closed), count)
 
     def one(given: tuple[tuple[Any, ...], Closed | None, Any]) -> Any:
@@ -223,14 +231,14 @@ def _iterate(
     given: tuple[tuple[Any, ...], Closed],
     count: Any,
 ) -> Any:
-    """Whole batches of cases at the end of the iteration that answers the question. Those that are
-    still open stay at its start."""
+    """Whole batches of cases at the end of the iteration that answers the question. Those that will
+    be asked anew stay at its start."""
     batches = (campaign.width, count)
 
     def begin(own: tuple[tuple[Any, ...], Closed]) -> tuple[Any, BoolScalar]:
         ready = campaign.case(*own)
         lane = iteration.begin(ready.case)
-        return lane, ~(lane.ended | ready.still_open)
+        return lane, ~(lane.ended | ready.still_open | ready.strange)
 
     def turn(own: tuple[tuple[Any, ...], Closed], begun: Any, lane: Any) -> Any:
         del begun

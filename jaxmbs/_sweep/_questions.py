@@ -52,17 +52,20 @@ class AbstractSecondLook(eqx.Module):
 
 
 class AbstractIteration(eqx.Module):
-    """An iteration that answers a question, in some cases after more turns than in others. The
-    cases of a batch make their turns side by side, and each is replaced by the next one as soon as
-    it has ended."""
+    """Iteration that answers a question; the number of turns differs from case to case. The cases
+    of a batch make their turns side by side, and each is replaced by the next one as soon as it has
+    ended.
+
+    A call of the question gives the same answer: cases that need another assembly, or whose parts
+    are very light, are answered by it."""
 
     @abc.abstractmethod
     def begin(self, case: Case) -> Any:
-        """The case before its first turn: arrays, in a pytree with a field `ended`."""
+        """State before the first turn: a pytree of arrays with a boolean attribute `ended`."""
 
     @abc.abstractmethod
     def turn(self, case: Case, lane: Any) -> Any:
-        """The case after one turn more."""
+        """State after one more turn; also called after the end, where it is ignored."""
 
     @abc.abstractmethod
     def answer(self, case: Case, lane: Any) -> Any:

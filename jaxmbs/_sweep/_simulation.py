@@ -1,4 +1,4 @@
-"""Motions of many cases, side by side: one that has ended is replaced by the next."""
+"""Simulate many cases; a finished run is replaced by the next case."""
 
 import dataclasses
 from typing import Any, TYPE_CHECKING
@@ -16,17 +16,18 @@ from .._dynamics import simulate, SimulationError, Trajectory
 from .._dynamics._batches import is_traced
 from .._dynamics._choices import chosen_solver, chosen_stabilisation, integration_of, MAX_STEPS
 from .._dynamics._failures import explain
-from .._dynamics._initial import check_states
+from .._dynamics._initial import check_states, projected_state
 from .._dynamics._integration import Integration
-from .._dynamics._saved_times import first_of, saved_times
+from .._dynamics._saved_times import first_of, MOST_STATES, saved_times
+from .._dynamics._simulate import admitted_start
 from .._dynamics._stabilisation import AbstractStabilisation
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._loading import late
 from .._solution import code_of, RESULTS
-from .._system import AbstractSystem
+from .._system import AbstractSystem, takes_state
 from ._cases import Cases
 from ._questions import AbstractIteration, AbstractQuestion, Case, nearest_closed
-from ._sweep import sweep
+from ._sweep import default_width, sweep
 
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ else:
 
 
 class Simulation(AbstractQuestion):
-    """The motion of every case from its assembled configuration, as of `simulate`.
+    """Simulate each case from its assembled configuration, with the settings of `simulate`.
 
-    It starts with the velocities next to the given ones that the constraints allow. Batches make
-    their steps side by side, and a case that has come to its end is replaced by the next one. The
-    answers are a `Trajectory` without `system`, with the cases in front of all other axes; where
-    there was no passage its time is infinite.
+    It starts at the nearest state that the constraints allow: with the given velocities as far as
+    they do. Cases make their steps side by side, and a finished one is replaced by the next. The
+    answers are a `Trajectory` without `system`, with the cases as the first axis of all arrays,
+    whose `run(k, system)` is one of them. Passages are not confirmed (see `Trajectory`), and unused
+    entries of `passages` are infinite.
 
     **Arguments:** `end`: s; every case starts at its own time, by default 0. `count`: states saved
     from start to end at equal times, at least 2. The others: as of `simulate`.
@@ -98,12 +100,26 @@ class Simulation(AbstractQuestion):
         return nearest_closed(start)
 
     def __call__(self, case: Case) -> Trajectory:
+        case = _started(case)
         integration = self.integration(case.system, case.q.dtype)
         run = runs.run_in_one(case.system, integration, case.q, case.v, self.times(case))[0]
-        return _bare(run)
+        return self.answer(case, run)
+
+    def answer(self, case: Case, run: Trajectory) -> Trajectory:
+        """The run without its system, which would be an answer of each case, and without NaN where
+        nothing has failed."""
+        passages = jnp.where(jnp.isnan(run.passages), jnp.inf, run.passages)
+        late = ~(case.t < self.end)
+        result = RESULTS.where(late, RESULTS.end_before_start, run.result)
+        return eqx.tree_at(
+            lambda x: (x.system, x.passages, x.result),
+            run,
+            (None, passages, result),
+            is_leaf=lambda x: x is None or isinstance(x, RESULTS),
+        )
 
     def integration(self, system: AbstractSystem, dtype: np.dtype) -> Integration:
-        """The method of its runs."""
+        """Integration settings for this system."""
         return integration_of(
             system,
             chosen_formulation(self.formulation, system.structure),
@@ -116,19 +132,21 @@ class Simulation(AbstractQuestion):
         )
 
     def times(self, case: Case) -> Float[Array, " count"]:
-        """When states of the case are saved."""
-        return jnp.linspace(case.t, self.end, self.count, dtype=case.q.dtype)
+        """Times (s) of the saved states. A case that does not start before the end has such as go
+        back, so that it has no run."""
+        end = jnp.where(case.t < self.end, self.end, case.t - 1.0)
+        return jnp.linspace(case.t, end, self.count, dtype=case.q.dtype)
 
 
 class _Steps(AbstractIteration):
-    """Runs, a step at a time."""
+    """One integrator step per turn."""
 
     simulation: Simulation
 
     def begin(self, case: Case) -> Any:
-        simulation, (system, q, v, _) = self.simulation, case
-        integration = simulation.integration(system, q.dtype)
-        return turns.begin_run(system, integration, q, v, simulation.times(case))
+        system, q, v, _ = _started(case)
+        integration = self.simulation.integration(system, q.dtype)
+        return turns.begin_run(system, integration, q, v, self.simulation.times(case))
 
     def turn(self, case: Case, lane: Any) -> Any:
         integration = self.simulation.integration(case.system, case.q.dtype)
@@ -136,7 +154,15 @@ class _Steps(AbstractIteration):
 
     def answer(self, case: Case, lane: Any) -> Trajectory:
         integration = self.simulation.integration(case.system, case.q.dtype)
-        return _bare(turns.trajectory_of_lane(case.system, integration, lane))
+        run = turns.trajectory_of_lane(case.system, integration, lane)
+        return self.simulation.answer(case, run)
+
+
+def _started(case: Case) -> Case:
+    """The case at the nearest state that the constraints allow; NaN where there is none nearby."""
+    found = projected_state(*case)
+    q, v = (jnp.where(found.met, x, jnp.nan) for x in (found.q, found.v))
+    return case._replace(q=q, v=v)
 
 
 def simulate_many(
@@ -158,26 +184,27 @@ def simulate_many(
     width: Setting[int | None] = None,
     throw: Setting[bool] = True,
 ) -> Trajectory:
-    """Motions of one system from many initial states: `simulate` of each of them, `width` side by
-    side. A run that has come to its end is replaced by the next one, so that none waits for the
-    longest. For other numbers of the system see `sweep` with `Simulation`.
+    """Simulate one system from many initial states, `width` of them side by side.
 
-    Inside a transformation this is `jax.vmap` of `simulate`, with its derivatives.
+    A finished run is replaced by the next one, so that none waits for the longest. To vary numbers
+    of the system, sweep with `Simulation`. Inside a transformation this is `jax.vmap` of
+    `simulate`, with its derivatives.
 
     **Arguments:**
 
-    - `q` (runs, nq), `v` (runs, nv): initial states; one of both may be the same for all, (nq,) or
-      (nv,). `consistent`: move them to the nearest states that the constraints allow; without, a
-      state that they do not allow is refused.
+    - `q` (runs, nq), `v` (runs, nv): initial states; either may be one vector, shared by all runs.
+      `consistent`: move them to the nearest states that the constraints allow; without, a state
+      that they do not allow is refused.
     - `end`, `start`: s. `count`: states saved from start to end at equal times, at least 2.
-    - `width`: as in `sweep`. The others: as in `simulate`.
+    - `width`: as in `sweep`, by default no more than there are runs. The others: as in `simulate`.
 
-    **Returns:** a `Trajectory` whose arrays have the runs in front of all other axes; its `run(k)`
-    is one of them. The numbers of a run whose `result` is a failure are those until then.
+    **Returns:** a `Trajectory` with the runs as the first axis of all arrays, whose `run(k)` is one
+    of them. Passages are not confirmed. A failed run holds its states up to the failure; its last
+    one fills the other rows, where `reached` is False.
 
-    **Raises:** as `simulate`, with the number of the first run that fails.
+    **Raises:** as `simulate`, with the number of the run; `ValueError` for more saved states than
+    memory holds.
     """
-    _settings.instance(system, AbstractSystem, "system", "Model.system()")
     consistent, throw = _settings.flag(consistent, "consistent"), _settings.flag(throw, "throw")
     _settings.check_range(start, "start")
     question = Simulation(
@@ -191,22 +218,28 @@ def simulate_many(
         max_steps=max_steps,
         monitor=monitor,
     )
+    _settings.instance(system, AbstractSystem, "system", "Model.system()")
     q, v = _rows(system, q, v)
     if is_traced((system, q, v, start, question)):
-        return _mapped(system, question, q, v, start)
-    times = saved_times(start, end, None, None, q.dtype)
-    if not consistent:
-        check_states(system, q, v, first_of(times))
-    cases = Cases({"q": np.asarray(q), "v": np.asarray(v)})
+        return _mapped(system, question, q, v, start, consistent)
+    begin = first_of(saved_times(start, end, None, None, q.dtype))
+    if len(q) * question.count > MOST_STATES:
+        raise ValueError(
+            f"{len(q):,} runs of {question.count:,} states are more than {MOST_STATES:,}; save "
+            "fewer, or sweep with Simulation into a store."
+        )
+    states = np.asarray(q), np.asarray(v)
+    check_states(system, *states, begin, consistent)
+    system = _admitted(system, picked(q, 0), picked(v, 0), begin, formulation, consistent)
     swept = sweep(
         question,
         system,
-        cases,
+        Cases(dict(zip(("q", "v"), states, strict=True))),
         q=picked(q, 0),
         v=picked(v, 0),
         t=start,
         assemble=False,
-        width=width,
+        width=width or min(default_width(), 1 << (len(q) - 1).bit_length()),
     )
     found = jax.tree.map(lambda x: known_array(np.asarray(x)), swept.answers())
     passages = np.asarray(found.passages)
@@ -222,10 +255,28 @@ def simulate_many(
     return runs
 
 
+@takes_state(decides_rank=True)
+def _admitted(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+    formulation: AbstractFormulation | None,
+    consistent: bool,
+) -> AbstractSystem:
+    """The system, if it can be simulated from its first state.
+
+    **Raises:** `ValueError` if not.
+    """
+    chosen = chosen_formulation(formulation, system.structure)
+    admitted_start(system, chosen, q, v, jnp.asarray(t, q.dtype), consistent)
+    return system
+
+
 def _rows(system: AbstractSystem, q: Any, v: Any) -> tuple[Array, Array]:
     """The states as arrays of equal length.
 
-    **Raises:** `TypeError` or `ValueError` for what are none.
+    **Raises:** `TypeError` or `ValueError` if they are not arrays of that size.
     """
     rows = []
     for what, given, size in (("q", q, system.structure.nq), ("v", v, system.structure.nv)):
@@ -251,7 +302,12 @@ def _repeated(row: Any, count: int) -> Any:
 
 
 def _mapped(
-    system: AbstractSystem, question: Simulation, q: Array, v: Array, start: Any
+    system: AbstractSystem,
+    question: Simulation,
+    q: Array,
+    v: Array,
+    start: Any,
+    consistent: bool,
 ) -> Trajectory:
     """`simulate` of each state under `jax.vmap`."""
     times = jnp.linspace(start, question.end, question.count)
@@ -270,6 +326,7 @@ def _mapped(
             rtol=question.rtol,
             atol=question.atol,
             max_steps=question.max_steps,
+            consistent=consistent,
             monitor=question.monitor,
             throw=False,
         )
@@ -287,12 +344,3 @@ def _first_failed(runs: Trajectory, formulation: Any, failed: list[int]) -> Traj
     text += explain(runs.system, chosen, first)
     text += " throw=False returns all runs, each with its result."
     return dataclasses.replace(first, message=text)
-
-
-def _bare(run: Trajectory) -> Trajectory:
-    """The trajectory without its system, which would be an answer of each case, and without NaN,
-    which would be a failure."""
-    passages = jnp.where(jnp.isnan(run.passages), jnp.inf, run.passages)
-    return eqx.tree_at(
-        lambda x: (x.system, x.passages), run, (None, passages), is_leaf=lambda x: x is None
-    )

@@ -177,7 +177,7 @@ def sweep(
     if address is None and jax.process_count() > 1:
         raise ModelError("several processes need a store that all of them can reach.")
     platform = chosen[0].platform
-    batch = width or (_WIDTH if platform == "cpu" else _WIDTH_ACCELERATOR)
+    batch = width or default_width(platform)
     # Cases with other masses are looked at by what is known of one in their middle.
     varied = may_change_masses(cases.names)
     known = middle_system(subject, cases) if varied else system_of_case(subject, cases, 0)
@@ -201,6 +201,11 @@ def sweep(
         opened.close({"times": {"started": began, "finished": time.time(), "seconds": seconds}})
     barrier("finished")
     return Sweep(cases, computed, seconds, layout, opened, template, address)
+
+
+def default_width(platform: str | None = None) -> int:
+    """Cases in a batch on this platform, by default that of the first device."""
+    return _WIDTH if (platform or jax.devices()[0].platform) == "cpu" else _WIDTH_ACCELERATOR
 
 
 def _units(units: Any) -> Mapping[str, str]:

@@ -66,7 +66,7 @@ class Turns(NamedTuple):
             return lanes.ended & (numbers < count)
 
         def until_one_ends(state: Any) -> Any:
-            """All that follows at each end of a case is spared in the other turns."""
+            """Advance all lanes until a case ends, store it and load the next one."""
             numbers, lanes, found = state
             own = of(numbers)
             lanes = lax.while_loop(
@@ -78,7 +78,7 @@ class Turns(NamedTuple):
             results = jax.vmap(self.result, in_axes=-1)(lanes)
             found = jax.tree.map(lambda x, y: x.at[where].set(y, mode="drop"), found, results)
             numbers = jnp.where(there, next_from(numbers + 1), numbers)
-            # Where no case is left, one that has ended stands still.
+            # A lane without a case left keeps the one that has ended.
             fresh, renewed = begin(*of(numbers)), there & (numbers < count)
             lanes = jax.tree.map(lambda new, old: jnp.where(renewed, new, old), fresh, lanes)
             return numbers, lanes, found
