@@ -1,9 +1,9 @@
 """Example 39: where a barrier comes to rest, from thousands of starts.
 
 The boom of a barrier hangs on two hinges, which is redundant, and a damper brakes it. From some
-angle it is let go at some rate: how many turns does it make before it comes to rest? `simulate_many` makes
-the motions side by side, and one that has come to its end is replaced by the next. Dashed: above
-that line a boom without a damper would go round for ever.
+angle it is let go at some rate: how many turns does it make before it comes to rest?
+`simulate_many` makes the motions side by side, and a finished one is replaced by the next. Dashed:
+above that line a boom without a damper would go round for ever.
 
     python examples/39_many_starts.py
 """

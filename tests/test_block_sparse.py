@@ -230,6 +230,7 @@ def doubled_hinge(length, mass):
     return jm.MultibodySystem([body], joints, gravity=(0.0, -9.81, 0.0))
 
 
+@pytest.mark.thorough
 def test_derivative_at_constant_rank():
     """Redundant all along: length and mass keep the rank."""
 

@@ -74,6 +74,7 @@ class TestBricard:
     def test_every_case_is_on_its_branch(self, seed, left):
         assert_on_branch(closed_loops.line_symmetric(seed), (-0.5, 1.5), left)
 
+    @pytest.mark.thorough
     def test_more_than_half_a_turn_and_the_end_of_the_branch(self, left):
         """The other way round it ends after 0.9 rad: these cases are left to the other search,
         which says so."""
@@ -131,6 +132,7 @@ def test_without_geometric_constraints():
     np.testing.assert_array_equal(found.configuration[:, 0], np.linspace(-1.0, 1.0, 8))
 
 
+@pytest.mark.thorough
 def test_open_joints_of_a_driven_start(left):
     """Its joints are closed first, with the drivers where they are."""
     model = four_bars()

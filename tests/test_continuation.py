@@ -89,6 +89,7 @@ def planar_loop(seed):
 
 
 class TestBricard:
+    @pytest.mark.thorough
     def test_every_value_that_continuation_reaches(self):
         """From the reference at once: a search alone misses 17 of these."""
         found = assert_on_branch(closed_loops.line_symmetric(227), (-0.5, 1.5))

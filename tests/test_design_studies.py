@@ -422,6 +422,7 @@ class TestUniqueness:
 
 
 class TestSensitivity:
+    @pytest.mark.thorough
     def test_numbers_against_central_differences(self, table, difference):
         for name in NAMES[2:]:
             # Rounding of 1e-15 over the step, truncation of its square.

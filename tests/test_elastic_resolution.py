@@ -452,6 +452,7 @@ def moved():
 
 
 class TestMotion:
+    @pytest.mark.thorough
     def test_multipliers_along_a_motion(self, moved):
         """Published computation."""
         columns = eqx.filter_jit(lambda q, v: SYSTEM.deformation_matrix(q, v, 0.0))

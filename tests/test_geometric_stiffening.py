@@ -441,6 +441,7 @@ def test_bent_beams_of_elements_keep_a_mass_matrix(stiffening):
 class TestLimits:
     """Without displacements of second order runs say where their theory ends."""
 
+    @pytest.mark.thorough
     def test_a_run_names_the_bodies(self):
         """One spun, one pressed, one pulled, one bent, and one that is not near any limit; all of
         one kind, in one program."""

@@ -58,6 +58,7 @@ class TestSledges:
             "push": True,
         }
 
+    @pytest.mark.thorough
     def test_a_driver_is_rheonomic_also_at_rest(self, found):
         assert found.scleronomic.tolist() == [True, True, True, True, False]
         assert found.resting.tolist() == [False, False, False, False, True]

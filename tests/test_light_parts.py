@@ -211,6 +211,7 @@ def test_reactions_name_no_drivers():
     )
 
 
+@pytest.mark.thorough
 def test_batches_and_derivatives():
     """Of states, and by gravity and a mass, in both modes, against differences."""
     system = light_four_bar(0, 1e8)

@@ -96,7 +96,6 @@ class TestRefused:
         q, v = DOOR.reference_q, turning(RATES)
         for states, words in (
             ((q[:3], v), r"q must be an array of 7 numbers for each run, got shape \[3\]"),
-            ((q, v[0]), r"a row for each run, got shapes \[7\] and \[6\]"),
             ((np.tile(q, (3, 1)), v), r"got shapes \[3, 7\] and \[11, 6\]"),
             ((q, v[:0]), r"v must be an array of 6 numbers for each run, got shape \[0, 6\]"),
         ):
@@ -106,6 +105,9 @@ class TestRefused:
             TypeError, match="q must be an array of 7 numbers for each run, got 'q'"
         ):
             jm.simulate_many(DOOR, "q", v, END)  # pyright: ignore[reportArgumentType]
+        model: Any = jm.mechanisms.get("door")
+        with pytest.raises(TypeError, match="system must be a system of equations, such as what"):
+            jm.simulate_many(model, q, v, END)
 
     def test_a_run_that_fails_stops_no_other(self, runs):
         """The fastest one needs more steps than it may take."""

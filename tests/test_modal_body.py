@@ -198,6 +198,7 @@ class TestMarkers:
 
 
 class TestDerivatives:
+    @pytest.mark.thorough
     def test_accelerations_mass_and_a_marker(self, rng):
         """Along numbers of the body (density, stiffness, shapes), the place of a marker, and the
         configuration and velocity, forward and reverse."""

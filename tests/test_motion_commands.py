@@ -156,6 +156,7 @@ def test_a_later_start_is_refused_without_assembly(folder: Path):
     assert "--assemble" in err
 
 
+@pytest.mark.thorough
 def test_a_driven_ring_falls(fallen: dict[str, Any]):
     assert fallen["time"] == pytest.approx(END)
     assert fallen["formulation"] == "null-space"

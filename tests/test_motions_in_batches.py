@@ -87,6 +87,7 @@ def slopes():
     return (value(FACTORS + h * CHANGE) - value(FACTORS - h * CHANGE)) / (2 * h)
 
 
+@pytest.mark.thorough
 def test_forward_derivatives():
     forward = functools.partial(ends, adjoint=diffrax.ForwardMode())
     _, slope = compiled(lambda f: jax.jvp(forward, (f,), (CHANGE,)))(FACTORS)
@@ -99,6 +100,7 @@ def test_reverse_derivatives():
     np.testing.assert_allclose(back @ CHANGE, jnp.sum(weights * slopes()), rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_functions_of_users_that_hold_traced_numbers():
     """One at a time, and many at once."""
 

@@ -102,6 +102,7 @@ def test_reactions_of_the_robot(robot: dict[str, Figure]):
         assert {f"without {', '.join(rows)}", f"without {', '.join(rows)} (not unique)"} <= words
 
 
+@pytest.mark.thorough
 def test_motion_of_the_robot(robot: dict[str, Figure]):
     (rack,) = robot["mobile-robot-rack.png"].axes
     assert (rack.get_xlabel(), rack.get_ylabel()) == ("time (s)", "rack displacement d (mm)")

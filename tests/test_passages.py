@@ -242,6 +242,7 @@ class TestSimulatedMotions:
         assert int(run.passage_count) == across == len(run.passed) > 0
         assert run.passed[0].nearby == 8
 
+    @pytest.mark.thorough
     def test_batches(self):
         """What is seen within the program is what is seen alone."""
         rates = jnp.array([10.0, 20.0, 41.0])

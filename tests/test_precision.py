@@ -254,6 +254,7 @@ def test_what_takes_every_row_as_it_stands_is_refused():
         jm.kinematics(told, told.reference_q, np.array([0.0, 0.1]))
 
 
+@pytest.mark.thorough
 def test_traced_analyses_say_the_same():
     """Under `jit` and `vmap`, over states and over precisions: verdicts, ranks and words."""
     told = misaligned(5e-5)

@@ -31,8 +31,8 @@ _NO_RESULTS = {
     ),
     *("Baumgarte", "GeneralizedAlpha", "Projection", "StopAtSingular", "StopWhen"),
     *("BatchedQR", "LapackQR"),
-    *("PlatformQR", "QR", "SVD", "RankComparison", "Certification", "Misfit"),
-    *("AbstractQuestion", "AbstractSecondLook", "RESULTS"),
+    *("PlatformQR", "QR", "SVD", "RankComparison", "Certification", "Misfit", "Simulation"),
+    *("AbstractQuestion", "AbstractIteration", "AbstractSecondLook", "RESULTS"),
 }
 
 

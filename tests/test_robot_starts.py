@@ -207,6 +207,7 @@ def test_each_runs_from_zero(name: str, tmp_path: Path):
     assert_run_agrees((name,), tmp_path)
 
 
+@pytest.mark.thorough
 def test_derivatives_at_zero(tmp_path: Path):
     """Of accelerations along all that joints allow, in both modes, against differences."""
     found = bench(("two with the first driven",), tmp_path)

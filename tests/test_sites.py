@@ -247,6 +247,7 @@ def assert_same(one, two):
 class TestReaders:
     """Whatever reads wrenches reads the same of both."""
 
+    @pytest.mark.thorough
     def test_reactions_and_verdicts(self):
         one, two = (x.reactions() for x in both())
         assert_same(one.force, two.force)

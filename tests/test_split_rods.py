@@ -309,6 +309,7 @@ class TestMotion:
         assert gained - gained[0] == pytest.approx(work, abs=1e-6 * np.max(np.abs(work)))
         assert np.max(np.abs(work)) > 1.0
 
+    @pytest.mark.thorough
     def test_upper_links_alone(self):
         """The rank test would contradict itself, as the four rigid lower links no longer fit once
         the upper ones have stretched: one row is left out throughout."""

@@ -142,7 +142,8 @@ def test_the_table_is_complete():
         for name, value in {own: getattr(jm, own) for own in dir(jm)}.items()
         if not name.startswith("_") and inspect.isfunction(value) and takes(value, "q")
     }
-    assert public == set(FUNCTIONS)
+    # Which takes many states, and says so of bad ones (`test_many_motions.py`).
+    assert public - {"simulate_many"} == set(FUNCTIONS)
     methods = {
         name
         for name, value in vars(AbstractSystem).items()

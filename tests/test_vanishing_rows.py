@@ -193,6 +193,7 @@ def test_methods_that_cannot_see_it(name: str):
     assert 1 - early < float(ended.times[-1]) <= 1.0
 
 
+@pytest.mark.thorough
 def test_a_row_that_touches_zero():
     """v = (1 - t)^2 is zero at 1 s and of one sign on both sides."""
     system = point(lambda q, v, t: v[0] ** 2 - (1 - t) ** 4)

@@ -144,6 +144,7 @@ class TestStudies:
         with pytest.raises(design.DesignError, match="the objective is zero whatever"):
             design.multistart(design.Peak(design.Force("motor")), study, BOUNDS, starts)
 
+    @pytest.mark.thorough
     def test_nothing_is_bounded_that_is_zero(self, study):
         limit = design.AtMost(design.Peak(design.Force("motor")), 5.0)
         with pytest.raises(design.DesignError, match="function of constraint number 1 is zero"):

@@ -218,7 +218,8 @@ def simulate_many(
         max_steps=max_steps,
         monitor=monitor,
     )
-    _settings.instance(system, AbstractSystem, "system", "Model.system()")
+    such_as = "a system of equations, such as what Model.system() returns"
+    _settings.instance(system, AbstractSystem, "system", such_as)
     q, v = _rows(system, q, v)
     if is_traced((system, q, v, start, question)):
         return _mapped(system, question, q, v, start, consistent)
@@ -288,7 +289,7 @@ def _rows(system: AbstractSystem, q: Any, v: Any) -> tuple[Array, Array]:
         if array.ndim not in (1, 2) or array.shape[-1] != size or not array.shape[0]:
             raise ValueError(f"{expected}, got shape {list(array.shape)}.")
         rows.append(array)
-    counts = {len(x) for x in rows if x.ndim == 2}
+    counts = {len(x) for x in rows if x.ndim == 2} or {1}
     if len(counts) != 1:
         shapes = " and ".join(f"{list(x.shape)}" for x in rows)
         raise ValueError(f"q and v must hold a row for each run, got shapes {shapes}.")
