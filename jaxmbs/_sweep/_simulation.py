@@ -206,6 +206,7 @@ def simulate_many(
     memory holds.
     """
     consistent, throw = _settings.flag(consistent, "consistent"), _settings.flag(throw, "throw")
+    width = None if width is None else _settings.whole_number(width, "width", least=1)
     _settings.check_range(start, "start")
     question = Simulation(
         end,
