@@ -1,4 +1,5 @@
 import collections
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -179,6 +180,7 @@ def code_of(result: Any) -> Any:
     return jax.tree.leaves(result)[0]
 
 
+@functools.cache
 def sentences() -> dict[int, tuple[str, str]]:
     """The name and the text of each `RESULTS` member, by its number."""
     names = vars(RESULTS)["_name_to_item"]

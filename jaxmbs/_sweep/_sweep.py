@@ -188,8 +188,10 @@ def sweep(
     near = _checks.known_array(np.asarray(factor))
     campaign = Campaign(question, subject, cases.names, assemble, batch, light, masses, near)
     shapes = shapes_of(campaign, cases.values)
-    fingerprint = digest(campaign, cases.values, __version__, platform)
-    stored = None if address is None else existing_chunk(address, fingerprint)
+    fingerprint, stored = "", None
+    if address is not None:
+        fingerprint = digest(campaign, cases.values, __version__, platform)
+        stored = existing_chunk(address, fingerprint)
     each = bytes_of_case(cases, shapes)
     at_once = address is None and not progress
     size = chunk_of(chunk, stored, len(cases), batch, each, chosen, at_once)
