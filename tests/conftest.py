@@ -41,7 +41,7 @@ import typer.main
 # saves, by three. (Users compile with the defaults, and so do the demos of `.ci/run`.)
 _QUICK = (
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-    "--xla_cpu_parallel_codegen_split_count=1 "
+    "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_multi_thread_eigen=false "
     # A tenth of the time to compile went to loops, which run a few times here, and another one to
     # the compiler's checks of its own work.
     "--xla_disable_hlo_passes=while-loop-invariant-code-motion,simplify-while-loops,"

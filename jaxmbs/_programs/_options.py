@@ -15,6 +15,11 @@ compiled. Three options of XLA for CPUs shorten it:
   (of that second 84 and 33 s to compile, 0.55 and 1.0 s to run; of a driven mechanism 25 and 9 s,
   15 ms both).
 
+A fourth lets each program run in one thread. On two cores those that share the work of a kernel
+waited for each other for ever in one of some ten sweeps of masses (jaxlib 0.10.2), and nothing of
+what is computed here is so large that it gains by more of them; devices and processes are what
+sweeps are spread over.
+
 They belong to a program, not to the process: what users compile themselves, with these functions
 inside or not, is compiled as they say, and so is everything where they have set the flags of the
 compiler.
@@ -38,6 +43,7 @@ class Compiling(enum.Enum):
 _QUICK: dict[str, Any] = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
+    "xla_cpu_multi_thread_eigen": False,
 }
 _OPTIONS: dict[Compiling, dict[str, Any]] = {
     Compiling.QUICK: _QUICK,

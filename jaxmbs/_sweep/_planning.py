@@ -190,12 +190,15 @@ def middle_system(subject: AbstractSubject, cases: Cases) -> AbstractSystem:
 
 
 def _middle_case(cases: Cases) -> int:
-    """The case whose values are nearest to the medians of all, relative to their ranges."""
+    """The case whose values are nearest to the middles of their ranges, of positive numbers by
+    their ratios: so that other masses differ from its masses by the smallest factor."""
     away = np.zeros(len(cases))
     for x in cases.values:
         flat = np.reshape(x, (len(cases), -1)).astype(float)
-        with np.errstate(invalid="ignore"):
-            off = np.abs(flat - np.median(flat, axis=0)) / np.maximum(np.ptp(flat, axis=0), 1e-300)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            flat = np.where((flat > 0).all(axis=0), np.log(np.abs(flat)), flat)
+            low, high = flat.min(axis=0), flat.max(axis=0)
+            off = np.abs(flat - (low + high) / 2) / np.maximum(high - low, 1e-300)
         away += np.sum(np.where(np.isfinite(off), off, 1.0) ** 2, axis=1)
     return int(np.argmin(away))
 
