@@ -1,6 +1,6 @@
 """Motions of many cases: each is the one that a run gives, whichever others it is computed with."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -210,6 +210,60 @@ class TestStarts:
     def test_too_many_states(self):
         with pytest.raises(ValueError, match="11 runs of 1,000,000 states are more than"):
             many(RATES, count=1_000_000)
+
+
+class Halving(NamedTuple):
+    value: Any
+    count: Any
+    ended: Any
+
+
+class HalvingSteps(jm.AbstractIteration):
+    """Halves the time of a case until it is below 1."""
+
+    def begin(self, case):
+        return Halving(case.t, jnp.asarray(0), case.t < 1.0)
+
+    def turn(self, case, lane):
+        del case
+        value = lane.value / 2
+        more = Halving(value, lane.count + 1, value < 1.0)
+        return jax.tree.map(lambda new, old: jnp.where(lane.ended, old, new), more, lane)
+
+    def answer(self, case, lane):
+        del case
+        return {"count": lane.count}
+
+
+class Halvings(jm.AbstractQuestion):
+    """How often? Negative times have no configuration."""
+
+    @property
+    def second(self):
+        return None
+
+    @property
+    def iteration(self):
+        return HalvingSteps()
+
+    def assembled(self, start):
+        failed = jm.RESULTS.assembly_did_not_close
+        return start.q, jm.RESULTS.where(start.t < 0, failed, jm.RESULTS.successful)
+
+    def __call__(self, case):
+        return {"count": jnp.ceil(jnp.log2(case.t)).astype(int)}
+
+
+class TestIterations:
+    def test_each_case_makes_turns_of_its_own(self):
+        times = np.array([100.0, 0.5, 3.0, -1.0, 1e6, 7.0, 2.5])
+        model = jm.mechanisms.get("door")
+        swept = jm.sweep(Halvings(), model, jm.Cases({"time": times}), width=2)
+        wanted = [7, 0, 2, 0, 20, 3, 2]
+        assert swept.answers()["count"].tolist() == wanted
+        assert np.flatnonzero(swept.result).tolist() == [3]
+        (text,) = swept.failures()
+        assert text.startswith("The mechanism did not close")
 
 
 class TestDerivatives:

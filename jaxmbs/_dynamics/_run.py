@@ -48,7 +48,8 @@ _LEAST_STEP = 1e-11
 _FIRST_STEP = 0.3
 _LEAST_FIRST_STEP = 1e-6
 
-# At most this, relative to the duration: a force may act for a moment on what begins slowly.
+# At most this, relative to the duration: a force may act for a moment on what begins slowly. (With
+# a hundredth runs of 0.1 s made three steps in place of two.)
 _MOST_FIRST_STEP = 0.1
 
 

@@ -1,7 +1,7 @@
 import dataclasses
 import math
 import os
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ from .. import _html, _settings
 from .._checks import known_array, picked
 from .._custom_types import IntScalar, Setting
 from .._extras import optional
+from .._loading import late
 from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
@@ -20,6 +21,13 @@ from .._system import AbstractSystem
 from ._certificate import Certificate, certify
 from ._limits import exceeded_limits
 from ._passages import Passage, passed_lines
+
+
+if TYPE_CHECKING:
+    from . import _elastic_theory as elastic_theory
+else:
+    # (Which knows trajectories.)
+    elastic_theory = late(f"{__package__}._elastic_theory")
 
 
 class Statistics(eqx.Module):
@@ -120,7 +128,8 @@ class Trajectory(eqx.Module):
         own = eqx.tree_at(
             lambda x: (x.system, x.passages), own, (system, passages), is_leaf=lambda x: x is None
         )
-        own = dataclasses.replace(own, message=RESULTS[own.result])
+        notes = [RESULTS[own.result], *elastic_theory.limits_left(own)]
+        own = dataclasses.replace(own, message="\n".join(filter(None, notes)))
         reached = np.asarray(own.reached)
         return own if reached.all() else own.at(slice(0, int(np.argmin(reached)) + 1))
 
