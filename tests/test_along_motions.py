@@ -416,6 +416,7 @@ def block_and_wheel(along, coefficient):
 @pytest.mark.parametrize(
     ("slope", "coefficient"), representatives_at([(0.0, 0.3), (0.25, 0.5), (0.4, 0.1)], 1)
 )
+@pytest.mark.thorough
 def test_friction_brakes_a_block_and_a_wheel(slope, coefficient):
     """On the level, up a slope on which it stays, and up one from which it comes back. As long as
     it is fast, with tanh = 1, the speed falls evenly."""

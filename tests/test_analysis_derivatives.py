@@ -103,6 +103,7 @@ class TestSmallMotions:
         real = value[flap(FLAP).structure.nq :][:2]
         assert jnp.max(jnp.abs(real)) > 0.1
 
+    @pytest.mark.thorough
     def test_a_pendulum_by_gravity_alone(self):
         """Which neither the constraints nor the masses depend on. It hangs on two pins in one
         place."""

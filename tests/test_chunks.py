@@ -343,6 +343,7 @@ def pulled() -> jm.MultibodySystem:
     return jm.MultibodySystem(model.bodies, model.joints, [driver])
 
 
+@pytest.mark.thorough
 def test_how_many_times_a_driven_motion_has_is_data(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -244,6 +244,7 @@ class TestManyDirections:
         problem = Problem(system, origin.at[0].set(1.0), jnp.zeros(()))
         return nearest_from(problem, origin)
 
+    @pytest.mark.thorough
     def test_slightly_negative_curvature_is_found(self):
         """Whatever part of the motion that is weighed lies along it."""
         for k in range(6):

@@ -114,6 +114,7 @@ class TestReport:
         assert "Every reaction is unique." in text
         assert "does not determine the reaction" not in text
 
+    @pytest.mark.thorough
     def test_a_motion_of_rigid_bodies_says_so(self, tmp_path):
         system = beam().system()
         run = jm.simulate(system, system.reference_q, system.initial_v, 0.01)

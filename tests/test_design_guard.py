@@ -320,6 +320,7 @@ class TestRankAlongPaths:
         np.testing.assert_allclose(there, flat_four_bar(np.pi / 2), atol=1e-5)
         assert "rank 8 -> 7 -> 8 at fraction" in str(found[0])
 
+    @pytest.mark.thorough
     def test_a_path_across_the_flat_parallelogram(self):
         """The platform from 80 to 105 deg: at 90 deg all links lie in parallel planes."""
         model, along = jm.mechanisms.parallelogram(np.radians(80.0)), "q.43"

@@ -56,6 +56,7 @@ class TestStates:
         check_lines(at_rest())
         assert at_rest().reactions().message == at_rest().message
 
+    @pytest.mark.thorough
     def test_reactions(self):
         check_lines(jm.reactions(clamped(), clamped().reference_q))
 

@@ -78,6 +78,7 @@ class TestOneCoordinate:
         # Double: known to the root of the tolerance.
         np.testing.assert_allclose(np.asarray(found.multipliers), 1.0, atol=1e-4)
 
+    @pytest.mark.thorough
     def test_derivatives(self):
         """Of the multipliers, forward against differences and reverse."""
         numbers = jnp.array([0.5, 0.3, 0.05])

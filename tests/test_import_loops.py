@@ -89,6 +89,7 @@ def of(verdicts: jm.Solvability, prefix: str) -> dict[str, bool]:
     return {name.removeprefix(f"{prefix} "): bool(verdicts.unique(name)) for name in mine}
 
 
+@pytest.mark.thorough
 def test_cassie_has_the_verdicts_of_its_file(park: Park, verdicts: jm.Solvability):
     """From the XML, with which the model has nothing in common."""
     rank, unique = decomposed(dense_rows(CASSIE, float(park.system.characteristic_length())))

@@ -349,6 +349,7 @@ def flying():
 
 
 class TestFreeMotion:
+    @pytest.mark.thorough
     def test_energy_and_momenta_of_the_masses_stay(self):
         """Of the point masses, moved and differentiated by NumPy: relative 1e-8."""
         _, motion = flying()

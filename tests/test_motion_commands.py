@@ -314,6 +314,7 @@ def test_kinematics_in_space(lifted: dict[str, Any]):
         np.testing.assert_allclose(ring[word], np.stack(columns, axis=1), atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_kinematics_as_npz(folder: Path, lifted: dict[str, Any]):
     with np.load(folder / "lifted.npz") as file:
         np.testing.assert_array_equal(file["times"], lifted["times"])

@@ -123,6 +123,7 @@ def test_derivative_at_constant_rank(rows, columns, rank, rng):
 @pytest.mark.parametrize(
     ("rows", "columns", "rank"), representatives([(5, 7, 3), (6, 3, 3), (4, 4, 4)], (5, 7, 3))
 )
+@pytest.mark.thorough
 def test_second_derivatives_in_every_order_of_modes(rows, columns, rank, rng):
     left, right, b = (rng.normal(size=shape) for shape in ((rows, rank), (rank, columns), (rows,)))
     left, right, b = (np.stack([x, 0.1 * rng.normal(size=x.shape)]) for x in (left, right, b))

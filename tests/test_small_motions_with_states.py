@@ -185,6 +185,7 @@ class TestLateSpring:
         lengths = MASS * np.abs(modes[0]) ** 2 + np.abs(modes[3] / 0.1) ** 2
         np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
 
+    @pytest.mark.thorough
     def test_where_it_hangs(self):
         """On a slope: k y = m g, and the way of the spring is that of the mass."""
         system = late_spring(gravity=(2.0, -G))

@@ -102,6 +102,7 @@ class TestMotor:
         if ending == "csv":
             assert "motor.integral" in path.read_text().splitlines()[0].split(",")
 
+    @pytest.mark.thorough
     def test_derivative_by_a_gain(self):
         """Of the speed at the end, in forward mode, against differences of the closed form."""
 

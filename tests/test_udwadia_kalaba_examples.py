@@ -370,6 +370,7 @@ class TestManipulator:
         assert np.allclose(force, np.concatenate([-model.rest, model.springs]), rtol=1e-12)
 
     @pytest.mark.parametrize("case", range(3))
+    @pytest.mark.thorough
     def test_error_decays(self, case):
         beta = np.asarray(manipulators().v[case, :, :2]).sum(axis=1)
         assert np.max(np.abs(beta - 0.9 * np.exp(-TIMES / CONSTANTS[case]))) < 1e-10

@@ -63,6 +63,7 @@ solved = eqx.filter_jit(solve_with_friction)
 
 
 class TestCertifiedFriction:
+    @pytest.mark.thorough
     def test_its_motion_is_certified(self, sledge):
         system = sledge.system
         certificate = jm.certify(system, system.reference_q, system.initial_v)

@@ -64,6 +64,7 @@ def test_it_says_what_analyze_says(found):
     np.testing.assert_allclose(answers.margin, report.margin, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_bodies_without_a_frame_of_their_own_are_named():
     slider = jm.generalized.Body(
         "slider",
