@@ -201,8 +201,7 @@ def admitted_start(
     t: Scalar,
     consistent: bool,
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """The initial state of a run: the nearest one that the constraints allow if that is wanted
-    (`consistent`), else the given one.
+    """Check the initial state of a run, and make it `consistent` if that is requested.
 
     **Raises:** `ValueError` for a state from which there is no run; traced ones are not checked.
     """
