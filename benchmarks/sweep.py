@@ -57,6 +57,7 @@ ON_CPU = jax.default_backend() == "cpu"
 BATCHES = (1, 64, 4096, 65536) if ON_CPU else (1, 64, 4096, 65536, 2**20)
 SIMULATED = (1, 64, 4096)
 VARIED = 1024
+MASSES = ((20.0, 60.0), (0.5, 5.0))  # kg
 
 # Methods that go through the cases one after the other are timed on this many of them at most,
 # and so are those that would take longer than that many seconds.
@@ -245,10 +246,12 @@ def main() -> None:
         renew(path, {"hardware": found, "memory_megabytes": memory})
         return
     if options.masses:
-        row, spread = masses_row(VARIED), spread_row(VARIED)
-        print(f"{VARIED} parallelograms of different masses: {row}")
+        masses = {f"{low:g} to {high:g} kg": masses_row(VARIED, low, high) for low, high in MASSES}
+        spread = spread_row(VARIED)
+        for name, row in masses.items():
+            print(f"{VARIED} parallelograms of {name}: {row}")
         print(f"{VARIED} four-bar loops of different speeds: {spread}")
-        renew(path, {"hardware": found, "masses": row, "speeds": spread})
+        renew(path, {"hardware": found, "masses": masses, "speeds": spread})
         return
     if options.robot:
         robot: dict[str, Any] = {}

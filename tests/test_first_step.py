@@ -12,7 +12,7 @@ from jaxmbs._dynamics._run import _first_step, Integration
 
 TOLERANCE = 1e-8
 # Of a method of order 8: a part of the time in which the start gets on by one.
-PART = 0.3 * TOLERANCE ** (1 / 8)
+PART = 4.0 * TOLERANCE ** (1 / 8)
 
 
 def first_step(system, duration=10.0, v=None):
@@ -63,7 +63,7 @@ class TestFirstStep:
 
     def test_a_slow_start(self):
         body = planar.Body("body", mass=2.0, inertia=0.1, position=(0, 0), velocity=(1e-6, 0.0))
-        np.testing.assert_allclose(first_step(jm.MultibodySystem((body,))), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(first_step(jm.MultibodySystem((body,))), 10.0, rtol=1e-12)
 
     @pytest.mark.parametrize(
         ("stiffness", "expected"), [(1e8, PART / np.sqrt(1e8 * 0.1 / 2.0)), (1e18, 1e-5)]

@@ -36,6 +36,16 @@ def _counting(x, n):
     return lax.fori_loop(n - 2, n + 1, lambda k, y: y.at[k].add(x[k] * k), x)
 
 
+def _batched_within(x, n):
+    """Loops that JAX has batched, with a number of turns for each part of the batch."""
+    ends = n + jnp.arange(3)
+    return (
+        jax.vmap(lambda end: _loop_of_each(x, end))(ends),
+        jax.vmap(lambda end: lax.fori_loop(0, end, lambda k, y: y.at[k].add(k), x))(ends),
+        lax.map(lambda end: _long_loop_of_each(x, end)[1].sum(axis=0), ends),
+    )
+
+
 def _nested(x, n):
     def turn(carry):
         k, y = carry
@@ -122,6 +132,7 @@ def _moved(x, n):
         _loop_of_each,
         _long_loop_of_each,
         _counting,
+        _batched_within,
         _nested,
         _scanned,
         _mapped,

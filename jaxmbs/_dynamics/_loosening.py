@@ -10,7 +10,7 @@ admissible velocity; q is the one on the constraints next to it. A left null vec
 is one of C at q' too, up to the distance between the two, unless its row becomes independent.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,12 +36,26 @@ _TRIED = 4
 # is lost.
 _LOST = 1e-2
 
-# Relative square of the null part of a random vector that counts as none.
-_NONE = 1e-8
+# Relative square of the null part of a random vector that counts as none; and that of a single one
+# with which there is no null vector whatever, as a random one hardly ever has so little of it.
+_NONE, _NONE_AT_ALL = 1e-8, 1e-16
 
 # Newton steps from q' to q. Singular values much below the root of the regularisation count as
 # null, of which each of the solves leaves the part mu / (s + mu).
 _STEPS, _REGULARISATION, _SOLVES = 4, 1e-8, 6
+
+
+class _Trial(NamedTuple):
+    """`place` (nq,): evaluated next; `away` (nq,): q'; `vectors` (tried, rows): random ones, and
+    their null parts as soon as these are known; `fraction` (tried,): what is left of their squares
+    there; `looks`: the number of evaluations; `redundant`: can there be null vectors at all?"""
+
+    place: Float[Array, " nq"]
+    away: Float[Array, " nq"]
+    vectors: Float[Array, "tried rows"]
+    fraction: Float[Array, " tried"]
+    looks: IntScalar
+    redundant: BoolScalar
 
 
 def rank_increases_off_manifold(
@@ -49,46 +63,62 @@ def rank_increases_off_manifold(
 ) -> BoolScalar:
     """Do rows that depend on each other at q (nq,), which is closed, become independent next to
     it? Also true where that cannot be decided. It has no derivative."""
-    shape = (len(system.structure.rows), system.structure.nv)
-    if 0 in shape:
+    rows, nv = len(system.structure.rows), system.structure.nv
+    if 0 in (rows, nv):
         return jnp.asarray(False)
     system, q, t = stop_gradient((system, q, jnp.asarray(t, q.dtype)))
     random = np.random.default_rng(0)
     unit = system.column_scale()
-    motion = unit * jnp.asarray(random.normal(size=shape[1]), q.dtype)
-    trial = jnp.asarray(random.normal(size=(shape[0], _TRIED)), q.dtype)
+    motion = unit * jnp.asarray(random.normal(size=nv), q.dtype)
+    vectors = jnp.asarray(random.normal(size=(rows, _TRIED)).T, q.dtype)
 
-    def look(k: IntScalar, carry: Any) -> Any:
+    def look(trial: _Trial) -> _Trial:
         """At q the motion is made admissible and leads to q'; from there to the constraints; there
         null vectors are taken, which are tried at q'."""
-        here, away, null, _ = carry
-        first, closed, last = k == 0, k == _STEPS, k == _STEPS + 1
-        here = jnp.where(last, away, here)
+        first, closed, last = (trial.looks == k for k in (0, _STEPS, _STEPS + 1))
+        here = jnp.where(last, trial.away, trial.place)
         descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
         factored = KKTSystem(descriptor, ProximalCholesky(_REGULARISATION))
         scale = factored.factor.scale
         rates = jnp.where(first, descriptor.apply_C(motion), position_residual(system, here, t))
-        right = jnp.zeros((shape[0], _TRIED + 1), q.dtype).at[:, 0].set(rates / scale)
-        start = jnp.concatenate([jnp.zeros((shape[0], 1), q.dtype), null], axis=1)
-        found = factored.proximal(right, start, _SOLVES)
-        shortest = factored.response(found[:, 0] / scale)
+
+        def solve(k: IntScalar, found: Float[Array, "n rows"]) -> Float[Array, "n rows"]:
+            """The way back, or the null part of a vector."""
+            back, vector = k == 0, trial.vectors[jnp.maximum(k - 1, 0)]
+            right, start = jnp.where(back, rates / scale, 0.0), jnp.where(back, 0.0, vector)
+            solution = factored.proximal(right[:, None], start[:, None], _SOLVES)[:, 0]
+            return found.at[k].set(solution)
+
+        # Those alone that this evaluation is for: at q one vector, to see whether there are any.
+        of_vectors = closed | last
+        begin = jnp.where(of_vectors, 1, 0)
+        end = jnp.where(of_vectors, _TRIED + 1, jnp.where(first, 2, 1))
+        found = lax.fori_loop(begin, end, solve, jnp.zeros((_TRIED + 1, rows), q.dtype))
+        shortest = factored.response(found[0] / scale)
         admissible = motion - shortest
         admissible = admissible * (_STEP / _largest(admissible / unit))
         there = system.retract(here, jnp.where(first, admissible, -shortest))
 
-        rest, left = found[:, 1:], _squares(null)
+        rest, left = found[1:], _squares(trial.vectors)
         fraction = jnp.where(left > 0, _squares(rest) / jnp.where(left > 0, left, 1.0), 1.0)
         # What is left of a vector that has no null part is rounding.
-        rest = jnp.where((fraction > _NONE)[None], rest, 0.0)
-        return there, jnp.where(first, there, away), jnp.where(closed, rest, null), fraction
+        rest = jnp.where((fraction > _NONE)[:, None], rest, 0.0)
+        return _Trial(
+            there,
+            jnp.where(first, there, trial.away),
+            jnp.where(closed, rest, trial.vectors),
+            jnp.where(of_vectors, fraction, 1.0),
+            trial.looks + 1,
+            ~first | ~(fraction[0] <= _NONE_AT_ALL),
+        )
 
-    start = q, q, trial, jnp.ones((_TRIED,), q.dtype)
-    _, _, _, fraction = lax.fori_loop(0, _STEPS + 2, look, start)
-    return ~jnp.all(fraction > 1 - _LOST)
+    start = _Trial(q, q, vectors, jnp.ones((_TRIED,), q.dtype), jnp.asarray(0), jnp.asarray(True))
+    end = lax.while_loop(lambda trial: trial.redundant & (trial.looks < _STEPS + 2), look, start)
+    return ~jnp.all(end.fraction > 1 - _LOST)
 
 
-def _squares(columns: Float[Array, "n k"]) -> Float[Array, " k"]:
-    return jnp.sum(columns**2, axis=0)
+def _squares(vectors: Float[Array, "k n"]) -> Float[Array, " k"]:
+    return jnp.sum(vectors**2, axis=1)
 
 
 def _largest(x: Float[Array, " n"]) -> Scalar:

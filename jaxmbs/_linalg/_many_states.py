@@ -760,6 +760,8 @@ def _looped(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[
     if not any(x.each for x in given):
         return _of_each_alike(equation, given, among)
     params = equation.params
+    if params["cond_jaxpr"].out_avals[0].shape:
+        params, given = _with_one_condition(params, given)
     parts = _parts_of_while(params, given)
     flags = _while_differs(params, [x.each for x in given])
     condition, body = params["cond_jaxpr"], params["body_jaxpr"]
@@ -805,6 +807,35 @@ def _looped(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[
 
     found = lax.while_loop(lambda carry: jnp.any(carry[0]), turn_of_all, (some, start, start))[2]
     return _lanes(found, flags)
+
+
+def _with_one_condition(
+    params: dict[str, Any], given: Sequence[_Lanes]
+) -> tuple[dict[str, Any], Sequence[_Lanes]]:
+    """A loop that JAX has batched (`jax.vmap` within the program), and its arguments. Its condition
+    is one of each part of the batch: it turns as long as one of these goes on, and leaves the
+    others as they are."""
+    parts = _parts_of_while(params, given)
+    asked, fixed = len(parts.condition), len(parts.body)
+    condition, body = (jaxpr_as_fun(params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
+
+    def any_goes_on(*args: Array) -> list[Array]:
+        return [jnp.any(condition(*args)[0])]
+
+    def turn(*args: Array) -> list[Array]:
+        now = args[asked + fixed :]
+        (going,) = condition(*args[:asked], *now)
+        new = body(*args[asked : asked + fixed], *now)
+        some = [lax.broadcast_in_dim(going, x.shape, tuple(range(going.ndim))) for x in now]
+        return [lax.select(*x) for x in zip(some, new, now, strict=True)]
+
+    asks, ins = params["cond_jaxpr"].in_avals, params["body_jaxpr"].in_avals
+    changed = {
+        "cond_jaxpr": jax.make_jaxpr(any_goes_on)(*asks),
+        "body_jaxpr": jax.make_jaxpr(turn)(*asks[:asked], *ins),
+        "body_nconsts": asked + fixed,
+    }
+    return params | changed, [*parts.condition, *parts.condition, *parts.body, *parts.carried]
 
 
 def _selected(some: Array, new: Array, old: Array) -> Array:

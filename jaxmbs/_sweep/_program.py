@@ -32,6 +32,7 @@ from .._kinematics import (
     turn_closing,
     turn_sliding,
 )
+from .._linalg._many_states import many_states
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS
 from .._system import AbstractSystem, masses_alike
@@ -222,6 +223,8 @@ def run_batches(campaign: Campaign, values: tuple[Any, ...], count: Any) -> Any:
     def one(given: tuple[tuple[Any, ...], Closed | None, Any]) -> Any:
         return eqx.filter(campaign.one(*given), eqx.is_array)
 
+    # As the turns (`Turns`): of a run of 0.1 s start and end are half of the work.
+    one = one if lanes is None else many_states(one)
     return in_batches(one, (values, closed, lanes), campaign.width, count)
 
 
@@ -244,7 +247,7 @@ def _iterate(
         del begun
         return iteration.turn(campaign.case(*own).case, lane)
 
-    begun, wanted = in_batches(begin, given, *batches)
+    begun, wanted = in_batches(many_states(begin), given, *batches)
     turns = Turns(lambda own, begun: begun, turn, lambda lane: lane)
     return turns.of_all(given, begun, wanted, begun, batches)
 
