@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
 from .._linalg import KKTSystem, ProximalCholesky
+from .._linalg._many_states import many_states
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
@@ -63,10 +64,14 @@ def rank_increases_off_manifold(
 ) -> BoolScalar:
     """Do rows that depend on each other at q (nq,), which is closed, become independent next to
     it? Also true where that cannot be decided. It has no derivative."""
-    rows, nv = len(system.structure.rows), system.structure.nv
-    if 0 in (rows, nv):
+    if not (len(system.structure.rows) and system.structure.nv):
         return jnp.asarray(False)
-    system, q, t = stop_gradient((system, q, jnp.asarray(t, q.dtype)))
+    return _rank_increases(*stop_gradient((system, q, jnp.asarray(t, q.dtype))))
+
+
+@many_states
+def _rank_increases(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -> BoolScalar:
+    rows, nv = len(system.structure.rows), system.structure.nv
     random = np.random.default_rng(0)
     unit = system.column_scale()
     motion = unit * jnp.asarray(random.normal(size=nv), q.dtype)
