@@ -88,6 +88,7 @@ def assert_turned(q, expected, size=1.0):
 
 
 @pytest.mark.parametrize(("tilt", "precession"), [(1.2, 0.7), (0.3, 9.0), (2.0, -3.0)])
+@pytest.mark.thorough
 def test_tilted_disk_rolls_in_a_circle(tilt, precession):
     law, times = RollingDisk(tilt, precession), 2.0 * SHARES
     found = run(law.system(), times)

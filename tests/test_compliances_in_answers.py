@@ -125,6 +125,7 @@ class TestReport:
         assert "does not determine the reactions of A, B" in text
 
 
+@pytest.mark.thorough
 def test_simulate_tells_that_they_are_not_used(files):
     said = told("simulate", files["both"], "--end", "0.01")
     assert "compliances soft A, soft B are not used: reactions are those of rigid" in said

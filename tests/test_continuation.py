@@ -244,6 +244,7 @@ def end(problem):
 
 
 class TestDerivatives:
+    @pytest.mark.thorough
     def test_at_a_continued_point(self, rng):
         """By the driver's value and along a length, against differences and the closed form."""
         system, t = crank_driven(), jnp.asarray(2.4)

@@ -207,6 +207,7 @@ class TestElastic:
     def test_every_reaction_stays_unique(self):
         assert all(compared().unique)
 
+    @pytest.mark.thorough
     def test_every_reaction_is_unique(self):
         """Of the rigid one those of the lower links are not."""
         system = model().system()

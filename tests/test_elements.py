@@ -519,6 +519,7 @@ def test_a_matrix_of_a_wrong_shape_is_refused():
         system.mass_matrix(system.reference_q, 0.0)
 
 
+@pytest.mark.thorough
 def test_a_node_without_mass_is_refused_by_name():
     nodes, (element,) = beam.beam_of(1)
     spring = generalized.Element("spring", ("0", "1"), energy=lambda q: q[0][0] ** 2)

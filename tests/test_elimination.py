@@ -168,6 +168,7 @@ def test_rounding_is_no_difference_where_nothing_accelerates():
     assert np.max(found.acceleration_difference) < 1e-12
 
 
+@pytest.mark.thorough
 def test_nothing_to_compare():
     system, q, t = robot()
     with pytest.raises(ValueError, match="at least one formulation"):

@@ -145,6 +145,7 @@ def singular(model):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.thorough
 def test_flat_parallelogram_is_singular(sign):
     model = jm.mechanisms.parallelogram(sign * np.pi / 2)
     found = singular(model)

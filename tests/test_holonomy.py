@@ -251,6 +251,7 @@ class TestSeveralRows:
     Q, T = (0.3, -0.2, 0.5, 0.1, -0.4), 0.2
 
     @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.thorough
     def test_measure_against_the_oracle(self, three_rows, seed):
         form = random_forms(seed, 5, 3)
         found = ask(with_forms(three_rows, form), self.Q, self.T)

@@ -105,6 +105,7 @@ class TestLagrangian:
         np.testing.assert_allclose(found.pushed, difference(values, 2e-3), rtol=1e-8)
         np.testing.assert_allclose(found.pulled @ direction, found.pushed.sum(), rtol=1e-9)
 
+    @pytest.mark.thorough
     def test_energy_along_a_motion(self):
         system = self.systems()[0]
         motion = jm.simulate(
@@ -170,6 +171,7 @@ class TestMixed:
         )
         return q, v, t
 
+    @pytest.mark.thorough
     def test_in_the_plane(self):
         gear = planar.Gear("gear", ("ground", "a", "b"), ratio=-2.0)
         by_frames = jm.MultibodySystem(

@@ -341,6 +341,7 @@ def test_masses_by_functions_are_looked_at_once(monkeypatch):
     np.testing.assert_allclose(found.multipliers, [6.0, 6.0], rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_what_is_too_large_is_told():
     """More velocities than are decomposed: chains that are light fail, and others do not."""
     for ratio, word in ((1e7, jm.RESULTS.light_parts_lost), (10.0, jm.RESULTS.successful)):

@@ -324,6 +324,7 @@ class TestPlantedDefects:
         content = pendulum() | {"body": [bob]}
         assert str(findings_in(content)).endswith("nothing found")
 
+    @pytest.mark.thorough
     def test_side_by_side(self):
         found = findings_in(workshop(), "JM601")
         loop = {f"{joint}{k}" for joint in "GB" for k in "123"}

@@ -167,6 +167,7 @@ _POLYGONS = (
 
 
 @pytest.mark.parametrize("place", representatives(range(len(_POLYGONS)), 0, 4))
+@pytest.mark.thorough
 def test_flat_polygons_are_cones_by_their_signature(place: int):
     """Of squares of both signs, more than one of either, one cone; of one sign, no motion."""
     lengths = _POLYGONS[place]
@@ -339,10 +340,12 @@ class TestTold:
         assert dict(finding.numbers) == {"first_order": 2.0, "mobility": 1.0}
         assert {part.name for part in finding.parts} == {"E", "F", "G"}
 
+    @pytest.mark.thorough
     def test_by_lint_of_higher_order(self):
         (finding,) = jm.lint(known.watt_guided()).of("JM105")
         assert "(decided at order 5)" in finding.message
 
+    @pytest.mark.thorough
     def test_in_the_report(self, path: Path, tmp_path: Path):
         write(known.arch_on_link(), tmp_path / "page.html")
         assert "First-order mobility 2, real mobility 1." in (tmp_path / "page.html").read_text()

@@ -368,6 +368,7 @@ class TestFreeMotion:
         sizes = np.array([sizes[0], *3 * [sizes[1]], *3 * [sizes[2]]])
         np.testing.assert_allclose(found / sizes, np.tile(found[0] / sizes, (5, 1)), atol=1e-8)
 
+    @pytest.mark.thorough
     def test_energy_of_the_system(self):
         system, motion = flying()
         total = [sum(system.energy(q, v, 0.0)) for q, v in zip(motion.q, motion.v, strict=True)]

@@ -143,6 +143,7 @@ class TestConstantSpeed:
     @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
     # Upwards and down again, downwards, and to the left: it falls more and more steeply.
     @pytest.mark.parametrize(("angle", "speed"), [(1.2, 3.0), (-0.4, 8.0), (2.6, 5.0)])
+    @pytest.mark.thorough
     def test_motion(self, angle, speed, size):
         law = ConstantSpeed(angle, speed, size)
         v = jnp.asarray(law.velocity(0.0))

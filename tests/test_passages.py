@@ -160,6 +160,7 @@ class TestDrivenMotions:
         assert np.asarray(found.regular).all()
         assert not found.passages_remark
 
+    @pytest.mark.thorough
     def test_two_that_pass_at_once_lose_two_ranks(self):
         """The sign of the determinant is what it was."""
         system = crank_at((0.1, 0.1), 1.0, 1.0, units=2)
@@ -231,6 +232,7 @@ class TestSimulatedMotions:
         assert not run.passed
 
     @pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+    @pytest.mark.thorough
     def test_free(self, rtol):
         system = crank_at((0.1, 0.1), 0.3, 25.0, driven=False)
         times = np.linspace(0.0, 0.4, 2001)
@@ -358,6 +360,7 @@ class TestWhoIsNotLookedAfter:
         )
         assert "were not looked for: a transformation" in found.passages_remark
 
+    @pytest.mark.thorough
     def test_runs_that_an_event_ends(self, tmp_path):
         """Are looked at closely too."""
         system, event = crank_at((0.1, 0.1), 0.3, 50.0), jm.StopAtSingular()

@@ -196,6 +196,7 @@ def assert_run_agrees(names: tuple[str, ...], folder: Path) -> None:
         np.testing.assert_allclose(motion.v[-1], v, rtol=0, atol=1e-5, err_msg=pose)
 
 
+@pytest.mark.thorough
 def test_robots_run_from_zero(tmp_path: Path):
     """One of the kinds."""
     assert_run_agrees(("three",), tmp_path)

@@ -42,6 +42,7 @@ class TestRefusals:
         found = [outcome(make, setting, value) for value in settings[setting]]
         assert [text for text in found if text] == []
 
+    @pytest.mark.thorough
     def test_also_where_no_annotation_is_checked(self):
         """As users call it: the tests check annotations at run time, which nobody else does."""
         script = (

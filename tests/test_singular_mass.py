@@ -247,6 +247,7 @@ class TestMasslessArm:
         assert bool(found.reaction_unique.unique[0])
         assert int(found.mobility) == 1
 
+    @pytest.mark.thorough
     def test_consistent_velocities_stay_and_others_are_moved_onto_the_constraints(self):
         system = crank()
         q, v = system.reference_q, system.initial_v

@@ -119,6 +119,7 @@ class TestMotor:
         found = jm.linearise(system, system.reference_q, system.initial_v)
         assert not np.any(np.asarray(found.eigenvalues))
 
+    @pytest.mark.thorough
     def test_no_equilibrium(self):
         """What is wanted is a speed, so that the integral goes on at rest."""
         system = motor()
@@ -198,6 +199,7 @@ class TestLateSpring:
         with pytest.raises(ValueError, match=r"'mass' \(moving along x\) would move off"):
             jm.linearise(system, system.reference_q)
 
+    @pytest.mark.thorough
     def test_a_state_that_lags(self):
         """In balance, but not for long."""
         system = late_spring()

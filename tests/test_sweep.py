@@ -414,7 +414,7 @@ class TestTwoTiers:
         assert every.rechecked.all()
 
 
-@pytest.fixture(scope="module", params=representatives([64, 500], 64))
+@pytest.fixture(scope="module", params=representatives([48, 500], 48))
 def swept(request):
     """The robot over its range and beyond."""
     ranges = {"steering": (-1.6 * A, 1.75 * A), "joints.A.rotation": np.radians([-170, 170])}

@@ -81,6 +81,7 @@ def assert_shared_sweep_is_the_same(grid: Any, store: Path, **variables: str) ->
         assert one[name][:].tobytes() == other[name][:].tobytes(), name
 
 
+@pytest.mark.thorough
 def test_processes_and_devices_change_no_bit(grid, tmp_path):
     assert_shared_sweep_is_the_same(grid, tmp_path / "s.zarr")
 

@@ -27,7 +27,7 @@ COUNT = 203
 
 # Chunks enough for every kill to find some that are left.
 # Cases in chunks of 8, how often their sweep is killed, and how many of these kills come first.
-MANY = {"twenty times": (1603, 20, 5), "six times": (803, 6, 2)}
+MANY = {"twenty times": (1603, 20, 5), "twice": (403, 2, 1)}
 
 # Files written before the store of a sweep of 20 cases is one; more are written then.
 MAKING = 12
@@ -173,7 +173,7 @@ class TestContents:
 
 
 class TestResuming:
-    @pytest.mark.parametrize("times", representatives(MANY, "six times"))
+    @pytest.mark.parametrize("times", representatives(MANY, "twice"))
     def test_killed_at_random_moments(self, times, programs, tmp_path, rng):
         """The first kills may fall into the making of the store, the others fall among chunks."""
         whole, store = tmp_path / "whole.zarr", tmp_path / "store.zarr"

@@ -231,6 +231,7 @@ class TestSwarm:
         assert np.max(np.abs(beta - wanted)) < 1e-10
 
     @pytest.mark.parametrize("time_constant", [None, TIME_CONSTANT])
+    @pytest.mark.thorough
     def test_sum_of_positions(self, time_constant):
         """The wanted velocities of two robots towards each other are opposite: the sum of beta is
         that of the velocities, and obeys the law of the error."""
@@ -521,6 +522,7 @@ class TestCommandLine:
         }
         assert level["unique"] is True
 
+    @pytest.mark.thorough
     def test_simulate_and_kinematics_in_words(self):
         text = run("simulate", "flexible-joint-manipulator", "--end", "1")
         assert_says(text, "motor 2", "coordinates", "unique", "servo error: 0.9 at the start")

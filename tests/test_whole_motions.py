@@ -71,6 +71,7 @@ class TestCertifiedFriction:
         assert "not certified" not in str(certificate).lower()
 
     @each_formulation
+    @pytest.mark.thorough
     def test_all_formulations_agree(self, sledge, word):
         """On the accelerations at the last state."""
         found = solved(sledge.system, FORMULATIONS[word], sledge.q[-1], sledge.v[-1], 0.5)
