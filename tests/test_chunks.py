@@ -293,6 +293,7 @@ def test_inside_of_jit_it_is_one_program_with_the_same_states():
     assert int(found.statistics.steps) == int(chunks.statistics.steps)
 
 
+@pytest.mark.thorough
 def test_a_function_that_is_transformed_makes_the_run_one_program():
     """Nothing that `simulate` is given is traced; what a function has of its surroundings is."""
     run = swinging(3.0, every=None)

@@ -67,7 +67,6 @@ class TestSledges:
         assert moving.scleronomic.tolist() == [True, True, True, True, False]
         assert not moving.resting.any()
 
-    @pytest.mark.thorough
     def test_words(self, found):
         lines = str(found).splitlines()
         assert lines[2].split() == ["rail", "translational", "0", *GEOMETRIC, "scleronomic"]

@@ -129,6 +129,7 @@ def test_every_way_of_asking(name, way):
         np.testing.assert_allclose(found[0], acceleration, atol=allowed)
 
 
+@pytest.mark.thorough
 def test_places_that_are_traced():
     """Of bodies whose masses are known."""
 
@@ -321,6 +322,7 @@ def by_functions(ratio):
     )
 
 
+@pytest.mark.thorough
 def test_masses_by_functions_are_looked_at_once(monkeypatch):
     systems = [by_functions(ratio) for ratio in (1.0, 1e9, 1.0)]
     calls, look = [], _light_parts._looked_at

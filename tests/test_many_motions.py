@@ -37,7 +37,6 @@ def runs():
 
 
 class TestRuns:
-    @pytest.mark.thorough
     def test_the_door_turns_evenly(self, runs):
         """Its centre of mass is on its hinges: the closed form is a rotation at a constant rate."""
         angles = RATES[:, None] * np.linspace(0.0, END, COUNT)

@@ -350,6 +350,7 @@ class TestTold:
         write(known.arch_on_link(), tmp_path / "page.html")
         assert "First-order mobility 2, real mobility 1." in (tmp_path / "page.html").read_text()
 
+    @pytest.mark.thorough
     def test_what_is_left_out_in_large_mechanisms(self, monkeypatch, path: Path, tmp_path: Path):
         """The count of coordinates from which it is left out, set low."""
         monkeypatch.setattr("jaxmbs._mobility._mobility._MOST_COORDINATES", 10)

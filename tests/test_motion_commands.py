@@ -180,7 +180,6 @@ def test_a_driven_ring_falls(fallen: dict[str, Any]):
     assert fallen["constraint_error"]["position"] < 1e-12
 
 
-@pytest.mark.thorough
 def test_drivers_are_among_the_reactions(fallen: dict[str, Any]):
     assert list(fallen["reactions"]) == ["pole", "motor"]
     angle, rate = map(float, turned(np.array(END)))

@@ -34,6 +34,7 @@ def run(system, duration, gravity, adjoint=None):
     return jm.simulate(system, system.reference_q, system.initial_v, duration, throw=False, **how)
 
 
+@pytest.mark.thorough
 def test_a_redundant_mechanism_and_a_failed_lane():
     """The lane whose gravity is no number fails, and no other one knows of it."""
     system = jm.mechanisms.get("door").system()

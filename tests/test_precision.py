@@ -224,6 +224,7 @@ def misaligned(precision: float | None, leaning: Any = LEANING) -> jm.MultibodyS
 AT_PRECISION = "redundant at the precision of its numbers .* where 1 is meant, as lower, upper are"
 
 
+@pytest.mark.thorough
 def test_reactions_are_those_of_the_mechanism_that_is_meant():
     told, meant = misaligned(5e-5), misaligned(None, leaning=[0.0, 0.0, 1.0])
     with pytest.warns(UserWarning, match=AT_PRECISION):

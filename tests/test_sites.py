@@ -259,7 +259,6 @@ class TestReaders:
         assert bool(one.wrench("pin").determined[0])
         assert not bool(one.wrench("left").determined[0])
 
-    @pytest.mark.thorough
     def test_the_bar_is_moved_by_what_acts_on_it(self):
         """Newton's and Euler's laws of its point masses, from all wrenches on it."""
         run = both()[0]

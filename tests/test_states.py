@@ -485,7 +485,6 @@ def test_a_configuration_is_open_where_its_driver_stands_elsewhere():
     assert late.result == RESULTS.configuration_open
 
 
-@pytest.mark.thorough
 def test_a_case_that_failed_has_no_verdict():
     model = jm.mechanisms.slider_crank()
     q = np.asarray(crank().reference_q)

@@ -85,7 +85,6 @@ class TestDisk:
         np.testing.assert_allclose(found.turning, 0.0, atol=1e-12)
 
     @pytest.mark.parametrize("lean", [0.02, 0.4, 1.2])
-    @pytest.mark.thorough
     def test_circle(self, lean):
         numbers = jnp.asarray(DISK).at[5].set(lean)
         n = rate_about_axle(numbers)

@@ -243,6 +243,7 @@ class TestSwarm:
         assert np.max(np.abs(found - found[0] - passed[:, None] * rate)) < 1e-10
 
     @pytest.mark.parametrize("time_constant", [None, TIME_CONSTANT])
+    @pytest.mark.thorough
     def test_motion_of_the_printed_equations(self, time_constant):
         places = np.asarray(swarm(time_constant).q).reshape(-1, 5, 2)
         expected = printed_motion(time_constant)

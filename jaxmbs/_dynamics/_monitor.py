@@ -37,6 +37,7 @@ from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._linalg import KKTSystem, ProximalCholesky
+from .._linalg._many_states import many_states
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 
@@ -334,7 +335,7 @@ def _values(
         force = descriptor.apply_CT(x / scale)
         return jnp.stack([force, descriptor.inverse_mass(force)])
 
-    force, motion = jnp.moveaxis(lax.map(force_and_motion, basis.T), 0, 2)
+    force, motion = jax.vmap(many_states(force_and_motion), 1, 2)(basis)
     squares, turn = _eigenvectors(_product(force.T, motion))
     found = squares > _NULL**2
     order = _ascending(jnp.where(found, squares, jnp.inf))
@@ -359,9 +360,8 @@ def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Arra
 
 
 def _by_column(function: Any) -> Any:
-    """The function applied to one column after another: batched over columns (`jax.vmap`), the
-    arithmetic on small blocks does not run along them, and takes longer (jaxlib 0.10, CPU)."""
-    return lambda columns: lax.map(function, columns.T).T
+    """The function applied to all columns, which are the last axis of all that it computes."""
+    return jax.vmap(many_states(function), 1, 1)
 
 
 def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
