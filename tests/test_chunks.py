@@ -371,6 +371,7 @@ def test_how_many_times_a_driven_motion_has_is_data(
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.max(np.abs(b)))
 
 
+@pytest.mark.thorough
 def test_a_driven_motion_that_ends_in_a_later_chunk():
     system = pulled()
     times = np.linspace(0.0, 0.4, 3000)

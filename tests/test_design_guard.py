@@ -40,6 +40,7 @@ def steered():
 
 
 class TestDirectionsOfTheRobot:
+    @pytest.mark.thorough
     def test_rack_in_the_middle(self, straight):
         found = design.guard(straight)
         assert found.ranks.tolist() == [20]

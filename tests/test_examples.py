@@ -93,6 +93,7 @@ def test_example_runs_and_leaves_its_picture(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", representatives(FEWER, "12_workspace"))
+@pytest.mark.thorough
 def test_example_of_many_cases_runs_with_fewer(name, tmp_path, monkeypatch):
     """(In the usual run: `thorough` runs it as it stands.)"""
     there, fewer = FEWER[name]

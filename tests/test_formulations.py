@@ -303,6 +303,7 @@ class TestSemidefiniteMass:
         assert "udwadia-kalaba: The mass matrix is not positive definite" in text
         assert "udwadia-kalaba, semidefinite" in text
 
+    @pytest.mark.thorough
     def test_otherwise_the_failure_says_so(self):
         # Nothing says how the gap and x2 share what is left.
         undetermined = run(

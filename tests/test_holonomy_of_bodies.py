@@ -141,6 +141,7 @@ class TestInSpace:
         ],
         ids=["one", "two", "three"],
     )
+    @pytest.mark.thorough
     def test_turns_of_a_ball(self, rows, expected):
         """Without spin about one of its axes a ball still comes to any orientation: turns about
         the two others make one about the first, of the area between them. Two rows leave one axis,

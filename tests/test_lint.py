@@ -1,6 +1,7 @@
 """Findings about models: planted defects are found and named, and nothing in good models."""
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ import tomlkit
 from typer.testing import CliRunner
 
 import jaxmbs as jm
+from jaxmbs import forces, spatial
+from jaxmbs._forces import AbstractForce
 from jaxmbs._lint import checked, RULES, Severity, with_possible_bodies
 from jaxmbs.cli._app import app
 from jaxmbs.io import model_from_tables
@@ -420,6 +423,47 @@ class TestRules:
         assert jm.lint(model, ignore=["JM502"]).found == ()
         with pytest.raises(ValueError, match="JM999"):
             jm.lint(model, ignore=["JM999"])
+
+
+def _zero(kind: type[AbstractForce]) -> AbstractForce:
+    """A force of this kind that does nothing."""
+    required: dict[str, Any] = {"name": "it", "bodies": ["block"], "joint": "rail"}
+    if kind in (forces.SpringDamper, forces.Bushing, forces.BallSpring):
+        required["bodies"] = ["ground", "block"]
+    if kind is forces.SpringDamper:
+        required |= {"points": [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)], "length": 1.0}
+    if kind is forces.Bushing:
+        required["at"] = (0.0, 0.0, 0.0)
+    if kind is forces.CoulombFriction:
+        required |= {"velocity": 0.01, "radius": 0.1}
+    if kind in (forces.Applied, forces.Following):
+        required["force"] = (0.0, 0.0, 0.0)
+    else:
+        nothing: Any = [0.0] * 6 if kind is forces.Bushing else 0.0
+        required |= dict.fromkeys(kind.strengths, nothing)
+    known = {field.name for field in dataclasses.fields(kind)}
+    return kind(**{name: x for name, x in required.items() if name in known})
+
+
+KINDS = [getattr(forces, name) for name in forces.__all__]
+BY_NUMBERS = [kind for kind in KINDS if kind.strengths]
+
+
+@pytest.mark.parametrize("kind", BY_NUMBERS, ids=lambda kind: kind.__name__)
+def test_a_force_of_each_kind_without_its_numbers(kind):
+    block = spatial.Body("block", mass=1.0, inertia=np.eye(3), position=(1.0, 0.0, 0.0))
+    joint = spatial.Revolute if kind is forces.TorsionSpring else spatial.Translational
+    rail = joint("rail", ("ground", "block"), (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
+    model = jm.Model("sledge", 3, bodies=[block], joints=[rail], forces=[_zero(kind)])
+    (found,) = jm.lint(model).of("JM502")
+    assert all(name in found.message for name in kind.strengths if name != "torque")
+
+
+def test_forces_by_numbers_are_all_but_those_of_functions():
+    assert {*forces.__all__} - {kind.__name__ for kind in BY_NUMBERS} == {
+        "StatefulForce",
+        "UserForce",
+    }
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,7 @@ CASES: dict[str, Malformed] = {
     ),
     "position of space": _put(2, "body.0.position", [0.0] * 3, "body 'bar'", "position", "2 num"),
     "position of plane": _put(3, "body.0.position", [0.0] * 2, "body 'bar'", "position", "3 num"),
-    "position of many": _put(2, "body.0.position", [0.5] * 5000, "body 'bar'", "position"),
+    "position of many": _put(2, "body.0.position", [0.5] * 500, "body 'bar'", "position"),
     "position a number": _put(2, "body.0.position", 1.0, "body 'bar'", "position", "array"),
     "position of texts": _put(2, "body.0.position", ["0", "0"], "position, entry 1", "'0'"),
     "position nan": _put(2, "body.0.position", [0.0, _NAN], "position, entry 2", "nan"),

@@ -326,6 +326,7 @@ def test_kinematics_as_npz(folder: Path, lifted: dict[str, Any]):
 
 
 @pytest.mark.usefixtures("lifted")
+@pytest.mark.thorough
 def test_kinematics_as_a_person_reads_it(folder: Path):
     out = folder / "lifted.nc"
     text = succeeding("kinematics", folder / "lifted.toml", *LIFTED, "--out", out)

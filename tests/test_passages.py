@@ -296,6 +296,7 @@ class TestOtherMechanisms:
         assert (own.rank, own.nearby) == (11, 12)
         assert not found.passages_remark
 
+    @pytest.mark.thorough
     def test_platform_whose_legs_take_it_through_a_quarter_turn(self):
         """At yaw 90 deg they do not hold its turning with its rise."""
         system = legs(np.radians(80), rate=0.5)

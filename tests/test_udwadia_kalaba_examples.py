@@ -506,6 +506,7 @@ class TestCommandLine:
         sentence = refusal("export", name)
         assert_says(sentence, name, "cannot be written as a model file", what)
 
+    @pytest.mark.thorough
     def test_simulate_on_coordinates(self):
         found = document_of(run("simulate", "flexible-joint-manipulator", "--end", "1", "--json"))
         assert list(found["bodies"]["manipulator"])[:2] == ["link 1", "link 1.rate"]

@@ -115,6 +115,7 @@ class Applied(AbstractAppliedWrench):
     """
 
     kind: ClassVar[str] = "applied"
+    strengths: ClassVar[tuple[str, ...]] = ("force", "torque")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
     at: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_AT)
@@ -130,6 +131,7 @@ class Following(AbstractAppliedWrench):
     the body from there on."""
 
     kind: ClassVar[str] = "applied"
+    strengths: ClassVar[tuple[str, ...]] = ("force", "torque")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=ONE_BODY)
     at: Float[Array, " dim"] | None = eqx.field(default=None, kw_only=True, converter=_AT)

@@ -24,6 +24,7 @@ class AxialSpring(AbstractJointForce):
     """
 
     kind: ClassVar[str] = "axial_spring"
+    strengths: ClassVar[tuple[str, ...]] = ("stiffness", "damping", "force")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     joint: str = eqx.field(static=True, converter=JOINT)
     stiffness: Scalar = eqx.field(

@@ -67,6 +67,7 @@ class BallSpring(AbstractBodyForce):
     """
 
     kind: ClassVar[str] = "ball_spring"
+    strengths: ClassVar[tuple[str, ...]] = ("stiffness", "damping")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     stiffness: Scalar = eqx.field(

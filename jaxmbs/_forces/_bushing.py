@@ -101,6 +101,7 @@ class Bushing(AbstractBodyForce):
     """
 
     kind: ClassVar[str] = "bushing"
+    strengths: ClassVar[tuple[str, ...]] = ("stiffness", "damping")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     at: Float[Array, "2 dim"] = eqx.field(converter=_AT)

@@ -104,6 +104,7 @@ class CoulombFriction(AbstractJointFriction):
     """
 
     kind: ClassVar[str] = "coulomb_friction"
+    strengths: ClassVar[tuple[str, ...]] = ("coefficient",)
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     joint: str = eqx.field(static=True, converter=JOINT)
     coefficient: Scalar = eqx.field(

@@ -58,6 +58,7 @@ class SpringDamper(AbstractBodyForce):
     """
 
     kind: ClassVar[str] = "spring_damper"
+    strengths: ClassVar[tuple[str, ...]] = ("stiffness", "damping")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
     points: Float[Array, "2 dim"] = eqx.field(

@@ -26,6 +26,7 @@ class TorsionSpring(AbstractJointForce):
     """
 
     kind: ClassVar[str] = "torsion_spring"
+    strengths: ClassVar[tuple[str, ...]] = ("stiffness", "damping", "torque")
     name: str = eqx.field(static=True, converter=FORCE_NAME)
     joint: str = eqx.field(static=True, converter=JOINT)
     stiffness: Scalar = eqx.field(

@@ -95,9 +95,11 @@ class AbstractFrictionLaw(eqx.Module):
 
 
 class AbstractForce(AbstractDeclared):
-    """A named force as the user writes it. `kind` is its name in model files."""
+    """A named force as the user writes it. `kind` is its name in model files; `strengths`: the
+    names of its numbers that make no force if all of them are zero (none, of a user's law)."""
 
     kind: ClassVar[str]
+    strengths: ClassVar[tuple[str, ...]] = ()
     name: eqx.AbstractVar[str]
 
     def states(self) -> States | None:

@@ -70,7 +70,7 @@ LEAST, _TASKS = 1e-7, 4000
 # counts as zero.
 _LEFT, _TURNS, _ZERO = 0.05, 12, 0.02
 
-# Stages, in the order of `_STAGES`.
+# Stages, in the order of the functions that come after a look (`after`).
 _DIRECT, _HOLD, _AIM, _CHECK, _LEAD, _COMPARE, _SETTLE, _END = range(8)
 
 
