@@ -99,6 +99,7 @@ class TestBricard:
         np.testing.assert_array_equal(found.reached, 1.0)
 
     @pytest.mark.parametrize("seed", representatives([139, 206], 139))
+    @pytest.mark.thorough
     def test_another_branch_is_not_taken(self, seed):
         assert_on_branch(closed_loops.line_symmetric(seed), (-0.5, 1.5))
 

@@ -138,7 +138,6 @@ class TestLint:
         ("part", "driver", "second"),
         representatives_at(
             [(0.25, False, False), (0.4, False, False), (0.4, False, True), (0.05, True, False)],
-            1,
             3,
         ),
     )

@@ -83,6 +83,7 @@ class Dense:
 
 
 class TestParallelogram:
+    @pytest.mark.thorough
     def test_forces_of_the_links(self, study):
         for parts, expected in KNOWN.items():
             found = study.answer(*parts)

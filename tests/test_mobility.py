@@ -97,7 +97,7 @@ USUAL = (
     *("straight arch", "taut chain", "arch on a moving link", "flat four-bar", "flat kite"),
     *("stretched four-bar", "flat parallelogram", "crank as long as its rod", "kinematotropic"),
     *("gear of the tangent ratio", "guide at an inflection", "guide of Watt's linkage", "cusp"),
-    *("arch on a cart", "platform at yaw 90", "platform of two hexagons", "platform", "bennett"),
+    *("arch on a cart", "platform at yaw 90", "platform", "bennett"),
     *("threefold Bricard", "motions that touch"),
 )
 

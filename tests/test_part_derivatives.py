@@ -176,6 +176,7 @@ SOME = ("screw",)
     ),
     ids=["2-known-masses", "3-some", "2", "3"],
 )
+@pytest.mark.thorough
 def test_every_number_of_every_part(dimension, joints, motions, masses):
     model = park(dimension, joints, motions)
     v = np.random.default_rng(3).normal(size=model.system().structure.nv)

@@ -261,6 +261,7 @@ class TestStaticStart:
         assert np.max(np.abs(halves[:, 0] - halves[:, 1])) < 1e-5
         assert acceleration[-1, :3] == pytest.approx([500 / 10.0455, 0, 0], abs=1e-6)
 
+    @pytest.mark.thorough
     def test_derivative_by_the_stiffness(self):
         """Of the force of a spring: against a central difference."""
 
