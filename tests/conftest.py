@@ -51,7 +51,7 @@ _QUICK = (
 
 def _known(flags: str) -> bool:
     """A compiler that does not know a flag ends the process."""
-    program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1).block_until_ready()"]
+    program = [sys.executable, "-c", "from jaxlib import xla_client as x; x.make_cpu_client()"]
     environment = os.environ | {"XLA_FLAGS": flags}
     return not subprocess.run(program, env=environment, capture_output=True, check=False).returncode
 
@@ -156,6 +156,11 @@ gc.set_threshold(100_000, 20, 20)
 def pytest_collection_finish() -> None:
     # What is imported by now stays, and is more than half of all objects: when programs are
     # forgotten below, only the others are looked through.
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    # pytest looks through all that is left once more, as the process ends.
     gc.freeze()
 
 

@@ -317,6 +317,7 @@ def test_progress_tells_the_times_that_are_reached(pace: Any):
     assert reached[-1] == float(run.times[-1])
 
 
+@pytest.mark.thorough
 def test_adjoints_of_others_are_left_to_themselves(monkeypatch: pytest.MonkeyPatch):
     class Own(dfx.AbstractAdjoint):
         def loop(self, **given: Any) -> Any:

@@ -112,6 +112,7 @@ def four_bars():
     return eqx.tree_at(lambda m: m.drivers, model, (drive,), is_leaf=lambda x: x is None)
 
 
+@pytest.mark.thorough
 def test_crossing_branches_are_passed_straight_on(left):
     """Four bars of 1 m that lie in one line at a right angle, where they could become crossed."""
     model = four_bars()

@@ -91,12 +91,14 @@ def test_document(document, folder):
     assert slope["bodies.beam.mass"] == pytest.approx(2 * 2.0 * (GRAVITY * 0.4) ** 2, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_picture(document, folder):
     assert document["plot"] == str(folder / "way.png")
     assert (folder / "way.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "way.png").stat().st_size > 10_000
 
 
+@pytest.mark.thorough
 def test_text_of_a_study_that_is_kept(document, folder):
     result = run(folder / "study.toml", "--store", folder / "study.npz")
     assert result.exit_code == 0

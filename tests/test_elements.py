@@ -111,6 +111,7 @@ def matrices(name):
 
 
 @pytest.mark.parametrize("name", representatives(SYSTEMS, "redundant"))
+@pytest.mark.thorough
 def test_products_and_solutions_equal_dense_ones(name):
     system, _, (x, y), products, mass, rows = matrices(name)
     product, solution, scale, solved, null = map(np.asarray, products)

@@ -275,6 +275,7 @@ def start(system):
     return system.reference_q, system.initial_v
 
 
+@pytest.mark.thorough
 def test_a_singular_reference_hides_nothing():
     """At their dead point light rods move nothing: what they lose elsewhere is looked at there."""
     system = two_slides(1e8, 0.0)

@@ -95,6 +95,7 @@ def test_forward_derivatives():
     np.testing.assert_allclose(slope, slopes(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_reverse_derivatives():
     weights = jnp.asarray(np.random.default_rng(0).normal(size=slopes().shape))
     back = compiled(lambda f: jax.vjp(ends, f)[1](weights)[0])(FACTORS)

@@ -442,6 +442,7 @@ class TestAgainstAnIndependentProgram:
                 assert np.all(values <= high + 1e-9 * size)
         assert 0.3 * count < carried
 
+    @pytest.mark.thorough
     def test_along_a_motion_as_state_by_state(self, rng):
         """Also without the optimum of the state before."""
         (system,) = frames(1, rng)

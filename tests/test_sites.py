@@ -161,6 +161,7 @@ def pair_of(name: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("kinds", CHOICES, ids=lambda kinds: kinds[0])
 class TestWrenches:
+    @pytest.mark.thorough
     def test_their_virtual_work_is_that_of_the_generalized_reaction(self, kinds):
         """On every velocity, those of modes among them: -C_X^T lambda_X is what the wrenches at the
         markers do."""

@@ -89,6 +89,7 @@ class TestMotor:
         assert "beside displacements: motor.integral (rad)" in str(found)
         assert found.modes.shape == (4, 3)
 
+    @pytest.mark.thorough
     def test_multipliers_of_a_period(self):
         """Of a motion that is steady: exp(l P), whatever the period."""
         system = motor()
@@ -271,6 +272,7 @@ def small_motions(gain):
 
 
 class TestHeldArm:
+    @pytest.mark.thorough
     def test_equilibrium_and_eigenvalues(self):
         system = held_arm()
         found = jm.equilibrium(system, system.reference_q)

@@ -146,6 +146,7 @@ def assert_derivatives(answer, expected, numbers):
         assert dot_product_gap(own, pulled, direction, weight) < 1e-9
 
 
+@pytest.mark.thorough
 def test_derivatives_of_a_circling_particle():
     """m w^2 r = k (r - l) on a spring k of the length l, and small motions of the frequency
     (1 / r^3) d(r^4 w^2) / dr = k (4 - 3 l / r) / m, by everything."""

@@ -168,6 +168,7 @@ class TestStudies:
             ),
         ],
     )
+    @pytest.mark.thorough
     def test_an_objective_that_nothing_loads(self, idle):
         """No gravity: at constant speed only the pin is loaded, and the motor never is."""
         study = design.Study(arm(), [MASS, X], run=RUN)
