@@ -336,9 +336,9 @@ def test_the_error_of_a_chain_follows_the_tolerance():
             ("four-bar-chain", 40, 3e-9),
             # Next to a passage less than what rounding leaves of velocities.
             ("four-bar-chain", 40, 1e-10),
-            # Below that it depends on where steps happen to end whether so long a chain passes its
-            # singular configurations.
-            ("four-bar-chain", 160, 1e-8),
+            # Of so long a chain it depends on where steps happen to end how well the times of its
+            # passages are known, and with smaller tolerances whether it passes at all.
+            ("four-bar-chain", 160, 5e-9),
             ("four-bar-chain-spatial", 1, 3e-9),
             ("four-bar-chain-spatial", 16, 3e-9),
         ],

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from .._checks import listed
 from .._kinematics import position_residual
+from .._linalg._concrete_rank import shortest_solutions, thin_svd
 from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
 from ._mobility import movers
@@ -287,7 +288,7 @@ class _Motion:
             if np.max(np.abs(gap), initial=0.0) <= _CLOSED:
                 break
             rows = np.where(self.geometric[:, None], matrix, 0.0)
-            step = -(np.linalg.pinv(rows, rcond=_CUTOFF) @ gap[..., None])[..., 0]
+            step = -shortest_solutions(rows, gap, _CUTOFF)
             q, matrix, gap, _ = self.evaluate(q, step, t)
         return q, matrix, np.max(np.abs(gap), axis=1, initial=0.0) <= 1e-7
 
@@ -301,12 +302,12 @@ class _Motion:
     ) -> _Points:
         sizes = np.linalg.norm(matrix, axis=2, keepdims=True)
         rows = matrix / np.where(sizes > 0, sizes, 1.0)
-        left, values, right = np.linalg.svd(np.nan_to_num(rows), full_matrices=False)
+        left, values, right = thin_svd(np.nan_to_num(rows))
         return _Points(t, q, v, rows, left, values, np.swapaxes(right, 1, 2))
 
     def driven_rates(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         _, matrix, _, drift = self.evaluate(q, np.zeros((len(t), len(self.unit))), t)
-        return -(np.linalg.pinv(matrix, rcond=1e-7) @ drift[..., None])[..., 0]
+        return -shortest_solutions(matrix, drift, 1e-7)
 
     def between(self, a: _Points, b: _Points) -> _Points:
         """A state a little off the middle of each interval: by a cubic, and closed."""

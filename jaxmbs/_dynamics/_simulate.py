@@ -104,6 +104,8 @@ def simulate(
     - `controller`: any Diffrax step size controller, default PID with `rtol` (0 to 1) and `atol`
       (m, rad, m/s, rad/s; above 0, as many coordinates are zero at times); one of them at least
       2.2e-14, below which is rounding. With `diffrax.ConstantStepSize` give `first_step` (s).
+      Steps are as long as the error allows, the first one too: a force of your own that acts for a
+      moment is seen for certain with `diffrax.PIDController(rtol=..., atol=..., dtmax=...)`.
     - `stabilisation`: `Projection()` (default) or `Baumgarte(alpha, beta)`.
     - `adjoint`: default reverse mode, by what is written down of up to 65,536 steps (of implicit
       methods, with `StopWhen`, and of users' functions `RecursiveCheckpointAdjoint`); of Diffrax

@@ -24,6 +24,32 @@ class NullSpaces(NamedTuple):
     right: np.ndarray
 
 
+def thin_svd(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Singular value decompositions U (..., m, k), s (..., k) and V^T (..., k, n) of finite
+    matrices, as `numpy.linalg.svd`, which does not converge for a regular matrix now and then (one
+    of some ten thousand of 242 x 243, OpenBLAS), but does for its transpose."""
+    try:
+        return np.linalg.svd(matrices, full_matrices=False)
+    except np.linalg.LinAlgError:
+        if matrices.ndim > 2:
+            left, values, right = zip(*map(thin_svd, matrices), strict=True)
+            return np.stack(left), np.stack(values), np.stack(right)
+    left, values, right = np.linalg.svd(matrices.T, full_matrices=False)
+    return right.T, values, left.T
+
+
+def shortest_solutions(
+    matrices: np.ndarray, right: np.ndarray, tolerance: float = RANK_TOLERANCE
+) -> np.ndarray:
+    """The pseudoinverses of matrices (..., m, n) times the right-hand sides (..., m). A number that
+    is not finite counts as zero in the matrices."""
+    u, values, vt = thin_svd(np.nan_to_num(matrices, posinf=0.0, neginf=0.0))
+    kept = values > tolerance * np.max(values, axis=-1, keepdims=True, initial=0.0)
+    parts = np.swapaxes(u, -1, -2) @ right[..., None]
+    scaled = np.where(kept, 1.0, 0.0)[..., None] * parts / np.where(kept, values, 1.0)[..., None]
+    return (np.swapaxes(vt, -1, -2) @ scaled)[..., 0]
+
+
 def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSpaces:
     """Null spaces of one matrix (m, n)."""
     rows, columns = matrix.shape
