@@ -26,8 +26,8 @@ class NullSpaces(NamedTuple):
 
 def thin_svd(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Singular value decompositions U (..., m, k), s (..., k) and V^T (..., k, n) of finite
-    matrices, as `numpy.linalg.svd`, which does not converge for a regular matrix now and then (one
-    of some ten thousand of 242 x 243, OpenBLAS), but does for its transpose."""
+    matrices, as by `numpy.linalg.svd`, which now and then does not converge for a regular matrix
+    (OpenBLAS, one of 242 x 243), but does for its transpose."""
     try:
         return np.linalg.svd(matrices, full_matrices=False)
     except np.linalg.LinAlgError:
