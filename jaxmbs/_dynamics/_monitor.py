@@ -18,9 +18,10 @@ evaluation at the end of a step (`_runge_kutta.py`).
 Samples are the ends of steps where these are close enough together: where the vectors of the
 smallest value are recognised from one to the next, and the motion between them is small relative to
 the distance of the value from zero. A step may be longer than that, since its length follows from
-the error of the motion. Then states within it are evaluated as well, by bisection. So is an
-interval across which a value changed sign, down to a small part of the step, as several may have
-done so and as the time is wanted. A state in which the vectors are lost, which is one next to a
+the error of the motion. Then states within it are evaluated as well, by bisection. An interval
+across which a value changed sign is narrowed down to a small part of the step, as several may have
+done so and as the time is wanted: the next sample lies shortly before the zero that the values
+predict, the one after it behind that. A state in which the vectors are lost, which is one next to a
 singular configuration, is left out.
 """
 
@@ -66,10 +67,18 @@ _MOTION = 0.5
 _MOTION_PER_VALUE = 2.0
 
 # The place of the next sample in an interval that is too long, which is not the midpoint, since
-# passages lie at these; the least part of a step; states within a step at most.
+# passages lie at these; the least part of a step; states within a step at most; how many times
+# longer than an interval the next one may be.
 _PART = 0.45
 _LEAST_PART = 1 / 64
 MOST_LOOKS = 48
+_GROWTH = 4.0
+
+# Samples next to a passage that is expected: so far before it, and from there across it, in least
+# parts; and the most of an interval with a passage that may be left of it.
+_BEFORE = 0.35
+_ACROSS = 0.9
+_MOST_BACK = 0.8
 
 # Below this a singular value belongs to the null space: there are fewer than are followed.
 _NULL = 1e-8
@@ -257,28 +266,35 @@ def update(
     # The least of those that turned.
     which, passed = jnp.argmax(turned), jnp.any(turned)
 
-    past = now - last.time
-    recognised = jnp.minimum(jnp.abs(cosines[0]), jnp.abs(jnp.sum(overlaps[0]))) > _CLEAR
-    allowed = _MOTION + _MOTION_PER_VALUE * (last.values[0] + values[0])
-    recognised = recognised & (sample.speed * past <= allowed)
-    short = past <= _LEAST_PART * step
-    kept = start | (looks >= MOST_LOOKS) | (recognised & (short | ~passed))
-    onward = jnp.where(kept, now + 2 * past, now + past)
-    target = jnp.where(kept | short, onward, last.time + _PART * past)
-    target = jnp.where(looks >= MOST_LOOKS - 1, end, jnp.minimum(target, end))
-
     samples = [
         jnp.stack([last.earlier_time, last.earlier_values[same[which]]]),
         jnp.stack([last.time, before[which]]),
         jnp.stack([now, -values[which]]),
     ]
+    zero = _zero(jnp.stack(samples))
+    # On the way out the earlier value belongs to the other sign.
+    earlier = jnp.where(start, values, jnp.where(turned, -before, before))
+
+    past, least = now - last.time, _LEAST_PART * step
+    clear = jnp.minimum(jnp.abs(cosines[0]), jnp.abs(jnp.sum(overlaps[0]))) > _CLEAR
+    recognised = clear & (sample.speed * past <= _allowed(last.values[0] + values[0]))
+    short = past <= least
+    kept = start | (looks >= MOST_LOOKS) | (recognised & (short | ~passed))
+    # Onward as far as the motion may lead from here, but not much farther than it was followed yet.
+    far = _allowed(values[0]) / jnp.maximum(sample.speed, jnp.finfo(values.dtype).tiny)
+    far = jnp.minimum(far, jnp.where(passed, jnp.inf, _GROWTH * past))
+    onward = jnp.where(kept, jnp.minimum(far, _toward_zero(values, earlier, past, least)), past)
+    # Back to shortly before the passage, or across it where that is so near.
+    back = jnp.maximum(zero - last.time - _BEFORE * least, _ACROSS * least)
+    back = jnp.where(passed & clear, jnp.minimum(back, _MOST_BACK * past), _PART * past)
+    target = jnp.where(kept | short, now + onward, last.time + back)
+    target = jnp.where(looks >= MOST_LOOKS - 1, end, jnp.minimum(target, end))
+
     place = jnp.where(passed, last.count, CAPACITY)
-    times = last.times.at[place].set(_zero(jnp.stack(samples)), mode="drop")
+    times = last.times.at[place].set(zero, mode="drop")
     states = last.states.at[place].set(
         jnp.concatenate([now[None], sample.q, sample.v]), mode="drop"
     )
-    # On the way out the earlier value belongs to the other sign.
-    earlier = jnp.where(start, values, jnp.where(turned, -before, before))
     after = SingularCrossings(
         left,
         right,
@@ -297,6 +313,23 @@ def update(
     numbers = jnp.where(taken, numbers, carried.numbers)
     carried = eqx.tree_at(lambda c: c.numbers, carried, numbers)
     return carried, kept & passed, ~start & ~(kept & (now >= end))
+
+
+def _allowed(values: Scalar) -> Scalar:
+    """The motion that is allowed between two samples, by the sum of their smallest values."""
+    return _MOTION + _MOTION_PER_VALUE * values
+
+
+def _toward_zero(
+    values: Float[Array, " k"], earlier: Float[Array, " k"], past: Scalar, least: Scalar
+) -> Scalar:
+    """Time to the sample that follows, by the value that vanishes next if all go on as they did:
+    shortly before that, or across it where it is near."""
+    fall = earlier - values
+    left = jnp.min(jnp.where(fall > 0, values * past / jnp.where(fall > 0, fall, 1.0), jnp.inf))
+    return jnp.where(
+        left > least / 2, jnp.maximum(left - _BEFORE * least, least / 2), _ACROSS * least
+    )
 
 
 def _split(

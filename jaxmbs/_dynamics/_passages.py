@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from .._checks import listed
 from .._kinematics import position_residual
-from .._linalg._concrete_rank import shortest_solutions, thin_svd
+from .._linalg._concrete_rank import damped_solutions, shortest_solutions, thin_svd
 from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
 from ._mobility import movers
@@ -33,7 +33,7 @@ from ._mobility import movers
 
 # Singular values below this, of rows of unit length, are zero: lengths that are off by a part d
 # leave about sqrt(d). A configuration is closed to rounding, which leaves the root of that.
-_ZERO = 1e-5
+ZERO = 1e-5
 
 # Values that do not count as the rank anywhere.
 _NO_RANK = 1e-7
@@ -47,21 +47,15 @@ _TURNS = 0.5
 # A prediction over more than this is made in parts.
 _FAR = 1.0
 
-# Newton's steps back onto the constraints, and where they end.
-_NEWTON, _CLOSED, _CUTOFF = 12, 1e-13, 1e-10
+# Newton's steps back onto the constraints, and where they end. Damped by this part of C C^T, they
+# need no singular values: a tenth of the time for a hundred rows.
+_NEWTON, _CLOSED, _DAMPING = 12, 1e-13, 1e-13
 
 # An interval whose middle is on another branch is entered by this part from both ends.
 _ENTERING = 0.12
 
-# Where a passage is suspected, this far around it is looked (characteristic lengths, radians).
-_REACH = 0.05
-
 # States evaluated at once; halvings; states at most; rows or columns at most.
-_LANES, _HALVINGS, _MOST, _LARGEST = 64, 40, 50_000, 400
-
-# What is spent on confirming the passages of a run (states times the cube of rows or velocities):
-# half a minute.
-_PATIENCE = 2e10
+_LANES, _HALVINGS, MOST_STATES, _LARGEST = 64, 40, 50_000, 400
 
 # Changes of sign between which nothing moves by more than the first are one passage, and one with
 # all small values that are not further off than the second (characteristic lengths, radians).
@@ -138,7 +132,7 @@ def passed_lines(
     return [f"passed {count} {configurations}, at {shown} s", *map(str, passed[:2]), *remarks]
 
 
-class _Points(NamedTuple):
+class Points(NamedTuple):
     """States of a motion: `t` (n,), `q` (n, nq), `v` (n, nv) without units; `matrix` (n, rows, nv),
     and its singular vectors and values, the largest first."""
 
@@ -150,12 +144,12 @@ class _Points(NamedTuple):
     values: np.ndarray
     right: np.ndarray
 
-    def at(self, which: Any) -> "_Points":
-        return _Points(*(x[which] for x in self))
+    def at(self, which: Any) -> "Points":
+        return Points(*(x[which] for x in self))
 
 
-def joined(*points: _Points) -> _Points:
-    return _Points(*(np.concatenate(x) for x in zip(*points, strict=True)))
+def joined(*points: Points) -> Points:
+    return Points(*(np.concatenate(x) for x in zip(*points, strict=True)))
 
 
 @program(compiling=Compiling.ONCE)
@@ -203,7 +197,7 @@ def passages_between(
         before = [f"{t:.4g} s" for t in times[~regular]]
         near = f". The motion passes one, or comes near one, just before {listed(before[:4])}"
         return (), unsearched_remark(too_large) + (near if before else "")
-    motion = _Motion(system, driven=True)
+    motion = Motion(system, driven=True)
     known = motion.points(*(np.asarray(x) for x in (times, q, v / motion.unit)))
 
     def open_at(t: np.ndarray) -> np.ndarray:
@@ -212,53 +206,18 @@ def passages_between(
     return motion.passages(motion.filled(known), open_at)
 
 
-class Confirmation:
-    """A search around the passages that a run detected from the states on either side. The number
-    of states that it evaluates is bounded for all of them together."""
-
-    def __init__(self, system: AbstractSystem):
-        self._too_large = size_remark(system.structure)
-        # Each state costs some decompositions of C.
-        size = max(len(system.structure.rows), system.structure.nv)
-        self._motion = _Motion(system, driven=False, most=int(min(_MOST, _PATIENCE / size**3)))
-
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[Passage | None, str]:
-        """The passage next to a state of any motion, as that moves on evenly on the constraints; or
-        none, and why this could not be found out, if it could not: then there may be one."""
-        motion = self._motion
-        ended = f"the search ends after {motion.most} states"
-        if self._too_large:
-            return None, self._too_large
-        if motion.full:
-            return None, ended
-        v = v / motion.unit
-        speed = float(np.max(np.abs(v)))
-        if not (np.isfinite(speed) and speed > 0):
-            return None, "nothing moves there"
-        ahead = np.linspace(-_REACH, _REACH, 9) / speed
-        rates, start = np.tile(v, (len(ahead), 1)), np.tile(q, (len(ahead), 1))
-        closed, _, ok = motion.closed(start, ahead[:, None] * rates, t + ahead)
-        if not ok.all():
-            return None, "the mechanism could not be closed around them"
-        found, remark = motion.passages(motion.points(t + ahead, closed, rates))
-        closest = min(found, key=lambda own: abs(own.time - t), default=None)
-        if closest is not None or not remark:
-            return closest, ""
-        return None, ended if motion.full else "the motion may change its branch there"
-
-
 def _anywhere(t: np.ndarray) -> np.ndarray:
     return np.full(len(t), True)
 
 
-class _Motion:
+class Motion:
     """A motion between its known states. `driven`: do drivers determine it? `most`: how many states
     are evaluated."""
 
     def __init__(self, system: AbstractSystem, driven: bool, most: int | None = None):
         self.system = system
         self.driven = driven
-        self.most = _MOST if most is None else most
+        self.most = MOST_STATES if most is None else most
         self.unit = np.asarray(system.column_scale())
         self.geometric = np.asarray(system.structure.geometric)
         self.evaluated = 0
@@ -288,28 +247,26 @@ class _Motion:
             if np.max(np.abs(gap), initial=0.0) <= _CLOSED:
                 break
             rows = np.where(self.geometric[:, None], matrix, 0.0)
-            step = -shortest_solutions(rows, gap, _CUTOFF)
+            step = -damped_solutions(rows, gap, _DAMPING)
             q, matrix, gap, _ = self.evaluate(q, step, t)
         return q, matrix, np.max(np.abs(gap), axis=1, initial=0.0) <= 1e-7
 
-    def points(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> _Points:
+    def points(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> Points:
         """States that are known, with their matrices."""
         matrix = self.evaluate(q, np.zeros_like(v), t)[1]
         return self.decomposed(t, q, v, matrix)
 
-    def decomposed(
-        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, matrix: np.ndarray
-    ) -> _Points:
+    def decomposed(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, matrix: np.ndarray) -> Points:
         sizes = np.linalg.norm(matrix, axis=2, keepdims=True)
         rows = matrix / np.where(sizes > 0, sizes, 1.0)
         left, values, right = thin_svd(np.nan_to_num(rows))
-        return _Points(t, q, v, rows, left, values, np.swapaxes(right, 1, 2))
+        return Points(t, q, v, rows, left, values, np.swapaxes(right, 1, 2))
 
     def driven_rates(self, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         _, matrix, _, drift = self.evaluate(q, np.zeros((len(t), len(self.unit))), t)
         return -shortest_solutions(matrix, drift, 1e-7)
 
-    def between(self, a: _Points, b: _Points) -> _Points:
+    def between(self, a: Points, b: Points) -> Points:
         """A state a little off the middle of each interval: by a cubic, and closed."""
         part, h = 0.48, (b.t - a.t)[:, None]
         t = a.t + part * (b.t - a.t)
@@ -324,7 +281,7 @@ class _Motion:
         v = slopes + (1 - part) * (1 - 3 * part) * a.v + part * (3 * part - 2) * b.v
         return self.decomposed(t, q, v, matrix)
 
-    def onward(self, a: _Points, h: np.ndarray) -> _Points:
+    def onward(self, a: Points, h: np.ndarray) -> Points:
         """States a little later or earlier, as drivers make them."""
         t = a.t + h
         # The middle first, whose velocity is that of the second order.
@@ -333,9 +290,7 @@ class _Motion:
         q, matrix, _ = self.closed(a.q, h[:, None] * v, t)
         return self.decomposed(t, q, self.driven_rates(q, t), matrix)
 
-    def halves(
-        self, a: _Points, b: _Points, turned: np.ndarray, rank: int
-    ) -> tuple[_Points, _Points]:
+    def halves(self, a: Points, b: Points, turned: np.ndarray, rank: int) -> tuple[Points, Points]:
         """Two parts of each interval. One whose middle has another sign than both ends may have
         closed on another branch there, next to this one: it is entered from both ends, by steps
         that are too short for that."""
@@ -356,13 +311,13 @@ class _Motion:
             found.append(np.asarray(some)[: len(q) - k])
         return np.concatenate(found)
 
-    def filled(self, known: _Points) -> _Points:
+    def filled(self, known: Points) -> Points:
         """With states in between where known ones are far apart, one after the other, as drivers
         make them."""
         h = np.diff(known.t)
         speed = np.max(np.abs(known.v), axis=1)
         parts = np.ceil(np.maximum(speed[1:], speed[:-1]) * h / _FAR).astype(int)
-        parts = np.minimum(parts, _MOST // 4)
+        parts = np.minimum(parts, MOST_STATES // 4)
         steps = h / np.maximum(parts, 1)
         last, more = known.at(slice(None, -1)), []
         where = np.arange(len(h))
@@ -379,7 +334,7 @@ class _Motion:
     # -- What they pass
 
     def passages(
-        self, points: _Points, open_at: Callable[[np.ndarray], np.ndarray] = _anywhere
+        self, points: Points, open_at: Callable[[np.ndarray], np.ndarray] = _anywhere
     ) -> tuple[tuple[Passage, ...], str]:
         """Between the first and the last of these states, and where that could not be told;
         `open_at`: at which times it is not told by other means either."""
@@ -387,17 +342,17 @@ class _Motion:
             return (), ""
         largest = points.values[:, :1]
         rank = int(np.max(np.sum(points.values > max(_NO_RANK, 1e-9) * largest, axis=1)))
-        rank = int(np.max(np.sum(points.values > _ZERO * largest, axis=1), initial=0)) or rank
+        rank = int(np.max(np.sum(points.values > ZERO * largest, axis=1), initial=0)) or rank
         if rank == 0:
             return (), ""
-        found: list[_Zero] = []
-        unknown: list[_Points] = []
+        found: list[Zero] = []
+        unknown: list[Points] = []
         a, b = points.at(slice(None, -1)), points.at(slice(1, None))
         for _ in range(_HALVINGS):
             change = _change(a, b, rank)
             ends = np.minimum(a.values[:, rank - 1], b.values[:, rank - 1])
             both = np.maximum(a.values[:, rank - 1], b.values[:, rank - 1])
-            there = np.where(change.turned, both, ends) < _ZERO
+            there = np.where(change.turned, both, ends) < ZERO
             for k in np.flatnonzero(there & ~change.regular):
                 found.append(_zero(a.at(k), b.at(k), rank, bool(change.turned[k])))
             going = ~there & ~change.regular
@@ -414,9 +369,9 @@ class _Motion:
         left = left.at(open_at(left.t))
         return tuple(self.passage(own, rank) for own in kept), _left(left, kept, self.full)
 
-    def passage(self, own: "_Zero", nearby: int) -> Passage:
+    def passage(self, own: "Zero", nearby: int) -> Passage:
         structure, point = self.system.structure, own.point
-        rank = int(np.sum(point.values[:nearby] > 2 * _ZERO))
+        rank = int(np.sum(point.values[:nearby] > 2 * ZERO))
         length = float(self.system.characteristic_length())
         free = point.right[:, rank:nearby] * self.unit[:, None]
         left, _, _ = np.linalg.svd(point.matrix)
@@ -432,12 +387,12 @@ class _Motion:
         return Passage(own.time, rank, nearby, tuple(joints), motions)
 
 
-def _inner(a: _Points, b: _Points, rank: int) -> np.ndarray:
+def _inner(a: Points, b: Points, rank: int) -> np.ndarray:
     """D of the module's description, of b next to a."""
     return np.swapaxes(a.left[:, :, :rank], 1, 2) @ b.matrix @ a.right[:, :, :rank]
 
 
-def _turned(a: _Points, b: _Points, rank: int) -> np.ndarray:
+def _turned(a: Points, b: Points, rank: int) -> np.ndarray:
     return np.linalg.slogdet(_inner(a, b, rank))[0] < 0
 
 
@@ -449,7 +404,7 @@ class _Change(NamedTuple):
     regular: np.ndarray
 
 
-def _change(a: _Points, b: _Points, rank: int) -> _Change:
+def _change(a: Points, b: Points, rank: int) -> _Change:
     inner, turned = _inner(a, b, rank), _turned(a, b, rank)
     low = min(_LOW, rank)
     moved = inner - a.values[:, :rank, None] * np.eye(rank)
@@ -471,30 +426,30 @@ def _size(matrices: np.ndarray) -> np.ndarray:
     return np.minimum(np.sqrt(np.prod([*sums], axis=0)), np.linalg.norm(matrices, axis=(1, 2)))
 
 
-class _Zero(NamedTuple):
+class Zero(NamedTuple):
     """A time at which the smallest singular value vanishes, the known state next to it with that
     `value`, the `speed` there, and whether the sign changed."""
 
     time: float
-    point: _Points
+    point: Points
     value: float
     speed: float
     turned: bool
 
 
-def _zero(a: _Points, b: _Points, rank: int, turned: bool) -> _Zero:
+def _zero(a: Points, b: Points, rank: int, turned: bool) -> Zero:
     """The zero of the least singular value within an interval."""
     one, other = float(a.values[rank - 1]), float(b.values[rank - 1])
     closest = a if one <= other else b
     between = turned and one + other > 0
     time = a.t + (b.t - a.t) * one / (one + other) if between else closest.t
     speed = float(np.max(np.abs(closest.v)))
-    return _Zero(float(time), closest, min(one, other), speed, turned)
+    return Zero(float(time), closest, min(one, other), speed, turned)
 
 
-def _apart(found: list[_Zero]) -> list[_Zero]:
+def _apart(found: list[Zero]) -> list[Zero]:
     """Each passage once, in the order of times. Next to a change of sign values are small too."""
-    kept: list[_Zero] = []
+    kept: list[Zero] = []
     for own in sorted(found, key=lambda own: (not own.turned, own.value)):
         near = (_ONE if own.turned and other.turned else _SMALL for other in kept)
         ways = (abs(own.time - other.time) * max(own.speed, other.speed) for other in kept)
@@ -503,7 +458,7 @@ def _apart(found: list[_Zero]) -> list[_Zero]:
     return sorted(kept, key=lambda own: own.time)
 
 
-def _left(unknown: _Points, found: list[_Zero], full: bool) -> str:
+def _left(unknown: Points, found: list[Zero], full: bool) -> str:
     """A sentence on intervals that could not be decided, by their beginnings; `full`: because no
     more states could be examined. Those next to a passage are left out."""
     speeds = np.max(np.abs(unknown.v), axis=1, initial=0.0)
@@ -515,8 +470,8 @@ def _left(unknown: _Points, found: list[_Zero], full: bool) -> str:
         return ""
     if full:
         return (
-            f"the search for singular configurations ended after {_MOST} states, so that there "
-            f"may be more from {times[0]:.4g} s on; ask for less of the motion at once, and "
+            f"the search for singular configurations ended after {MOST_STATES} states, so that "
+            f"there may be more from {times[0]:.4g} s on; ask for less of the motion at once, and "
             f"{_ADVICE}"
         )
     places = list(dict.fromkeys(f"{t:.4g} s" for t in times))

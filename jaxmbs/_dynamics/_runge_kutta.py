@@ -53,7 +53,8 @@ from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, 
 from ._tableau import Tableau, tableau_of
 
 
-# A change of velocity of more than this, relative to velocities and 1, needs another evaluation.
+# A change of velocity of more than this, relative to velocities and 1, needs another evaluation,
+# unless less than this was left of C v + b.
 _SETTLED = 1e-11
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
@@ -395,7 +396,8 @@ def _moved(step: StepConstants, look: Look, found: Solved) -> _Moved:
     v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
     settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
-    settled = settled & (linear | (look.rest <= SMALL * speed))
+    # Next to a singular configuration rounding alone changes more.
+    settled = (settled | (look.rest <= _SETTLED * speed)) & (linear | (look.rest <= SMALL * speed))
     more = look.looks < MOST_STEPS
     there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.behind)
     infinite = ~jnp.isfinite(look.closure + look.rest)

@@ -27,13 +27,14 @@ from ._choices import (
     values_ignore,
 )
 from ._chunks import begun, Run, run_in_chunks, Unfinished
+from ._confirmation import Confirmation
 from ._contradictions import refuse_contradiction
 from ._elastic_theory import limits_left
 from ._events import AbstractEvent
 from ._failures import explain, SimulationError, SimulationInterrupted
 from ._initial import check_state, projected_state
 from ._integration import Integration
-from ._passages import Confirmation, Passage, unconfirmed_remark
+from ._passages import Passage, unconfirmed_remark
 from ._saved_times import first_of, saved_times
 from ._stabilisation import AbstractStabilisation
 from ._trajectory import Trajectory
@@ -317,10 +318,9 @@ def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
     times[times > float(np.asarray(trajectory.times)[-1])] = np.nan
     passed: list[Passage] = []
     reasons: list[str] = []
-    for k, (t, *y) in enumerate(states[: min(count, len(states))].tolist()):
-        if np.isnan(times[k]):
-            continue
-        found, unknown = confirmed(t, np.array(y[:nq]), np.array(y[nq:]))
+    which = np.flatnonzero(np.isfinite(times[: min(count, len(states))]))
+    t, q, v = np.split(states[which], [1, 1 + nq], axis=1)
+    for k, (found, unknown) in zip(which, confirmed(times[which], t[:, 0], q, v), strict=True):
         reasons += [unknown] if unknown else []
         if found is not None:
             # When it is there the run knows better: around that state it was taken to move evenly.

@@ -50,6 +50,19 @@ def shortest_solutions(
     return (np.swapaxes(vt, -1, -2) @ scaled)[..., 0]
 
 
+def damped_solutions(matrices: np.ndarray, right: np.ndarray, damping: float) -> np.ndarray:
+    """A^T (A A^T + damping d I)^-1 b for matrices A (..., m, n) and right-hand sides b (..., m), d
+    the largest entry of the diagonal of A A^T: the shortest solutions but for singular values below
+    the root of the damping, along which nothing is moved. A number that is not finite counts as
+    zero in the matrices."""
+    matrices = np.nan_to_num(matrices, posinf=0.0, neginf=0.0)
+    squares = matrices @ np.swapaxes(matrices, -1, -2)
+    largest = np.max(np.diagonal(squares, axis1=-2, axis2=-1), axis=-1, initial=0.0)
+    shift = damping * np.where(largest > 0, largest, 1.0)
+    squares = squares + shift[..., None, None] * np.eye(matrices.shape[-2])
+    return (np.swapaxes(matrices, -1, -2) @ np.linalg.solve(squares, right[..., None]))[..., 0]
+
+
 def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSpaces:
     """Null spaces of one matrix (m, n)."""
     rows, columns = matrix.shape

@@ -21,7 +21,7 @@ import lineax as lx
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import BoolScalar, IntScalar, RealScalarLike
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from ._kkt_matrices import AbstractFactor, dense_factor
 from ._schur import SchurOperator
 
@@ -60,8 +60,40 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         self, state: AbstractFactor, vector: Float[Array, " rows"], options: dict[str, Any]
     ) -> tuple[Float[Array, " rows"], lx.RESULTS, dict[str, Any]]:
         del options
-        mu = self.regularisation
         right = vector / state.scale
+        # Known beforehand, it spares the loop what cleaning needs, a quarter of its operations.
+        approach = self._cleaned if self.clean is not False else self._approached
+        x, steps = approach(state, right)
+        return x / state.scale, lx.RESULTS.successful, {"num_steps": steps.astype(int)}
+
+    def _approached(
+        self, factor: AbstractFactor, right: Float[Array, " rows"]
+    ) -> tuple[Float[Array, " rows"], Scalar]:
+        """x in the scaled rows by the iteration alone, and the number of its steps."""
+        mu = self.regularisation
+        size = jnp.max(jnp.abs(right), initial=0.0)
+
+        def step(carry: Any) -> Any:
+            x, (_, previous, count) = carry
+            solved = factor.solve(right + mu * x)
+            # mu (new - x) is what is still missing of the right-hand side.
+            left = mu * jnp.max(jnp.abs(solved - x), initial=0.0)
+            # Not so where it is no number.
+            further = (left > self.rtol * size) & (left <= 0.5 * previous)
+            further = further & (count + 1 < self.max_steps)
+            return solved, jnp.stack([further.astype(x.dtype), left, count + 1])
+
+        start = jnp.asarray([1.0, jnp.inf, 0.0], right.dtype)
+        x, status = lax.while_loop(
+            lambda carry: carry[1][0] > 0, step, (jnp.zeros_like(right), start)
+        )
+        return x, status[2]
+
+    def _cleaned(
+        self, factor: AbstractFactor, right: Float[Array, " rows"]
+    ) -> tuple[Float[Array, " rows"], Scalar]:
+        """The same, with right-hand side and x cleaned as far as `clean` says it."""
+        mu = self.regularisation
         rough = 1 - self.clean
         first = _CLEANING * rough
         # One loop holds the one copy of the solve, for all that it is needed for: programs stay
@@ -72,7 +104,7 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
             x, right, part, status = carry
             _, previous, count, stage = status
             solving = stage == _CLEANING
-            solved = state.solve(jnp.where(solving, right + mu * x, part))
+            solved = factor.solve(jnp.where(solving, right + mu * x, part))
             # mu (new - x) is what is still missing of the right-hand side.
             left = mu * jnp.max(jnp.abs(solved - x), initial=0.0)
             size = jnp.max(jnp.abs(right), initial=0.0)
@@ -96,7 +128,7 @@ class ProximalCholesky(lx.AbstractLinearSolver[AbstractFactor]):
         x, _, _, status = lax.while_loop(
             lambda carry: carry[3][0] > 0, step, (jnp.zeros_like(right), right, right, start)
         )
-        return x / state.scale, lx.RESULTS.successful, {"num_steps": status[2].astype(int)}
+        return x, status[2]
 
     def transpose(
         self, state: AbstractFactor, options: dict[str, Any]

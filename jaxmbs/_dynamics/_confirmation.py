@@ -1,0 +1,165 @@
+"""Confirmation of the passages that a run detected from the states on either side, after the motion
+is known (`_passages.py`).
+
+Next to a passage the smallest singular value is a straight line on either side of it. So three or
+four states of each, of all passages at once, lead to a state in which it is zero to rounding, and
+with it whatever else vanishes there. Where they do not, a search that passes over nothing decides
+between a passage and a motion that only comes near one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._system import AbstractSystem
+from ._passages import MOST_STATES, Motion, Passage, Points, size_remark, ZERO, Zero
+
+
+# This far around a state that a run detected a passage is looked for (characteristic lengths,
+# radians), and the places, in parts of that, at which values are taken first.
+_REACH = 0.05
+_AROUND = np.array([-1.0, -0.25, 0.25, 1.0])
+
+# A passage is approached by so many straight lines at most. Below the second a value is rounding:
+# the root of that of lengths in a closed configuration.
+_LINES, _ROUNDING = 5, 1e-7
+
+# What is spent on the passages of a run (states times the cube of rows or velocities): half a
+# minute.
+_PATIENCE = 2e10
+
+
+class Confirmation:
+    """A search around the passages that a run detected from the states on either side. The number
+    of states that it evaluates is bounded for all of them together."""
+
+    def __init__(self, system: AbstractSystem):
+        self._too_large = size_remark(system.structure)
+        # Each state costs some decompositions of C.
+        size = max(len(system.structure.rows), system.structure.nv)
+        self._motion = Motion(system, driven=False, most=int(min(MOST_STATES, _PATIENCE / size**3)))
+
+    def __call__(
+        self, times: np.ndarray, t: np.ndarray, q: np.ndarray, v: np.ndarray
+    ) -> list[tuple[Passage | None, str]]:
+        """The passage next to each of these states (n,) of any motion, as that moves on evenly on
+        the constraints; or none, and why this could not be found out, if it could not: then there
+        may be one. `times` (n,): about when they are passed."""
+        if self._too_large:
+            return [(None, self._too_large)] * len(t)
+        v = v / self._motion.unit
+        found: dict[int, Passage] = {}
+        speed = np.max(np.abs(v), axis=1, initial=0.0)
+        moving = np.flatnonzero(np.isfinite(speed) & (speed > 0))
+        if len(moving):
+            lines = _Lines(self._motion, *(x[moving] for x in (times, t, q, v, speed)))
+            found = {int(moving[k]): passage for k, passage in lines.passages().items()}
+        return [
+            (found[k], "") if k in found else self._searched(*state)
+            for k, state in enumerate(zip(t, q, v, strict=True))
+        ]
+
+    def _searched(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[Passage | None, str]:
+        """One of them by a search that passes over nothing."""
+        motion = self._motion
+        ended = f"the search ends after {motion.most} states"
+        if motion.full:
+            return None, ended
+        speed = float(np.max(np.abs(v)))
+        if not (np.isfinite(speed) and speed > 0):
+            return None, "nothing moves there"
+        ahead = np.linspace(-_REACH, _REACH, 9) / speed
+        rates, start = np.tile(v, (len(ahead), 1)), np.tile(q, (len(ahead), 1))
+        closed, _, ok = motion.closed(start, ahead[:, None] * rates, t + ahead)
+        if not ok.all():
+            return None, "the mechanism could not be closed around them"
+        found, remark = motion.passages(motion.points(t + ahead, closed, rates))
+        closest = min(found, key=lambda own: abs(own.time - t), default=None)
+        if closest is not None or not remark:
+            return closest, ""
+        return None, ended if motion.full else "the motion may change its branch there"
+
+
+class _Nearest(NamedTuple):
+    """The state with the least `value` on a line until now, and its `time` (s)."""
+
+    time: float
+    value: float
+    point: Points
+
+
+class _Lines:
+    """Straight lines through states of a motion, each next to a passage: times `t` (s), `q`, and
+    rates `v` without units. `expected`: about when the passages are (s)."""
+
+    def __init__(
+        self,
+        motion: Motion,
+        expected: np.ndarray,
+        t: np.ndarray,
+        q: np.ndarray,
+        v: np.ndarray,
+        speed: np.ndarray,
+    ):
+        self._motion, self._t, self._q, self._v = motion, t, q, v
+        self._reach = _REACH / speed
+        self._center = np.clip(expected, t - self._reach, t + self._reach)
+
+    def passages(self) -> dict[int, Passage]:
+        """The passages of those lines on which the value of the rank next to them vanishes."""
+        every = np.arange(len(self._t))
+        around = self._center[:, None] + self._reach[:, None] * _AROUND
+        values = self._states(every, around)[1]
+        ranks = np.max(np.sum(values > ZERO * values[..., :1], axis=2), axis=1, initial=0)
+        before, after = (_of_rank(values[:, k], ranks) for k in (1, 2))
+        slopes = (before + after) / (around[:, 2] - around[:, 1])
+        going = np.isfinite(values).all(axis=(1, 2)) & (ranks > 0) & (slopes > 0)
+        first = around[going, 1] + before[going] / slopes[going]
+        found = self._followed(every[going], first[:, None], ranks, slopes)
+        return {
+            k: self._motion.passage(Zero(own.time, own.point, own.value, 0.0, False), int(ranks[k]))
+            for k, own in found.items()
+            if own.value < ZERO
+        }
+
+    def _followed(
+        self, which: np.ndarray, times: np.ndarray, ranks: np.ndarray, slopes: np.ndarray
+    ) -> dict[int, _Nearest]:
+        """The states nearest to the zeros of these lines, from the first `times` (n, k) on."""
+        best: dict[int, _Nearest] = {}
+        for _ in range(_LINES):
+            if not len(which) or self._motion.full:
+                break
+            points, values = self._states(which, times)
+            values = _of_rank(values, ranks[which, None])
+            inside = np.abs(times - self._center[which, None]) <= self._reach[which, None]
+            values = np.where(inside & np.isfinite(values), values, np.inf)
+            following = []
+            for n, k in enumerate(np.argmin(values, axis=1)):
+                own, value = int(which[n]), float(values[n, k])
+                if value < (best[own].value if own in best else np.inf):
+                    point = points.at(n * times.shape[1] + k)
+                    best[own] = _Nearest(float(times[n, k]), value, point)
+                    following += [own] if value > _ROUNDING else []
+            which = np.array(following, dtype=int)
+            # The value does not say on which side of the zero it is.
+            aside = np.array([best[own].value for own in following]) / slopes[which]
+            times = np.array([best[own].time for own in following])[:, None]
+            times = times + np.outer(aside, [-1.0, 1.0])
+        return best
+
+    def _states(self, which: np.ndarray, times: np.ndarray) -> tuple[Points, np.ndarray]:
+        """The states of these lines at times (n, k), led back onto the constraints, one after the
+        other, and their singular values (n, k, values): NaN where they could not be closed."""
+        own, t = np.repeat(which, times.shape[1]), times.ravel()
+        q, v = self._q[own], self._v[own]
+        q, matrix, met = self._motion.closed(q, (t - self._t[own])[:, None] * v, t)
+        points = self._motion.decomposed(t, q, v, matrix)
+        values = np.where(met[:, None], points.values, np.nan)
+        return points, values.reshape(*times.shape, -1)
+
+
+def _of_rank(values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """The least of as many values (..., k), in descending order, as the rank says."""
+    places = np.broadcast_to(np.maximum(ranks, 1) - 1, values.shape[:-1])
+    return np.take_along_axis(values, places[..., None], axis=-1)[..., 0]
