@@ -223,15 +223,14 @@ def _iterate(
     missing = change * expected / (1 - expected)
     fresh = now.fresh
     amplified = fresh & again & (change > _SLOW * now.change) & (change <= _AMPLIFIED * size)
-    small = (
-        (missing <= limits.rtol * start.force_scale * pushed)
-        | (change <= _ROUNDING * size)
-        | amplified
-    )
-    met = small & (closure <= MET)
+    allowed, rounding = limits.rtol * start.force_scale * pushed, _ROUNDING * size
+    met = ((missing <= allowed) | (change <= rounding) | amplified) & (closure <= MET)
 
     finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(unknowns))
-    slow = ~finite | (ratio > _SLOW)
+    # Or not there within the iterations that are left (Hairer & Wanner 1996, eq. IV.8.11).
+    end = missing * expected ** (limits.iterations - now.count - 1)
+    late = again & ~fresh & (end > jnp.maximum(allowed, rounding))
+    slow = ~finite | (ratio > _SLOW) | late
     # What an old matrix led astray begins again with a new one, and what one led astray that leaves
     # out how reactions turn (light parts under heavy loads) with one of all terms.
     astray = (~finite | (ratio > 1)) & ~(fresh & now.exact)

@@ -20,8 +20,8 @@ from ._passages import MOST_STATES, Motion, Passage, Points, size_remark, ZERO, 
 _REACH = 0.05
 _AROUND = np.array([-1.0, -0.25, 0.25, 1.0])
 
-# A passage is approached by so many straight lines at most. Below the second a value is rounding:
-# the root of that of lengths in a closed configuration.
+# A passage is approached so many times at most, by a straight line. Below the second a value is
+# rounding: the root of that of lengths in a closed configuration.
 _LINES, _ROUNDING = 5, 1e-7
 
 # What is spent on the passages of a run (states times the cube of rows or velocities): half a
@@ -107,46 +107,31 @@ class _Lines:
 
     def passages(self) -> dict[int, Passage]:
         """The passages of those lines on which the value of the rank next to them vanishes."""
-        every = np.arange(len(self._t))
-        around = self._center[:, None] + self._reach[:, None] * _AROUND
-        values = self._states(every, around)[1]
+        times = self._center[:, None] + self._reach[:, None] * _AROUND
+        points, values = self._states(np.arange(len(times)), times)
         ranks = np.max(np.sum(values > ZERO * values[..., :1], axis=2), axis=1, initial=0)
-        before, after = (_of_rank(values[:, k], ranks) for k in (1, 2))
-        slopes = (before + after) / (around[:, 2] - around[:, 1])
-        going = np.isfinite(values).all(axis=(1, 2)) & (ranks > 0) & (slopes > 0)
-        first = around[going, 1] + before[going] / slopes[going]
-        found = self._followed(every[going], first[:, None], ranks, slopes)
-        return {
-            k: self._motion.passage(Zero(own.time, own.point, own.value, 0.0, False), int(ranks[k]))
-            for k, own in found.items()
-            if own.value < ZERO
-        }
-
-    def _followed(
-        self, which: np.ndarray, times: np.ndarray, ranks: np.ndarray, slopes: np.ndarray
-    ) -> dict[int, _Nearest]:
-        """The states nearest to the zeros of these lines, from the first `times` (n, k) on."""
-        best: dict[int, _Nearest] = {}
-        for _ in range(_LINES):
+        least = _of_rank(values, ranks[:, None])
+        # A pair of places with the zero between them makes it less steep than it is.
+        slopes = np.max(np.abs(np.diff(least, axis=1) / np.diff(times, axis=1)), axis=1)
+        which = np.flatnonzero(np.isfinite(least).all(axis=1) & (ranks > 0) & (slopes > 0))
+        nearest: dict[int, _Nearest] = {}
+        points = points.at((which[:, None] * len(_AROUND) + np.arange(len(_AROUND))).ravel())
+        times, least = times[which], least[which]
+        for _ in range(1 + _LINES):
+            which = _approached(nearest, which, times, least, points)
             if not len(which) or self._motion.full:
                 break
-            points, values = self._states(which, times)
-            values = _of_rank(values, ranks[which, None])
-            inside = np.abs(times - self._center[which, None]) <= self._reach[which, None]
-            values = np.where(inside & np.isfinite(values), values, np.inf)
-            following = []
-            for n, k in enumerate(np.argmin(values, axis=1)):
-                own, value = int(which[n]), float(values[n, k])
-                if value < (best[own].value if own in best else np.inf):
-                    point = points.at(n * times.shape[1] + k)
-                    best[own] = _Nearest(float(times[n, k]), value, point)
-                    following += [own] if value > _ROUNDING else []
-            which = np.array(following, dtype=int)
             # The value does not say on which side of the zero it is.
-            aside = np.array([best[own].value for own in following]) / slopes[which]
-            times = np.array([best[own].time for own in following])[:, None]
-            times = times + np.outer(aside, [-1.0, 1.0])
-        return best
+            middle, value = np.array([nearest[k][:2] for k in which.tolist()]).T
+            times = middle[:, None] + np.outer(value / slopes[which], [-1.0, 1.0])
+            points, values = self._states(which, times)
+            inside = np.abs(times - self._center[which, None]) <= self._reach[which, None]
+            least = np.where(inside, _of_rank(values, ranks[which, None]), np.nan)
+        return {
+            k: self._motion.passage(Zero(own.time, own.point, own.value, 0.0, False), int(ranks[k]))
+            for k, own in nearest.items()
+            if own.value < ZERO
+        }
 
     def _states(self, which: np.ndarray, times: np.ndarray) -> tuple[Points, np.ndarray]:
         """The states of these lines at times (n, k), led back onto the constraints, one after the
@@ -157,6 +142,26 @@ class _Lines:
         points = self._motion.decomposed(t, q, v, matrix)
         values = np.where(met[:, None], points.values, np.nan)
         return points, values.reshape(*times.shape, -1)
+
+
+def _approached(
+    nearest: dict[int, _Nearest],
+    which: np.ndarray,
+    times: np.ndarray,
+    least: np.ndarray,
+    points: Points,
+) -> np.ndarray:
+    """Those of the lines that came nearer to their zeros, and not yet to rounding. `times`, `least`
+    (n, k): of their new states."""
+    following = []
+    for n, own in enumerate(which.tolist()):
+        k = int(np.argmin(np.where(np.isfinite(least[n]), least[n], np.inf)))
+        value = float(least[n, k])
+        if value < (nearest[own].value if own in nearest else np.inf):
+            point = points.at(n * times.shape[1] + k)
+            nearest[own] = _Nearest(float(times[n, k]), value, point)
+            following += [own] if value > _ROUNDING else []
+    return np.array(following, dtype=int)
 
 
 def _of_rank(values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
