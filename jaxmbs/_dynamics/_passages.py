@@ -219,6 +219,7 @@ class Motion:
         self.driven = driven
         self.most = MOST_STATES if most is None else most
         self.unit = np.asarray(system.column_scale())
+        self.length = float(system.characteristic_length())
         self.geometric = np.asarray(system.structure.geometric)
         self.evaluated = 0
 
@@ -370,9 +371,8 @@ class Motion:
         return tuple(self.passage(own, rank) for own in kept), _left(left, kept, self.full)
 
     def passage(self, own: "Zero", nearby: int) -> Passage:
-        structure, point = self.system.structure, own.point
+        structure, point, length = self.system.structure, own.point, self.length
         rank = int(np.sum(point.values[:nearby] > 2 * ZERO))
-        length = float(self.system.characteristic_length())
         free = point.right[:, rank:nearby] * self.unit[:, None]
         left, _, _ = np.linalg.svd(point.matrix)
         joints = []
