@@ -61,8 +61,8 @@ def _module(name: str, extra: str) -> ModuleType:
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """What modules are made of stays. The collector would walk through it again and again
-    meanwhile, which was an eighth of the time that `jaxmbs.simulate` took to load."""
+    """Suspend the garbage collector while modules load. What they are made of stays, and walking
+    through it again and again was an eighth of the time that `jaxmbs.simulate` took to load."""
     if not gc.isenabled():
         yield
         return

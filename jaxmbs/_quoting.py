@@ -1,4 +1,4 @@
-"""How messages quote what they are about."""
+"""Quotation of values in messages."""
 
 import reprlib
 from collections.abc import Iterable

@@ -188,7 +188,7 @@ def sentences() -> dict[int, tuple[str, str]]:
 
 
 def count_failures(codes: Iterable[int]) -> list[tuple[int, str]]:
-    """How many of these results are a failure, and its text, for each."""
+    """Number of these results that are a failure, and its text, for each."""
     said = sentences()
     counts = collections.Counter(said[int(code)][1] for code in codes)
     return [(count, text) for text, count in counts.items() if text]

@@ -1,4 +1,4 @@
-"""Where a joint's markers lie in the reference configuration."""
+"""Placement of a joint's markers in the reference configuration."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Where studies end."""
+"""Results of studies."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Where the rank of the constraints changes on the way from one design to another."""
+"""Changes of the rank of the constraints between two designs."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""How much each unique reaction changes with each parameter."""
+"""Derivatives of unique reactions with respect to parameters."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -110,7 +110,7 @@ def values_ignore(adjoint: Any) -> bool:
 
 
 class Progress(NamedTuple):
-    """How a run says where it is: a `meter` in its program, if any, and a function, `tell`, of the
+    """Reports of a run's progress: a `meter` in its program, if any, and a function, `tell`, of the
     time."""
 
     meter: Any

@@ -1,4 +1,4 @@
-"""How large forces of servos are, and whether that is more than they can give."""
+"""Forces of servos, compared with the limits of their actuators."""
 
 import numpy as np
 from jaxtyping import Array, Float

@@ -1,4 +1,4 @@
-"""Where does a motion pass through a singular configuration?
+"""Detection of the singular configurations that a motion passes.
 
 Along a motion the singular values of C M^-1/2 (rows of unit length) change continuously if they
 are allowed to change sign, and so do their vectors u (left) and w = M^-1 C^T u / sigma (right). A

@@ -34,16 +34,10 @@ from ._vanished_rows import with_vanishing_rows
 from ._watched import motion_only
 
 
-# The least step, relative to the duration: below it a solution is taken to end. (With a tenth
+# The least step, relative to the duration: below it a solution is taken to end. (With a hundredth
 # of it a slider-crank crept for thousands of accepted steps to its dead point, in steps that the
 # rounding of projections decided.)
-_LEAST_STEP = 1e-10
-
-# Proportional and integral part of the control of steps (Gustafsson 1991, ACM Trans. Math. Softw.
-# 17; Hairer & Wanner 1996, section IV.2). With the integral part alone a step that just passes is
-# followed by one that fails as long as steps become shorter: a quarter of all, and errors are two
-# to nine times as large (chains of four-bars, 10 s).
-_PI: dict[str, Any] = {"pcoeff": 0.4, "icoeff": 0.3}
+_LEAST_STEP = 1e-11
 
 # The first step that is tried, relative to the time in which what moves at the start, or what would
 # if no constraint held it, gets on by a characteristic length or a radian, times the root of the
@@ -177,7 +171,7 @@ def controller_of(
         return integration.controller
     rtol, atol = integration.tolerances
     least = _LEAST_STEP * jnp.abs(span[-1] - span[0])
-    pid = dfx.PIDController(rtol=rtol, atol=atol, **_PI, dtmin=least, force_dtmin=False)
+    pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
     return onto_knots(pid, system)
 
 

@@ -1,4 +1,4 @@
-"""How much elasticity is enough: reactions with different parts elastic."""
+"""Influence of single elastic parts: reactions with different parts elastic."""
 
 import itertools
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def flexibility(
     subsets: Setting[Sequence[Sequence[str]] | None] = None,
     tolerance: Setting[float] = 0.005,
 ) -> Flexibility:
-    """Which of the elastic parts of a model decide its reactions, and which of them are enough?
+    """The elastic parts of a model that decide its reactions, and sets of them that suffice.
 
     Rigid bodies leave reactions of an overconstrained mechanism undecided, and elastic ones decide
     them; but a few elastic parts among rigid ones may decide them wrongly (Wojtyra & Fraczek 2012,

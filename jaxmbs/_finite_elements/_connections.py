@@ -1,5 +1,7 @@
-"""How an attachment is tied to nodes: it has six degrees of freedom of its own, and lies where the
-body may have no material."""
+"""Connections of attachments to nodes.
+
+An attachment has six degrees of freedom of its own, and lies where the body may have no material.
+"""
 
 import abc
 from typing import Any, ClassVar, NamedTuple

@@ -130,7 +130,8 @@ def _solved(scaled: MassWeighted, keep: Bool[Array, " rows"], lost: float) -> Ac
 def _verdicts(
     matrix: Float[Array, "rows nv"], keep: Bool[Array, " rows"], inverse: Pseudoinverse
 ) -> tuple[Scalar, BoolScalar]:
-    """How far are rows from all combinations of the kept ones; do those depend on each other?"""
+    """The largest distance of rows from all combinations of the kept ones, and whether those
+    depend on each other."""
     matrix = lax.stop_gradient(matrix)
     # An orthonormal basis of the span of the kept rows, followed by columns of zeros.
     basis = lax.stop_gradient(inverse.state.right)

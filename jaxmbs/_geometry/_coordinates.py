@@ -1,4 +1,4 @@
-"""How a body's coordinates q and velocities v belong together.
+"""Kinds of coordinates: the relation of a body's coordinates q to its velocities v.
 
 `qdot = N(q) v` is `rate`, and a finite step along v is `retract`. Nothing assumes that q and v
 are equally long. A kind of coordinates has no numbers of its own: it is static, equal ones share

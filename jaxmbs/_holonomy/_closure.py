@@ -1,4 +1,4 @@
-"""How many combinations of rows are integrable: the dimension of what can be reached.
+"""Number of integrable combinations of rows, from the dimension of the reachable set.
 
 The motions that rows allow, and their Lie brackets of any depth, span the directions of all
 configurations that can be reached; forms that vanish on these are what is integrable of the rows.

@@ -53,7 +53,7 @@ def holonomy(
     spread: Setting[RealScalarLike] = 0.05,
     tolerance: Setting[RealScalarLike] = 1e-9,
 ) -> Holonomy:
-    """Which constraints on velocities are holonomic: constraints on positions, written as rates?
+    """The velocity constraints that are holonomic: constraints on positions, written as rates.
 
     A constraint A(q, t) v + c(q, t) = 0 is holonomic if it can be written f(q, t) = 0, given the
     geometric constraints. That is so iff dw_i(X, Y) = 0 for its forms w_i = A_i dq + c_i dt and all

@@ -81,7 +81,7 @@ _CLOSINGS, _TURNS = 40, 400
 
 
 class Start(NamedTuple):
-    """What the turns of a case need of its start: is it a `valid` state, is it `closed` to
+    """Properties of a case's start: is it a `valid` state, is it `closed` to
     rounding, are the joints closed (`joined`), has a driver to move (`driven`)? `open`, `led`
     (drivers,): as of `Drivers`, in the rows of drivers alone."""
 

@@ -653,7 +653,7 @@ _known_differences: weakref.WeakKeyDictionary[Jaxpr, dict[tuple[bool, ...], list
 
 
 def _differs(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
-    """Which results may differ from state to state, for arguments that do. Too many are no harm."""
+    """Results that may differ from state to state, for arguments that do. Too many do no harm."""
     known, key = _known_differences.setdefault(jaxpr, {}), tuple(given)
     if key not in known:
         known[key] = _find_differs(jaxpr, given)

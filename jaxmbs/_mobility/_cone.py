@@ -215,7 +215,7 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
 
 
 def _merging(outer: Link, inner: Link) -> int:
-    """How many arcs leave the outer sphere, if all lie next to fewer on the inner one."""
+    """Number of arcs that leave the outer sphere, if all lie next to fewer on the inner one."""
     if len(outer.halves) <= len(inner.halves) or not len(inner.halves):
         return 0
     cosines = outer.halves @ inner.halves.T

@@ -53,7 +53,7 @@ def mobility(
     spread: Setting[float] = 0.1,
     tolerance: Setting[float] = 1e-9,
 ) -> Mobility:
-    """The real mobility: how the mechanism can move, and not to first order alone.
+    """Finite mobility: the motions of a mechanism, beyond first order.
 
     `mobility` of `analyze` counts the velocities that the rows of C allow, n - rank. Where rows are
     redundant these need not be motions: two bars in line allow a velocity across them and do not

@@ -1,7 +1,7 @@
-"""Names for what a program depends on, the same in every process.
+"""Names for everything that a program depends on, the same in every process.
 
 A compiled program depends on its function, on the shapes and types of its arrays, and on whatever
-of its arguments is no array: classes, names and numbers of a structure. All of these are walked
+of its arguments is not an array: classes, names and numbers of a structure. All of these are walked
 and written into a digest. Functions and classes count by their names where the code behind these
 is known by the versions of the packages; code of the user's own has no such name, and neither has
 an object whose class this module does not know.

@@ -1,4 +1,4 @@
-"""How programs are compiled that are called with known numbers.
+"""Compiler options of programs that are called with known numbers.
 
 Each of them runs once or a few times in its process, so that compiling takes longer than what is
 compiled. Three options of XLA for CPUs shorten it:

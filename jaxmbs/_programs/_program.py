@@ -201,7 +201,7 @@ class _Traced(NamedTuple):
 
     @property
     def closes(self) -> bool:
-        """Are there numbers that are no arguments? They may be traced, and are others next time."""
+        """Does the program hold numbers that are not arguments? They may be traced, and change."""
         return len(self.traced.jaxpr.in_avals) != self.inputs
 
     @property

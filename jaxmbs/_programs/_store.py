@@ -162,7 +162,7 @@ def _opened(data: bytes, identity: Identity) -> Program | None:
 
 
 class _Pickler(pickle.Pickler):
-    """What is part of the arguments stays out: whoever loads the program has it."""
+    """Pickler that leaves out parts of the arguments, which whoever loads the program has."""
 
     def __init__(self, file: Any, identity: Identity):
         pickle.Pickler.__init__(self, file, protocol=pickle.HIGHEST_PROTOCOL)

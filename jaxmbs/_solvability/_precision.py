@@ -53,8 +53,8 @@ def redundancy_at_precision(
     t: RealScalarLike,
     kept: Bool[np.ndarray, " rows"] | None = None,
 ) -> RedundancyAtPrecision | None:
-    """None where there is no such redundancy among the `kept` rows (default all). Nothing is
-    computed of a system of exact numbers, and nothing is known of traced ones."""
+    """The redundancy of the `kept` rows (default all) that is decided by the precision of the
+    model's numbers, or None. Nothing is computed for a system of exact numbers or a traced one."""
     precision: Any = system.precision
     if precision is None or not system.structure.has_loops:
         return None

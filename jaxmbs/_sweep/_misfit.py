@@ -1,4 +1,4 @@
-"""How parts that are a little off fit together: the question of a Monte-Carlo of tolerances."""
+"""Misfit of parts that are a little off: the question of a Monte-Carlo of tolerances."""
 
 from typing import Annotated
 
@@ -86,8 +86,8 @@ class Fit(eqx.Module):
 
 
 class Misfit(AbstractQuestion):
-    """How far do redundant constraints contradict each other when parts are a little off, and
-    what do the reactions become that are unique?
+    """Contradiction of redundant constraints when parts are a little off, and the unique reactions
+    then.
 
     With N_h an orthonormal basis of the left null space of C_h, the geometric rows of C, a
     mechanism closes only if N_h^T Phi = 0. Each case is assembled by least squares: Phi is made

@@ -1,4 +1,4 @@
-"""How numbers of many cases are distributed."""
+"""Distribution of numbers over many cases."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Where results go, chunk by chunk."""
+"""Stores of results, written chunk by chunk."""
 
 import abc
 from collections.abc import Mapping

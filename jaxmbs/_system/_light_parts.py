@@ -185,7 +185,7 @@ def _columns(system: Any) -> tuple[list[int], list[int], list[int]]:
 
 
 def _count(system: Any) -> int:
-    """How many things have a mass of their own."""
+    """Number of parts with a mass of their own."""
     lines, _, others = _columns(system)
     return len(lines) // system.gravity.shape[0] + len(others)
 

@@ -1,4 +1,4 @@
-"""Where constraints act on bodies: points and axes, for every constraint and each of its bodies."""
+"""Points and axes at which constraints act, for every constraint and each of its bodies."""
 
 import collections
 import functools

@@ -1,4 +1,4 @@
-"""Where states come in: one check for every public function and method that takes one.
+"""Check of states, the same for every public function and method that takes one.
 
 Concrete arguments are refused by name before anything is computed: not a system, not an array,
 another length or precision, a batch where one state is meant, a number that is not finite, a

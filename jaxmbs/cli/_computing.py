@@ -1,4 +1,4 @@
-"""What precedes the first computation of a command. JAX is loaded here, and no earlier."""
+"""Preparation of the first computation of a command. JAX is loaded here, and not earlier."""
 
 import gc
 import importlib

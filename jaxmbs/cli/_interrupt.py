@@ -37,8 +37,8 @@ def stop(said: str = "") -> None:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Within the block the command takes its time after Ctrl-C, once Python has it, to write what
-    it has computed. A second one ends it. Elsewhere than in the main thread there is no Ctrl-C."""
+    """Keep what a command has computed: after Ctrl-C within the block it is written first, and a
+    second Ctrl-C ends the command. Threads other than the main one receive no Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What each command is asked for, and what can be refused of it before JAX is loaded."""
+"""Requests of the commands, and their checks before JAX is loaded."""
 
 import enum
 import math

@@ -1,4 +1,4 @@
-"""How misfits and reactions of parts with tolerances are distributed."""
+"""Distributions of misfits and reactions of parts with tolerances."""
 
 import math
 from collections.abc import Sequence

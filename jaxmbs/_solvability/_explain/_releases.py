@@ -33,7 +33,7 @@ class Releases(NamedTuple):
         return ["; ".join(map(str, chosen)) for chosen in self.sets]
 
     def remarks(self) -> list[str]:
-        """The reasons why there are no sets, or not all."""
+        """The reasons why sets are missing."""
         if self.complete and not self.searched:
             return ["nothing to release: every reaction is unique"]
         none = [] if self.sets else ["no set of releases found that makes every reaction unique"]

@@ -1,4 +1,4 @@
-"""How exact the numbers of a file of another program are."""
+"""Precision of the numbers in a file of another program."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
