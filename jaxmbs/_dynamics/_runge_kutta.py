@@ -80,9 +80,6 @@ class Step(eqx.Module):
     passed: BoolScalar
 
 
-# The rest of the loop's status before its first evaluation, see `StepTurn`.
-_BEFORE = np.array([0.0, np.inf, 0.0, 0.0, 0.0, 0.0, np.inf])
-
 # Marks of a step, see `Marks`.
 _NEAR, _INSIDE, _KNOWN = 1, 2, 4
 
@@ -146,16 +143,15 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 class StepTurn(NamedTuple):
     """State of the loop. `status`: whether to go on, the stage, the count of its evaluations, the
     gap at the last one, whether the end is reached and only rounding is measured, whether the end
-    can be used, whether a singular configuration was passed, the count of evaluations for that, and
-    what was left of the velocities at the last evaluation; in one array, as in a small system each
-    operation of its own costs as much as a solve.
+    can be used, whether a singular configuration was passed, the count of evaluations for that; in
+    one array, as in a small system each operation of its own costs as much as a solve.
 
     `state`: to be evaluated next; `predicted`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
     state): `slopes`, `places` and `before` of `Step`.
     """
 
-    status: Float[Array, " 9"]
+    status: Float[Array, " 8"]
     state: Float[Array, " state"]
     predicted: Float[Array, " state"]
     embedded: Float[Array, "2 nv"]
@@ -243,7 +239,7 @@ def beginning_of(step: StepConstants) -> StepTurn:
     first = jnp.where(start.known, 1, 0)
     state = start.y + step.h * _combined(step.weights[first], rows)
     return StepTurn(
-        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.asarray(_BEFORE, dtype)]),
+        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0, 0])]),
         state,
         state,
         step.h * step.of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
@@ -283,7 +279,7 @@ def turned(step: StepConstants, now: StepTurn, look: Look, found: Solved) -> Ste
     usable, passed = now.status[5], now.status[6] > 0
     stage, purpose = look.stage, look.purpose
     last_slope = step.h * step.of_error[step.last]
-    moved = _moved(step, look, found, now.status[8])
+    moved = _moved(step, look, found)
     old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
     row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)
     rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
@@ -307,10 +303,9 @@ def turned(step: StepConstants, now: StepTurn, look: Look, found: Solved) -> Ste
         located = jnp.where(more, located + 1, 0.0)
         going = going | (more & ~moved.bad)
     gap = jnp.where(purpose.opening, look.closure, jnp.inf)
-    rest = jnp.where(purpose.closing & ~advancing, look.rest, jnp.inf)
     count = jnp.where(advancing, 0, look.looks + 1)
     following = jnp.where(advancing, following, stage)
-    status = going, following, count, gap, measuring, usable, passed, located, rest
+    status = going, following, count, gap, measuring, usable, passed, located
     return StepTurn(
         jnp.stack([x.astype(rows.dtype) for x in status]),
         following_state,
@@ -389,8 +384,7 @@ def look_of(step: StepConstants, now: StepTurn, state: TurnState, evaluation: Ev
     return Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
 
 
-def _moved(step: StepConstants, look: Look, found: Solved, earlier: Scalar) -> _Moved:
-    """The state after an evaluation. `earlier`: what was left of the velocities before it."""
+def _moved(step: StepConstants, look: Look, found: Solved) -> _Moved:
     system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
     linear = system.structure.holonomic
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
@@ -401,9 +395,7 @@ def _moved(step: StepConstants, look: Look, found: Solved, earlier: Scalar) -> _
     v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
     settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
-    # Next to a singular configuration rounding alone changes more: what does not shrink is that.
-    same = (look.rest > 0.5 * earlier) & (look.rest <= SMALL * speed)
-    settled = (settled | same) & (linear | (look.rest <= SMALL * speed))
+    settled = settled & (linear | (look.rest <= SMALL * speed))
     more = look.looks < MOST_STEPS
     there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.behind)
     infinite = ~jnp.isfinite(look.closure + look.rest)
