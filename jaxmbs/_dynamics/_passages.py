@@ -374,7 +374,9 @@ class Motion:
         structure, point, length = self.system.structure, own.point, self.length
         rank = int(np.sum(point.values[:nearby] > 2 * ZERO))
         free = point.right[:, rank:nearby] * self.unit[:, None]
-        left, _, _ = np.linalg.svd(point.matrix)
+        left = point.left
+        if left.shape[1] < len(left):
+            left, _, _ = np.linalg.svd(point.matrix)
         joints = []
         for info in structure.constraints:
             rows = slice(info.start, info.stop)
