@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxmbs._linalg._concrete_rank import shortest_solutions, thin_svd
+from jaxmbs._linalg._concrete_rank import shortest_solutions, singular_values, thin_svd
 
 
 @pytest.fixture
@@ -40,6 +40,16 @@ def assert_decomposed(matrices: np.ndarray) -> None:
 
 def test_usually(matrices: np.ndarray):
     assert_decomposed(matrices)
+
+
+def test_singular_values(matrices: np.ndarray):
+    np.testing.assert_allclose(singular_values(matrices), thin_svd(matrices)[1], atol=1e-13)
+
+
+@pytest.mark.usefixtures("stubborn")
+def test_singular_values_by_the_transpose(matrices: np.ndarray):
+    usual = np.sqrt(np.linalg.eigvalsh(matrices[2] @ matrices[2].T))[::-1]
+    np.testing.assert_allclose(singular_values(matrices)[2], usual, atol=1e-13)
 
 
 @pytest.mark.usefixtures("stubborn")

@@ -7,12 +7,13 @@ with it whatever else vanishes there. Where they do not, a search that passes ov
 between a passage and a motion that only comes near one.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._linalg._concrete_rank import singular_values
 from .._system import AbstractSystem
-from ._passages import MOST_STATES, Motion, Passage, Points, size_remark, ZERO, Zero
+from ._passages import MOST_STATES, Motion, Passage, size_remark, unit_rows, ZERO, Zero
 
 
 # This far around a state that a run detected a passage is looked for (characteristic lengths,
@@ -80,12 +81,25 @@ class Confirmation:
         return None, ended if motion.full else "the motion may change its branch there"
 
 
+class _States(NamedTuple):
+    """States on lines: times `t` (n,), `q` (n, nq), rates `v` (n, nv) and `matrix` (n, rows, nv),
+    without units."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    matrix: np.ndarray
+
+    def at(self, which: Any) -> "_States":
+        return _States(*(x[which] for x in self))
+
+
 class _Nearest(NamedTuple):
     """The state with the least `value` on a line until now, and its `time` (s)."""
 
     time: float
     value: float
-    point: Points
+    state: _States
 
 
 class _Lines:
@@ -108,40 +122,46 @@ class _Lines:
     def passages(self) -> dict[int, Passage]:
         """The passages of those lines on which the value of the rank next to them vanishes."""
         times = self._center[:, None] + self._reach[:, None] * _AROUND
-        points, values = self._states(np.arange(len(times)), times)
+        states, values = self._states(np.arange(len(times)), times)
         ranks = np.max(np.sum(values > ZERO * values[..., :1], axis=2), axis=1, initial=0)
         least = _of_rank(values, ranks[:, None])
         # A pair of places with the zero between them makes it less steep than it is.
         slopes = np.max(np.abs(np.diff(least, axis=1) / np.diff(times, axis=1)), axis=1)
         which = np.flatnonzero(np.isfinite(least).all(axis=1) & (ranks > 0) & (slopes > 0))
         nearest: dict[int, _Nearest] = {}
-        points = points.at((which[:, None] * len(_AROUND) + np.arange(len(_AROUND))).ravel())
+        states = states.at((which[:, None] * len(_AROUND) + np.arange(len(_AROUND))).ravel())
         times, least = times[which], least[which]
         for _ in range(1 + _LINES):
-            which = _approached(nearest, which, times, least, points)
+            which = _approached(nearest, which, times, least, states)
             if not len(which) or self._motion.full:
                 break
             # The value does not say on which side of the zero it is.
             middle, value = np.array([nearest[k][:2] for k in which.tolist()]).T
             times = middle[:, None] + np.outer(value / slopes[which], [-1.0, 1.0])
-            points, values = self._states(which, times)
+            states, values = self._states(which, times)
             inside = np.abs(times - self._center[which, None]) <= self._reach[which, None]
             least = np.where(inside, _of_rank(values, ranks[which, None]), np.nan)
+        found = {k: own for k, own in nearest.items() if own.value < ZERO}
+        if not found:
+            return {}
+        at = _States(*map(np.stack, zip(*(own.state for own in found.values()), strict=True)))
+        points = self._motion.decomposed(*at)
         return {
-            k: self._motion.passage(Zero(own.time, own.point, own.value, 0.0, False), int(ranks[k]))
-            for k, own in nearest.items()
-            if own.value < ZERO
+            k: self._motion.passage(
+                Zero(own.time, points.at(n), own.value, 0.0, False), int(ranks[k])
+            )
+            for n, (k, own) in enumerate(found.items())
         }
 
-    def _states(self, which: np.ndarray, times: np.ndarray) -> tuple[Points, np.ndarray]:
+    def _states(self, which: np.ndarray, times: np.ndarray) -> tuple[_States, np.ndarray]:
         """The states of these lines at times (n, k), led back onto the constraints, one after the
         other, and their singular values (n, k, values): NaN where they could not be closed."""
         own, t = np.repeat(which, times.shape[1]), times.ravel()
         q, v = self._q[own], self._v[own]
         q, matrix, met = self._motion.closed(q, (t - self._t[own])[:, None] * v, t)
-        points = self._motion.decomposed(t, q, v, matrix)
-        values = np.where(met[:, None], points.values, np.nan)
-        return points, values.reshape(*times.shape, -1)
+        values = singular_values(np.nan_to_num(unit_rows(matrix)))
+        values = np.where(met[:, None], values, np.nan)
+        return _States(t, q, v, matrix), values.reshape(*times.shape, -1)
 
 
 def _approached(
@@ -149,7 +169,7 @@ def _approached(
     which: np.ndarray,
     times: np.ndarray,
     least: np.ndarray,
-    points: Points,
+    states: _States,
 ) -> np.ndarray:
     """Those of the lines that came nearer to their zeros, and not yet to rounding. `times`, `least`
     (n, k): of their new states."""
@@ -158,8 +178,8 @@ def _approached(
         k = int(np.argmin(np.where(np.isfinite(least[n]), least[n], np.inf)))
         value = float(least[n, k])
         if value < (nearest[own].value if own in nearest else np.inf):
-            point = points.at(n * times.shape[1] + k)
-            nearest[own] = _Nearest(float(times[n, k]), value, point)
+            state = states.at(n * times.shape[1] + k)
+            nearest[own] = _Nearest(float(times[n, k]), value, state)
             following += [own] if value > _ROUNDING else []
     return np.array(following, dtype=int)
 

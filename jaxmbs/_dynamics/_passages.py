@@ -258,8 +258,7 @@ class Motion:
         return self.decomposed(t, q, v, matrix)
 
     def decomposed(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, matrix: np.ndarray) -> Points:
-        sizes = np.linalg.norm(matrix, axis=2, keepdims=True)
-        rows = matrix / np.where(sizes > 0, sizes, 1.0)
+        rows = unit_rows(matrix)
         left, values, right = thin_svd(np.nan_to_num(rows))
         return Points(t, q, v, rows, left, values, np.swapaxes(right, 1, 2))
 
@@ -387,6 +386,12 @@ class Motion:
                 joints.append(info.name)
         motions = tuple(movers(free, structure, length)) if free.shape[1] else ()
         return Passage(own.time, rank, nearby, tuple(joints), motions)
+
+
+def unit_rows(matrices: np.ndarray) -> np.ndarray:
+    """Matrices (n, rows, nv) with rows of unit length; those of zeros stay."""
+    sizes = np.linalg.norm(matrices, axis=2, keepdims=True)
+    return matrices / np.where(sizes > 0, sizes, 1.0)
 
 
 def _inner(a: Points, b: Points, rank: int) -> np.ndarray:

@@ -38,6 +38,15 @@ def thin_svd(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return right.T, values, left.T
 
 
+def singular_values(matrices: np.ndarray) -> np.ndarray:
+    """Singular values (..., k), descending, of finite matrices (..., m, n): a third of the time of
+    a decomposition."""
+    try:
+        return np.linalg.svd(matrices, compute_uv=False)
+    except np.linalg.LinAlgError:
+        return thin_svd(matrices)[1]
+
+
 def shortest_solutions(
     matrices: np.ndarray, right: np.ndarray, tolerance: float = RANK_TOLERANCE
 ) -> np.ndarray:
