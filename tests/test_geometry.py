@@ -232,3 +232,21 @@ class TestCoordinates:
         assert_close(matrix(reached[3:]), matrix(q[3:]) @ turn)
         assert_close(reached[:3], q[:3] + v[:3])
         assert_close(jnp.linalg.norm(reached[3:]), 1.0)
+
+
+def test_a_planar_frame_turns_with_all_its_derivatives():
+    """Its sine and cosine are computed apart from what reads them."""
+    angles = jnp.asarray([0.0, 0.3, -2.0, 40.0])
+
+    def turned(angle):
+        frame = PlanarFrame(jnp.zeros(2), angle)
+        return frame.compose(PlanarFrame(jnp.asarray([2.0, 0.0]), jnp.asarray(0.0))).origin
+
+    expected = 2 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    across = 2 * np.stack([-np.sin(angles), np.cos(angles)], axis=1)
+    np.testing.assert_allclose(jax.vmap(turned)(angles), expected, atol=1e-14)
+    for first in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jax.vmap(first(turned))(angles), across, atol=1e-14)
+        for second in (jax.jacfwd, jax.jacrev):
+            found = jax.vmap(second(first(turned)))(angles)
+            np.testing.assert_allclose(found, -expected, atol=1e-14)
