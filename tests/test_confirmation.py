@@ -44,6 +44,18 @@ def test_every_window_of_a_chain_loses_a_rank(windows):
         assert passage.nearby - passage.rank == windows
 
 
+def test_a_driven_chain_loses_as_many():
+    chain = jm.mechanisms.four_bar_chain(16)
+    motor = jm.Driver("motor", "G0", "rotation", jm.motions.Linear(rate=-1.0))
+    model = jm.Model("chain", 2, bodies=chain.bodies, joints=chain.joints, drivers=[motor])
+    system = model.system()
+    found = jm.kinematics(system, system.reference_q, np.linspace(0.0, 1.8, 10))
+    (passage,) = found.passed
+    assert passage.time == pytest.approx(np.pi / 2, abs=1e-7)
+    assert (passage.rank, passage.nearby) == (83, 99)
+    assert not found.passages_remark
+
+
 def test_what_the_lines_miss_is_searched(monkeypatch):
     monkeypatch.setattr(_confirmation, "_LINES", 0)
     system = jm.mechanisms.four_bar_chain(1).system()

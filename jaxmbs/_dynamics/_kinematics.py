@@ -48,9 +48,10 @@ from .._system import (
     takes_state,
 )
 from ._batches import first_in_batches, is_traced, lanes_of, room_of
+from ._confirmation import passages_between
 from ._elastic_theory import limits_left_by_motion
 from ._mobility import look_at_drivers, movers, null_space
-from ._passages import Passage, passages_between, passed_lines, unsearched_remark
+from ._passages import Passage, passed_lines, unsearched_remark
 from ._projection import MET, position_error, velocity_error
 from ._saved_times import first_of
 

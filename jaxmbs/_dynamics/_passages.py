@@ -180,32 +180,6 @@ def _difference(
     return jax.vmap(lambda a, b: system.difference(a, b) / unit)(q, end)
 
 
-def passages_between(
-    system: AbstractSystem,
-    times: np.ndarray,
-    q: np.ndarray,
-    v: np.ndarray,
-    regular: np.ndarray,
-) -> tuple[tuple[Passage, ...], str]:
-    """On a motion that drivers determine, known at some times; and where it was not looked.
-    `regular`: are the steps from each time before known to have kept the rank?"""
-    structure = system.structure
-    if len(times) < 2 or not len(structure.rows):
-        return (), ""
-    too_large = size_remark(structure)
-    if too_large:
-        before = [f"{t:.4g} s" for t in times[~regular]]
-        near = f". The motion passes one, or comes near one, just before {listed(before[:4])}"
-        return (), unsearched_remark(too_large) + (near if before else "")
-    motion = Motion(system, driven=True)
-    known = motion.points(*(np.asarray(x) for x in (times, q, v / motion.unit)))
-
-    def open_at(t: np.ndarray) -> np.ndarray:
-        return ~regular[np.minimum(np.searchsorted(times, t, side="right"), len(times) - 1)]
-
-    return motion.passages(motion.filled(known), open_at)
-
-
 def _anywhere(t: np.ndarray) -> np.ndarray:
     return np.full(len(t), True)
 
@@ -333,18 +307,18 @@ class Motion:
 
     # -- What they pass
 
-    def passages(
+    def zeros(
         self, points: Points, open_at: Callable[[np.ndarray], np.ndarray] = _anywhere
-    ) -> tuple[tuple[Passage, ...], str]:
-        """Between the first and the last of these states, and where that could not be told;
-        `open_at`: at which times it is not told by other means either."""
+    ) -> "Zeros":
+        """Where the rank is lost between the first and the last of these states, and where that
+        could not be told; `open_at`: at which times it is not told by other means either."""
         if len(points.t) < 2:
-            return (), ""
+            return Zeros([], 0, "")
         largest = points.values[:, :1]
         rank = int(np.max(np.sum(points.values > max(_NO_RANK, 1e-9) * largest, axis=1)))
         rank = int(np.max(np.sum(points.values > ZERO * largest, axis=1), initial=0)) or rank
         if rank == 0:
-            return (), ""
+            return Zeros([], 0, "")
         found: list[Zero] = []
         unknown: list[Points] = []
         a, b = points.at(slice(None, -1)), points.at(slice(1, None))
@@ -367,7 +341,7 @@ class Motion:
             unknown.append(a)
         kept, left = _apart(found), joined(*unknown)
         left = left.at(open_at(left.t))
-        return tuple(self.passage(own, rank) for own in kept), _left(left, kept, self.full)
+        return Zeros(kept, rank, _left(left, kept, self.full))
 
     def passage(self, own: "Zero", nearby: int) -> Passage:
         structure, point, length = self.system.structure, own.point, self.length
@@ -442,6 +416,15 @@ class Zero(NamedTuple):
     value: float
     speed: float
     turned: bool
+
+
+class Zeros(NamedTuple):
+    """The zeros that were `found`, the `rank` next to them, and a `remark` on intervals that could
+    not be decided."""
+
+    found: list[Zero]
+    rank: int
+    remark: str
 
 
 def _zero(a: Points, b: Points, rank: int, turned: bool) -> Zero:
