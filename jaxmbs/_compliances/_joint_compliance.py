@@ -95,7 +95,7 @@ class JointCompliance(AbstractJointCompliance):
     there. The axes are those of its marker, which that body carries: the third one along a spatial
     joint's axis and the first along n1 (`io/REFERENCE.md`, names of rows), the world's in the
     reference configuration where it has none; in the plane the first is along the joint's axis.
-    Along its free directions there is no force, and hence no deformation.
+    Free directions carry no force and are not deformed.
 
     **Arguments:**
 

@@ -248,8 +248,8 @@ def update(
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
     """Add a sample to the monitor's state.
 
-    `step`: length of the step, which ends at `end`; `looks`: number of samples within it. At the
-    `start` there is no previous sample. Where the vectors change too much between this sample and
+    `step`: length of the step, which ends at `end`; `looks`: number of samples within it. The
+    sample at the `start` has no predecessor. Where the vectors change too much between this sample and
     the previous one, only the `target` changes.
 
     **Returns:** the new state; whether a singular configuration was passed since the previous

@@ -206,7 +206,7 @@ def admitted_start(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Check the initial state of a run, and make it `consistent` if that is requested.
 
-    **Raises:** `ValueError` for a state from which there is no run; traced ones are not checked.
+    **Raises:** `ValueError` for a state from which a run cannot start; traced ones are not checked.
     """
     inexact = redundancy_at_precision(system, q, v, t, kept_rows(formulation, system.structure))
     refuse_at_precision(inexact, "a simulation")

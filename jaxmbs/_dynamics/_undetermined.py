@@ -77,8 +77,8 @@ def undetermined_accelerations(
 
     With a mass matrix that is positive semidefinite, accelerations are unique exactly if M and C,
     one over the other, have full column rank. Their null space is what remains open. Forces along
-    it would accelerate without bound, so that there is no motion with them; without such forces
-    there are many. Dense, for concrete numbers: outside of `jit` and `vmap`.
+    it would accelerate without bound, so that motion with them is impossible; without such forces
+    there are many motions. Dense, for concrete numbers: outside of `jit` and `vmap`.
 
     **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state. `tolerance`: singular values that are
     at most this count as zero, between 0 and 1.
