@@ -85,7 +85,7 @@ class Sensitivity(eqx.Module):
     def __getitem__(self, pair: tuple[str, str]) -> float:
         """Derivative of a reaction with respect to a parameter.
 
-        **Raises:** `DesignError` where the derivative does not exist; `KeyError` for an unknown name.
+        **Raises:** `DesignError` if the derivative does not exist; `KeyError` for an unknown name.
         """
         reaction, parameter = pair
         for name, known in zip(pair, (self.reactions, self.parameters), strict=True):

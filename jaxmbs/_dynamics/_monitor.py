@@ -249,8 +249,8 @@ def update(
     """Add a sample to the monitor's state.
 
     `step`: length of the step, which ends at `end`; `looks`: number of samples within it. The
-    sample at the `start` has no predecessor. Where the vectors change too much between this sample and
-    the previous one, only the `target` changes.
+    sample at the `start` has no predecessor. Where the vectors change too much between this sample
+    and the previous one, only the `target` changes.
 
     **Returns:** the new state; whether a singular configuration was passed since the previous
     sample; whether a sample at `target` is needed.
