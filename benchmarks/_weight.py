@@ -24,8 +24,11 @@ def equations(jaxpr: Any) -> Iterator[core.JaxprEqn]:
                 yield from equations(getattr(inner, "jaxpr", inner))
 
 
-def weight(function: Callable[..., Any], *arguments: Any) -> dict[str, float]:
-    """Of one program: CPU seconds, equations, and kernels (fusions in the compiled program)."""
+def weight(
+    function: Callable[..., Any], *arguments: Any, options: dict[str, Any] | None = None
+) -> dict[str, float]:
+    """Of one program: CPU seconds, equations, and kernels (fusions in the compiled program), by
+    default with the options that `jax.jit` has by default."""
     numbers, rest = eqx.partition(arguments, eqx.is_array)
     program = jax.jit(lambda x: eqx.filter(function(*eqx.combine(x, rest)), eqx.is_array))
     jax.clear_caches()
@@ -35,7 +38,7 @@ def weight(function: Callable[..., Any], *arguments: Any) -> dict[str, float]:
     times.append(time.process_time())
     lowered = traced.lower()
     times.append(time.process_time())
-    compiled = lowered.compile()
+    compiled = lowered.compile(compiler_options=options)
     times.append(time.process_time())
     trace, lower, compile_ = (b - a for a, b in itertools.pairwise(times))
     return {

@@ -2,9 +2,10 @@
 
 Of `analyze`, `assemble`, `kinematics`, `simulate` and the reverse value-and-gradient of `simulate`
 on every built-in mechanism, beside the same for Diffrax alone on the Lorenz equations, in one warm
-process. CPU seconds count all threads of the compiler, and hardly depend on what else the machine
-does. Programs are traced with the numbers of the system and its state as arguments, compiled for
-the CPU, and not run. Nothing is taken from JAX's caches, in memory or on disk.
+process; of the gradient also with the options that `jm.jit` compiles with. CPU seconds count all
+threads of the compiler, and hardly depend on what else the machine does. Programs are traced with
+the numbers of the system and its state as arguments, compiled for the CPU, and not run. Nothing is
+taken from JAX's caches, in memory or on disk.
 
     python benchmarks/compile.py            # prints a table, writes results/compile-<hardware>.json
     python benchmarks/compile.py --mechanism door --mechanism four-bar-chain:16
@@ -30,6 +31,7 @@ from _hardware import earlier, hardware, renew, result_path
 from _weight import weight
 
 import jaxmbs as jm
+from jaxmbs._programs._options import compiler_options, Compiling
 
 
 jax.config.update("jax_enable_x64", True)
@@ -92,7 +94,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     ),
     "simulate": simulated,
     "gradient": gradient,
+    "gradient by jm.jit": gradient,
 }
+OPTIONS = {"gradient by jm.jit": compiler_options(Compiling.QUICK)}
 
 
 def reference() -> dict[str, dict[str, float]]:
@@ -112,7 +116,7 @@ def summary(measured: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, 
 def show(name: str, question: str, row: dict[str, float], ratio: float) -> None:
     """One line of the table."""
     print(
-        f"{name:24s} {question:11s} {row['trace']:7.2f} {row['lower']:6.2f} {row['compile']:8.2f} "
+        f"{name:24s} {question:18s} {row['trace']:7.2f} {row['lower']:6.2f} {row['compile']:8.2f} "
         f"{row['seconds']:8.2f} {row['equations']:10.0f} {row['kernels']:8.0f} {ratio:6.1f}",
         flush=True,
     )
@@ -138,7 +142,7 @@ def main() -> None:
     reference()
     references = []
     heads = ("trace", "lower", "compile", "CPU s", "equations", "kernels", "ratio")
-    print("{:36s} {:>7s} {:>6s} {:>8s} {:>8s} {:>10s} {:>8s} {:>6s}".format("", *heads))
+    print("{:43s} {:>7s} {:>6s} {:>8s} {:>8s} {:>10s} {:>8s} {:>6s}".format("", *heads))
     rows: dict[str, Any] = {}
     for name in options.mechanism or MECHANISMS:
         references.append(reference())
@@ -148,7 +152,7 @@ def main() -> None:
         state = (system, system.reference_q, system.initial_v, jnp.asarray(1.0))
         rows[name] = dict(kept.get("compile", {}).get(name, {}))
         for question in options.question or QUESTIONS:
-            row = weight(QUESTIONS[question], *state)
+            row = weight(QUESTIONS[question], *state, options=OPTIONS.get(question))
             rows[name][question] = row | {"ratio": row["seconds"] / beside}
             show(name, question, row, rows[name][question]["ratio"])
         everything = kept.get("compile", {}) | rows

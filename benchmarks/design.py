@@ -37,7 +37,6 @@ from _timing import best, best_in_turn
 import jaxmbs as jm
 from jaxmbs import design
 from jaxmbs._design._objective import value_and_slope
-from jaxmbs._programs._options import compiler_options, Compiling
 
 
 jax.config.update("jax_enable_x64", True)
@@ -218,8 +217,8 @@ def moving(name: str) -> tuple[design.Study, Callable[[Any], Any]]:
 
 def short_motion(name: str) -> dict[str, float]:
     """A motion of 0.1 s and its gradient by every number of the system and by its initial state:
-    CPU seconds to trace, lower and compile with the options of the package's own programs, and to
-    run. `at_once`: gradients a CPU second of `SIDE_BY_SIDE` motions, which differ by gravity."""
+    CPU seconds of the first call of `jm.jit` (to trace, lower, compile and run), and to run.
+    `at_once`: gradients a CPU second of `SIDE_BY_SIDE` motions, which differ by gravity."""
     system = jm.mechanisms.get(name).system()
     q, v = system.reference_q, system.initial_v
     numbers, rest = eqx.partition(system, eqx.is_inexact_array)
@@ -244,11 +243,8 @@ def short_motion(name: str) -> dict[str, float]:
     ):
         jax.clear_caches()
         start = time.process_time()
-        program = (
-            jax.jit(function)
-            .lower(*given)
-            .compile(compiler_options=compiler_options(Compiling.QUICK))
-        )
+        program = jm.jit(function)
+        jax.block_until_ready(program(*given))
         row[f"{key}_compile_s"] = time.process_time() - start
         row[f"{key}_s"] = least_cpu(lambda p=program, x=given: jax.block_until_ready(p(*x)))
     row["gradient_ratio"] = row["gradient_s"] / row["run_s"]

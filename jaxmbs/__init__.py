@@ -89,7 +89,7 @@ if _TYPE_CHECKING:
     from ._linalg import BatchedQR as BatchedQR, LapackQR as LapackQR, PlatformQR as PlatformQR
     from ._lint import Finding as Finding, Findings as Findings, lint as lint
     from ._mobility import Branch as Branch, Mobility as Mobility, mobility as mobility
-    from ._programs import keep_programs as keep_programs
+    from ._programs import jit as jit, keep_programs as keep_programs
     from ._ranges import (
         Range as Range,
         Ranges as Ranges,
@@ -222,7 +222,7 @@ else:
         "_linalg": ("BatchedQR", "LapackQR", "PlatformQR"),
         "_lint": ("Finding", "Findings", "lint"),
         "_mobility": ("Branch", "Mobility", "mobility"),
-        "_programs": ("keep_programs",),
+        "_programs": ("jit", "keep_programs"),
         "_ranges": ("Range", "Ranges", "ranges", "ranges_along", "WrenchRange"),
         "_reactions": ("Reactions", "Wrench"),
         "_solution": ("RESULTS",),

@@ -22,8 +22,9 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import _geometry
-from jaxmbs._programs import _program, forget_programs, sealed
+from jaxmbs._programs import _program, Compiling, forget_programs, sealed
 from jaxmbs._programs._identity import Identity, Unnameable
+from jaxmbs._programs._options import compiler_options
 from jaxmbs._programs._program import program, use_store
 from jaxmbs._programs._store import Store
 
@@ -232,6 +233,34 @@ def test_what_goes_round_has_one_form(own: Any):
     assert eqx.tree_equal(second.opened(), doubled)
     # What has another form gets one.
     assert eqx.tree_equal(first.with_arrays_of([jnp.zeros(3)]).opened(), [jnp.zeros(3)])
+
+
+def test_a_users_function_is_compiled_like_the_packages_own(
+    folder: Path, traced: list[str], monkeypatch
+):
+    asked: list[Any] = []
+    before = _program.compiled
+
+    def noting(lowered: Any, options: Any) -> Any:
+        asked.append(options)
+        return before(lowered, options)
+
+    monkeypatch.setattr(_program, "compiled", noting)
+    held = jnp.asarray([1.0, 2.0])
+
+    def power(x: jax.Array, scale: float = 2.0, *, name: str = "") -> tuple[jax.Array, str]:
+        return jnp.sum(scale * held * x**2), name
+
+    own, x = jm.jit(power), jnp.asarray([3.0, 4.0])
+    assert (float(own(x, name="a")[0]), own(x, name="a")[1]) == (82.0, "a")
+    assert float(own(x, 3.0)[0]) == 123.0
+    assert traced == ["power", "power"]
+    slope = jm.jit(jax.grad(lambda x: own(x)[0]))
+    assert slope(x).tolist() == [12.0, 32.0]
+    assert jax.grad(lambda y: jm.jit(lambda x: power(x, y)[0])(x))(1.0) == 41.0
+    assert asked == 3 * [compiler_options(Compiling.QUICK)]
+    # The code is the user's own.
+    assert kept(folder) == []
 
 
 def test_transformations_ask_nobody(folder: Path):

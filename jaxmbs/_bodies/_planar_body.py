@@ -2,6 +2,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import Scalar, Vector2
@@ -28,7 +29,8 @@ class PlanarMarker(AbstractMarker):
         return self.body_frame(q).compose(self.offset)
 
     def body_frame(self, q: Float[Array, " nq"]) -> PlanarFrame:
-        return PlanarFrame(q[:2], q[2])
+        place, angle = lax.split(q, (2, 1))
+        return PlanarFrame(place, angle[0])
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         return differentiated(self, q, v)

@@ -5,6 +5,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from .. import _checks
@@ -51,27 +52,30 @@ class SpatialMarker(AbstractMarker):
         return self.body_frame(q).compose(self.offset)
 
     def body_frame(self, q: Float[Array, " nq"]) -> SpatialFrame:
-        return SpatialFrame(q[:3], rotation_from_quaternion(q[3:]))
+        place, turn = lax.split(q, (3, 4))
+        return SpatialFrame(place, rotation_from_quaternion(turn))
 
     def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
         # R' = R (w x), and with w constant in the body frame R'' = R (w x)(w x) (Shabana 2020,
         # section 2.5). What R turns stands side by side for one product: the offset's origin and
         # axes, their cross products with w, twice with w, and with each of the body's axes.
         offset = jnp.concatenate([self.offset.origin[:, None], self.offset.rotation], axis=1)
-        spin = cross_matrix(v[3:])
+        (place, turn), (velocity, w) = lax.split(q, (3, 4)), lax.split(v, (3, 3))
+        spin = cross_matrix(w)
         once = composed(spin, offset)
         fixed = jnp.concatenate([offset, once, composed(spin, once), *crossed_axes(offset)], axis=1)
-        turned = composed(rotation_from_quaternion(q[3:]), fixed)
-        frame, rate, acceleration, *axes = jnp.split(turned, 6, axis=1)
-        linear = np.eye(3, dtype=q.dtype)
-        origins = jnp.concatenate([linear, jnp.stack([axis[:, 0] for axis in axes])])
-        still = jnp.zeros((3, 3, 3), q.dtype)
-        rotations = jnp.concatenate([still, jnp.stack([axis[:, 1:] for axis in axes])])
+        turned = composed(rotation_from_quaternion(turn), fixed)
+        parts = lax.split(turned, (1, 3) * 6, axis=1)
+        origins, rotations = [x[:, 0] for x in parts[::2]], parts[1::2]
+        linear, still = np.eye(3, dtype=q.dtype), jnp.zeros((3, 3, 3), q.dtype)
         return MarkerKinematics(
-            SpatialFrame(q[:3] + frame[:, 0], frame[:, 1:]),
-            SpatialFrame(v[:3] + rate[:, 0], rate[:, 1:]),
-            SpatialFrame(acceleration[:, 0], acceleration[:, 1:]),
-            jax.vmap(SpatialFrame)(origins, rotations),
+            SpatialFrame(place + origins[0], rotations[0]),
+            SpatialFrame(velocity + origins[1], rotations[1]),
+            SpatialFrame(origins[2], rotations[2]),
+            jax.vmap(SpatialFrame)(
+                jnp.concatenate([linear, jnp.stack(origins[3:])]),
+                jnp.concatenate([still, jnp.stack(rotations[3:])]),
+            ),
         )
 
     def turned(self, turn: Float[Array, " ..."]) -> "SpatialMarker":
@@ -106,7 +110,7 @@ class SpatialInertia(AbstractRigidInertia):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
     ) -> Float[Array, " nv"]:
         del q, t
-        w = v[3:]
+        _, w = lax.split(v, (3, 3))
         moment = rotated(cross_matrix(w), rotated(self.inertia, w))
         return jnp.concatenate([jnp.zeros_like(w), -moment])
 

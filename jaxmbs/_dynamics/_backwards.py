@@ -23,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
-from .._linalg._many_states import any_state
+from .._linalg._many_states import any_state, unless_alone
 from .._system import Evaluation
 from ._arguments import Packed, split
 from ._evaluation_vjp import (
@@ -191,7 +191,7 @@ def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machin
     then of its stages, the last one first; its derivative is added. Or it is one more of a step
     that is made again."""
     turn, making, records = machine
-    left, room = turn.step > 0, run.sizes.room
+    left, room = unless_alone(turn.step > 0), run.sizes.room
     record = _row(records, jnp.maximum(turn.step - 1, 0) % room)
     place = _place(run, by, record, turn)
     if making is None:

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, UInt8
 
 from .._custom_types import BoolScalar, IntScalar
-from .._linalg._many_states import any_state
+from .._linalg._many_states import any_state, unless_alone
 from ._runge_kutta import StepRecord
 
 
@@ -93,7 +93,7 @@ class TapedSteps(dfx.AbstractAdjoint):
 
         def write(carry: tuple[Any, Tape]) -> tuple[Any, Tape]:
             before, tape = carry
-            more, after = goes_on(before), as_arrays(step(before))
+            more, after = unless_alone(goes_on(before)), as_arrays(step(before))
             after = jax.tree.map(lambda new, old: jnp.where(more, new, old), after, before)
             # What is not a step of the run goes into a row of its own.
             k, record = before.num_accepted_steps, after.solver_state[0].record

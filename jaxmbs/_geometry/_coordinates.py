@@ -12,6 +12,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
@@ -234,8 +235,9 @@ class SpatialPose(AbstractCoordinates):
     quaternions: ClassVar[tuple[tuple[int, ...], ...]] = ((3, 4, 5, 6),)
 
     def rate(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        angular = jnp.concatenate([jnp.zeros_like(v[:1]), v[3:]])
-        return jnp.concatenate([v[:3], 0.5 * quaternion_product(q[3:], angular)])
+        (_, turn), (velocity, w) = lax.split(q, (3, 4)), lax.split(v, (3, 3))
+        angular = jnp.pad(w, (1, 0))
+        return jnp.concatenate([velocity, 0.5 * quaternion_product(turn, angular)])
 
     def velocity(self, q: Float[Array, " nq"], rate: Float[Array, " nq"]) -> Float[Array, " nv"]:
         conjugate = q[3:] * np.array([1.0, -1.0, -1.0, -1.0])

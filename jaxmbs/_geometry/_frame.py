@@ -16,7 +16,7 @@ from .._custom_types import Matrix3, Scalar, Vector2, Vector3
 from .._linalg._kept import kept
 from .._programs import Compiling, program
 from ._coordinates import AbstractCoordinates
-from ._quaternion import composed, cross_matrix, rotated, vector_of_skew
+from ._quaternion import components, composed, cross_matrix, rotated, vector_of_skew
 
 
 _Framed = TypeVar("_Framed", "PlanarFrame", "SpatialFrame")
@@ -34,7 +34,8 @@ def _direction(angle: Scalar) -> Vector2:
 @_direction.defjvp
 def _direction_jvp(primals: tuple[Scalar], tangents: tuple[Scalar]) -> tuple[Vector2, Vector2]:
     found = _direction(*primals)
-    return found, jnp.stack([-found[1], found[0]]) * tangents[0]
+    c, s = components(found)
+    return found, jnp.stack([-s, c]) * tangents[0]
 
 
 class PlanarTwist(eqx.Module):
@@ -101,7 +102,7 @@ class PlanarFrame(eqx.Module):
     @property
     def rotation(self) -> Float[Array, "2 2"]:
         """Columns are the frame's axes in the world."""
-        c, s = _direction(self.angle)
+        c, s = components(_direction(self.angle))
         return c * np.eye(2, dtype=c.dtype) + s * _QUARTER_TURN.astype(c.dtype)
 
     def displacements(self) -> "PlanarFrame":
@@ -130,7 +131,7 @@ class PlanarFrame(eqx.Module):
     def compose(self, inner: "PlanarFrame") -> "PlanarFrame":
         """The world frame of `inner`, which is given in the axes of this frame."""
         turned = inner.origin[::-1] * np.array([-1.0, 1.0], inner.origin.dtype)
-        c, s = _direction(self.angle)
+        c, s = components(_direction(self.angle))
         offset = c * inner.origin + s * turned
         return PlanarFrame(self.origin + offset, self.angle + inner.angle)
 

@@ -2,12 +2,15 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
-from .._custom_types import Matrix3, Quaternion, Vector3
+from .._custom_types import Matrix3, Quaternion, Scalar, Vector3
 from .._programs import Compiling, program
 
 
@@ -23,22 +26,41 @@ _CROSS = np.array(
 
 def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
     """Hamilton product a b; the rotation b is applied first."""
-    w, x, y, z = a
+    w, x, y, z = components(a)
     columns = (a, (-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))
-    terms = [jnp.stack(column) * part for column, part in zip(columns, b, strict=True)]
+    terms = [jnp.stack(column) * part for column, part in zip(columns, components(b), strict=True)]
     return terms[0] + terms[1] + terms[2] + terms[3]
 
 
+def components(vector: Float[Array, " n"]) -> list[Scalar]:
+    """The components of a vector, whose derivative is one concatenation; read one by one, each
+    would add a vector of its own, zero but for one entry."""
+    return [x[0] for x in rows(vector)]
+
+
+def rows(array: Float[Array, "n ..."]) -> Sequence[Float[Array, "1 ..."]]:
+    return lax.split(array, (1,) * array.shape[0])
+
+
+def columns(matrix: Float[Array, "m n"]) -> Sequence[Float[Array, "m 1"]]:
+    return lax.split(matrix, (1,) * matrix.shape[1], axis=1)
+
+
+@functools.partial(jax.checkpoint, prevent_cse=False)
 def rotated(rotation: Float[Array, "m n"], vector: Float[Array, " n"]) -> Float[Array, " m"]:
     """rotation (or some rows of it) @ vector, written out: mapped over many joints it is one loop
-    with what is around it, where each product of small matrices is a call."""
-    products = rotation * vector[None]
-    return functools.reduce(operator.add, (products[:, k] for k in range(vector.shape[0])))
+    with what is around it, where each product of small matrices is a call.
+
+    Its derivative backwards reads both operands themselves: what is read of them here, a row or a
+    column at a time, would be as many arrays to be kept."""
+    products = columns(rotation * vector[None])
+    return functools.reduce(operator.add, products)[:, 0]
 
 
+@functools.partial(jax.checkpoint, prevent_cse=False)
 def composed(first: Float[Array, "n n"], second: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """first @ second, written out like `rotated`."""
-    terms = (first[:, k : k + 1] * second[k : k + 1] for k in range(second.shape[0]))
+    terms = map(operator.mul, columns(first), rows(second))
     return functools.reduce(operator.add, terms)
 
 
@@ -51,8 +73,8 @@ def rotation_from_quaternion(quaternion: Quaternion) -> Matrix3:
     """
     # With u the vector part and s = 2 / |q|^2: 1 + s (u u^T - u.u 1 + w u x), in few operations,
     # as every frame of a program holds a copy of them.
-    w, x, y, z = quaternion
-    u = quaternion[1:]
+    scalar, u = lax.split(quaternion, (1, 3))
+    w, (x, y, z) = scalar[0], components(u)
     square = x * x + y * y + z * z
     s = 2.0 / (w * w + square)
     identity, cross = np.eye(3, dtype=u.dtype), _CROSS.astype(u.dtype)
@@ -128,14 +150,14 @@ def relative_rotation_vector(rotation: Matrix3) -> Vector3:
 
 def cross_matrix(vector: Vector3) -> Matrix3:
     """The skew matrix of the cross product with a vector: `vector_of_skew` inverted."""
-    x, y, z = vector
+    x, y, z = components(vector)
     return x * _CROSS[0] + y * _CROSS[1] + z * _CROSS[2]
 
 
-def crossed_axes(columns: Float[Array, "3 n"]) -> Float[Array, "3 3 n"]:
+def crossed_axes(vectors: Float[Array, "3 n"]) -> Float[Array, "3 3 n"]:
     """The cross products of x, y and z (first axis) with each of the columns."""
     terms = (
-        columns[None, k : k + 1] * _CROSS[:, :, k, None].astype(columns.dtype) for k in range(3)
+        row[None] * _CROSS[:, :, k, None].astype(row.dtype) for k, row in enumerate(rows(vectors))
     )
     return functools.reduce(operator.add, terms)
 

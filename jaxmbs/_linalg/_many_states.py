@@ -89,6 +89,19 @@ def any_state(condition: BoolScalar) -> BoolScalar:
     return _any_state.bind(condition)
 
 
+def unless_alone(condition: BoolScalar) -> BoolScalar:
+    """The condition in a batch; true for one state alone: in the body of a loop that turns as long
+    as it is met, what is selected by it is then simply the new value."""
+    return _unless_alone.bind(condition)
+
+
+_unless_alone = Primitive("unless_alone")
+_unless_alone.def_impl(jnp.ones_like)
+_unless_alone.def_abstract_eval(lambda condition: ShapedArray(condition.shape, condition.dtype))
+mlir.register_lowering(_unless_alone, mlir.lower_fun(jnp.ones_like, multiple_results=False))
+batching.primitive_batchers[_unless_alone] = lambda arrays, axes: (arrays[0], axes[0])
+
+
 _any_state = Primitive("any_state")
 _any_state.def_impl(lambda condition: condition)
 _any_state.def_abstract_eval(lambda condition: ShapedArray(condition.shape, condition.dtype))
@@ -299,6 +312,11 @@ def _of_any(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[
     if not x.each:
         return [x]
     return [_Lanes(_any_state.bind(jnp.any(among.some(x.value), axis=-1)), False)]
+
+
+def _as_it_is(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[_Lanes]:
+    del equation, among
+    return list(given)
 
 
 def _kept_apart(equation: JaxprEqn, given: Sequence[_Lanes], among: _Among) -> list[_Lanes]:
@@ -1001,10 +1019,14 @@ _WORK: dict[str, Callable[[JaxprEqn], int]] = {
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(_ELEMENTWISE.split(), _elementwise),
     **dict.fromkeys(_FROM_THE_FRONT.split(), _of_parts),
-    **dict.fromkeys(("jit", "pjit", "closed_call", "core_call", "custom_jvp_call"), _called),
+    **dict.fromkeys(
+        ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "checkpoint", "remat2"),
+        _called,
+    ),
     "select_n": _select,
     "kept": _kept_apart,
     "any_state": _of_any,
+    "unless_alone": _as_it_is,
     "optimization_barrier": _of_parts,
     "static_gather": _gathered,
     "concatenate": _concatenated,

@@ -192,6 +192,26 @@ class _Function:
         return _Traced(jax.jit(flat).trace(*arrays), len(arrays), answers[-1])
 
 
+def jit(function: Callable[_P, _T], /) -> Callable[_P, _T]:
+    """As `equinox.filter_jit`, compiled on CPUs with the options of this package's own programs:
+    the gradient of a motion in half of the time that it takes by default, and what is compiled
+    runs 0.9 to 1.2 times as long.
+
+    Arrays among the arguments are traced; everything else is part of the program, as are numbers
+    that the function closes over. The options belong to a whole program: within another compiled
+    function, `jax.vmap` or `jax.grad` this is `equinox.filter_jit`. Apply it last:
+
+        slope = jm.jit(jax.value_and_grad(objective))
+
+    **Arguments:**
+
+    - `function`: of arrays, systems and other trees of arrays.
+
+    **Returns:** the function, compiled at its first call and for other shapes.
+    """
+    return _Function(function, Compiling.QUICK, of_arrays=False, inline=False)
+
+
 class _Traced(NamedTuple):
     """A program before it is compiled, and its answer with places of arrays."""
 

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._bodies import AbstractMarker, MarkerKinematics
@@ -95,11 +96,10 @@ def of_markers(
         ]
         of_bodies = [gather(x, where) for x, where in zip(state, places, strict=True)]
         results = map_parts(function, together, *of_bodies)
-        start = 0
-        for g, k in own:
-            stop = start + len(groups[g].indices[f"q{k}"])
-            found[g, k] = jax.tree.map(lambda x, a=start, b=stop: x[a:b], results)
-            start = stop
+        leaves, tree = jax.tree.flatten(results)
+        counts = [len(groups[g].indices[f"q{k}"]) for g, k in own]
+        parts = zip(*(lax.split(x, counts) for x in leaves), strict=True)
+        found |= {place: tree.unflatten(part) for place, part in zip(own, parts, strict=True)}
     return [tuple(found[g, k] for k in range(len(group.markers))) for g, group in enumerate(groups)]
 
 
