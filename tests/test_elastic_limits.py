@@ -12,7 +12,7 @@ from representatives import representatives, representatives_at
 
 import jaxmbs as jm
 from jaxmbs import forces, spatial
-from jaxmbs._lint._rules._beyond_elastic_theory import _bent, _terms
+from jaxmbs._lint._rules._bodies import _bent, _terms
 
 
 EULER = np.pi**2 * 20.0 / (4 * LENGTH**2)

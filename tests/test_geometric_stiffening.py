@@ -25,7 +25,7 @@ from scipy.integrate import solve_ivp
 import jaxmbs as jm
 from jaxmbs import finite_elements as fem, forces, spatial
 from jaxmbs._bodies import differentiated, lagrangian_inertia_force
-from jaxmbs._constraints._motions.base import AbstractMotion
+from jaxmbs._constraints._motions import AbstractMotion
 from jaxmbs._dynamics._elastic_theory import held_frequency
 from jaxmbs._errors import ModelError
 

@@ -14,8 +14,7 @@ from model_parts import BASES, driver, PARTS
 
 from jaxmbs import Driver, forces, io, Model, motions, planar, spatial
 from jaxmbs._constraints import AbstractJoint, AbstractPrimitive, Frames
-from jaxmbs._constraints._fields import JOINT_NAME, PLANAR_PAIR, TWO_BODIES
-from jaxmbs._constraints._placing import planar_frames
+from jaxmbs._constraints._fields import JOINT_NAME, planar_frames, PLANAR_PAIR, TWO_BODIES
 from jaxmbs._constraints._primitives import Coincide
 from jaxmbs._custom_types import Scalar
 from jaxmbs._fields import (

@@ -4,26 +4,30 @@ from .._loading import load_late as _load_late
 
 
 if _TYPE_CHECKING:
-    from ._coordinate_marker import CoordinateMarker as CoordinateMarker, PoseMarker as PoseMarker
-    from ._element import Element as Element
-    from ._generalized_body import GeneralizedBody as GeneralizedBody
-    from ._modal_body import ModalBody as ModalBody
-    from ._modal_marker import ModalMarker as ModalMarker
-    from ._particle import PlanarParticle as PlanarParticle, SpatialParticle as SpatialParticle
-    from ._planar_body import PlanarBody as PlanarBody, PlanarMarker as PlanarMarker
-    from ._reduced_body import ReducedBody as ReducedBody, SecondOrder as SecondOrder
+    from ._generalized_body import (
+        CoordinateMarker as CoordinateMarker,
+        Element as Element,
+        GeneralizedBody as GeneralizedBody,
+        PoseMarker as PoseMarker,
+    )
+    from ._modal_body import ModalBody as ModalBody, ModalMarker as ModalMarker
+    from ._modal_inertia import ReducedBody as ReducedBody, SecondOrder as SecondOrder
+    from ._rigid_bodies import (
+        MasslessBody as MasslessBody,
+        PlanarBody as PlanarBody,
+        PlanarMarker as PlanarMarker,
+        PlanarParticle as PlanarParticle,
+        SlenderBody as SlenderBody,
+        SpatialBody as SpatialBody,
+        SpatialMarker as SpatialMarker,
+        SpatialParticle as SpatialParticle,
+    )
     from ._shapes import (
         AbstractShape as AbstractShape,
         Box as Box,
         Cylinder as Cylinder,
         Sphere as Sphere,
         Tube as Tube,
-    )
-    from ._spatial_body import (
-        MasslessBody as MasslessBody,
-        SlenderBody as SlenderBody,
-        SpatialBody as SpatialBody,
-        SpatialMarker as SpatialMarker,
     )
     from .base import (
         AbstractBody as AbstractBody,
@@ -42,16 +46,37 @@ if _TYPE_CHECKING:
     )
 else:
     _NAMES = {
-        "_coordinate_marker": ("CoordinateMarker", "PoseMarker"),
-        "_element": ("Element",),
-        "_generalized_body": ("GeneralizedBody",),
-        "_modal_body": ("ModalBody",),
-        "_modal_marker": ("ModalMarker",),
-        "_particle": ("PlanarParticle", "SpatialParticle"),
-        "_planar_body": ("PlanarBody", "PlanarMarker"),
-        "_reduced_body": ("ReducedBody", "SecondOrder"),
-        "_shapes": ("AbstractShape", "Box", "Cylinder", "Sphere", "Tube"),
-        "_spatial_body": ("MasslessBody", "SlenderBody", "SpatialBody", "SpatialMarker"),
+        "_generalized_body": (
+            "CoordinateMarker",
+            "Element",
+            "GeneralizedBody",
+            "PoseMarker",
+        ),
+        "_modal_body": (
+            "ModalBody",
+            "ModalMarker",
+        ),
+        "_rigid_bodies": (
+            "MasslessBody",
+            "PlanarBody",
+            "PlanarMarker",
+            "PlanarParticle",
+            "SlenderBody",
+            "SpatialBody",
+            "SpatialMarker",
+            "SpatialParticle",
+        ),
+        "_modal_inertia": (
+            "ReducedBody",
+            "SecondOrder",
+        ),
+        "_shapes": (
+            "AbstractShape",
+            "Box",
+            "Cylinder",
+            "Sphere",
+            "Tube",
+        ),
         "base": (
             "AbstractBody",
             "AbstractBodyInertia",

@@ -1,37 +1,465 @@
+"""Bodies with coordinates of their own, whose inertia is given by functions or by a Lagrangian, and
+elements between bodies.
+"""
+
+import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._custom_types import Numbers, Scalar
+from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._geometry import (
+    AbstractCoordinates,
     ANGLE,
     CoordinateFrame,
     FlatCoordinates,
     LENGTH,
     PlanarFrame,
+    ProductCoordinates,
     quantities_of,
     Quantity,
     SpatialFrame,
 )
-from ._coordinate_marker import CoordinateMarker
-from ._function_inertia import (
-    EnergyFunction,
-    force_function,
-    ForceFunction,
-    FunctionInertia,
-    mass_function,
-    MassFunction,
-    MomentFunction,
-    StateEnergy,
-    takes_time,
+from .._linalg import cholesky, cholesky_solve
+from .base import (
+    AbstractBody,
+    AbstractBodyInertia,
+    AbstractElement,
+    AbstractMarker,
+    differentiated,
+    lagrangian_inertia_force,
+    MarkerKinematics,
+    Part,
+    Site,
 )
-from ._lagrangian import force_of, mass_of, refuse_not_quadratic
-from .base import AbstractBody, AbstractMarker, differentiated, MarkerKinematics, Part, Site
+
+
+class CoordinateMarker(AbstractMarker):
+    """Coordinates themselves: a body's own, for conditions, drivers and forces that act on these,
+    or the states of a force, which have no velocities, so that no motion changes them at once
+    (`moving`: which of both)."""
+
+    located: ClassVar[bool] = False
+    coordinates: FlatCoordinates = eqx.field(static=True)
+    moving: bool = eqx.field(static=True)
+
+    def frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        still = jnp.zeros_like(q)
+        directions = jnp.eye(v.shape[0], q.shape[0], dtype=q.dtype)
+        return MarkerKinematics(
+            CoordinateFrame(q),
+            CoordinateFrame(v if self.moving else still),
+            CoordinateFrame(still),
+            jax.vmap(CoordinateFrame)(directions),
+        )
+
+    def turned(self, turn: Float[Array, " ..."]) -> "CoordinateMarker":
+        raise TypeError("coordinates have no axes to turn.")
+
+    def lever_arm(self) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+
+class PoseMarker(AbstractMarker):
+    """The coordinates of a body that has a frame of its own, in place of that frame: for conditions
+    between bodies that are easier to write in these."""
+
+    located: ClassVar[bool] = False
+    coordinates: AbstractCoordinates = eqx.field(static=True)
+
+    def frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q, self.coordinates)
+
+    def body_frame(self, q: Float[Array, " nq"]) -> CoordinateFrame:
+        return CoordinateFrame(q, self.coordinates)
+
+    def kinematics(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> MarkerKinematics:
+        return differentiated(self, q, v)
+
+    def turned(self, turn: Float[Array, " ..."]) -> "PoseMarker":
+        raise TypeError("coordinates have no axes to turn.")
+
+    def lever_arm(self) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+
+# Of the coordinates q, or of q, v and t; a mass of q, or of q and t; a kinetic energy or a
+# Lagrangian of q and v, or of q, v and t.
+EnergyFunction = Callable[[Any], RealScalarLike]
+StateEnergy = (
+    Callable[[Any, Any], RealScalarLike] | Callable[[Any, Any, RealScalarLike], RealScalarLike]
+)
+MomentFunction = Callable[[Any], Float[Array, " dim"]]
+MassFunction = (
+    Callable[[Any], Float[Array, "nv nv"]] | Callable[[Any, RealScalarLike], Float[Array, "nv nv"]]
+)
+ForceFunction = Callable[[Any, Any, RealScalarLike], Float[Array, " nv"]]
+
+
+class ConstantMass(eqx.Module):
+    """A mass matrix that does not change."""
+
+    value: Float[Array, "nv nv"]
+
+    def __call__(self, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+        del q
+        return self.value
+
+
+class ConstantForce(eqx.Module):
+    """A force that does not change."""
+
+    value: Float[Array, " nv"]
+
+    def __call__(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> Float[Array, " nv"]:
+        del q, v, t
+        return self.value
+
+
+def mass_function(given: MassFunction | Float[Array, "nv nv"] | None) -> MassFunction | None:
+    """An array as what always returns it."""
+    return given if given is None or callable(given) else ConstantMass(given)
+
+
+def force_function(given: ForceFunction | Float[Array, " nv"] | None) -> ForceFunction | None:
+    """The force as a function, likewise."""
+    return given if given is None or callable(given) else ConstantForce(given)
+
+
+class FunctionInertia(AbstractBodyInertia):
+    """M(q) or, `timed`, M(q, t), force(q, v, t), the stored energy and the first moment of the mass
+    as functions of the user's."""
+
+    mass_function: MassFunction | None
+    force_function: ForceFunction | None
+    energy_function: EnergyFunction | None
+    moment_function: MomentFunction | None
+    coordinates: AbstractCoordinates = eqx.field(static=True)
+    complete: bool = eqx.field(static=True)
+    timed: bool = eqx.field(static=True)
+    definite: bool = eqx.field(static=True, default=True)
+
+    @property
+    def rheonomic(self) -> bool:
+        return self.timed
+
+    @property
+    def semidefinite(self) -> bool:
+        return not self.definite
+
+    @property
+    def massless(self) -> bool:
+        return self.mass_function is None
+
+    @property
+    def weighed(self) -> bool:
+        return self.massless or self.moment_function is not None
+
+    def mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        shape = (self.coordinates.nv,) * 2
+        if self.mass_function is None:
+            return jnp.zeros(shape, q.dtype)
+        arguments = (q, t) if self.timed else (q,)
+        return _checks.returned(self.mass_function(*arguments), shape, "mass_matrix")
+
+    def inverse_mass_matrix(self, q: Float[Array, " nq"], t: Scalar) -> Float[Array, "nv nv"]:
+        lower = cholesky(self.mass_matrix(q, t))
+        return cholesky_solve(lower, jnp.eye(self.coordinates.nv, dtype=q.dtype))
+
+    def inertia_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        if self.complete or self.massless:
+            return jnp.zeros_like(v)
+        return lagrangian_inertia_force(self, q, v, t)
+
+    def internal_force(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+    ) -> Float[Array, " nv"]:
+        total = jnp.zeros_like(v)
+        if self.force_function is not None:
+            total = total + _checks.returned(self.force_function(q, v, t), v.shape, "force")
+        if self.energy_function is not None:
+            total = total - self._gradient(self.stored_energy, q)
+        return total
+
+    def stored_energy(self, q: Float[Array, " nq"]) -> Scalar:
+        # What part of the user's force has a potential is not known.
+        if self.energy_function is None:
+            return jnp.zeros((), q.dtype)
+        return _checks.returned(self.energy_function(q), (), "energy")
+
+    def weight(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Float[Array, " nv"]:
+        return -self._gradient(lambda x: self.potential(x, gravity), q)
+
+    def potential(self, q: Float[Array, " nq"], gravity: Float[Array, " dim"]) -> Scalar:
+        if self.moment_function is None:
+            return jnp.zeros((), q.dtype)
+        return -(gravity @ _checks.returned(self.moment_function(q), gravity.shape, "first_moment"))
+
+    def _gradient(
+        self, function: Callable[[Float[Array, " nq"]], Scalar], q: Float[Array, " nq"]
+    ) -> Float[Array, " nv"]:
+        """Along the velocities."""
+        kind = self.coordinates
+        still = jnp.zeros((kind.nv,), q.dtype)
+        return jax.grad(lambda step: function(kind.retract(q, step)))(still)
+
+
+def takes_time(
+    function: Callable[..., Any] | None, what: str = "mass_matrix", state: tuple[str, ...] = ("q",)
+) -> bool:
+    """Is it a function of the state and t, and not of the state alone? By its signature: a further
+    argument is the time if it has no default, or is called t. Of what has no signature it is
+    expected.
+
+    **Raises:** `ValueError` for what can be called in neither way.
+    """
+    if function is None:
+        return False
+    given: Any = function
+    if isinstance(given, eqx.Partial):
+        given = functools.partial(given.func, *given.args, **given.keywords)
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):
+        return True
+    parameters = signature.parameters.values()
+    ordered = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    # What takes any number of arguments has a second one too.
+    ordered += [p for p in ordered if p.kind is p.VAR_POSITIONAL]
+    count = len(state)
+    timed = len(ordered) > count and (
+        ordered[count].default is inspect.Parameter.empty or ordered[count].name == "t"
+    )
+    try:
+        signature.bind(*(None,) * (count + timed))
+    except TypeError:
+        shortly = " and ".join(state)
+        raise ValueError(
+            f"{what} must be a function of {shortly}, or of {', '.join(state)} and t, in this "
+            f"order; it is called with these alone, and its arguments are {signature}."
+        ) from None
+    return timed
+
+
+# --------------------------------------------------------------------------------------------------
+# Mass matrix and forces of a system that is given by its Lagrangian L(q, v, t), or by its kinetic
+# energy alone. With p = dL/dv Lagrange's equations dp/dt = dL/dq are
+#
+#     M dv/dt = F,    M = d2L/dv2,    F = dL/dq - (dp/dq) v - dp/dt,
+#
+# the last two by one derivative along the motion with v held constant.
+# --------------------------------------------------------------------------------------------------
+
+
+# What M may differ by, relative to its size, where L is quadratic in v.
+_ROUNDING = 1e-8
+
+
+class LagrangianMass(eqx.Module):
+    """M(q) = d2L/dv2, of a Lagrangian that is quadratic in v; M(q, t) of one that depends on t."""
+
+    energy: StateEnergy
+
+    def __call__(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
+        return _mass(self.energy, q, jnp.zeros_like(q))
+
+
+class RheonomicMass(eqx.Module):
+    """M(q, t) = d2L/dv2, of a Lagrangian that depends on t."""
+
+    energy: StateEnergy
+
+    def __call__(self, q: Float[Array, " n"], t: RealScalarLike) -> Float[Array, "n n"]:
+        return _mass(self.energy, q, jnp.zeros_like(q), t)
+
+
+class LagrangianForce(eqx.Module):
+    """F(q, v, t) of a Lagrangian, plus the forces `beside` it (without a potential)."""
+
+    energy: StateEnergy
+    beside: ForceFunction | None
+    timed: bool = eqx.field(static=True)
+
+    def __call__(
+        self, q: Float[Array, " n"], v: Float[Array, " n"], t: RealScalarLike
+    ) -> Float[Array, " n"]:
+        time = (jnp.asarray(t, q.dtype),) if self.timed else ()
+
+        def momentum(q: Float[Array, " n"], *time: Scalar) -> Float[Array, " n"]:
+            return jax.grad(_number, argnums=2)(self.energy, q, v, *time)
+
+        _, change = jax.jvp(momentum, (q, *time), (v, *map(jnp.ones_like, time)))
+        own = jax.grad(_number, argnums=1)(self.energy, q, v, *time) - change
+        return own if self.beside is None else own + self.beside(q, v, t)
+
+
+def mass_of(energy: StateEnergy, what: str) -> LagrangianMass | RheonomicMass:
+    """The mass matrix, as a function of q, or of q and t where the energy depends on it.
+
+    **Raises:** `ValueError` for a value that is not a function of q and v, or of q, v and t.
+    """
+    return (RheonomicMass if takes_time(energy, what, ("q", "v")) else LagrangianMass)(energy)
+
+
+def force_of(energy: StateEnergy, what: str, beside: ForceFunction | None) -> LagrangianForce:
+    """All terms of Lagrange's equations except M dv/dt, plus the further forces.
+
+    **Raises:** as `mass_of`.
+    """
+    return LagrangianForce(energy, beside, takes_time(energy, what, ("q", "v")))
+
+
+def refuse_not_quadratic(energy: StateEnergy, q: Float[Array, " n"], what: str) -> None:
+    """Refuse a Lagrangian whose second derivative by v depends on v next to q: its mass matrix
+    would. Traced numbers are not checked.
+
+    **Raises:** `ValueError`.
+    """
+    rng = np.random.default_rng(0)
+    time = (jnp.asarray(0.3),) if takes_time(energy, what, ("q", "v")) else ()
+    for size in (1.0, 10.0):
+        near, v = (size * jnp.asarray(rng.normal(size=q.shape)) for _ in range(2))
+        moving = _checks.concrete(_mass(energy, q + near, v, *time))
+        still = _checks.concrete(_mass(energy, q + near, jnp.zeros_like(v), *time))
+        if moving is None or still is None:
+            return
+        if np.all(np.isfinite(moving)) and np.all(np.isfinite(still)):
+            scale = np.max(np.abs(still))
+            if np.max(np.abs(moving - still)) > _ROUNDING * scale:
+                raise ValueError(
+                    f"{what} must be quadratic in the velocities, so that the mass matrix does not "
+                    "depend on them; put what is not into force(q, v, t)."
+                )
+
+
+def _mass(
+    energy: StateEnergy, q: Float[Array, " n"], v: Float[Array, " n"], *time: RealScalarLike
+) -> Float[Array, "n n"]:
+    found = jax.hessian(_number, argnums=2)(energy, q, v, *time)
+    return (found + found.T) / 2
+
+
+def _number(energy: Callable[..., Any], *state: Any) -> Scalar:
+    """The value of the user's function, as a scalar."""
+    value = jnp.asarray(energy(*state), float)
+    if value.shape != ():
+        raise ValueError(
+            "a Lagrangian or a kinetic energy must return one number (J), got an array of shape "
+            f"{list(value.shape)}."
+        )
+    return value
+
+
+class _OfNodes(eqx.Module):
+    """A function of arrays of each node as a function of the concatenated arrays of all nodes:
+    `widths` of the arguments that are such, which come first."""
+
+    function: Callable[..., Any]
+    widths: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __call__(self, *arguments: Any) -> Any:
+        count = len(self.widths)
+        apart = [
+            tuple(jnp.split(x, np.cumsum(own)[:-1]))
+            for x, own in zip(arguments[:count], self.widths, strict=True)
+        ]
+        return self.function(*apart, *arguments[count:])
+
+
+class Element(AbstractElement):
+    """Mass and elasticity between bodies, its nodes, as functions of their coordinates: a beam
+    between two of them, with its consistent mass.
+
+    To M, F and the energy of the nodes it adds what its functions return, in the concatenated
+    velocities of the nodes; M of them all has to be positive definite. A node whose whole mass is
+    that of elements is a `jaxmbs.generalized.Body` without a `mass_matrix`.
+
+    **Arguments:**
+
+    - `name`: unique among the elements. `bodies`: names of at least two bodies, its nodes.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: (n, n), symmetric; q a tuple of the coordinates of
+      each node. As that of a `Body`; default none.
+    - `force(q, v, t)`: (n,), default none; v as q. `complete`: it holds the velocity terms of M as
+      well; by default these are found by differentiating the kinetic energy.
+    - `energy(q)`: stored energy (J); minus its gradient is added to `force`. Default none.
+    - `first_moment(q)`: sum of mass times place (kg m, world), on which gravity acts; to be given
+      in a system that has gravity.
+
+    Functions may be `eqx.Module`s; their array fields are parameters of the system.
+
+    **Raises:** `ValueError` or `TypeError` that names what is wrong.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    mass_matrix: MassFunction | None
+    force: ForceFunction | None
+    complete: bool = eqx.field(static=True)
+    energy: EnergyFunction | None
+    first_moment: MomentFunction | None
+
+    def __init__(
+        self,
+        name: str,
+        bodies: Sequence[str],
+        *,
+        mass_matrix: MassFunction | None = None,
+        force: ForceFunction | None = None,
+        complete: bool = False,
+        energy: EnergyFunction | None = None,
+        first_moment: MomentFunction | None = None,
+    ):
+        self.name = _checks.name(name, "an element")
+        self.bodies = _checks.body_names(bodies, None)
+        if len({*self.bodies}) != len(self.bodies) or len(self.bodies) < 2:
+            raise ValueError(
+                f"bodies must name at least two different bodies, got {list(self.bodies)!r}."
+            )
+        self.mass_matrix = _checks.optional_function(mass_matrix, "mass_matrix")
+        self.force = _checks.optional_function(force, "force")
+        self.complete = _settings.flag(complete, "complete")
+        self.energy = _checks.optional_function(energy, "energy")
+        self.first_moment = _checks.optional_function(first_moment, "first_moment")
+        if mass_matrix is None and force is None and energy is None:
+            raise ValueError("an element needs a mass_matrix, a force or an energy.")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.bodies
+
+    def inertia_properties(self, nodes: Sequence[AbstractBody]) -> FunctionInertia:
+        kinds = tuple(node.inertia_properties().coordinates for node in nodes)
+        q, v = tuple(kind.nq for kind in kinds), tuple(kind.nv for kind in kinds)
+
+        def of_nodes(function: Callable[..., Any] | None, *widths: tuple[int, ...]) -> Any:
+            return None if function is None else _OfNodes(function, widths)
+
+        return FunctionInertia(
+            mass_function=of_nodes(self.mass_matrix, q),
+            force_function=of_nodes(self.force, q, v),
+            energy_function=of_nodes(self.energy, q),
+            moment_function=of_nodes(self.first_moment, q),
+            coordinates=ProductCoordinates(kinds),
+            complete=self.complete,
+            timed=takes_time(self.mass_matrix),
+        )
 
 
 # Rounding of a matrix whose diagonal is one.

@@ -1,6 +1,8 @@
-from ._body_compliance import BodyCompliance as BodyCompliance
-from ._joint_compliance import JointCompliance as JointCompliance
-from ._rod import Rod as Rod
+from ._compliances import (
+    BodyCompliance as BodyCompliance,
+    JointCompliance as JointCompliance,
+    Rod as Rod,
+)
 from .base import (
     AbstractBodyCompliance as AbstractBodyCompliance,
     AbstractCompliance as AbstractCompliance,

@@ -2,9 +2,9 @@
 
 A compliance as the user writes it has a name and a place. The evaluated object has neither: a
 deformation, by which a few coordinates eta displace the markers of joints. To a constraint these
-are velocities more, so that C has columns more, D, with no mass and with the stiffness of the part.
-The rigid motion stays what it is; reactions that it leaves undecided are those that strain the
-parts least (`jaxmbs.ElasticResolution`).
+are velocities more, so that C has columns more, D, with no mass and with the stiffness of the
+part. The rigid motion stays what it is; reactions that it leaves undecided are those that strain
+the parts least (`jaxmbs.ElasticResolution`).
 """
 
 import abc
@@ -15,7 +15,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._fields import AbstractDeclared
+from .._fields import AbstractDeclared, part_name
 from .._geometry import Quantity
 
 
@@ -90,3 +90,11 @@ class AbstractJointCompliance(AbstractCompliance):
 
         **Raises:** `ValueError` for numbers of the other dimension.
         """
+
+
+# --------------------------------------------------------------------------------------------------
+# Declarations that compliances share.
+# --------------------------------------------------------------------------------------------------
+
+
+COMPLIANCE_NAME = part_name("a compliance")

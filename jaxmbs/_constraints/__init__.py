@@ -1,19 +1,5 @@
-from ._acceleration import (
-    AccelerationCondition as AccelerationCondition,
-    AccelerationConstraint as AccelerationConstraint,
-)
 from ._distance import Distance as Distance
-from ._driver import Driver as Driver
-from ._generalized import (
-    AbstractConstraint as AbstractConstraint,
-    Condition as Condition,
-    one_or_all as one_or_all,
-    own_coordinates as own_coordinates,
-    PfaffianConstraint as PfaffianConstraint,
-    PositionConstraint as PositionConstraint,
-    RateCondition as RateCondition,
-    VelocityConstraint as VelocityConstraint,
-)
+from ._driver import Driver as Driver, Servo as Servo, ServoConstraint as ServoConstraint
 from ._motions import (
     AbstractMotion as AbstractMotion,
     Linear as Linear,
@@ -22,10 +8,22 @@ from ._motions import (
     Step as Step,
     Table as Table,
 )
-from ._pfaffian import Pfaffian as Pfaffian
 from ._primitives import Driven as Driven, OwnCoordinate as OwnCoordinate
-from ._servo import Servo as Servo, ServoConstraint as ServoConstraint
-from ._user import Geometric as Geometric, Velocity as Velocity
+from ._user import (
+    AbstractConstraint as AbstractConstraint,
+    AccelerationCondition as AccelerationCondition,
+    AccelerationConstraint as AccelerationConstraint,
+    Condition as Condition,
+    Geometric as Geometric,
+    one_or_all as one_or_all,
+    own_coordinates as own_coordinates,
+    Pfaffian as Pfaffian,
+    PfaffianConstraint as PfaffianConstraint,
+    PositionConstraint as PositionConstraint,
+    RateCondition as RateCondition,
+    Velocity as Velocity,
+    VelocityConstraint as VelocityConstraint,
+)
 from .base import (
     AbstractAccelerationPrimitive as AbstractAccelerationPrimitive,
     AbstractCoordinate as AbstractCoordinate,

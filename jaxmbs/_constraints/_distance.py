@@ -8,8 +8,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._custom_types import Scalar
 from .._fields import optional, positive, two_points
-from ._fields import JOINT_NAME, TWO_BODIES
-from ._placing import unturned_frames
+from ._fields import JOINT_NAME, TWO_BODIES, unturned_frames
 from ._primitives import Apart
 from .base import AbstractJoint, AbstractPrimitive, Frames
 

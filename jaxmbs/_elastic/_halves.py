@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .._bodies import AbstractBody, Frame, PlanarBody, SpatialBody
 from .._checks import shown
 from .._constraints import AbstractJoint
-from .._constraints._placing import world_axes
+from .._constraints._fields import world_axes
 from .._forces import AbstractBodyForce, AbstractForce
 from .._geometry import PlanarFrame, SpatialFrame
 from .._system import Model

@@ -1,6 +1,8 @@
 """Inertia of parts that rotate or slide with a joint and have no body of their own: a motor's rotor
-behind a gear, the screw of a slide. MuJoCo calls it armature."""
+behind a gear, the screw of a slide. MuJoCo calls it armature.
+"""
 
+import abc
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -17,13 +19,58 @@ from .._bodies import (
     MarkerKinematics,
     SpatialMarker,
 )
-from .._constraints._fields import SPATIAL_AXIS, SPATIAL_PAIR, TWO_BODIES
-from .._constraints._placing import along, spatial_frames, triad, world_axes
+from .._constraints import AbstractCoordinate
+from .._constraints._fields import (
+    along,
+    SPATIAL_AXIS,
+    spatial_frames,
+    SPATIAL_PAIR,
+    triad,
+    TWO_BODIES,
+    world_axes,
+)
 from .._constraints._primitives import SpatialRotation, SpatialTranslation
 from .._custom_types import Numbers, Scalar, Vector3
 from .._fields import part_name, positive
-from .._geometry import AbstractCoordinates, ProductCoordinates, SpatialFrame, SpatialPose
-from ._joint_rates import AbstractJointRate, CoordinateRate, RelativeSpin
+from .._geometry import AbstractCoordinates, ProductCoordinates, rotated, SpatialFrame, SpatialPose
+
+
+# --------------------------------------------------------------------------------------------------
+# Relative velocities of two spatial marker frames, in which reflected inertias are quadratic.
+# --------------------------------------------------------------------------------------------------
+
+
+class AbstractJointRate(eqx.Module):
+    """Relative velocity of two frames, linear in their rates of change."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, frames: tuple[SpatialFrame, ...], rates: tuple[SpatialFrame, ...]
+    ) -> Float[Array, " n"]:
+        """The relative velocity (m/s or rad/s) of the second frame against the first, when their
+        numbers change at `rates`."""
+
+
+class CoordinateRate(AbstractJointRate):
+    """The rate of a joint's coordinate."""
+
+    coordinate: AbstractCoordinate
+
+    def __call__(
+        self, frames: tuple[SpatialFrame, ...], rates: tuple[SpatialFrame, ...]
+    ) -> Float[Array, " n"]:
+        zero = jnp.zeros((), frames[0].dtype)
+        return jax.jvp(lambda f: self.coordinate.excess(f, zero)[None], (frames,), (rates,))[1]
+
+
+class RelativeSpin(AbstractJointRate):
+    """The angular velocity of the second frame against the first, along the second one's axes."""
+
+    def __call__(
+        self, frames: tuple[SpatialFrame, ...], rates: tuple[SpatialFrame, ...]
+    ) -> Float[Array, " n"]:
+        first, second = (f.twist(rate).angular for f, rate in zip(frames, rates, strict=True))
+        return rotated(frames[1].rotation.T, second - first)
 
 
 _NAME = part_name("an element")

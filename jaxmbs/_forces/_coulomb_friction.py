@@ -14,8 +14,7 @@ from .. import _checks
 from .._constraints import _planar, _spatial, AbstractJoint, Frames, Twists
 from .._custom_types import Scalar
 from .._fields import not_negative, optional, positive
-from ._fields import FORCE_NAME, JOINT
-from .base import AbstractFrictionLaw, AbstractJointFriction
+from .base import AbstractFrictionLaw, AbstractJointFriction, FORCE_NAME, JOINT
 
 
 # The normal force |F| is smoothed to sqrt(F . F + SMOOTHING^2), so that it has a derivative where

@@ -1,13 +1,14 @@
 """Forces on marker frames other than constraint forces.
 
-A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or the
-markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). The evaluated object has
-neither: a load, or a friction law, depends on marker frames and twists alone, so that equal kinds
-stack.
+A force as the user writes it has a name and a place: points of bodies (`AbstractBodyForce`), or
+the markers of a joint (`AbstractJointForce`, `AbstractJointFriction`). The evaluated object has
+neither: a load, or a friction law, depends on marker frames and twists alone, so that equal
+kinds stack.
 """
 
 import abc
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import cast, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float
 
 from .._constraints import AbstractJoint, Frames, Twists
 from .._custom_types import RealScalarLike, Scalar
-from .._fields import AbstractDeclared
+from .._fields import AbstractDeclared, body_names, Field, part_name, reference
 from .._geometry import CoordinateTwist, Quantity
 
 
@@ -145,3 +146,17 @@ class AbstractJointFriction(AbstractForce):
 
         **Raises:** `ValueError` for a joint of a kind in which friction is not known.
         """
+
+
+# --------------------------------------------------------------------------------------------------
+# Declarations that forces share.
+# --------------------------------------------------------------------------------------------------
+
+
+FORCE_NAME = part_name("a force")
+JOINT = reference("joint", "in which it acts")
+TWO_BODIES = body_names(2)
+# A model file names the one body of a force by a word of its own.
+ONE_BODY: Callable[[str | Sequence[str]], tuple[str, ...]] = cast(Field, body_names(1))._replace(
+    key="body", form=str, meaning="on which it acts", split=lambda names: {"body": names[0]}
+)

@@ -1,9 +1,15 @@
 from ._coordinates import (
     AbstractCoordinates as AbstractCoordinates,
+    ANGLE as ANGLE,
     FlatCoordinates as FlatCoordinates,
+    is_quantity as is_quantity,
+    LENGTH as LENGTH,
+    NUMBER as NUMBER,
     PlanarPoint as PlanarPoint,
     PlanarPose as PlanarPose,
     ProductCoordinates as ProductCoordinates,
+    quantities_of as quantities_of,
+    Quantity as Quantity,
     SpatialPoint as SpatialPoint,
     SpatialPose as SpatialPose,
     turn_matrix as turn_matrix,
@@ -16,14 +22,6 @@ from ._frame import (
     relative as relative,
     SpatialFrame as SpatialFrame,
     SpatialTwist as SpatialTwist,
-)
-from ._quantity import (
-    ANGLE as ANGLE,
-    is_quantity as is_quantity,
-    LENGTH as LENGTH,
-    NUMBER as NUMBER,
-    quantities_of as quantities_of,
-    Quantity as Quantity,
 )
 from ._quaternion import (
     across_line as across_line,

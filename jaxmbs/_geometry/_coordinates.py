@@ -1,13 +1,10 @@
-"""Kinds of coordinates: the relation of a body's coordinates q to its velocities v.
-
-`qdot = N(q) v` is `rate`, and a finite step along v is `retract`. Nothing assumes that q and v
-are equally long. A kind of coordinates has no numbers of its own: it is static, equal ones share
-compiled programs, and those of a body may be composed of several (`ProductCoordinates`).
+"""Kinds of coordinates: the relation of a body's coordinates q to its velocities v, and the
+quantities that their numbers measure.
 """
 
 import abc
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,8 +13,8 @@ from jax import lax
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
+from .. import _checks
 from .._custom_types import Scalar
-from ._quantity import ANGLE, LENGTH, NUMBER, Quantity
 from ._quaternion import (
     cross_matrix,
     quaternion_exponential,
@@ -25,6 +22,67 @@ from ._quaternion import (
     quaternion_product,
     rotation_from_quaternion,
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# Quantities measured by single numbers: coordinates, velocities, rows of constraints.
+# --------------------------------------------------------------------------------------------------
+
+
+class Quantity(NamedTuple):
+    """Quantity measured by a coordinate or by a constraint's residual; velocities are its rates.
+
+    `name`: a word; `unit`: in SI; `scale`: how much of it, in that unit, counts as one where unlike
+    numbers are compared (ranks, residuals, the size of a motion). None: the characteristic length
+    of the system, as for lengths.
+    """
+
+    name: str
+    unit: str
+    scale: float | None = 1.0
+
+    @property
+    def force_unit(self) -> str:
+        """The unit of what does work on it: a force, a torque, or what makes joules of its unit."""
+        return {"m": "N", "rad": "N m", "": "J"}.get(self.unit, f"J/{self.unit}")
+
+
+def is_quantity(given: Any) -> bool:
+    """Is it a `Quantity` with a unit and a scale above 0?"""
+    if not isinstance(given, Quantity) or not isinstance(given.unit, str):
+        return False
+    return given.scale is None or 0 < given.scale < float("inf")
+
+
+def quantities_of(given: Any, names: Sequence[str]) -> dict[str, Quantity]:
+    """The quantities given for some of the names.
+
+    **Raises:** `ValueError` for another name, and for a value that is not a quantity.
+    """
+    known = _checks.table({} if given is None else given, "quantities", "Quantity")
+    for name, quantity in known.items():
+        if name not in names:
+            raise ValueError(f"quantities names {name!r:.50}; there are {', '.join(names)}.")
+        if not is_quantity(quantity):
+            raise ValueError(
+                f"quantities must hold a Quantity with a unit and a scale above 0 for {name!r}, "
+                f"got {quantity!r:.80}."
+            )
+    return known
+
+
+LENGTH = Quantity("length", "m", None)
+ANGLE = Quantity("angle", "rad")
+NUMBER = Quantity("number", "")
+
+
+# --------------------------------------------------------------------------------------------------
+# Kinds of coordinates: the relation of a body's coordinates q to its velocities v.
+#
+# `qdot = N(q) v` is `rate`, and a finite step along v is `retract`. Nothing assumes that q and v
+# are equally long. A kind of coordinates has no numbers of its own: it is static, equal ones share
+# compiled programs, and those of a body may be composed of several (`ProductCoordinates`).
+# --------------------------------------------------------------------------------------------------
 
 
 # The rate of change of (x, y, phi) by a turn about z.

@@ -1,7 +1,5 @@
-"""Numbers given in the axes of something that has a pose: a body, or a sub-assembly in its place.
-
-A pose is a position and, in the plane, an angle, in space a quaternion (scalar first); both are
-numbers with names, so that what is given in a body's axes follows the body.
+"""Numbers given in the axes of something that has a pose, the rotation that a direction gives, mass
+and moments of inertia from a shape, and the conditions under which such numbers exist.
 """
 
 import dataclasses
@@ -9,11 +7,22 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from .._bodies import AbstractShape
 from .._fields import Moves
 from .._geometry import quaternion_from_rotation
 from ._formula import AbstractFormula, FormulaError, known, Lookup, namespace
+
+
+# --------------------------------------------------------------------------------------------------
+# Numbers given in the axes of something that has a pose: a body, or a sub-assembly in its place.
+#
+# A pose is a position and, in the plane, an angle, in space a quaternion (scalar first); both are
+# numbers with names, so that what is given in a body's axes follows the body.
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,3 +171,167 @@ _MOVES: Mapping[Moves, Callable[[Any, Any, Any], Any]] = MappingProxyType(
         Moves.coefficients: _coefficients,
     }
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# The rotation that a direction gives.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class TurnedTo(AbstractFormula):
+    """The shortest rotation that turns the z axis (in the plane the x axis) to a direction, as a
+    quaternion (an angle). To the opposite of z it is half a turn about x."""
+
+    direction: AbstractFormula
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.direction.needs
+
+    def value(self, numbers: Lookup) -> Any:
+        direction = self.direction.value(numbers)
+        xp = namespace(direction)
+        if np.shape(direction) not in ((2,), (3,)):
+            raise FormulaError("a direction must be a vector of 2 or 3 numbers")
+        if xp is np and not np.any(direction):
+            raise FormulaError("a direction of zero length")
+        if np.shape(direction) == (2,):
+            return xp.arctan2(direction[1], direction[0])
+        x, y, z = direction / xp.sqrt((direction * direction).sum())
+        # (1 + z, axis z cross d), and where both vanish half a turn about x.
+        opposite = 1.0 + z < 1e-14
+        zero = 0.0 * z
+        quaternion = xp.stack(
+            [
+                xp.where(opposite, 0.0, 1.0 + z),
+                xp.where(opposite, 1.0, -y),
+                xp.where(opposite, 0.0, x),
+                zero,
+            ]
+        )
+        return quaternion / xp.sqrt((quaternion * quaternion).sum())
+
+
+# --------------------------------------------------------------------------------------------------
+# Numbers that exist under a condition on others. It is checked where these are known.
+# --------------------------------------------------------------------------------------------------
+
+
+# So far numbers may be off by round-off.
+_ROUND_OFF = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Upright(AbstractFormula):
+    """A number of what happens on the world's plane z = 0, of a sub-assembly whose axes keep the
+    direction of z. Where a traced turn takes it away there is none (NaN)."""
+
+    turn: str
+    inner: AbstractFormula
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.turn, *self.inner.needs)))
+
+    def value(self, numbers: Lookup) -> Any:
+        value, up = self.inner.value(numbers), rotation_of(numbers(self.turn))[2, 2]
+        if isinstance(up, Tracer):
+            return jnp.where(up > 1.0 - _ROUND_OFF, value, jnp.nan)
+        if up <= 1.0 - _ROUND_OFF:
+            raise FormulaError(
+                "it rolls on the world's plane z = 0, which does not turn with a sub-assembly; "
+                "turn its use about z alone, or declare it outside of the assembly"
+            )
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class InBarrel(AbstractFormula):
+    """A number of the rod of a cylinder, which goes into the barrel and reaches it.
+
+    The others are names: of two points, of both lengths, of the rod's radius and of that of what
+    it goes into."""
+
+    inner: AbstractFormula
+    points: str
+    barrel: str
+    rod: str
+    radius: str
+    bore: str
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        own = (self.points, self.barrel, self.rod, self.radius, self.bore)
+        return tuple(dict.fromkeys((*own, *self.inner.needs)))
+
+    def value(self, numbers: Lookup) -> Any:
+        names = (self.points, self.barrel, self.rod, self.radius, self.bore)
+        points, barrel, rod, radius, bore = given = [numbers(name) for name in names]
+        # A value that is not a number, or of another size, is refused by its own declaration.
+        if not any(isinstance(own, Tracer) for own in given) and np.ndim(points) == 2:
+            if radius > bore * (1.0 + _ROUND_OFF):
+                raise FormulaError(
+                    f"the radius {radius:g} of the rod is larger than that of the barrel's "
+                    f"inside, {bore:g}; the rod does not go in"
+                )
+            distance = np.linalg.norm(points[1] - points[0])
+            if (barrel + rod) * (1.0 + _ROUND_OFF) < distance:
+                raise FormulaError(
+                    f"barrel ({barrel:g}) and rod ({rod:g}) together are shorter than the "
+                    f"distance {distance:g} of the points; make one of them longer"
+                )
+        return self.inner.value(numbers)
+
+
+# --------------------------------------------------------------------------------------------------
+# Mass and moments of inertia that follow from a body's shape.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class MassOf(AbstractFormula):
+    """The mass of a shape: `numbers` are pairs of the words with which it is made and formulas."""
+
+    shape: type[AbstractShape]
+    numbers: tuple[tuple[str, AbstractFormula], ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return _needs(self.numbers)
+
+    def value(self, numbers: Lookup) -> Any:
+        return known(_made(self.shape, self.numbers, numbers).total_mass())
+
+
+@dataclasses.dataclass(frozen=True)
+class MomentsOf(AbstractFormula):
+    """The inertia of a shape about its centre: in space a matrix in body axes, in the plane the
+    moment about its normal."""
+
+    shape: type[AbstractShape]
+    numbers: tuple[tuple[str, AbstractFormula], ...]
+    dimension: int
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return _needs(self.numbers)
+
+    def value(self, numbers: Lookup) -> Any:
+        matrix = _made(self.shape, self.numbers, numbers).inertia()
+        return known(matrix[2, 2] if self.dimension == 2 else matrix)
+
+
+def _needs(pairs: tuple[tuple[str, AbstractFormula], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for _, formula in pairs for name in formula.needs))
+
+
+def _made(
+    shape: type[AbstractShape], pairs: tuple[tuple[str, AbstractFormula], ...], numbers: Lookup
+) -> AbstractShape:
+    """**Raises:** `FormulaError` for numbers that it cannot have."""
+    given = {word: jnp.asarray(formula.value(numbers), float) for word, formula in pairs}
+    try:
+        return shape(**given)
+    except ValueError as error:
+        raise FormulaError(str(error).rstrip(".")) from None

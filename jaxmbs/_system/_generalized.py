@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from .. import _checks
 from .._bodies import GeneralizedBody
-from .._bodies._function_inertia import EnergyFunction, ForceFunction, MassFunction, StateEnergy
+from .._bodies._generalized_body import EnergyFunction, ForceFunction, MassFunction, StateEnergy
 from .._constraints import AbstractConstraint
 from .._custom_types import Numbers
 from .._geometry import Quantity

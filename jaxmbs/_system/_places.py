@@ -13,8 +13,7 @@ from jaxtyping import Array, Float
 
 from .._bodies import AbstractMarker
 from .._constraints import AbstractPrimitive, Frames
-from .._constraints._primitives import NoSlip
-from .._constraints._primitives._velocity import _steepest_descent
+from .._constraints._primitives import _steepest_descent, NoSlip
 from .._custom_types import Scalar
 from .._geometry import PlanarFrame, SpatialFrame
 from .._indices import Indices

@@ -1,11 +1,20 @@
-"""Common functions of the rules."""
+"""Dependent sets, and the times at which the rules look at the motions of drivers."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
+
 from ..._checks import listed
+from ..._constraints import Driver
 from ..._solvability import sharing_dependent_sets
 from .._subject import Subject
+
+
+# --------------------------------------------------------------------------------------------------
+# Common functions of the rules.
+# --------------------------------------------------------------------------------------------------
 
 
 # More sets than these are counted.
@@ -89,3 +98,24 @@ def not_unique_of(subject: Subject, names: tuple[str, ...]) -> list[str]:
 def body_of(name: str) -> str:
     """The body of a site such as 'link.A'."""
     return name.partition(".")[0]
+
+
+# --------------------------------------------------------------------------------------------------
+# Times at which rules look at the motions of drivers.
+# --------------------------------------------------------------------------------------------------
+
+
+# Times (s) at which a motion without an end is looked at: no period has all of them.
+_TIMES = (0.0, 0.3137, 1.0, 2.7183, 7.389, 20.0)
+
+
+def motion_times(driver: Driver) -> Float[np.ndarray, " n"]:
+    """Within what a motion is given for, and where its pieces meet."""
+    domain = driver.motion.domain()
+    times = np.array(_TIMES)
+    if domain is not None:
+        times = np.linspace(float(domain[0]), float(domain[1]), 17)
+    times = np.union1d(times, np.asarray(driver.motion.knots()))
+    if domain is not None:
+        times = np.clip(times, float(domain[0]), float(domain[1]))
+    return times

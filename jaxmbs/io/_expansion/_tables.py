@@ -11,7 +11,7 @@ import equinox as eqx
 
 from ... import _checks, shapes
 from ..._bodies import AbstractShape
-from ..._bodies._fields import ORIENTATION
+from ..._bodies.base import ORIENTATION
 from ..._fields import (
     body_names,
     direction,
