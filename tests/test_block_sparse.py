@@ -15,8 +15,7 @@ from representatives import representatives, representatives_at
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._linalg import layout_of, motion_solver, ProximalCholesky, SchurOperator
-from jaxmbs._linalg._dissection import fronts
-from jaxmbs._linalg._multifrontal import eliminate, factor, plan, solve
+from jaxmbs._linalg._multifrontal import eliminate, factor, fronts, plan, solve
 
 
 def random_problem(seed: int, vertices: int, edges: int):

@@ -18,7 +18,7 @@ from formulation_cases import (
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
 from jaxmbs._formulations._compare import _solve as run
-from jaxmbs._formulations._elimination import singular_between
+from jaxmbs._formulations._independent_coordinates import singular_between
 
 
 @functools.cache

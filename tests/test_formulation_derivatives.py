@@ -14,7 +14,7 @@ from representatives import representatives_at
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
-from jaxmbs._formulations._truncated import Truncated
+from jaxmbs._formulations._minimum_norm import Truncated
 from jaxmbs.io import model_from_tables
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from jaxmbs._mobility import _surfaces
+from jaxmbs._mobility import _spheres
 from jaxmbs._mobility._cone import cone, MOST_UNKNOWNS, second_order_forms
 from jaxmbs._mobility._germ import AbstractGerm, Values
 
@@ -187,7 +187,7 @@ def test_a_single_sheet_takes_no_walks(name: str, monkeypatch):
     germ, known = Polynomials(SHEETS[name]), []
     for instead in ("_one_sheet", "_joined"):
         with monkeypatch.context() as patched:
-            patched.setattr(_surfaces, instead, lambda *_: None)
+            patched.setattr(_spheres, instead, lambda *_: None)
             known.append(cone(germ, 6, 0.1))
     walked, cut = known
     assert not cut.doubts

@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "jaxmbs" / "README.md"
 
-# What is written, by the part and the file: a new file, or lines each of which follows another.
+# What is written, by the part and the file: a new file or the end of one, or lines each of which
+# follows another.
 FORCE = {
     "_forces/_drag.py": '''from typing import ClassVar
 
@@ -22,11 +23,10 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._constraints import Frames, Twists
-from .._constraints._placing import unturned_frame
+from .._constraints._fields import unturned_frame
 from .._custom_types import RealScalarLike, Scalar
 from .._fields import not_negative
-from ._fields import FORCE_NAME, ONE_BODY
-from .base import AbstractBodyForce, AbstractExternalLoad
+from .base import AbstractBodyForce, AbstractExternalLoad, FORCE_NAME, ONE_BODY
 
 
 class DragLoad(AbstractExternalLoad):
@@ -69,18 +69,7 @@ class Drag(AbstractBodyForce):
     },
 }
 JOINT = {
-    "_constraints/_planar/_slot.py": '''from typing import ClassVar
-
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-
-from ..._geometry import PlanarFrame
-from .._fields import JOINT_NAME, PLANAR_PAIR, TWO_BODIES
-from .._placing import planar_frames, unturned
-from .._primitives import OnPlanarLine
-from ..base import AbstractJoint, AbstractPrimitive, Frames
-
+    "_constraints/_planar.py": '''
 
 class Slot(AbstractJoint):
     """A point of the first body in a slot of the second, along its first axis: one row."""
@@ -96,10 +85,6 @@ class Slot(AbstractJoint):
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
         return (OnPlanarLine(jnp.asarray(1.0)),)
 ''',
-    "_constraints/_planar/__init__.py": {
-        "    from ._knife_edge import": "    from ._slot import Slot as Slot",
-        '        "_knife_edge": (': '        "_slot": ("Slot",),',
-    },
     "planar.py": {"    Revolute as": "    Slot as Slot,", '    "Revolute",': '    "Slot",'},
     "io/_registry.py": {'"knife_edge": lambda:': '                "slot": lambda: planar.Slot,'},
     "io/_examples.py": {'"knife_edge": (': '        "slot": ({**_BETWEEN, "at": [1.0, 0.0]},),'},
@@ -185,8 +170,8 @@ def written(package: Path, edits: dict[str, str | dict[str, str]]) -> None:
     for name, edit in edits.items():
         path = package / name
         if isinstance(edit, str):
-            assert not path.exists()
-            path.write_text(edit, encoding="utf-8")
+            before = path.read_text(encoding="utf-8") if path.exists() else ""
+            path.write_text(before + edit, encoding="utf-8")
             continue
         lines = path.read_text(encoding="utf-8").splitlines()
         for before, line in edit.items():
@@ -219,7 +204,8 @@ def bullet(part: str) -> str:
 def test_page_names_every_place(part, edits):
     told = bullet(part)
     for name in edits:
-        place = f"{name.rsplit('/', 1)[0]}/" if isinstance(edits[name], str) else name
+        new = not (PAGE.parent / name).exists()
+        place = f"{name.rsplit('/', 1)[0]}/" if new else name
         assert f"`{place}`" in told.replace("\n  ", " "), place
 
 

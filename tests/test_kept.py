@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbs._linalg._kept import kept
+from jaxmbs._linalg._arrays import kept
 
 
 def function(x):

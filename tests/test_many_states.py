@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from jaxmbs._linalg import gather
-from jaxmbs._linalg._kept import kept
+from jaxmbs._linalg._arrays import kept
 from jaxmbs._linalg._many_states import any_state, many_states
 
 

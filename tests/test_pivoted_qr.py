@@ -9,7 +9,7 @@ import pytest
 from helpers import dot_product_gap, forward_and_reverse
 from representatives import representatives, representatives_at
 
-from jaxmbs._linalg._pivoted_qr import PivotedQR, Pseudoinverse, reflect
+from jaxmbs._linalg._solvers import PivotedQR, Pseudoinverse, reflect
 
 
 # Rows, columns, rank.

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import planar
-from jaxmbs._reactions._wrench import largest
+from jaxmbs._reactions._report import largest
 from jaxmbs.cli._app import app
 
 

@@ -10,7 +10,7 @@ import pytest
 from representatives import representatives
 
 from jaxmbs._linalg import ProximalCholesky
-from jaxmbs._linalg._pivoted_qr import PivotedQR, Pseudoinverse
+from jaxmbs._linalg._solvers import PivotedQR, Pseudoinverse
 
 
 SHAPES = representatives(((1, 1), (1, 5), (5, 1), (4, 4), (6, 4), (4, 7)), (6, 4), (4, 7))

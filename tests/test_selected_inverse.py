@@ -21,10 +21,8 @@ from test_solvability import nearly_coaxial_hinges, stacked
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._linalg import layout_of
-from jaxmbs._linalg._multifrontal import plan
-from jaxmbs._linalg._selected_inverse import in_order, selected_inverse
-from jaxmbs._linalg._selection import select
-from jaxmbs._linalg._states_last import states_last
+from jaxmbs._linalg._arrays import states_last
+from jaxmbs._linalg._multifrontal import in_order, plan, select, selected_inverse
 from jaxmbs._solvability import _screening
 from jaxmbs._solvability._analyze import scaled_constraint_matrix
 from jaxmbs.io import model_from_tables

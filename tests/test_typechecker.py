@@ -11,7 +11,7 @@ import typechecker
 from jaxtyping import Array, Float
 
 from jaxmbs._dynamics._batches import lanes_of
-from jaxmbs._linalg._pivoted_qr import substitute_upper
+from jaxmbs._linalg._solvers import substitute_upper
 
 
 VECTOR = Float[Array, " n"]

@@ -15,7 +15,7 @@ from .._custom_types import Scalar, Setting
 from .._fields import dimension_of, Field, Moves, number, optional, positive, reference, vector
 from .._geometry import ANGLE, cross_matrix, LENGTH
 from .._linalg import cholesky
-from .._linalg._pivoted_qr import substitute_lower
+from .._linalg._solvers import substitute_lower
 from .base import (
     AbstractBodyCompliance,
     AbstractDeformation,

@@ -21,7 +21,7 @@ from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Setting
 from .._linalg._concrete_rank import null_spaces
 from .._solution import RESULTS
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from ._constraints import changes, changes_of_motion, following, scaled
 from ._refusal import DesignError
 from ._study import States, states, Study

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from .. import _html
 from .._dynamics import Trajectory
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from ._problem import FINE, sentence
 from ._study import Study
 

@@ -15,7 +15,7 @@ from .._dynamics import Trajectory
 from .._geometry import ANGLE
 from .._programs import Compiling, program
 from .._solution import RESULTS
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard_at, succeeded
 from ._objective import (

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation, NonIdeal
-from .._formulations._elimination import NumberedElimination, singular_between
+from .._formulations._independent_coordinates import NumberedElimination, singular_between
 from ._arguments import Packed, split
 from ._monitor import stop_gradient
 

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
-from .._linalg._sums import sum_of_products
+from .._linalg._arrays import sum_of_products
 from ._dopri8_stages import DOPRI8_NODES, DOPRI8_QUARTICS, DOPRI8_USED, DOPRI8_WEIGHTS
 
 

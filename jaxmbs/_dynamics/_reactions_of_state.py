@@ -18,7 +18,7 @@ from .._formulations import (
     ElasticResolution,
 )
 from .._formulations._elastic_resolution import check_compliances
-from .._formulations._truncated import Truncated
+from .._formulations._minimum_norm import Truncated
 from .._programs import Compiling, program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS

@@ -38,8 +38,8 @@ from jaxtyping import Array, Float, UInt8
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
 from .._linalg import gather, KKTSystem, scatter_add
+from .._linalg._arrays import sum_of_products
 from .._linalg._many_states import many_states
-from .._linalg._sums import sum_of_products
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient

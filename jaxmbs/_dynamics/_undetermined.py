@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import RealScalarLike, Scalar, Setting
-from .._formulations._udwadia_kalaba import effective_mass
+from .._formulations._minimum_norm import effective_mass
 from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure, takes_state
 

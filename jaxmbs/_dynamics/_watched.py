@@ -12,7 +12,7 @@ from .._formulations import (
     MinimumNorm,
     NonIdeal,
 )
-from .._formulations._elimination import NumberedElimination
+from .._formulations._independent_coordinates import NumberedElimination
 from .._system import AbstractSystem, Structure
 
 

@@ -16,7 +16,7 @@ from .._constraints._fields import world_axes
 from .._forces import AbstractBodyForce, AbstractForce
 from .._geometry import PlanarFrame, SpatialFrame
 from .._system import Model
-from .._system._slots import GROUND
+from .._system._structure import GROUND
 
 
 _Part = TypeVar("_Part", bound=eqx.Module)

@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from .._system import Structure
 
 

@@ -15,16 +15,13 @@ from .._custom_types import RealScalarLike, Setting
 from .._programs import program
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from .._system import AbstractSystem, Equations, takes_state
 from ._augmented_lagrangian import AugmentedLagrangian
-from ._chosen import SUCH_AS
-from ._coordinate_partitioning import CoordinatePartitioning
-from ._elimination import Elimination
-from ._minimum_norm import MinimumNorm
+from ._elastic_resolution import SUCH_AS
+from ._independent_coordinates import CoordinatePartitioning, Elimination, NullSpace
+from ._minimum_norm import MinimumNorm, UdwadiaKalaba
 from ._non_ideal import NonIdeal
-from ._null_space import NullSpace
-from ._udwadia_kalaba import UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations
 
 

@@ -1,4 +1,6 @@
-from typing import Any, ClassVar
+"""Formulations by pseudoinverses: multipliers of minimum norm, Udwadia and Kalaba, truncated."""
+
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,18 +15,200 @@ from .._linalg import (
     cholesky_solve,
     constrained,
     KKTSystem,
+    leading,
     motion_solver,
     ProximalCholesky,
     REGULARISATION,
     unit_rows,
 )
 from .._linalg._many_states import any_state
-from .._linalg._pivoted_qr import Pseudoinverse
+from .._linalg._solvers import Pseudoinverse
 from .._solution import RESULTS
 from .._system import Equations, MOST
-from ._mass_weighted import mass_weighted
-from ._udwadia_kalaba import UdwadiaKalaba
+from ._independent_coordinates import mass_weighted, MassWeighted
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
+
+
+# Entries of C that are this small against the largest of their row are rounding.
+_ROUNDING = 1e-14
+
+
+class UdwadiaKalaba(AbstractFormulation):
+    """The explicit equation of motion
+
+        dv/dt = a0 + M^-1/2 (C M^-1/2)^+ (Gamma - C a0),   a0 = M^-1 F
+
+    (Udwadia & Kalaba 1992; Zhao et al. 2018, eq. 36), with multipliers of minimum norm.
+
+    **Arguments:** `semidefinite`: M need only be positive semidefinite, and definite on the null
+    space of C: the accelerations are unique exactly if M and C, one over the other, have full
+    column rank (Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097). That is checked, and
+    `undetermined_accelerations` names what is not determined. No further condition on F is needed:
+    with full column rank there is no direction that neither M nor C^T can balance. M and F are
+    replaced by M + C^T W C and F + C^T W Gamma with positive W: the solutions stay the same, since
+    C dv/dt = Gamma, and the mass matrix becomes positive definite (Udwadia & Schutte 2010). The
+    norm of the multipliers is measured with that matrix then.
+    """
+
+    word: ClassVar[str] = "udwadia-kalaba"
+    semidefinite: bool = eqx.field(static=True)
+
+    def __init__(self, semidefinite: Setting[bool] = False):
+        self.semidefinite = _settings.flag(semidefinite, "semidefinite")
+
+    def solve(self, equations: Equations) -> Accelerations:
+        return self._solved(equations, refined=False)
+
+    def solve_refined(self, equations: Equations) -> Accelerations:
+        """`solve`, and once more what it leaves of the equations. In derivatives by the mass of a
+        light part the factors of M change as 1 / m, which cancels: the second solve takes away
+        what is left of that too."""
+        return self._solved(equations, refined=True)
+
+    def _solved(self, equations: Equations, refined: bool) -> Accelerations:
+        if self.semidefinite:
+            scaled, failure = _augmented(equations), RESULTS.acceleration_not_determined
+            failed = ~(scaled.definite & _all_held(equations))
+        else:
+            scaled, failure = mass_weighted(equations), RESULTS.mass_matrix_not_definite
+            failed = ~scaled.definite
+        inverse = Pseudoinverse(scaled.matrix)
+
+        def respond(force: Float[Array, " nv"], offset: Float[Array, " rows"]) -> tuple[Any, Any]:
+            w = force + inverse.apply(offset - scaled.matrix @ force)
+            multipliers = scaled.multipliers(inverse.apply_transposed(force - w))
+            return scaled.acceleration(w), multipliers
+
+        acceleration, multipliers = respond(scaled.force, scaled.offset)
+        if refined:
+            descriptor = equations.descriptor
+            balance = equations.force - descriptor.mass(acceleration)
+            balance = balance - descriptor.apply_CT(multipliers)
+            rate = equations.offset - descriptor.apply_C(acceleration)
+            more = respond(scaled.weigh(balance), rate / scaled.row_scale)
+            acceleration, multipliers = acceleration + more[0], multipliers + more[1]
+        return outcome(acceleration, multipliers, (failed, failure))
+
+
+def _augmented(equations: Equations) -> MassWeighted:
+    mass = equations.descriptor.mass_matrix()
+    constraints = equations.descriptor.constraint_matrix()
+    metric = jnp.diagonal(equations.descriptor.metric().mass_matrix())
+    weighted = effective_mass(metric, constraints)[:, None] * constraints
+    return MassWeighted(
+        mass + constraints.T @ weighted,
+        constraints,
+        equations.force + weighted.T @ equations.offset,
+        equations.offset,
+    )
+
+
+def _all_held(equations: Equations) -> BoolScalar:
+    """Has each velocity mass, or an entry of C, that is more than rounding? Pivots are not
+    decisive: they are relative to their columns, which have no units of their own."""
+    descriptor = equations.descriptor
+    mass = jnp.diagonal(descriptor.mass_matrix())
+    # What the metric adds to M where that may be singular has the size of other masses.
+    added = jnp.diagonal(descriptor.metric().mass_matrix()) - mass
+    entries = jnp.abs(descriptor.constraint_matrix())
+    largest = jnp.max(entries, axis=1, initial=0.0)[:, None]
+    return jnp.all((mass > _ROUNDING * added) | jnp.any(entries > _ROUNDING * largest, axis=0))
+
+
+def effective_mass(
+    metric: Float[Array, " nv"], constraints: Float[Array, "rows nv"]
+) -> Float[Array, " rows"]:
+    """The effective mass of each row, by the diagonal of a metric in place of M. Any positive
+    number will do, and this one has the right units and size. By the diagonal of M itself it would
+    be nearly nothing where M has nearly none in one direction, as a link without mass whose joint
+    has the inertia of a drive: rows that such a link shares would then seem to be one."""
+    inverse = jnp.where(metric > 0, 1 / jnp.where(metric > 0, metric, 1.0), 0.0)
+    felt = constraints**2 @ inverse
+    bare = jnp.sum(constraints**2, axis=1)
+    compliance = jnp.where(felt > 0, felt, jnp.where(bare > 0, bare, 1.0))
+    return 1 / compliance
+
+
+class Truncated(AbstractFormulation):
+    """The equations with C replaced by the nearest matrix of a known rank: the multipliers of
+    minimum norm of a mechanism whose redundant constraints contradict each other a little.
+
+    Parts that do not fit each other make dependent rows independent by as much as they are off.
+    With its full numerical rank such a C blocks the motion and divides forces by the errors; with
+    the rank of C without errors, reactions that are unique there change only by the order of the
+    errors. Used for that alone: it has derivatives in F and Gamma, as C is held.
+
+    **Arguments:** `rank`: of C where everything fits.
+    """
+
+    word: ClassVar[str] = "truncated"
+    rank: int = eqx.field(static=True)
+
+    def solve(self, equations: Equations) -> Accelerations:
+        found = _solved(equations, self.rank)
+        return outcome(
+            found.acceleration,
+            found.scaled.multipliers(found.multipliers),
+            (~found.scaled.definite, RESULTS.mass_matrix_not_definite),
+        )
+
+
+class ElasticTruncated(AbstractFormulation):
+    """`Truncated`, with multipliers that strain what is elastic least (`ElasticResolution`), and
+    with the stress of parts that contradict each other.
+
+    **Arguments:** `rank`: as of `Truncated`; `decided`: how many directions of the left null space
+    compliances decide where everything fits (others only seem to, by as much as parts are off);
+    `residual` (rows,): what is left of Phi where the parts contradict each other least (m, rad),
+    zero in velocity rows.
+    """
+
+    word: ClassVar[str] = "truncated-elastic"
+    rank: int = eqx.field(static=True)
+    decided: int = eqx.field(static=True)
+    residual: Float[Array, " rows"]
+
+    @property
+    def elastic(self) -> bool:
+        return True
+
+    def solve(self, equations: Equations) -> Accelerations:
+        elasticity = equations.elasticity
+        assert elasticity is not None
+        found = _solved(equations, self.rank)
+        length = found.scaled.row_scale
+        columns = elasticity.extended.constraint_matrix()[:, elasticity.velocities :]
+        root = columns * jnp.sqrt(elasticity.compliance)[None] / length[:, None]
+        gap = (elasticity.gap() + self.residual) / length
+        # In the left null space of the nearest matrix of that rank. What compliances do not decide
+        # stays at zero.
+        null = jnp.eye(length.shape[0], dtype=length.dtype) - found.held @ found.held.T
+        u, s, _ = leading(lax.stop_gradient(null @ root), self.decided)
+        strain = gap - root @ (root.T @ found.multipliers)
+        change = u @ ((u.T @ strain) / s**2)
+        return outcome(
+            found.acceleration,
+            found.scaled.multipliers(found.multipliers + change),
+            (~found.scaled.definite, RESULTS.mass_matrix_not_definite),
+        )
+
+
+class _Solved(NamedTuple):
+    """In rows of unit length: multipliers of least norm, and what the nearest matrix of the rank
+    spans of the rows (rows, rank)."""
+
+    scaled: MassWeighted
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+    held: Float[Array, "rows rank"]
+
+
+def _solved(equations: Equations, rank: int) -> _Solved:
+    scaled = mass_weighted(equations)
+    u, s, vt = leading(lax.stop_gradient(scaled.matrix), rank)
+    gap = (u.T @ (scaled.matrix @ scaled.force - scaled.offset)) / s
+    acceleration = scaled.acceleration(scaled.force - vt.T @ gap)
+    return _Solved(scaled, acceleration, u @ (gap / s), u)
 
 
 # What may be left of C dv/dt = Gamma, relative to its terms.

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from .. import _checks, _printing, _settings
 from .._custom_types import Numbers, Scalar, Setting
 from .._system import Equations
-from ._chosen import SUCH_AS
+from ._elastic_resolution import SUCH_AS
 from .base import AbstractFormulation, Accelerations
 
 

@@ -8,11 +8,11 @@ from jaxtyping import Array, Float
 
 from .. import _checks, _settings
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Setting
-from .._linalg._pivoted_qr import Pseudoinverse
+from .._linalg._solvers import Pseudoinverse
 from .._solution import RESULTS
 from .._system import ColumnInfo, Equations, Structure
-from ._chosen import given_formulation
-from ._mass_weighted import mass_weighted
+from ._elastic_resolution import given_formulation
+from ._independent_coordinates import mass_weighted
 from ._minimum_norm import MinimumNorm
 from .base import AbstractFormulation, Accelerations
 

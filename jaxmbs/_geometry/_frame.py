@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._custom_types import Matrix3, Scalar, Vector2, Vector3
-from .._linalg._kept import kept
+from .._linalg._arrays import kept
 from .._programs import Compiling, program
 from ._coordinates import AbstractCoordinates
 from ._quaternion import components, composed, cross_matrix, rotated, vector_of_skew

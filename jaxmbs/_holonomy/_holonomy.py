@@ -18,9 +18,19 @@ from .._solvability._state import check_numbers
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
-from ._closure import follow_way, REACHED, Reached
-from ._forms import Forms, linear_rows, velocity_constraints, velocity_rows
-from ._frobenius import measure_sets, measure_time, PointMeasures, TimeMeasures
+from ._forms import (
+    follow_way,
+    Forms,
+    linear_rows,
+    measure_sets,
+    measure_time,
+    PointMeasures,
+    REACHED,
+    Reached,
+    TimeMeasures,
+    velocity_constraints,
+    velocity_rows,
+)
 from ._report import Holonomy, Integrability, NO_COUNT
 
 

@@ -12,8 +12,7 @@ from .. import _printing
 from .._checks import listed, shown
 from .._custom_types import Scalar
 from .._solution import RESULTS
-from .._solvability._report import openness
-from .._solvability._table import format_table
+from .._solvability._report import format_table, openness
 from .._system import Structure
 from .._verdict import Verdict
 from ._forms import velocity_constraints, velocity_rows

@@ -15,22 +15,20 @@ if _TYPE_CHECKING:
     )
     from ._closing import (
         begin_closing as begin_closing,
+        begin_sliding as begin_sliding,
         Lane as Lane,
         look_at_start as look_at_start,
+        Slide as Slide,
         Start as Start,
         turn_closing as turn_closing,
+        turn_sliding as turn_sliding,
     )
-    from ._geometric_rows import (
+    from ._search import (
+        assemble_least_squares as assemble_least_squares,
         geometric_descriptor as geometric_descriptor,
         position_residual as position_residual,
+        Problem as Problem,
         scaled_geometric_matrix as scaled_geometric_matrix,
-    )
-    from ._least_squares import assemble_least_squares as assemble_least_squares
-    from ._search import Problem as Problem
-    from ._sliding import (
-        begin_sliding as begin_sliding,
-        Slide as Slide,
-        turn_sliding as turn_sliding,
     )
 else:
     _NAMES = {
@@ -43,10 +41,22 @@ else:
             "open_in",
             "undefined",
         ),
-        "_closing": ("begin_closing", "Lane", "look_at_start", "Start", "turn_closing"),
-        "_geometric_rows": ("geometric_descriptor", "position_residual", "scaled_geometric_matrix"),
-        "_least_squares": ("assemble_least_squares",),
-        "_search": ("Problem",),
-        "_sliding": ("begin_sliding", "Slide", "turn_sliding"),
+        "_closing": (
+            "begin_closing",
+            "begin_sliding",
+            "Lane",
+            "look_at_start",
+            "Slide",
+            "Start",
+            "turn_closing",
+            "turn_sliding",
+        ),
+        "_search": (
+            "assemble_least_squares",
+            "geometric_descriptor",
+            "position_residual",
+            "Problem",
+            "scaled_geometric_matrix",
+        ),
     }
     _load_late(__name__, _NAMES)

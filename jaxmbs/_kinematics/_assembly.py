@@ -5,16 +5,16 @@ The assembled configuration is defined as the point on Phi = 0 nearest to the st
     minimise 1/2 d^T M(q0) d    subject to    Phi(retract(q0, d), t) = 0.
 
 Gauss-Newton with minimum-norm steps closes the mechanism (redundant rows do not disturb such a
-step), and Newton's method on the conditions of the minimum slides along the closed configurations
-to the nearest one (the limit of Gauss-Newton alone is close to it, not equal); `_search.py` does
-both with the sparse factor of S = C M^-1 C^T. No decision depends on units.
+step), and Newton's method on the conditions of the minimum slides along the closed
+configurations to the nearest one (the limit of Gauss-Newton alone is close to it, not equal);
+`_search.py` does both with the sparse factor of S = C M^-1 C^T. No decision depends on units.
 
 For a start that is closed except for its drivers, nearest means nearest on its branch: where a
 search does not find that configuration, or none, continuation moves the drivers
 (`_continuation.py`).
 
 The result carries its own derivative, that of the conditions of the minimum, solved with
-multipliers of minimum norm (`_nearest.py`): exact along every direction that keeps the mechanism
+multipliers of minimum norm (`_assembly.py`): exact along every direction that keeps the mechanism
 closed and its rank. (Differentiating the steps would give the derivative of the way, not of the
 point.)
 """
@@ -22,29 +22,98 @@ point.)
 from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _printing, _settings
 from .._checks import concrete, known_array
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
+from .._linalg import directional_derivative, KKTSystem, motion_solver, saddle_point
 from .._linalg._concrete_rank import values_and_rank
 from .._loading import late
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, Structure, takes_state
-from ._continuation import driver_way
-from ._geometric_rows import scaled_geometric_matrix
-from ._nearest import nearest
-from ._search import close_steps, CLOSED, Problem
+from ._continuation import Continuation, driver_way, find
+from ._search import (
+    close_steps,
+    CLOSED,
+    geometric_descriptor,
+    position_residual,
+    Problem,
+    scaled_geometric_matrix,
+    slope_of,
+)
 
 
 if TYPE_CHECKING:
     import optimistix as optx
 else:
     optx = late("optimistix")
+
+
+# --------------------------------------------------------------------------------------------------
+# The derivative of an assembled configuration.
+#
+# It is that of the conditions of the minimum, grad f + C^T lambda = 0 and Phi = 0, at the end
+# point: one saddle-point system, independent of the path to it.
+# --------------------------------------------------------------------------------------------------
+
+
+# Accuracy of the derivative.
+_DERIVATIVE_RTOL = 1e-13
+
+
+@eqx.filter_custom_jvp
+def nearest(
+    problem: Problem, max_steps: int
+) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
+    """The nearest closed configuration on the branch of the start, its multipliers, and the path to
+    it, which shows whether they are valid; otherwise the closed or last configuration reached.
+    There has to be a geometric row."""
+    return find(problem, max_steps)
+
+
+@nearest.def_jvp
+def _nearest_jvp(primals: Any, tangents: Any) -> Any:
+    problem, max_steps = primals
+    tangent, _ = tangents
+    q, multipliers, way = nearest(problem, max_steps)
+    system = problem.system
+    rest = jnp.zeros((system.structure.nv,), q.dtype)
+
+    def residual(given: Problem) -> tuple[Float[Array, " nv"], Float[Array, " rows"]]:
+        return slope_of(given, q, multipliers, rest), position_residual(given.system, q, given.t)
+
+    change = directional_derivative(residual, problem, tangent)
+    descriptor = geometric_descriptor(system, q, problem.t)
+    _, hessian = jax.linearize(lambda u: slope_of(problem, q, multipliers, u), rest)
+    nv = rest.shape[0]
+
+    def matrix(x: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
+        u, force = x[:nv], x[nv:]
+        return jnp.concatenate([hessian(u) + descriptor.apply_CT(force), descriptor.apply_C(u)])
+
+    def solve(_: Any, right: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
+        solution = saddle_point(
+            KKTSystem(descriptor, motion_solver()),
+            hessian,
+            (right[:nv], right[nv:]),
+            rtol=_DERIVATIVE_RTOL,
+            max_steps=2 * nv,
+        )
+        return jnp.concatenate([solution.u, solution.multipliers])
+
+    # One vector: where a part of the right-hand side does not vary, two have no transpose.
+    x = lax.custom_linear_solve(matrix, -jnp.concatenate(change), solve, symmetric=True)
+    none: Any = None
+    still = Continuation(none, none, none, none, jnp.zeros_like(way.reached))
+    return (q, multipliers, way), (system.rate(q, x[:nv]), x[nv:], still)
+
 
 # A singular value below this, relative to the largest, next to the end of a branch is that of a
 # dead point, to which the way comes as close as the root of its smallest step.

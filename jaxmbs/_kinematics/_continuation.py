@@ -42,8 +42,7 @@ from jaxtyping import Array, Float
 from .._custom_types import BoolScalar, IntScalar, Scalar
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._geometric_rows import position_residual
-from ._search import CLOSED, nearest_task, Point, Problem, search, Task, unit_of
+from ._search import CLOSED, nearest_task, Point, position_residual, Problem, search, Task, unit_of
 
 
 # An answer is near where the bodies have moved by this much, in characteristic lengths and

@@ -1,26 +1,5 @@
-"""The point on Phi = 0 nearest to a start, without forming a matrix.
-
-    minimise f(q) = 1/2 d^T M(q0) d,  d = difference(q0, q),    subject to    Phi(q, t) = 0
-
-The unknown is a small step u along the velocities at the present configuration q, to which it
-leads by retract(q, u): there dPhi/du is the geometric rows of C, rotations included, and S = C M^-1
-C^T has its sparse factor. One loop takes three kinds of steps, each of them one saddle-point system
-(see `saddle_point`), so that a program holds one copy of everything:
-
-- Away from Phi = 0: Gauss-Newton of minimum norm, u = -M^-1 C^T (S + mu)^-1 Phi. A redundant
-  mechanism often is redundant only where it is closed: off the solution set C has full rank, with
-  singular values that go to zero as it closes. Plain Gauss-Newton divides by them and wanders
-  along the solution set; a fixed truncation needs to know how small is small. Damping by the
-  squared residual needs no such number and keeps quadratic convergence, as the residual bounds
-  the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
-- On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
-  Lagrangian f + lambda^T Phi. A step that increases the distance from the start, once the mechanism
-  is closed again, is rejected and reduced.
-- At the end: the same system with a random right-hand side, on which conjugate gradients meet a
-  direction of negative curvature if there is one: then the point is not a minimum.
-
-Optimistix has no solver whose step is itself an iteration with S, nor one that stops where
-rounding stops the progress: on long chains that is above any fixed tolerance that short ones meet.
+"""The point on Phi = 0 nearest to a start, without forming a matrix, and where redundant
+constraints contradict each other.
 """
 
 from typing import Any, NamedTuple
@@ -32,17 +11,84 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._linalg import (
     AbstractKKTMatrices,
     KKTSystem,
+    leading,
     motion_solver,
     ProximalCholesky,
     saddle_point,
+    scatter_add,
 )
+from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._geometric_rows import geometric_descriptor, position_residual
+
+
+# --------------------------------------------------------------------------------------------------
+# The geometric constraints of a system among all its rows.
+# --------------------------------------------------------------------------------------------------
+
+
+def geometric_descriptor(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> AbstractKKTMatrices:
+    """M, as a metric, and the geometric rows of C, zero in the place of the others."""
+    descriptor = system.descriptor(q, jnp.zeros((system.structure.nv,), q.dtype), t).metric()
+    if system.structure.geometric.all():
+        return descriptor
+    return descriptor.mask_rows(system.structure.geometric)
+
+
+def position_residual(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> Float[Array, " rows"]:
+    """Phi, zero in the place of velocity constraints."""
+    residual = system.position_residual(q, t)
+    structure = system.structure
+    return scatter_add([residual], [structure.geometric_rows], len(structure.rows))
+
+
+def scaled_geometric_matrix(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike
+) -> Float[Array, "geometric nv"]:
+    """C_h without units: rows and columns of lengths relative to the characteristic length."""
+    structure, length = system.structure, system.characteristic_length()
+    rest = jnp.zeros((structure.nv,), q.dtype)
+    matrix = system.constraint_matrix(q, rest, t)[structure.geometric_rows]
+    rows = structure.residual_scale(length)[structure.geometric_rows]
+    columns = structure.column_scale(length)
+    return matrix * columns[None, :] / rows[:, None]
+
+
+# --------------------------------------------------------------------------------------------------
+# The point on Phi = 0 nearest to a start, without forming a matrix.
+#
+#     minimise f(q) = 1/2 d^T M(q0) d,  d = difference(q0, q),    subject to    Phi(q, t) = 0
+#
+# The unknown is a small step u along the velocities at the present configuration q, to which it
+# leads by retract(q, u): there dPhi/du is the geometric rows of C, rotations included, and S = C
+# M^-1 C^T has its sparse factor. One loop takes three kinds of steps, each of them one saddle-point
+# system (see `saddle_point`), so that a program holds one copy of everything:
+#
+# - Away from Phi = 0: Gauss-Newton of minimum norm, u = -M^-1 C^T (S + mu)^-1 Phi. A redundant
+#   mechanism often is redundant only where it is closed: off the solution set C has full rank, with
+#   singular values that go to zero as it closes. Plain Gauss-Newton divides by them and wanders
+#   along the solution set; a fixed truncation needs to know how small is small. Damping by the
+#   squared residual needs no such number and keeps quadratic convergence, as the residual bounds
+#   the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
+# - On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
+#   Lagrangian f + lambda^T Phi. A step that increases the distance from the start, once the
+#   mechanism
+#   is closed again, is rejected and reduced.
+# - At the end: the same system with a random right-hand side, on which conjugate gradients meet a
+#   direction of negative curvature if there is one: then the point is not a minimum.
+#
+# Optimistix has no solver whose step is itself an iteration with S, nor one that stops where
+# rounding stops the progress: on long chains that is above any fixed tolerance that short ones
+# meet.
+# --------------------------------------------------------------------------------------------------
 
 
 # Residuals at most this large count as closed, lengths relative to the characteristic length;
@@ -292,3 +338,52 @@ def nearest_task(problem: Problem, max_steps: int) -> Task:
     rows = jnp.zeros((len(problem.system.structure.rows),), problem.q.dtype)
     no = jnp.asarray(False)
     return Task(rows, rows, rows, no, no, jnp.asarray(2 * max_steps))
+
+
+# --------------------------------------------------------------------------------------------------
+# Assembly of a mechanism whose redundant constraints contradict each other.
+#
+# Where everything fits, C_h (the geometric rows of C) has rank r; parts that are a little off make
+# its dependent rows independent, by as little. Gauss-Newton with the whole of C_h would divide what
+# is off by what is off: it would go far, to where the contradiction happens to be least. So steps
+# are taken across the r directions in which the constraints hold the mechanism, with U_r S_r V_r^T
+# the nearest matrix of rank r,
+#
+#     step = -V_r S_r^-1 U_r^T Phi,
+#
+# and end where U_r^T Phi = 0. What is left of Phi there lies in the left null space of that matrix:
+# no motion makes it smaller, to first order, but along those in which the mechanism moves freely.
+# --------------------------------------------------------------------------------------------------
+
+
+_MAX_STEPS = 50
+
+
+def assemble_least_squares(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike, rank: int
+) -> tuple[Float[Array, " nq"], RESULTS]:
+    """The configuration near q in which the geometric constraints contradict each other least,
+    across the `rank` directions in which they hold the mechanism where everything fits.
+
+    Lengths count relative to the characteristic length, against angles in radians, both of what
+    is left of the constraints and of the way from q, which is short where the mechanism moves
+    freely. Works under `jit` and `vmap`; not differentiable.
+
+    **Returns:** q (nq,), and `RESULTS.least_squares_not_found` where steps do not end.
+    """
+    unit = system.column_scale()
+
+    def going(here: tuple[Array, Array, Array, Array]) -> BoolScalar:
+        _, moved, before, count = here
+        return ~still(moved, before) & (count < _MAX_STEPS)
+
+    def step(here: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        q, moved, _, count = here
+        u, s, vt = leading(scaled_geometric_matrix(system, q, t), rank)
+        step = -vt.T @ ((u.T @ system.scaled_residual(q, t)) / s)
+        return system.retract(q, unit * step), jnp.linalg.norm(step), moved, count + 1
+
+    far = jnp.asarray(jnp.inf, q.dtype)
+    end, moved, before, _ = lax.while_loop(going, step, (q, far, far, jnp.asarray(0)))
+    found = RESULTS.where(still(moved, before), RESULTS.successful, RESULTS.least_squares_not_found)
+    return end, found

@@ -24,8 +24,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, Scalar
 from .._stop_gradient import stop_gradient
-from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices
-from ._schur import SchurOperator
+from ._kkt_matrices import AbstractFactor, AbstractKKTMatrices, SchurOperator
 
 
 # mu K is at most so large against the diagonal of S. An error along a singular value s of C M^-1/2

@@ -2,7 +2,7 @@
 
 `jax.vmap` puts the states in front of all other axes. There a solve with a sparse factor gathers
 number by number, and the arithmetic on small blocks does not run along the states
-(`_states_last.py`). A step of a motion is one function of hundreds of lines, loops within loops
+(`_arrays.py`). A step of a motion is one function of hundreds of lines, loops within loops
 among them, and its program for one state is to stay as it is. So the program of one state is what
 is given a batch: each of its operations has a rule here that leaves the states where they are, the
 last axis of all arrays. What has none is batched by JAX.
@@ -29,8 +29,7 @@ from jax.interpreters import batching, mlir
 from jaxtyping import Array
 
 from .._custom_types import BoolScalar
-from ._gathering import axes_of_block
-from ._states_last import apart, rows_at
+from ._arrays import apart, axes_of_block, rows_at
 
 
 # Sums of at most this many entries are written out (`_sums.sum_along`), and selections among them.

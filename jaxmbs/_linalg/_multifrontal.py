@@ -1,27 +1,199 @@
-"""Factor and solve sparse symmetric systems over a static tree of fronts.
-
-Fronts of one height are factored together, padded to one size, with the fronts as the last axis,
-so that the arithmetic runs along it. Padded pivots have diagonal 1, padding is gathered from a
-zero. Everything is static gathers and batched arithmetic: it jits, batches and runs on any
-device in O(log N) levels for chains and trees. The factor is L D L^T, so that quasi-definite
-matrices are served as well as positive definite ones (Vanderbei 1995, SIAM J. Optim. 5).
+"""Sparse symmetric systems over a static tree of fronts: elimination order, factor, solves, and
+entries of the inverse.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from .._custom_types import IntScalar
 from .._indices import Indices
-from ._dissection import Front, fronts, Graph
-from ._gathering import gather
-from ._kept import kept
-from ._sums import sum_along, sum_of_products
+from ._arrays import apart, gather, kept, rows_at, sum_along, sum_of_products, sum_of_terms
+
+
+# --------------------------------------------------------------------------------------------------
+# The order in which a sparse symmetric matrix is eliminated, decided once from its graph.
+#
+# Multifrontal method (Liu, SIAM Review 34, 1992): nested dissection splits the graph by small
+# separators, which are eliminated last; each leaf and each separator becomes a *front*, a dense
+# matrix over the vertices that it eliminates (its own) and the later ones that they couple to,
+# from the start or by fill (its boundary). What is left on the boundary is added to the parent, the
+# front that owns the first boundary vertex.
+# --------------------------------------------------------------------------------------------------
+
+
+Graph = Mapping[int, frozenset[int]]
+
+
+class Front(NamedTuple):
+    """Vertices that are eliminated together, the later ones they couple to (both in the order of
+    elimination), the fronts whose updates are added, and the height above the leaves."""
+
+    own: tuple[int, ...]
+    boundary: tuple[int, ...]
+    children: tuple[int, ...]
+    height: int
+
+
+def fronts(graph: Graph, sizes: Sequence[int], *, leaf: int, root: int) -> tuple[Front, ...]:
+    """Fronts in the order of elimination, children before parents.
+
+    **Arguments:** `graph`: neighbours of each vertex; `sizes`: scalar unknowns of each vertex;
+    `leaf`: a connected part with at most this many unknowns is not split any further; `root`:
+    the last fronts are merged into one of at most this many unknowns.
+    """
+    parts: list[tuple[int, ...]] = []
+    for component in _components(graph, frozenset(graph)):
+        _dissect(graph, sizes, component, leaf, parts)
+    found = _with_heights(_merged(_eliminated(graph, parts)))
+    return _with_heights(_with_wide_roots(found, sizes, root))
+
+
+def _components(graph: Graph, vertices: frozenset[int]) -> list[frozenset[int]]:
+    left = set(vertices)
+    found = []
+    while left:
+        component = {u for level in _levels(graph, vertices, min(left)) for u in level}
+        found.append(frozenset(component))
+        left -= component
+    return found
+
+
+def _levels(graph: Graph, vertices: frozenset[int], start: int) -> list[list[int]]:
+    """Vertices by their distance from the start."""
+    levels, seen = [[start]], {start}
+    while True:
+        reached = {u for v in levels[-1] for u in graph[v] if u in vertices} - seen
+        if not reached:
+            return levels
+        seen |= reached
+        levels.append(sorted(reached))
+
+
+def _dissect(
+    graph: Graph,
+    sizes: Sequence[int],
+    component: frozenset[int],
+    leaf: int,
+    parts: list[tuple[int, ...]],
+) -> None:
+    """Append the parts of a connected component, separators after the parts that they separate."""
+    levels = _levels(graph, component, min(component))
+    # From the farthest vertex the levels are many and thin.
+    levels = _levels(graph, component, levels[-1][0])
+    total = sum(sizes[v] for v in component)
+    if total <= leaf or len(levels) < 3:
+        parts.append(tuple(sorted(component)))
+        return
+    weights = [sum(sizes[v] for v in level) for level in levels]
+    before = 0
+    best, cost = 1, float("inf")
+    for k, weight in enumerate(weights):
+        after = total - before - weight
+        if 0 < k < len(levels) - 1:
+            # A separator costs the cube of its size, an unbalanced split another level.
+            imbalance = abs(after - before) / total
+            if weight * (1 + 2 * imbalance) < cost:
+                best, cost = k, weight * (1 + 2 * imbalance)
+        before += weight
+    # Only what touches the far side separates.
+    far = {v for level in levels[best + 1 :] for v in level}
+    separator = frozenset(v for v in levels[best] if graph[v] & far)
+    for part in _components(graph, component - separator):
+        _dissect(graph, sizes, part, leaf, parts)
+    parts.append(tuple(sorted(separator)))
+
+
+def _eliminated(graph: Graph, parts: Sequence[tuple[int, ...]]) -> list[Front]:
+    """Boundaries and children by symbolic elimination."""
+    owner = {v: k for k, part in enumerate(parts) for v in part}
+    place = {v: i for i, v in enumerate(v for part in parts for v in part)}
+    children: list[list[int]] = [[] for _ in parts]
+    result: list[Front] = []
+    for k, part in enumerate(parts):
+        coupled = {u for v in part for u in graph[v]}
+        for child in children[k]:
+            coupled |= set(result[child].boundary)
+        boundary = sorted((u for u in coupled if owner[u] > k), key=place.__getitem__)
+        if boundary:
+            children[owner[boundary[0]]].append(k)
+        result.append(Front(part, tuple(boundary), tuple(children[k]), 0))
+    return result
+
+
+def _merged(found: list[Front]) -> list[Front]:
+    """The fronts without those that their only-child parents absorb at no cost."""
+    own = [front.own for front in found]
+    children = [front.children for front in found]
+    gone: set[int] = set()
+    for k, front in enumerate(found):
+        if len(children[k]) != 1:
+            continue
+        (child,) = children[k]
+        if set(found[child].boundary) == {*front.own, *front.boundary}:
+            own[k] = own[child] + own[k]
+            children[k] = children[child]
+            gone.add(child)
+    return _without(found, own, children, gone)
+
+
+def _with_wide_roots(found: Sequence[Front], sizes: Sequence[int], limit: int) -> list[Front]:
+    """The tree with the tallest children of each root merged into the root, repeatedly: the last
+    levels hold few small fronts, and a level costs more than the zeros that merging fills in."""
+    own = [front.own for front in found]
+    children = [front.children for front in found]
+    gone: set[int] = set()
+    for k, front in enumerate(found):
+        if front.boundary:
+            continue
+        while children[k]:
+            height = max(found[c].height for c in children[k])
+            tall = [c for c in children[k] if found[c].height == height]
+            merged = tuple(v for c in tall for v in found[c].own) + own[k]
+            if sum(sizes[v] for v in merged) > limit:
+                break
+            own[k] = merged
+            lower = tuple(c for c in children[k] if c not in tall)
+            children[k] = lower + tuple(g for c in tall for g in found[c].children)
+            gone |= set(tall)
+    return _without(found, own, children, gone)
+
+
+def _without(
+    found: Sequence[Front],
+    own: Sequence[tuple[int, ...]],
+    children: Sequence[tuple[int, ...]],
+    gone: set[int],
+) -> list[Front]:
+    """The fronts that are left, with these own vertices and children."""
+    number = {k: i for i, k in enumerate(k for k in range(len(found)) if k not in gone)}
+    return [
+        Front(own[k], found[k].boundary, tuple(number[c] for c in children[k]), 0) for k in number
+    ]
+
+
+def _with_heights(found: list[Front]) -> tuple[Front, ...]:
+    heights: list[int] = []
+    for front in found:
+        heights.append(1 + max((heights[c] for c in front.children), default=-1))
+    return tuple(f._replace(height=h) for f, h in zip(found, heights, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# Factor and solve sparse symmetric systems over a static tree of fronts.
+#
+# Fronts of one height are factored together, padded to one size, with the fronts as the last axis,
+# so that the arithmetic runs along it. Padded pivots have diagonal 1, padding is gathered from a
+# zero. Everything is static gathers and batched arithmetic: it jits, batches and runs on any
+# device in O(log N) levels for chains and trees. The factor is L D L^T, so that quasi-definite
+# matrices are served as well as positive definite ones (Vanderbei 1995, SIAM J. Optim. 5).
+# --------------------------------------------------------------------------------------------------
 
 
 # Pairs of columns are written out up to this many own unknowns, and looped over beyond: with 12 of
@@ -343,3 +515,375 @@ def _dense(places: Positions, shape: tuple[int, ...]) -> np.ndarray:
         for k, position in enumerate(many):
             result[(k, *place)] = position
     return result
+
+
+# --------------------------------------------------------------------------------------------------
+# Positions of the blocks of a selected inverse, from an elimination.
+# --------------------------------------------------------------------------------------------------
+
+
+# The source of entries of the matrix itself.
+MATRIX = -1
+
+
+class Plane(NamedTuple):
+    """Entries of `source` (the number of a group, or `MATRIX`) at `places` (a, b, n), where they
+    are `present`; they begin at row and column `start`."""
+
+    source: int
+    start: int
+    places: Int[np.ndarray, "a b n"]
+    present: Bool[np.ndarray, "a b n"]
+
+
+class Group(NamedTuple):
+    """Fronts of one height and one size: `own` and `boundary` unknowns each.
+
+    A `front` is the sum of entries of the matrix and of its children's updates; the inverse on
+    its boundary stands `above`, and the blocks that are `wanted` in its own inverse.
+    """
+
+    own: int
+    boundary: int
+    front: tuple[Plane, ...]
+    above: tuple[Plane, ...]
+    wanted: Plane
+
+
+class Selection(NamedTuple):
+    """Diagonal blocks of an inverse, at most `width` unknowns each, and how they are found.
+    `order`: of the requested blocks, among those that the groups find from the last to the
+    first."""
+
+    groups: tuple[Group, ...]
+    width: int
+    order: Int[np.ndarray, " blocks"]
+
+
+class _Front(NamedTuple):
+    """The level of a front, its place there, and its unknowns without padding."""
+
+    level: int
+    lane: int
+    own: tuple[int, ...]
+    boundary: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=128)
+def select(elimination: Elimination, blocks: tuple[tuple[int, ...], ...]) -> Selection:
+    """The diagonal blocks of the inverse on these sets of unknowns, in the order of the sets and
+    zero where a set has fewer unknowns than the largest. Made once for each.
+
+    **Raises:** `ValueError` for a set with two unknowns that are not coupled in the factor.
+    """
+    return _Positions(elimination).selection(blocks)
+
+
+class _Positions:
+    """Groups of fronts, and the positions of each front's entries among those of its group."""
+
+    def __init__(self, elimination: Elimination):
+        self._levels = elimination.levels
+        fronts = _fronts(elimination)
+        sizes: dict[tuple[int, int, int], list[_Front]] = {}
+        for front in fronts:
+            key = (front.level, len(front.own), len(front.boundary))
+            sizes.setdefault(key, []).append(front)
+        self._groups = [sizes[key] for key in sorted(sizes)]
+        self._number = {
+            f: (g, n) for g, some in enumerate(self._groups) for n, f in enumerate(some)
+        }
+        self._owner = {i: front for front in fronts for i in front.own}
+        self._children: dict[_Front, list[_Front]] = {front: [] for front in fronts}
+        for front in fronts:
+            if front.boundary:
+                self._children[self._first(front.boundary)].append(front)
+
+    def selection(self, blocks: Sequence[tuple[int, ...]]) -> Selection:
+        width = max((len(block) for block in blocks), default=0)
+        found: list[list[int]] = [[] for _ in self._groups]
+        for k, block in enumerate(blocks):
+            found[self._number[self._first(block)][0]].append(k)
+        groups = []
+        for members, own_blocks in zip(self._groups, found, strict=True):
+            first = members[0]
+            groups.append(
+                Group(
+                    own=len(first.own),
+                    boundary=len(first.boundary),
+                    front=(
+                        *_entries(self._levels[first.level], members),
+                        *self._updates(members),
+                    ),
+                    above=self._above(members),
+                    wanted=self._wanted([blocks[k] for k in own_blocks], width),
+                )
+            )
+        order = np.argsort(np.array([k for some in reversed(found) for k in some], dtype=int))
+        return Selection(tuple(groups), width, order)
+
+    def _first(self, unknowns: Sequence[int]) -> _Front:
+        """The front in which the first of some coupled unknowns is eliminated: it holds the
+        others. Levels grow on the way to the root."""
+        front = min((self._owner[i] for i in unknowns), key=lambda f: f.level)
+        if not {*unknowns} <= {*front.own, *front.boundary}:
+            raise ValueError(
+                f"unknowns {tuple(unknowns)} are not all coupled; only blocks on the pattern of "
+                "the factor are found, such as those of constraints that share a moving body."
+            )
+        return front
+
+    def _updates(self, members: Sequence[_Front]) -> tuple[Plane, ...]:
+        """Update matrices of the fronts' children, added to the fronts: one plane for the first
+        child of each from one group, one for the second, and so on."""
+        planes: dict[tuple[int, int], list[tuple[int, _Front]]] = {}
+        for lane, front in enumerate(members):
+            count: dict[int, int] = {}
+            for child in self._children[front]:
+                source, _ = self._number[child]
+                nth = count[source] = count.get(source, -1) + 1
+                planes.setdefault((source, nth), []).append((lane, child))
+        return tuple(
+            self._update(members, source, children) for (source, _), children in planes.items()
+        )
+
+    def _update(
+        self, members: Sequence[_Front], source: int, children: Sequence[tuple[int, _Front]]
+    ) -> Plane:
+        where = [_local(members[lane], child.boundary) for lane, child in children]
+        start, end = min(w.min() for w in where), max(w.max() for w in where) + 1
+        shape = (end - start, end - start, len(members))
+        places, present = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=bool)
+        stride = len(self._groups[source])
+        for (lane, child), own in zip(children, where, strict=True):
+            count = len(own)
+            entries = np.arange(count * count).reshape(count, count) * stride
+            rows, columns = own[:, None] - start, own[None, :] - start
+            places[rows, columns, lane] = entries + self._number[child][1]
+            present[rows, columns, lane] = True
+        return Plane(source, int(start), places, present)
+
+    def _above(self, members: Sequence[_Front]) -> tuple[Plane, ...]:
+        size = len(members[0].boundary)
+        if not size:
+            # Without entries; it has the number of fronts.
+            places = np.zeros((0, 0, len(members)), dtype=np.int32)
+            return (Plane(MATRIX, 0, places, places > 0),)
+        parents = [self._first(front.boundary) for front in members]
+        planes = []
+        for source in sorted({self._number[parent][0] for parent in parents}):
+            places = np.zeros((size, size, len(members)), dtype=np.int32)
+            present = np.zeros(places.shape, dtype=bool)
+            for lane, (front, parent) in enumerate(zip(members, parents, strict=True)):
+                if self._number[parent][0] == source:
+                    places[:, :, lane] = self._inverse(parent, front.boundary)
+                    present[:, :, lane] = True
+            planes.append(Plane(source, 0, places, present))
+        return tuple(planes)
+
+    def _wanted(self, blocks: Sequence[tuple[int, ...]], width: int) -> Plane:
+        places = np.zeros((width, width, len(blocks)), dtype=np.int32)
+        present = np.zeros(places.shape, dtype=bool)
+        for k, block in enumerate(blocks):
+            size = len(block)
+            places[:size, :size, k] = self._inverse(self._first(block), block)
+            present[:size, :size, k] = True
+        return Plane(0, 0, places, present)
+
+    def _inverse(self, front: _Front, unknowns: Sequence[int]) -> Int[np.ndarray, "r r"]:
+        """Positions of the inverse on unknowns of a front."""
+        group, lane = self._number[front]
+        where = _local(front, unknowns)
+        size = len(front.own) + len(front.boundary)
+        return (where[:, None] * size + where[None, :]) * len(self._groups[group]) + lane
+
+
+def _local(front: _Front, unknowns: Sequence[int]) -> Int[np.ndarray, " r"]:
+    """The places of unknowns among those of a front."""
+    place = {i: a for a, i in enumerate(front.own + front.boundary)}
+    return np.array([place[i] for i in unknowns])
+
+
+def _fronts(elimination: Elimination) -> list[_Front]:
+    """The fronts, leaves first."""
+    unknown = {int(place): i for i, place in enumerate(elimination.indices["solution"])}
+    fronts = []
+    for number, level in enumerate(elimination.levels):
+        right, later = level.indices["right"], level.indices["later"]
+        for lane in range(right.shape[1]):
+            own = tuple(int(i) - 1 for i in right[:, lane] if i > 0)
+            boundary = tuple(unknown[int(i)] for i in later[:, lane] if i > 0)
+            fronts.append(_Front(number, lane, own, boundary))
+    return fronts
+
+
+def _entries(level: Level, members: Sequence[_Front]) -> tuple[Plane, ...]:
+    """The rows of the matrix that fronts of one level own."""
+    own, boundary = len(members[0].own), len(members[0].boundary)
+    columns = [*range(own), *range(level.own, level.own + boundary)]
+    lanes = [front.lane for front in members]
+    # The pool that these positions refer to starts with a zero and a one.
+    places = level.indices["entries"][:, :own][:, :, columns][..., lanes] - 2
+    return tuple(
+        Plane(MATRIX, 0, np.maximum(some, 0), some >= 0) for some in places if np.any(some >= 0)
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Entries of an inverse on the pattern of its factor, from the roots of the tree to its leaves.
+#
+# Eliminating the own unknowns o of a front with boundary b leaves A = L D L^T. With
+# G = L_bo L_oo^-1 the inverse Z of the whole matrix satisfies
+#
+#     Z_bo = -Z_bb G        Z_oo = L_oo^-T D^-1 L_oo^-1 - G^T Z_bo
+#
+# (Takahashi's recurrence: Erisman & Tinney 1975, Comm. ACM 18, eqs. 5-7, here in blocks), and Z_bb
+# is known by then, since the whole boundary is in the parent's front. So all entries of Z on the
+# pattern of the factor cost about as much as the factor, and no other one is ever formed.
+#
+# They are wanted at many states at once. Everything here has the states behind the fronts as its
+# last axis, and fronts are grouped by size instead of padded: then the arithmetic runs along
+# fronts and states together and does nothing in vain. Where blocks stand is laid out in
+# `_selection`; what is computed once and read often is kept `apart` (`_states_last`).
+# --------------------------------------------------------------------------------------------------
+
+
+# Unknowns that are eliminated in one step. Measured for fronts of 10 and 12: with 3 or 4 there are
+# more operations to start, with 12 a triangle's zeros are multiplied.
+_PANEL = 6
+
+# Sums of at most this many products are written out, and looped over beyond. Summed by
+# `jnp.sum` along the first axis they were measured to take up to 20 times as long (jaxlib
+# 0.10, CPU).
+_WRITTEN_OUT = 16
+
+
+class Panel(NamedTuple):
+    """A few own unknowns of n fronts: the inverse of their unit lower triangle, the reciprocals
+    of their pivots, and the transpose of G (above)."""
+
+    inverse: Float[Array, "own own n states"]
+    reciprocals: Float[Array, "own n states"]
+    gain: Float[Array, "later own n states"]
+
+
+def selected_inverse(
+    selection: Selection, values: Float[Array, "values states"]
+) -> list[Float[Array, "r r _ states"]]:
+    """The wanted blocks of the inverse, for the matrix with these values at each state; those of
+    each group apart (`in_order` puts them together)."""
+    factors: list[list[Panel]] = []
+    updates: dict[int, Float[Array, "entries states"]] = {}
+    for k, group in enumerate(selection.groups):
+        front = _sum_of_planes(group.front, {MATRIX: values, **updates}, group.own + group.boundary)
+        panels, rest = eliminated(front[: group.own], front[group.own :, group.own :])
+        factors.append(panels)
+        updates[k] = rest.reshape(-1, values.shape[1])
+    inverses: dict[int, Float[Array, "entries states"]] = {MATRIX: values}
+    found = []
+    for k in reversed(range(len(selection.groups))):
+        group = selection.groups[k]
+        inverse = _sum_of_planes(group.above, inverses, group.boundary)
+        for panel in reversed(factors[k]):
+            inverse = _extended(panel, inverse)
+        inverses[k] = inverse.reshape(-1, values.shape[1])
+        found.append(_gather_plane(group.wanted, inverses[k]))
+    return found
+
+
+def in_order(
+    selection: Selection, found: Sequence[Float[Array, "..."]], axis: int
+) -> Float[Array, "..."]:
+    """Results for the blocks of each group, along that axis in the order in which the blocks were
+    requested."""
+    return jnp.take(jnp.concatenate(found, axis=axis), selection.order, axis=axis, mode="clip")
+
+
+def _gather_plane(
+    plane: Plane, source: Float[Array, "entries states"]
+) -> Float[Array, "a b n states"]:
+    if np.array_equal(plane.places.ravel(), np.arange(source.shape[0])):
+        return source.reshape(*plane.places.shape, source.shape[1])
+    part = rows_at(source, plane.places)
+    return part if np.all(plane.present) else jnp.where(plane.present[..., None], part, 0.0)
+
+
+def _sum_of_planes(
+    planes: Sequence[Plane], sources: Mapping[int, Float[Array, "entries states"]], size: int
+) -> Float[Array, "size size n states"]:
+    """The sum of the planes, each in its place in a square matrix. At least one plane, though it
+    may be empty."""
+    parts = []
+    for plane in planes:
+        part = _gather_plane(plane, sources[plane.source])
+        a, b = part.shape[:2]
+        around = ((plane.start, size - plane.start - a), (plane.start, size - plane.start - b))
+        parts.append(jnp.pad(part, (*around, (0, 0), (0, 0))))
+    return apart(sum_of_terms(parts)) if len(parts) > 1 else parts[0]
+
+
+def eliminated(
+    rows: Float[Array, "own s n states"], corner: Float[Array, "b b n states"]
+) -> tuple[list[Panel], Float[Array, "b b n states"]]:
+    """Factors of the own unknowns of symmetric matrices, given by their own rows and the corner
+    beyond them, and what is left of the corner."""
+    panels = []
+    while rows.shape[0]:
+        width = min(_PANEL, rows.shape[0])
+        inverse, reciprocals = _triangle(rows[:width, :width])
+        scaled = product(jnp.swapaxes(inverse, 0, 1), rows[:width, width:])
+        below = scaled * reciprocals[:, None]
+        panels.append(Panel(inverse, reciprocals, product(below, inverse)))
+        own = rows.shape[0] - width
+        rows = product(-below[:, :own], scaled, rows[width:, width:])
+        corner = product(-below[:, own:], scaled[:, own:], corner)
+    return panels, corner
+
+
+def _triangle(
+    block: Float[Array, "own own n states"],
+) -> tuple[Float[Array, "own own n states"], Float[Array, "own n states"]]:
+    """The inverse of the unit lower triangle L and the reciprocals of the pivots D of
+    L D L^T."""
+    size = block.shape[0]
+    identity = jnp.eye(size, dtype=block.dtype)[:, :, None, None]
+    inverse = list(jnp.broadcast_to(identity, block.shape))
+    reciprocals = []
+    for k in range(size):
+        reciprocals.append(1 / block[0, 0])
+        below = block[1:, 0] * reciprocals[k][None]
+        block = block[1:, 1:] - below[:, None] * block[0, None, 1:]
+        for i in range(k + 1, size):
+            inverse[i] = inverse[i] - below[i - k - 1][None] * inverse[k]
+    return apart(jnp.stack(inverse)), jnp.stack(reciprocals)
+
+
+def _extended(panel: Panel, later: Float[Array, "b b n states"]) -> Float[Array, "s s n states"]:
+    """The inverse on a front, from the inverse on the unknowns after a panel of it."""
+    own = product(panel.inverse * panel.reciprocals[:, None], panel.inverse)
+    if not later.shape[0]:
+        return own
+    cross = product(later, panel.gain)
+    own = product(panel.gain, cross, own)
+    above = jnp.concatenate([own, -jnp.swapaxes(cross, 0, 1)], axis=1)
+    return apart(jnp.concatenate([above, jnp.concatenate([-cross, later], axis=1)]))
+
+
+def product(
+    left: Float[Array, "m a n states"],
+    right: Float[Array, "m b n states"],
+    start: Float[Array, "a b n states"] | None = None,
+) -> Float[Array, "a b n states"]:
+    """start + left^T right for n matrices."""
+
+    def add(k, total):
+        first = lax.dynamic_index_in_dim(left, k, keepdims=False)
+        second = lax.dynamic_index_in_dim(right, k, keepdims=False)
+        return total + first[:, None] * second[None]
+
+    count = left.shape[0]
+    if count <= _WRITTEN_OUT:
+        terms = [left[k][:, None] * right[k][None] for k in range(count)]
+        return apart(sum_of_terms(terms if start is None else [start, *terms]))
+    shape = (left.shape[1], *right.shape[1:])
+    return lax.fori_loop(0, count, add, jnp.zeros(shape, left.dtype) if start is None else start)

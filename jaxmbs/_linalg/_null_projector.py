@@ -13,19 +13,19 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import RealScalarLike
-from ._block_layout import Layout
-from ._selected_inverse import in_order, selected_inverse
-from ._selection import select, Selection
-from ._states_last import (
+from ._arrays import (
     along_columns,
     apart,
     at_slots,
     flat_states,
     rows_at,
     states_last,
+    sum_along,
     sum_at_states,
+    sum_of_terms,
 )
-from ._sums import sum_along, sum_of_terms
+from ._block_layout import Layout
+from ._multifrontal import in_order, select, selected_inverse, Selection
 
 
 # Sets of rows, each within one constraint.

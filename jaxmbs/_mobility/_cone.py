@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._germ import AbstractGerm, Restricted, Values
-from ._spheres import directions, Link, link, NOT_ZERO, Piece, refined, ZERO
-from ._surfaces import surfaces
+from ._spheres import directions, Link, link, NOT_ZERO, Piece, refined, surfaces, ZERO
 
 
 # More unknowns than these are too many to find all branches by random starts.

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 from .. import _html
 from .._checks import listed
 from .._solution import RESULTS
-from .._solvability._report import openness
-from .._solvability._table import format_table
+from .._solvability._report import format_table, openness
 from .._system import Structure
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _html, _printing
 from .._checks import listed, shown
 from .._solution import RESULTS
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from .._system import Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict

@@ -1,9 +1,9 @@
-"""The answer: forces and torques with their verdicts."""
+"""The answer: forces and torques with their verdicts, as objects and as printed."""
 
 import dataclasses
 import enum
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -14,12 +14,142 @@ from jaxtyping import Array, Bool, Float
 from .. import _html
 from .._checks import picked
 from .._constraints import Driver
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from .._system import Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
-from ._text import vector, verdict, verdict_of_states
-from ._wrench import largest, Wrench
+
+
+# --------------------------------------------------------------------------------------------------
+# Numbers and verdicts as they are printed.
+# --------------------------------------------------------------------------------------------------
+
+
+# Components that are zero for the joint at hand come out of sums of products that cancel, each
+# rounded to 1e-16 of itself; a solution loses some digits more to the condition of its equations.
+# So what is below this part of the largest that it is compared with is not known to be anything.
+ROUNDING = 1e-12
+
+NOT_UNIQUE = "NOT UNIQUE (one of many)"
+NOT_DECIDED = "NOT DECIDED (no state)"
+
+
+def vector(values: Any, largest: float | None = None) -> str:
+    """Six digits of each; `(x, y)`, or a bare number. What is rounding against `largest`
+    (default: of these numbers) is printed as 0."""
+    numbers = np.asarray(values, dtype=float)
+    size = np.max(np.abs(numbers), initial=0.0) if largest is None else largest
+    # Adding zero turns -0 into 0.
+    cleaned = np.where(np.abs(numbers) <= ROUNDING * size, 0.0, numbers) + 0.0
+    if cleaned.ndim == 0:
+        return f"{cleaned:.6g}"
+    return "(" + ", ".join(f"{x:.6g}" for x in cleaned) + ")"
+
+
+def verdict(unique: Verdict, force_unique: Verdict, torque_unique: Verdict) -> str:
+    """Verdict on one reaction on one body, with the components that are not unique, if any."""
+    if not bool(unique.decided):
+        return NOT_DECIDED
+    many = [
+        text for text in (_named("force", force_unique), _named("torque", torque_unique)) if text
+    ]
+    if many:
+        return f"{NOT_UNIQUE}: {', '.join(many)}"
+    if not bool(unique):
+        return "unique on this body; as a whole NOT UNIQUE"
+    return "unique"
+
+
+def verdict_of_states(unique: Verdict) -> str:
+    """Verdict on one reaction in a batch of states."""
+    undecided = unique.size - int(np.sum(unique.decided))
+    if undecided:
+        return f"{NOT_DECIDED} in {undecided} of {unique.size} states"
+    good = np.asarray(unique)
+    if good.all():
+        return "unique"
+    if not good.any():
+        return NOT_UNIQUE
+    return f"NOT UNIQUE in {np.sum(~good)} of {good.size} states"
+
+
+def _named(what: str, unique: Verdict) -> str:
+    """`force x y`: the components that are not unique, by their axes; empty if all are."""
+    bad = ~np.atleast_1d(np.asarray(unique))
+    if bad.size == 1:
+        return what if bad[0] else ""
+    letters = [letter for letter, flag in zip("xyz", bad, strict=False) if flag]
+    return " ".join([what, *letters]) if letters else ""
+
+
+class Wrench(eqx.Module):
+    """Force and torque of one joint or driver on one body.
+
+    - `force` (dim,) N; `torque` () in the plane, (3,) in space, N m, about `point`; along
+      `axes`.
+    - `point` (dim,): the joint's point on the body (m, world). `arm`: its distance (m) from the
+      body's centre of mass (of the ground: from the world's origin).
+    - `force_unique`, `torque_unique`: the verdict of each component.
+    - `unique`: the verdict of the joint's whole reaction, that of `analyze`.
+
+    A batch has its axes in front of these.
+    """
+
+    force: Float[Array, "*batch dim"] | Float[np.ndarray, "*batch dim"]
+    torque: Float[Array, "..."] | Float[np.ndarray, "..."]
+    point: Float[Array, "*batch dim"] | Float[np.ndarray, "*batch dim"]
+    arm: Float[Array, "*batch"] | Float[np.ndarray, "*batch"]
+    force_unique: Annotated[Verdict, "*batch dim"]
+    torque_unique: Annotated[Verdict, "..."]
+    unique: Annotated[Verdict, "*batch"]
+    name: str = eqx.field(static=True)
+    body: str = eqx.field(static=True)
+    axes: str = eqx.field(static=True)
+
+    @property
+    def determined(self) -> Verdict:
+        """Is nothing of it one of many?"""
+        torque = self.torque_unique.reshape(*self.unique.shape, -1)
+        return self.unique & self.force_unique.all(axis=-1) & torque.all(axis=-1)
+
+    def __str__(self) -> str:
+        if self.unique.ndim:
+            found = verdict_of_states(self.determined)
+            return f"{self.name} on {self.body} in {self.unique.size} states - {found}"
+        found = verdict(self.unique, self.force_unique, self.torque_unique)
+        force, torque = largest([self])
+        return (
+            f"{self.name} on {self.body}, {self.axes} axes: force {vector(self.force, force)} N, "
+            f"torque {vector(self.torque, torque)} N m about {vector(self.point, 1.0)} m - {found}"
+        )
+
+
+def largest(wrenches: Sequence[Wrench]) -> tuple[float, float]:
+    """The force (N) and the torque (N m) relative to which others count as rounding."""
+    force = max((_most(w.force) for w in wrenches), default=0.0)
+    torque = max((_most(w.torque) for w in wrenches), default=0.0)
+    arm = max((_most(w.arm) for w in wrenches), default=0.0)
+    return rounding_scales(force, torque, arm)
+
+
+def rounding_scales(force: float, torque: float, arm: float) -> tuple[float, float]:
+    """`largest`, from the largest force, torque and arm.
+
+    All come from one solution, whose error goes with the largest of them. A torque about the
+    joint's point is the moment about the centre of mass less that of the force along `arm`: where
+    the two cancel, what is left of them has the size of force * arm / 1e16, however small all
+    torques are; and so for forces, the other way round.
+    """
+    return max(force, torque / arm if arm > 0 else 0.0), max(torque, force * arm)
+
+
+def _most(numbers: Float[Array, "..."] | Float[np.ndarray, "..."]) -> float:
+    return float(np.max(np.abs(np.asarray(numbers)), initial=0.0))
+
+
+# --------------------------------------------------------------------------------------------------
+# The answer: forces and torques with their verdicts.
+# --------------------------------------------------------------------------------------------------
 
 
 _HEADER = ("joint", "type", "on", "force (N)", "torque (N m)", "verdict")

@@ -17,7 +17,7 @@ from .._linalg import normalise_rows, RankDecomposition
 from .._programs import Compiling, program
 from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
-from . import _questions
+from . import _expression
 from ._criteria import AbstractCriterion, chosen_criterion, PRECISION_FACTOR
 from ._expression import parse_combination
 from ._report import Layout, NO_RANK, Solvability
@@ -259,7 +259,7 @@ def _as_written(
         rank, pivots, threshold, jnp.where(columns >= rank, decomposition.null_space, 0.0)
     )
     own = [(tuple(range(c.start, c.stop)), c.columns) for c in layout.structure.constraints]
-    asked = _questions.with_fewest_components(_questions.generalized_reactions(matrix, own))
+    asked = _expression.with_fewest_components(_expression.generalized_reactions(matrix, own))
     measure = criterion.measure(exact, matrix, [asked])[0]
     return {
         "precision": criterion.precision,
@@ -291,12 +291,12 @@ def _measures(
         decomposition,
         matrix,
         [
-            _questions.with_fewest_components(_questions.generalized_reactions(matrix, own)),
-            _questions.single_multipliers(structure, matrix.dtype),
+            _expression.with_fewest_components(_expression.generalized_reactions(matrix, own)),
+            _expression.single_multipliers(structure, matrix.dtype),
             _on_bodies(structure, matrix, on_bodies),
-            _questions.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),
+            _expression.generalized_reactions(matrix, [(r, everything) for r in subset_rows]),
             _on_bodies(structure, matrix, subsets_on_bodies),
-            _questions.combinations(coefficients / row_scale[None, :]),
+            _expression.combinations(coefficients / row_scale[None, :]),
         ],
     )
 
@@ -364,4 +364,4 @@ def _on_bodies(
     selections = []
     for rows, body in pairs:
         selections += [(rows, columns) for columns in structure.bodies[body].resultants]
-    return _questions.generalized_reactions(matrix, selections)
+    return _expression.generalized_reactions(matrix, selections)

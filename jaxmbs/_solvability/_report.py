@@ -1,5 +1,6 @@
 """The answer: which reactions a rigid-body model determines."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
@@ -15,7 +16,18 @@ from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
 from ._criteria import unique_below
-from ._table import format_table
+
+
+def format_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Columns padded to one width, with a rule under the header."""
+    widths = [max(len(line[k]) for line in (header, *lines)) for k in range(len(header))]
+
+    def join(line: Sequence[str]) -> str:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        return "  ".join(cells).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([join(header), rule, *(join(line) for line in lines)])
 
 
 # A gap between kept and dropped pivots below this makes every verdict doubtful.

@@ -15,9 +15,8 @@ from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 from ._analyze import analyze
 from ._criteria import AbstractCriterion, chosen_criterion
-from ._report import NO_RANK, openness, Solvability
+from ._report import format_table, NO_RANK, openness, Solvability
 from ._state import check_numbers
-from ._table import format_table
 
 
 # An eigenvalue s of C C^T that is not null adds at most 1 / (2 (s / mu)^2) to a measure: 1e-9 in

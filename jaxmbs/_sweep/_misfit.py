@@ -13,12 +13,12 @@ from .._custom_types import RealScalarLike, Setting
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
 from .._formulations import AbstractFormulation
-from .._formulations._truncated import ElasticTruncated, Truncated
+from .._formulations._minimum_norm import ElasticTruncated, Truncated
 from .._geometry import LENGTH
 from .._kinematics import assemble_least_squares, is_closed, scaled_geometric_matrix
 from .._linalg import cholesky, leading
 from .._linalg._concrete_rank import values_and_rank
-from .._linalg._pivoted_qr import substitute_lower
+from .._linalg._solvers import substitute_lower
 from .._reactions import Axes, reactions_of_multipliers, wrench_maps
 from .._solution import RESULTS
 from .._solvability._analyze import (

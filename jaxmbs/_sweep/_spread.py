@@ -11,7 +11,7 @@ from .. import _settings
 from .._custom_types import Setting
 from .._errors import ModelError
 from .._reactions import NOT_UNIQUE
-from .._solvability._table import format_table
+from .._solvability._report import format_table
 from ._misfit import Fit
 from ._sweep import Sweep
 

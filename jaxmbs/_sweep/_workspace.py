@@ -11,7 +11,7 @@ from .._dynamics import solve_with_friction
 from .._formulations import chosen_formulation
 from .._solution import RESULTS
 from .._solvability import analyze
-from .._solvability._questions import generalized_reactions
+from .._solvability._expression import generalized_reactions
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 

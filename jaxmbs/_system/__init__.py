@@ -3,8 +3,6 @@ from ._doors import (
     refuse_internal as refuse_internal,
     takes_state as takes_state,
 )
-from ._equations import Equations as Equations, Evaluation as Evaluation, State as State
-from ._generalized import GeneralizedSystem as GeneralizedSystem
 from ._light_parts import (
     alike as alike,
     diagonal_masses as diagonal_masses,
@@ -13,7 +11,7 @@ from ._light_parts import (
     MOST as MOST,
 )
 from ._loads import FrictionMaps as FrictionMaps
-from ._model import Model as Model
+from ._model import GeneralizedSystem as GeneralizedSystem, Model as Model
 from ._multibody import MultibodySystem as MultibodySystem
 from ._places import Attachments as Attachments
 from ._states import is_state as is_state, LARGEST as LARGEST
@@ -21,6 +19,9 @@ from ._structure import (
     BodyInfo as BodyInfo,
     ColumnInfo as ColumnInfo,
     ConstraintInfo as ConstraintInfo,
+    Equations as Equations,
+    Evaluation as Evaluation,
+    State as State,
     Structure as Structure,
 )
 from ._vanishing import (

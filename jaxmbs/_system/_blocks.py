@@ -25,11 +25,10 @@ from .._linalg import (
     sizes_of,
     SlotBlocks,
 )
-from .._linalg._entries import gather_or_zero
+from .._linalg._arrays import gather_or_zero
 from .._stop_gradient import stop_gradient
 from . import _groups
-from ._groups import BodyGroup, ConstraintGroup, ElementGroup, map_parts
-from ._markers import directions_of
+from ._groups import BodyGroup, ConstraintGroup, directions_of, ElementGroup, map_parts
 
 
 # Entries of C below this, relative to what counts as one in their row and column, are rounding.

@@ -56,25 +56,29 @@ from ._groups import (
     ForceGroup,
     FrictionGroup,
     group_by,
+    is_linear_in_velocities,
     joined,
     stack,
 )
-from ._linearity import is_linear_in_velocities
-from ._slots import (
+from ._states import precision
+from ._structure import (
     body_infos,
+    ColumnInfo,
+    ComplianceInfo,
+    ConstraintInfo,
     coordinate_infos,
     GROUND,
     names_of,
     quaternions_of,
+    RowInfo,
     Slot,
     slot_indices,
     slots_of,
     state_infos,
     states_of,
+    Structure,
     velocity_infos,
 )
-from ._states import precision
-from ._structure import ColumnInfo, ComplianceInfo, ConstraintInfo, RowInfo, Structure
 
 
 class Built(NamedTuple):

@@ -16,8 +16,16 @@ from .._constraints import Frames, Twists
 from .._custom_types import Scalar
 from .._forces import AbstractFrictionLaw, AbstractStatefulLoad
 from .._linalg import gather, scatter_add
-from ._groups import ForceGroup, FrictionGroup, map_parts, position, Primitives, twists
-from ._markers import frames_of, rates_of
+from ._groups import (
+    ForceGroup,
+    frames_of,
+    FrictionGroup,
+    map_parts,
+    position,
+    Primitives,
+    rates_of,
+    twists,
+)
 
 
 def generalized_loads(

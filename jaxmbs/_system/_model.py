@@ -1,15 +1,21 @@
-from collections.abc import Sequence
+"""A model, from named parts to a system, and a system that the user writes in generalized
+coordinates.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._bodies import AbstractBody, AbstractElement
+from .._bodies import AbstractBody, AbstractElement, GeneralizedBody
+from .._bodies._generalized_body import EnergyFunction, ForceFunction, MassFunction, StateEnergy
 from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, Driver
+from .._constraints import AbstractConstraint, AbstractJoint, Driver
 from .._custom_types import Numbers, Scalar
 from .._fields import GRAVITY, optional, PRECISION
 from .._forces import AbstractForce
+from .._geometry import Quantity
 from .._parameters import Parameters
 from ._multibody import MultibodySystem
 
@@ -96,3 +102,77 @@ class Model(eqx.Module):
             known = _checks.concrete(self.possible_precision)
             system.structure.possible_precision = None if known is None else float(known)
         return system
+
+
+# --------------------------------------------------------------------------------------------------
+# A system that the user writes in generalized coordinates: one body that has these.
+# --------------------------------------------------------------------------------------------------
+
+
+# No answer names it: verdicts are of its parts.
+_BODY = "system"
+
+
+def GeneralizedSystem(
+    coordinates: Sequence[str],
+    *,
+    mass_matrix: MassFunction | Numbers | None = None,
+    force: ForceFunction | Numbers | None = None,
+    kinetic_energy: StateEnergy | None = None,
+    lagrangian: StateEnergy | None = None,
+    energy: EnergyFunction | None = None,
+    constraints: Mapping[str, AbstractConstraint],
+    start: Numbers | None = None,
+    velocity: Numbers | None = None,
+    lengths: Sequence[str] = (),
+    quantities: Mapping[str, Quantity] | None = None,
+    length: Numbers = 1.0,
+    bodies: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+    semidefinite: bool = False,
+) -> MultibodySystem:
+    """A system in generalized coordinates with v = qdot: a system of one `generalized.Body` with
+    constraints on its coordinates.
+
+    **Arguments:**
+
+    - `coordinates`: names of the generalized coordinates, in order.
+    - `mass_matrix(q)` or `mass_matrix(q, t)`: M (n, n), symmetric positive definite; its signature
+      shows which of both. `force(q, v, t)`: F (n,) of M dv/dt = F, with the velocity terms of M.
+      Arrays, if they do not change.
+    - Or, in the place of `mass_matrix`, `lagrangian(q, v)` or `lagrangian(q, v, t)`: L = T - V (J),
+      quadratic in v; or `kinetic_energy`, likewise, and `energy(q)`: V. All else follows by
+      differentiation, and `force` is what has no potential, default none.
+    - `constraints`: name -> constraint, in row order: `PositionConstraint` f(q, t) = 0,
+      `PfaffianConstraint` A(q, t) v + c(q, t) = 0, `VelocityConstraint` g(q, v, t) = 0,
+      `AccelerationConstraint` A(q, v, t) dv/dt = b(q, v, t), or `ServoConstraint`.
+    - `start`, `velocity`: `reference_q` and `initial_v` of the system, default zero.
+    - `lengths`: names of the coordinates that are lengths (the others count as angles or pure
+      numbers), and `length`: the characteristic length (m) that makes both comparable.
+      `quantities`: name -> `Quantity`, for what is neither.
+    - `bodies`: name -> (force coordinates, torque coordinates), for body-wise verdicts.
+    - `semidefinite`: M need only be positive semidefinite, as for `generalized.Body`.
+
+    Functions may be `eqx.Module`s; their array fields are parameters of the system.
+
+    **Raises:** `ValueError` or `TypeError` that names what is wrong.
+    """
+    held = _checks.table(constraints, "constraints", "constraints")
+    _checks.parts(held.values(), AbstractConstraint, "constraints")
+    body = GeneralizedBody(
+        _BODY,
+        coordinates,
+        mass_matrix=mass_matrix,
+        semidefinite=semidefinite,
+        force=force,
+        complete=kinetic_energy is None and lagrangian is None,
+        kinetic_energy=kinetic_energy,
+        lagrangian=lagrangian,
+        energy=energy,
+        start=start,
+        velocity=velocity,
+        lengths=lengths,
+        quantities=quantities,
+        parts={} if bodies is None else _checks.table(bodies, "bodies", "pairs of lists"),
+    )
+    joints = [constraint.on(name, _BODY) for name, constraint in held.items()]
+    return MultibodySystem([body], joints, length=length)

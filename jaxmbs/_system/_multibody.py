@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, Driver, Frames, Servo
+from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import AbstractForce
@@ -29,7 +29,7 @@ from .._linalg import (
 )
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
-from . import _elastic_bodies, _groups
+from . import _deformations, _groups
 from ._blocks import (
     add_blocks,
     block_mass,
@@ -42,16 +42,18 @@ from ._blocks import (
 )
 from ._building import build, Built, refuse_unknown_weight
 from ._deformations import Deformations
-from ._equations import Equations, Evaluation
 from ._groups import (
+    arms_of,
     BodyGroup,
     ConstraintGroup,
     ElementGroup,
     ForceGroup,
+    frames_of,
     FrictionGroup,
     map_parts,
+    motion_and_directions_of,
+    motion_of,
 )
-from ._jitted import jitted
 from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
     friction_maps,
@@ -61,13 +63,72 @@ from ._loads import (
     state_rates,
     stored_energy,
 )
-from ._markers import arms_of, frames_of, motion_and_directions_of, motion_of
 from ._places import Attachments, places_of
-from ._released import released_group, released_options, row_count
-from ._slots import GROUND
-from ._states import state_method
-from ._structure import Structure
+from ._states import jitted, state_method
+from ._structure import Equations, Evaluation, GROUND, Structure
 from .base import AbstractSystem, ReleaseOption
+
+
+# --------------------------------------------------------------------------------------------------
+# Joints of fewer rows in the places of others.
+# --------------------------------------------------------------------------------------------------
+
+
+def row_count(group: ConstraintGroup) -> int:
+    """Number of rows of all joints of a group."""
+    return len(group.names) * group.indices["order"].shape[0]
+
+
+def released_group(group: ConstraintGroup, release: Release, start: int) -> ConstraintGroup:
+    """The group with the release's joints in the places of its own, rows from `start` on."""
+    count = len(group.names)
+    size = sum(len(p.rows) for p in release.primitives)
+    markers = group.markers
+    if release.turns is not None:
+        markers = tuple(
+            map_parts(lambda m, turn=turn: m.turned(jnp.asarray(turn)), marker)
+            for marker, turn in zip(markers, release.turns, strict=True)
+        )
+    primitives = jax.tree.map(
+        lambda x: jnp.broadcast_to(x, (count, *x.shape)) if eqx.is_array(x) else x,
+        release.primitives,
+    )
+    slots = {
+        f"{letter}{k}": group.indices[f"{letter}{k}"]
+        for letter in "qv"
+        for k in range(len(markers))
+    }
+    indices = Indices(
+        row=start + np.arange(count) * size,
+        order=np.arange(size),
+        located=group.indices["located"],
+        **slots,
+    )
+    return ConstraintGroup(primitives, markers, indices, group.names, group.bodies, group.joint)
+
+
+def released_options(
+    released: Sequence[tuple[ConstraintGroup, type[AbstractJoint], Release]],
+    matrix: Float[Array, "rows nv"],
+    frames: Sequence[Float[Array, "_ dim dim"]],
+) -> list[ReleaseOption]:
+    """One for each joint of the groups, from the rows of C of all of them, and the axes of each
+    one's last marker."""
+    options = []
+    # Indexed one by one, arrays of JAX are a small program each.
+    every_row, axes = np.asarray(matrix), [np.asarray(x) for x in frames]
+    for (group, joint, release), rotations in zip(released, axes, strict=True):
+        size = group.indices["order"].shape[0]
+        for i, name in enumerate(group.names):
+            axis = None
+            if release.axis is not None:
+                # Adding zero turns a printed -0 into 0.
+                column = rotations[i, :, release.axis].round(12) + 0.0
+                axis = tuple(column.tolist())
+            first = group.indices["row"][i]
+            rows = every_row[first : first + size]
+            options.append(ReleaseOption(name, joint.kind, release.kind, axis, rows))
+    return options
 
 
 class MultibodySystem(AbstractSystem):
@@ -589,10 +650,10 @@ class MultibodySystem(AbstractSystem):
         return self._beside_states(parts, q)
 
     def elasticities(self) -> tuple[tuple[ModalElasticity, tuple[int, ...]], ...]:
-        return _elastic_bodies.elasticities(self.body_groups, self.structure)
+        return _deformations.elasticities(self.body_groups, self.structure)
 
     def body_loads(self, bodies: tuple[int, ...], *state: Array) -> tuple[Array, Array]:
-        return _elastic_bodies.body_loads(self, bodies, *state)
+        return _deformations.body_loads(self, bodies, *state)
 
     def knots(self) -> Float[Array, " knots"]:
         return _groups.knots_of(self.constraint_groups)

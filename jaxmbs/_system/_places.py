@@ -17,8 +17,7 @@ from .._constraints._primitives import _steepest_descent, NoSlip
 from .._custom_types import Scalar
 from .._geometry import PlanarFrame, SpatialFrame
 from .._indices import Indices
-from ._groups import blocks, ConstraintGroup, map_parts, Primitives
-from ._markers import of_markers, rates_of
+from ._groups import blocks, ConstraintGroup, map_parts, of_markers, Primitives, rates_of
 from ._structure import Structure
 
 

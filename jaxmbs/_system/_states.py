@@ -1,10 +1,4 @@
-"""Check of states, the same for every public function and method that takes one.
-
-Concrete arguments are refused by name before anything is computed: not a system, not an array,
-another length or precision, a batch where one state is meant, a number that is not finite, a
-quaternion that is not a rotation. Of values that are being traced only shapes and types are known;
-`is_state` is the check of the numbers in compiled programs.
-"""
+"""Checks of states, the same for every public function and method that takes one."""
 
 import functools
 import inspect
@@ -20,7 +14,18 @@ from jaxtyping import Array, Float
 
 from .._checks import known_array
 from .._custom_types import BoolScalar, RealScalarLike
+from .._programs import Compiling, program
 from ._structure import Structure
+
+
+# --------------------------------------------------------------------------------------------------
+# Check of states, the same for every public function and method that takes one.
+#
+# Concrete arguments are refused by name before anything is computed: not a system, not an array,
+# another length or precision, a batch where one state is meant, a number that is not finite, a
+# quaternion that is not a rotation. Of values that are being traced only shapes and types are
+# known; `is_state` is the check of the numbers in compiled programs.
+# --------------------------------------------------------------------------------------------------
 
 
 P = ParamSpec("P")
@@ -241,3 +246,24 @@ def described(value: Any) -> str:
         return "None"
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}"
+
+
+def jitted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled method of a system, of a state that is one. Plain numbers become arrays first: as
+    they are, each new value of a time would compile anew."""
+    compiled = program(method, compiling=Compiling.ONCE)
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        arrays = {key: _array(value) for key, value in named.items()}
+        return compiled(self, *map(_array, arguments), **arrays)
+
+    return state_method(multipliers="rows")(call)
+
+
+def _array(value: Any) -> Any:
+    """The value as an array; an omitted argument stays None."""
+    if value is None or isinstance(value, jax.Array):
+        return value
+    known = np.asarray(value)
+    return jnp.asarray(value) if known.dtype == object else known_array(known)

@@ -9,11 +9,10 @@ from jaxtyping import Array, Float
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._linalg import AbstractKKTMatrices, Elasticity
-from ._equations import Equations, Evaluation, State
 from ._loads import FrictionMaps
 from ._places import Attachments
 from ._states import state_method
-from ._structure import Structure
+from ._structure import Equations, Evaluation, State, Structure
 
 
 class ReleaseOption(NamedTuple):

@@ -37,8 +37,7 @@ from .._formulations import (
     UdwadiaKalaba,
 )
 from .._reactions import Reactions
-from .._reactions._text import vector, verdict, verdict_of_states
-from .._reactions._wrench import largest
+from .._reactions._report import largest, vector, verdict, verdict_of_states
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
 from ..io._body_motion import body_motions

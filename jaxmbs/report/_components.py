@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._reactions import Axes, Reactions
-from .._reactions._text import ROUNDING
-from .._reactions._wrench import rounding_scales
+from .._reactions._report import ROUNDING, rounding_scales
 from .._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._checks import listed
 from .._dynamics._passages import passed_lines
 from .._mobility import is_left_out, LEFT_OUT
-from .._reactions._text import verdict_of_states
+from .._reactions._report import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
 from .._system import ReleaseOption, Structure
