@@ -8,7 +8,7 @@ nodes (Butcher 2016, Numerical Methods for Ordinary Differential Equations, sect
 
 What is left of a condition counts in the error with one over the tree's symmetry.
 
-    python tests/oracle_order_conditions.py    # prints jaxmbs/_dynamics/_dopri8_stages.py
+    python tests/oracle_order_conditions.py    # prints jaxmbs/_dynamics/_runge_kutta.py
 """
 
 import functools
@@ -115,7 +115,7 @@ def best(weights, used, right):
 def inside_stages(weights, end, nodes, used):
     """Of a method whose stages are led to by `weights` (stages, stages), and whose end by `end`
     (stages,): weights (len(nodes), stages and nodes) of stages at these nodes, and coefficients
-    (stages, nodes and end, 5) of the polynomials q of `jaxmbs/_dynamics/_interpolation.py`, highest
+    (stages, nodes and end, 5) of the polynomials q of `jaxmbs/_dynamics/_runge_kutta.py`, highest
     power of x - 1/2 first. `used`: stages of the method that are used."""
     count, used = len(weights), list(used)
     for node in nodes:

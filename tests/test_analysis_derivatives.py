@@ -13,7 +13,12 @@ from helpers import dot_product_gap
 import jaxmbs as jm
 from jaxmbs import design, spatial
 from jaxmbs._design._objective import slope_and_curvature
-from jaxmbs._dynamics._modes import changes_of_modes, normalised, SmallMotions, sorted_eigenvalues
+from jaxmbs._dynamics._small_motions import (
+    changes_of_modes,
+    normalised,
+    SmallMotions,
+    sorted_eigenvalues,
+)
 from jaxmbs.design import Study
 
 

@@ -14,7 +14,7 @@ from crane import CRANE
 
 import jaxmbs as jm
 from jaxmbs import mechanisms
-from jaxmbs._sweep._model_subject import ModelSubject
+from jaxmbs._sweep._subjects import ModelSubject
 from jaxmbs.io import model_from_tables, write_model
 
 

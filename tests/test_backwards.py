@@ -18,8 +18,8 @@ from test_motion_derivatives import parallel_links
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
-from jaxmbs._dynamics import _step_tape, _whole_run
-from jaxmbs._dynamics._integration import Integration
+from jaxmbs._dynamics import _integrate, _whole_run
+from jaxmbs._dynamics._choices import Integration
 
 
 NAMES = "weight", "place of links", "first knot", "rise", "speed", "end", "time"
@@ -68,9 +68,9 @@ def objective(x, adjoint=None, **settings):
 
 def few(monkeypatch, *, room, most=2**16):
     """A tape with room for so many steps at a time, and so many in all."""
-    monkeypatch.setattr(_step_tape, "_BYTES", 1)
-    monkeypatch.setattr(_step_tape, "_LEAST_STEPS", room)
-    monkeypatch.setattr(_step_tape, "MOST_STEPS", most)
+    monkeypatch.setattr(_integrate, "_BYTES", 1)
+    monkeypatch.setattr(_integrate, "_LEAST_STEPS", room)
+    monkeypatch.setattr(_integrate, "MOST_STEPS", most)
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +294,7 @@ class TestWhere:
     def test_long_runs_are_bounded(self):
         found = self.sizes()
         assert found is not None
-        assert found.steps == _step_tape.MOST_STEPS
+        assert found.steps == _integrate.MOST_STEPS
         assert found.room * found.segments >= found.steps
 
     def test_short_runs_are_kept_as_a_whole(self):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs._dynamics import _confirmation
-from jaxmbs._dynamics._confirmation import Confirmation
+from jaxmbs._dynamics import _passages
+from jaxmbs._dynamics._passages import Confirmation
 from jaxmbs._linalg._concrete_rank import damped_solutions
 
 
@@ -57,7 +57,7 @@ def test_a_driven_chain_loses_as_many():
 
 
 def test_what_the_lines_miss_is_searched(monkeypatch):
-    monkeypatch.setattr(_confirmation, "_LINES", 0)
+    monkeypatch.setattr(_passages, "_LINES", 0)
     system = jm.mechanisms.four_bar_chain(1).system()
     q, v = turned(system, [np.pi / 2 - 0.02])
     ((passage, reason),) = Confirmation(system)(np.array([0.02]), np.zeros(1), q, v)

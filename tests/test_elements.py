@@ -15,7 +15,7 @@ from representatives import representatives
 import jaxmbs as jm
 from jaxmbs import generalized, planar, spatial
 from jaxmbs._errors import ModelError
-from jaxmbs._sweep._model_subject import ModelSubject
+from jaxmbs._sweep._subjects import ModelSubject
 from jaxmbs.io import write_model
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import elastic, forces, planar
-from jaxmbs._elastic import _cases
+from jaxmbs._elastic import _flexibility
 from jaxmbs.cli._app import app
 from jaxmbs.plot import draw_flexibility
 
@@ -91,8 +91,10 @@ class TestParallelogram:
             assert found.deformation_forces[4:] == pytest.approx([568.3031, -845.9105], abs=1e-4)
 
     def test_no_new_program_for_other_subsets_and_numbers(self, study, mechanism, monkeypatch):
-        traces, masked = [], _cases._masked
-        monkeypatch.setattr(_cases, "_masked", lambda *own: traces.append(own) or masked(*own))
+        traces, masked = [], _flexibility._masked
+        monkeypatch.setattr(
+            _flexibility, "_masked", lambda *own: traces.append(own) or masked(*own)
+        )
         other = with_stiffness(mechanism, [17e6] * 3 + [34e6] + [17e6] * 2)
         found = elastic.flexibility(other, subsets=[LOWER, ["KL"], ["AB", "KL"]])
         # The stiffer fourth link takes more.

@@ -112,7 +112,9 @@ class Dense(AbstractFormulation):
         acceleration = jnp.linalg.solve(mass, force - matrix.T @ multipliers)
         return outcome(acceleration, multipliers)
 ''',
-    "_formulations/__init__.py": {"from ._null_space import": "from ._dense import Dense as Dense"},
+    "_formulations/__init__.py": {
+        "from ._minimum_norm import": "from ._dense import Dense as Dense"
+    },
     "__init__.py": {
         "        CoordinatePartitioning as": "        Dense as Dense,",
         '            "CoordinatePartitioning",': '            "Dense",',

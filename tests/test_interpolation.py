@@ -10,9 +10,15 @@ from scipy.interpolate import CubicSpline
 
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar
-from jaxmbs._dynamics._dopri8_stages import DOPRI8_NODES, DOPRI8_QUARTICS, DOPRI8_USED
-from jaxmbs._dynamics._interpolation import Inside, inside_stages, StepInterpolation
-from jaxmbs._dynamics._tableau import tableau_of
+from jaxmbs._dynamics._runge_kutta import (
+    DOPRI8_NODES,
+    DOPRI8_QUARTICS,
+    DOPRI8_USED,
+    Inside,
+    inside_stages,
+    StepInterpolation,
+    tableau_of,
+)
 
 
 def stages_of(solver):

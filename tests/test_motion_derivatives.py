@@ -18,7 +18,7 @@ from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import design, forces, motions, planar
-from jaxmbs._design._slopes import slopes
+from jaxmbs._design._study import slopes
 
 
 # Weight (or mass), place of the upper ends of all links, stiffness, amplitude of the driver, how

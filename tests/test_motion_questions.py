@@ -10,8 +10,7 @@ from helpers import dot_product_gap, forward_and_reverse, random_direction
 
 from jaxmbs import Driver, forces, mechanisms, motions, MultibodySystem, planar, RESULTS, spatial
 from jaxmbs._dynamics._equilibrium import equilibrium
-from jaxmbs._dynamics._inverse import inverse_dynamics
-from jaxmbs._dynamics._kinematics import kinematics, KinematicsError
+from jaxmbs._dynamics._kinematics import inverse_dynamics, kinematics, KinematicsError
 from jaxmbs._dynamics._linearise import linearise
 
 

@@ -15,8 +15,8 @@ from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
 from jaxmbs import generalized
-from jaxmbs._dynamics._elimination_guard import guarded
-from jaxmbs._dynamics._watched import kept_rows, motion_only, numbered
+from jaxmbs._dynamics._arguments import kept_rows, motion_only, numbered
+from jaxmbs._dynamics._guards import guarded
 
 
 G = 9.81

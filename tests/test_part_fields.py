@@ -28,7 +28,7 @@ from jaxmbs._fields import (
     reference,
 )
 from jaxmbs._forces.base import AbstractJointForce, AbstractLoad
-from jaxmbs._sweep._model_subject import ModelSubject, with_values
+from jaxmbs._sweep._subjects import ModelSubject, with_values
 from jaxmbs.io import _read, _registry, _write, model_from_tables, write_model
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
-from jaxmbs._dynamics import _confirmation, _passages
+from jaxmbs._dynamics import _passages
 from jaxmbs.cli import _kinematics
 from jaxmbs.io import load_trajectory, save_trajectory
 
@@ -350,7 +350,7 @@ class TestWhoIsNotLookedAfter:
         assert "ended after 70 states" in str(found)
 
     def test_confirmations_that_end(self, monkeypatch):
-        monkeypatch.setattr(_confirmation, "_PATIENCE", 9.0**3)
+        monkeypatch.setattr(_passages, "_PATIENCE", 9.0**3)
         system = crank_at((0.1, 0.1), 1.0, 1.0)
         run = jm.simulate(system, system.reference_q, system.initial_v, 1.0)
         assert int(run.passage_count) == 1

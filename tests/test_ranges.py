@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import jaxmbs as jm
 from jaxmbs import bounds, planar, spatial
 from jaxmbs._dynamics._trajectory import Statistics
-from jaxmbs._ranges._bounds._polyhedra import directions
+from jaxmbs._ranges._bounds import directions
 from jaxmbs.cli import _simulate
 from jaxmbs.cli._app import app
 

@@ -25,7 +25,7 @@ import jaxmbs.plot
 import jaxmbs.report
 from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
-from jaxmbs._dynamics._saved_times import saved_times
+from jaxmbs._dynamics._trajectory import saved_times
 
 
 # Type checkers know most of what is refused here, and not all that is accepted.

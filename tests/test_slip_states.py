@@ -21,7 +21,7 @@ from jaxmbs import (
     solve_with_friction,
     spatial,
 )
-from jaxmbs._dynamics._slip_states import critical_coefficients, critical_factor, one_solution
+from jaxmbs._dynamics._friction import critical_coefficients, critical_factor, one_solution
 
 
 solve = eqx.filter_jit(solve_with_friction)

@@ -12,8 +12,8 @@ from representatives import representatives
 from scipy.stats import qmc
 
 import jaxmbs as jm
-from jaxmbs._sweep._model_subject import ModelSubject, with_values
 from jaxmbs._sweep._program import _lanes
+from jaxmbs._sweep._subjects import ModelSubject, with_values
 
 
 A = 0.05

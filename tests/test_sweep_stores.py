@@ -318,7 +318,7 @@ class TestRefusals:
 
 
 def test_the_digest_sees_what_a_function_closes_over():
-    from jaxmbs._sweep._digest import digest
+    from jaxmbs._sweep._running import digest
 
     def times(factor):
         return lambda x: factor * x

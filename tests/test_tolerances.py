@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs._sweep._model_subject import ModelSubject
+from jaxmbs._sweep._subjects import ModelSubject
 from jaxmbs.plot import draw_spread
 
 

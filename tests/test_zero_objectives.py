@@ -11,7 +11,7 @@ from test_sites import KINDS
 
 import jaxmbs as jm
 from jaxmbs import design, motions, planar, spatial
-from jaxmbs._design._zero import zero_words
+from jaxmbs._design._quantities import zero_words
 from jaxmbs.report._states import still
 
 

@@ -4,10 +4,13 @@ from .._loading import load_late as _load_late
 
 
 if _TYPE_CHECKING:
-    from ._bfgs import BFGS as BFGS
     from ._descent import Descent as Descent
-    from ._guard import Guard as Guard, guard as guard
-    from ._logbook import Progress as Progress
+    from ._guard import (
+        Guard as Guard,
+        guard as guard,
+        rank_changes as rank_changes,
+        RankChange as RankChange,
+    )
     from ._minimise import minimise as minimise, multistart as multistart
     from ._objective import (
         evaluate as evaluate,
@@ -20,12 +23,17 @@ if _TYPE_CHECKING:
     )
     from ._optimisers import (
         AbstractOptimiser as AbstractOptimiser,
+        BFGS as BFGS,
         SLSQP as SLSQP,
         TrustRegion as TrustRegion,
     )
-    from ._optimum import Optimum as Optimum, Starts as Starts, Visit as Visit
-    from ._path import rank_changes as rank_changes, RankChange as RankChange
-    from ._problem import AtMost as AtMost
+    from ._problem import (
+        AtMost as AtMost,
+        Optimum as Optimum,
+        Progress as Progress,
+        Starts as Starts,
+        Visit as Visit,
+    )
     from ._quantities import (
         AbstractObjective as AbstractObjective,
         AbstractQuantity as AbstractQuantity,
@@ -36,39 +44,55 @@ if _TYPE_CHECKING:
         Peak as Peak,
         Torque as Torque,
     )
-    from ._refusal import DesignError as DesignError
-    from ._runs import (
-        AbstractRun as AbstractRun,
-        AtState as AtState,
-        Driven as Driven,
-        Motion as Motion,
-    )
     from ._sensitivity import (
         Change as Change,
         Sensitivity as Sensitivity,
         sensitivity as sensitivity,
     )
-    from ._study import responded as responded, Study as Study
+    from ._study import (
+        AbstractRun as AbstractRun,
+        AtState as AtState,
+        DesignError as DesignError,
+        Driven as Driven,
+        Motion as Motion,
+        responded as responded,
+        Study as Study,
+    )
 else:
     _NAMES = {
-        "_bfgs": ("BFGS",),
+        "_optimisers": (
+            "AbstractOptimiser",
+            "BFGS",
+            "SLSQP",
+            "TrustRegion",
+        ),
         "_descent": ("Descent",),
-        "_guard": ("Guard", "guard"),
-        "_logbook": ("Progress",),
-        "_minimise": ("minimise", "multistart"),
+        "_guard": (
+            "Guard",
+            "guard",
+            "rank_changes",
+            "RankChange",
+        ),
+        "_problem": (
+            "AtMost",
+            "Optimum",
+            "Progress",
+            "Starts",
+            "Visit",
+        ),
+        "_minimise": (
+            "minimise",
+            "multistart",
+        ),
         "_objective": (
             "evaluate",
             "Evaluation",
-            "Gradient",
             "gradient",
+            "Gradient",
             "hessian_vector",
             "Objective",
             "require_gradient",
         ),
-        "_optimisers": ("AbstractOptimiser", "SLSQP", "TrustRegion"),
-        "_optimum": ("Optimum", "Starts", "Visit"),
-        "_path": ("rank_changes", "RankChange"),
-        "_problem": ("AtMost",),
         "_quantities": (
             "AbstractObjective",
             "AbstractQuantity",
@@ -79,9 +103,19 @@ else:
             "Peak",
             "Torque",
         ),
-        "_refusal": ("DesignError",),
-        "_runs": ("AbstractRun", "AtState", "Driven", "Motion"),
-        "_sensitivity": ("Change", "Sensitivity", "sensitivity"),
-        "_study": ("responded", "Study"),
+        "_study": (
+            "AbstractRun",
+            "AtState",
+            "DesignError",
+            "Driven",
+            "Motion",
+            "responded",
+            "Study",
+        ),
+        "_sensitivity": (
+            "Change",
+            "sensitivity",
+            "Sensitivity",
+        ),
     }
     _load_late(__name__, _NAMES)

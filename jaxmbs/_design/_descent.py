@@ -17,12 +17,9 @@ from .._dynamics import Trajectory
 from .._extras import optional
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS
-from ._logbook import Logbook
 from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed
-from ._problem import FINE, Problem, Survey, survey
-from ._record import Record
-from ._refusal import DesignError
-from ._study import responded
+from ._problem import FINE, Logbook, Problem, Record, Survey, survey
+from ._study import DesignError, responded
 
 
 # The last tenth of the steps improves a study that has settled by less than this part.

@@ -16,7 +16,6 @@ from .._solution import code_of, RESULTS
 from .._sweep import Cases
 from ._descent import Descent, enter, Way
 from ._guard import guard_at
-from ._logbook import Logbook, Progress
 from ._objective import (
     Objective,
     refuse_idle,
@@ -26,10 +25,20 @@ from ._objective import (
     unit_of_objective,
 )
 from ._optimisers import AbstractOptimiser, Outcome, Search, SLSQP
-from ._optimum import Optimum, Starts
-from ._problem import AtMost, FINE, inside, Problem, problem_of, sentence, survey
-from ._refusal import DesignError
-from ._study import design_vector, states, Study
+from ._problem import (
+    AtMost,
+    FINE,
+    inside,
+    Logbook,
+    Optimum,
+    Problem,
+    problem_of,
+    Progress,
+    sentence,
+    Starts,
+    survey,
+)
+from ._study import design_vector, DesignError, states, Study
 
 
 _RANK_CHANGED = int(code_of(RESULTS.design_rank_changed))

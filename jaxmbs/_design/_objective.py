@@ -31,11 +31,8 @@ from .._solvability._analyze import scaled, with_deformations
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard, said_of, succeeded
-from ._quantities import AbstractObjective
-from ._refusal import DesignError
-from ._slopes import slopes
-from ._study import responded, Study
-from ._zero import zero_words
+from ._quantities import AbstractObjective, zero_words
+from ._study import DesignError, responded, slopes, Study
 
 
 # Any function of the states of a run to a number.

@@ -1,28 +1,42 @@
-"""A study as an optimiser evaluates it: numbers of a point in units of the bounds."""
+"""A study as an optimiser evaluates it, the way it takes, the file in which it is found again,
+and its result.
+"""
 
-from typing import Any, NamedTuple
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from .. import _settings
+from .. import _html, _settings
 from .._checks import known_array, of_known
 from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
+from .._files import replacing
 from .._linalg import normalise_rows
 from .._linalg._concrete_rank import ranks
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS, sentences
+from .._solvability._report import format_table
 from .._stop_gradient import stop_gradient
+from .._sweep._running import digest
 from .._system import AbstractSystem
-from ._objective import across, an_objective, Objective
-from ._refusal import DesignError
-from ._slopes import slopes
-from ._study import Study
+from .._version import __version__
+from ._guard import rank_changes, told
+from ._objective import across, an_objective, Objective, require_unique, unique
+from ._study import DesignError, responded, slopes, Study
+
+
+# --------------------------------------------------------------------------------------------------
+# A study as an optimiser evaluates it: numbers of a point in units of the bounds.
+# --------------------------------------------------------------------------------------------------
 
 
 # Number of designs whose ranks are evaluated in one batch.
@@ -240,3 +254,243 @@ def _code(code: IntScalar, numbers: BoolScalar) -> IntScalar:
 def sentence(code: int) -> str:
     """The text of a `RESULTS` member; empty for a success."""
     return sentences()[int(code)][1]
+
+
+# --------------------------------------------------------------------------------------------------
+# The small file in which a study that was stopped is found again.
+# --------------------------------------------------------------------------------------------------
+
+
+_FINGERPRINT = "fingerprint"
+
+
+class Record:
+    """Named arrays in a `.npz` file, with a fingerprint of the study to which they belong.
+
+    **Arguments:** `path`: None keeps nothing; `parts`: everything on which the arrays depend.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, *parts: Any):
+        self._path = None if path is None else Path(path)
+        self._fingerprint = digest(*parts, __version__)
+
+    def read(self) -> Mapping[str, np.ndarray] | None:
+        """The content of the file; None if there is none.
+
+        **Raises:** `DesignError` for a file of another study, or one that cannot be read.
+        """
+        if self._path is None or not self._path.exists():
+            return None
+        try:
+            with np.load(self._path, allow_pickle=False) as stored:
+                arrays = dict(stored)
+        except (OSError, ValueError, zipfile.BadZipFile):
+            arrays = {}
+        if _FINGERPRINT not in arrays:
+            raise DesignError(
+                f"{str(self._path)!r} is no saved study; give another file, or remove this one."
+            )
+        if str(arrays.pop(_FINGERPRINT)) != self._fingerprint:
+            raise DesignError(
+                f"{str(self._path)!r} belongs to another study (other numbers, bounds, functions "
+                "or settings); give another file, or remove this one."
+            )
+        return arrays
+
+    def write(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep these in the place of what was kept, all or nothing.
+
+        **Raises:** `DesignError` if the file cannot be written.
+        """
+        if self._path is None:
+            return
+        all_arrays: dict[str, Any] = {_FINGERPRINT: np.array(self._fingerprint), **arrays}
+        try:
+            with replacing(self._path) as beside, beside.open("wb") as file:
+                np.savez(file, **all_arrays)
+        except OSError as error:
+            raise DesignError(f"cannot write {str(self._path)!r}: {error.strerror}.") from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Results of studies.
+# --------------------------------------------------------------------------------------------------
+
+
+_HEADER = ("parameter", "unit", "from", "to", "")
+
+
+class Visit(NamedTuple):
+    """One iterate: the design by names, and the objective (infinite where it failed)."""
+
+    design: dict[str, float]
+    value: float
+
+
+class Optimum(eqx.Module):
+    """Result of a study.
+
+    - `design`: the best design, by names; `value` of the objective there, `start_value` at the
+      start, in the objective's `unit`. `constraints`: what each constraint's function is there.
+    - `converged`, `message`: as reported by the optimiser. `failed`: designs that were tried and
+      could not be computed.
+    - `history`: every iterate; `bounds` by names; `study`.
+    - `start_response`, `response`: the states of the start and of the best design.
+    """
+
+    design: dict[str, float]
+    value: float
+    start_value: float
+    unit: str
+    constraints: tuple[float, ...]
+    converged: bool
+    message: str
+    failed: int
+    history: tuple[Visit, ...]
+    bounds: dict[str, tuple[float, float]]
+    study: Study
+    start_response: Trajectory
+    response: Trajectory
+
+    @property
+    def values(self) -> Float[np.ndarray, " visits"]:
+        """The objective at every iterate."""
+        return np.array([visit.value for visit in self.history])
+
+    def at_bound(self, name: str) -> bool:
+        """Does this parameter end at one of its bounds?"""
+        low, high = self.bounds[name]
+        return min(self.design[name] - low, high - self.design[name]) <= 1e-6 * (high - low)
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        """The table of parameters."""
+        return [
+            (
+                name,
+                self.study.subject.unit(name),
+                f"{self.history[0].design[name]:.6g}",
+                f"{value:.6g}",
+                "at its bound" if self.at_bound(name) else "",
+            )
+            for name, value in self.design.items()
+        ]
+
+    def _head(self) -> list[str]:
+        unit = f" {self.unit}" if self.unit else ""
+        head = (
+            f"objective {self.start_value:.6g} -> {self.value:.6g}{unit} in "
+            f"{len(self.history) - 1} iterations; {self.message}"
+        )
+        more = [f"designs that could not be computed: {self.failed}"] if self.failed else []
+        return [head, *more]
+
+    def _repr_html_(self) -> str:
+        head, *more = self._head()
+        return _html.table(head, _HEADER, self._lines()) + _html.paragraphs(more)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._head(), "", format_table(_HEADER, self._lines())])
+
+
+class Starts(eqx.Module):
+    """Results of many starts.
+
+    - `begins`, `designs` (n, p): where each began, and its best design, in the order of `names`;
+      `values` (n,) of the objective there, infinite for a start that failed.
+    - `codes` (n,): 0 for a start that did not fail, or the number of a `RESULTS` member;
+      `failures()` counts their sentences.
+    - `history` (iterates, n): the objective at every iterate.
+    - `best`: the best start as an `Optimum`.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    begins: Float[np.ndarray, "n p"]
+    designs: Float[np.ndarray, "n p"]
+    values: Float[np.ndarray, " n"]
+    codes: Int[np.ndarray, " n"]
+    history: Float[np.ndarray, "iterates n"]
+    best: Optimum
+
+    def failures(self) -> dict[str, int]:
+        """Number of failed starts by message."""
+        codes, counts = np.unique(self.codes[self.codes != FINE], return_counts=True)
+        return {sentence(c): n for c, n in zip(codes.tolist(), counts.tolist(), strict=True)}
+
+    def __str__(self) -> str:
+        good = self.values[self.codes == FINE]
+        near = int(np.sum(good <= good.min() + 0.01 * abs(good.min())))
+        head = (
+            f"{len(self.values)} starts, {len(good)} of them without failure; objective "
+            f"{good.min():.6g} (best), {np.median(good):.6g} (median); {near} within 1 % of the "
+            "best"
+        )
+        lines = [f"{count} failed: {text}" for text, count in self.failures().items()]
+        return "\n".join([head, *lines, "", str(self.best)])
+
+
+# --------------------------------------------------------------------------------------------------
+# The way of one study: its iterates, and at each of them the rank, and whether what it depends on
+# is unique.
+# --------------------------------------------------------------------------------------------------
+
+
+# Called with the number of an iterate and the iterate.
+Progress: TypeAlias = Callable[[int, Visit], None]
+
+
+class Logbook:
+    """Every iterate of a study is entered, in order.
+
+    **Arguments:** `ranks` (n,): of the start, which every iterate has to keep.
+    """
+
+    def __init__(self, problem: Problem, ranks: np.ndarray, progress: Progress | None):
+        self._problem = problem
+        self._ranks = ranks
+        self._progress = progress
+        self.history: list[Visit] = []
+        self.points: list[np.ndarray] = []
+
+    def enter(self, point: np.ndarray, value: float, ranks: np.ndarray, across: np.ndarray) -> None:
+        """Add an iterate. An infinite value marks a failed evaluation without ranks. `across` (m,):
+        how much each function depends on reactions that are not unique there.
+
+        **Raises:** `DesignError` that states where the rank changed since the previous iterate, or
+        which reactions are no longer unique.
+        """
+        if np.isfinite(value) and not np.array_equal(ranks, self._ranks):
+            raise DesignError(self._changed(point))
+        if np.isfinite(value) and not unique(across):
+            self._require_unique(point)
+        self.points.append(np.array(point))
+        self.history.append(Visit(self._problem.named(point), float(value)))
+        self.tell(len(self.history) - 1, point, float(value))
+
+    def tell(self, number: int, point: np.ndarray, value: float) -> None:
+        """Progress alone."""
+        if self._progress is not None:
+            self._progress(number, Visit(self._problem.named(point), value))
+
+    def _require_unique(self, point: np.ndarray) -> None:
+        problem = self._problem
+        response = responded(problem.study, problem.design(jnp.asarray(point)))
+        try:
+            for function in problem.functions:
+                require_unique(function, response)
+        except DesignError as error:
+            where = told(problem.named(point))
+            raise DesignError(
+                f"on the way, at {where}, {str(error).removesuffix('.')}; or narrow the bounds so "
+                "that they leave such designs out."
+            ) from None
+
+    def _changed(self, point: np.ndarray) -> str:
+        problem = self._problem
+        here = problem.named(point)
+        before = [x.design for x in self.history if np.isfinite(x.value)][-1]
+        found = rank_changes(problem.study, before, here, count=3)
+        where = "; ".join(map(str, found)) or f"at {here}"
+        return (
+            "the rank of the constraints changes on the way, so that reactions jump there: "
+            f"{where}; narrow the bounds so that they leave it out."
+        )

@@ -26,11 +26,8 @@ from ._objective import (
     perturbed_design,
     unit_of_objective,
 )
-from ._quantities import AbstractQuantity, Combination, Final, Force, Peak, Torque
-from ._refusal import DesignError
-from ._slopes import slopes
-from ._study import responded, states, Study
-from ._zero import zero_words
+from ._quantities import AbstractQuantity, Combination, Final, Force, Peak, Torque, zero_words
+from ._study import DesignError, responded, slopes, states, Study
 
 
 NOT_UNIQUE = "not unique"

@@ -4,8 +4,7 @@ from .._loading import load_late as _load_late
 
 
 if _TYPE_CHECKING:
-    from ._certificate import Certificate as Certificate, certify as certify
-    from ._controls import Controls as Controls, controls as controls
+    from ._arguments import Baumgarte as Baumgarte, Projection as Projection
     from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
     from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
     from ._events import (
@@ -16,13 +15,19 @@ if _TYPE_CHECKING:
     from ._failures import (
         SimulationError as SimulationError,
         SimulationInterrupted as SimulationInterrupted,
+        undetermined_accelerations as undetermined_accelerations,
+        UndeterminedAccelerations as UndeterminedAccelerations,
     )
     from ._floquet import Floquet as Floquet, floquet as floquet
-    from ._friction import solve_with_friction as solve_with_friction
+    from ._friction import (
+        Certificate as Certificate,
+        certify as certify,
+        solve_with_friction as solve_with_friction,
+    )
     from ._generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
     from ._initial import consistent_state as consistent_state, ConsistentState as ConsistentState
-    from ._inverse import inverse_dynamics as inverse_dynamics
     from ._kinematics import (
+        inverse_dynamics as inverse_dynamics,
         Kinematics as Kinematics,
         kinematics as kinematics,
         KinematicsError as KinematicsError,
@@ -30,31 +35,68 @@ if _TYPE_CHECKING:
     from ._linearise import Linearisation as Linearisation, linearise as linearise
     from ._reactions_of_state import reactions as reactions
     from ._simulate import resume as resume, simulate as simulate
-    from ._stabilisation import Baumgarte as Baumgarte, Projection as Projection
-    from ._trajectory import Statistics as Statistics, Trajectory as Trajectory
-    from ._undetermined import (
-        undetermined_accelerations as undetermined_accelerations,
-        UndeterminedAccelerations as UndeterminedAccelerations,
+    from ._trajectory import (
+        Controls as Controls,
+        controls as controls,
+        Statistics as Statistics,
+        Trajectory as Trajectory,
     )
 else:
     _NAMES = {
-        "_certificate": ("Certificate", "certify"),
-        "_controls": ("Controls", "controls"),
+        "_friction": (
+            "Certificate",
+            "certify",
+            "solve_with_friction",
+        ),
+        "_trajectory": (
+            "controls",
+            "Controls",
+            "Statistics",
+            "Trajectory",
+        ),
         "_elastic_theory": ("limits_left_by_motion",),
-        "_equilibrium": ("Equilibrium", "equilibrium"),
-        "_events": ("AbstractEvent", "StopAtSingular", "StopWhen"),
-        "_failures": ("SimulationError", "SimulationInterrupted"),
-        "_floquet": ("Floquet", "floquet"),
-        "_friction": ("solve_with_friction",),
+        "_equilibrium": (
+            "Equilibrium",
+            "equilibrium",
+        ),
+        "_events": (
+            "AbstractEvent",
+            "StopAtSingular",
+            "StopWhen",
+        ),
+        "_failures": (
+            "SimulationError",
+            "SimulationInterrupted",
+            "undetermined_accelerations",
+            "UndeterminedAccelerations",
+        ),
+        "_floquet": (
+            "floquet",
+            "Floquet",
+        ),
         "_generalized_alpha": ("GeneralizedAlpha",),
-        "_initial": ("consistent_state", "ConsistentState"),
-        "_inverse": ("inverse_dynamics",),
-        "_kinematics": ("Kinematics", "kinematics", "KinematicsError"),
-        "_linearise": ("Linearisation", "linearise"),
+        "_initial": (
+            "consistent_state",
+            "ConsistentState",
+        ),
+        "_kinematics": (
+            "inverse_dynamics",
+            "Kinematics",
+            "kinematics",
+            "KinematicsError",
+        ),
+        "_linearise": (
+            "Linearisation",
+            "linearise",
+        ),
         "_reactions_of_state": ("reactions",),
-        "_simulate": ("resume", "simulate"),
-        "_stabilisation": ("Baumgarte", "Projection"),
-        "_trajectory": ("Statistics", "Trajectory"),
-        "_undetermined": ("undetermined_accelerations", "UndeterminedAccelerations"),
+        "_simulate": (
+            "resume",
+            "simulate",
+        ),
+        "_arguments": (
+            "Baumgarte",
+            "Projection",
+        ),
     }
     _load_late(__name__, _NAMES)

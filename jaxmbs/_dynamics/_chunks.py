@@ -28,7 +28,7 @@ from .._loading import late
 from .._programs import program
 from .._system import AbstractSystem
 from ._batches import room_of
-from ._integration import Chunk, Integration, Limits, Underway
+from ._choices import Chunk, Integration, Limits, Underway
 from ._trajectory import Trajectory
 
 

@@ -41,7 +41,9 @@ from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, refuse_acceleration_level, takes_state
 from ._elastic_theory import limits_left_by_state
-from ._force_states import (
+from ._passages import movers
+from ._projection import project_position
+from ._small_motions import (
     beside_states,
     displaced,
     identity,
@@ -49,8 +51,6 @@ from ._force_states import (
     said_to_change,
     state_scale,
 )
-from ._mobility import movers
-from ._projection import project_position
 
 
 # A step below this ends the search (lengths relative to the characteristic length, or rad): one

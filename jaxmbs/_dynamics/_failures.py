@@ -1,25 +1,292 @@
-"""Explanation of a failed run: what happened, when, at which joint, and what to try."""
+"""Failed runs explained: what happened, when, at which joint, and what to try."""
 
+from typing import NamedTuple
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._custom_types import Scalar
+from .. import _settings
+from .._checks import listed
+from .._custom_types import RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations
+from .._formulations._minimum_norm import effective_mass
 from .._kinematics import open_constraints, undefined
 from .._linalg import motion_solver
+from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE
 from .._programs import Compiling, program
 from .._solution import RESULTS
-from .._system import AbstractSystem, smallest_rows, vanishing_sentence
-from ._consistency import acceleration_residual
-from ._contradictions import contradiction, nearly_singular
+from .._system import AbstractSystem, smallest_rows, Structure, takes_state, vanishing_sentence
+from ._arguments import kept_rows
 from ._elastic_theory import limits_left
-from ._friction import solve_stage
-from ._mobility import look_at_drivers, movers
+from ._friction import acceleration_residual, MET, ROUNDING, solve_stage
+from ._passages import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
-from ._undetermined import undetermined_accelerations
-from ._watched import kept_rows
+
+
+# --------------------------------------------------------------------------------------------------
+# Constraints that prescribe contradictory accelerations at one state, or barely determine them.
+# Concrete numbers, dense.
+# --------------------------------------------------------------------------------------------------
+
+
+# Parts of what contradicts itself that are smaller than this, relative to the largest, are none.
+_PART_OF_CONTRADICTION = 0.1
+
+
+class _Rows(NamedTuple):
+    """C with columns without units and rows of length one, and Gamma."""
+
+    matrix: np.ndarray
+    offset: np.ndarray
+
+
+@program(compiling=Compiling.ONCE)
+def _raw(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Float[Array, "rows nv"], Float[Array, " rows"]]:
+    matrix = system.constraint_matrix(q, v, t) * system.column_scale()[None]
+    return matrix, system.acceleration_offset(q, v, t)
+
+
+def _rows(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> _Rows | None:
+    """None for what is traced or not finite."""
+    found = _raw(system, q, v, t)
+    if any(isinstance(x, Tracer) for x in found):
+        return None
+    matrix, offset = map(np.asarray, found)
+    if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(offset))):
+        return None
+    sizes = np.linalg.norm(matrix, axis=1)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    return _Rows(matrix / sizes[:, None], offset / sizes)
+
+
+def contradiction(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> str:
+    """A sentence that names the constraints with contradictory accelerations; empty if all
+    agree."""
+    if not len(system.structure.rows):
+        return ""
+    rows = _rows(system, q, v, t)
+    if rows is None:
+        return ""
+    null = null_spaces(rows.matrix, RANK_TOLERANCE).left
+    left = np.abs(null @ (null.T @ rows.offset))
+    largest = np.max(left, initial=0.0)
+    if largest <= MET * np.max(np.abs(rows.offset), initial=0.0) + ROUNDING:
+        return ""
+    structure = system.structure
+    advice = (
+        "make the motions of drivers agree, leave one of them out, or give a state from which the "
+        "mechanism can go on."
+        if structure.driven.any()
+        else "the velocities are possible to first order only, as of a mechanism that is rigid. "
+        "Start at rest, or from another configuration."
+    )
+    names = _owners(structure, left)
+    return (
+        f"No accelerations satisfy what {names} ask for together at {float(t):.6g} s, as that "
+        f"contradicts itself; {advice}"
+    )
+
+
+def refuse_contradiction(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> None:
+    """Refuse contradicting drivers, and motion of a rigid mechanism, before a run is compiled.
+
+    Only systems are examined in which several drivers might contradict each other, or which may be
+    rigid by their number of rows: all others would wait for one more program.
+
+    **Raises:** `ValueError` that names them.
+    """
+    structure = system.structure
+    drivers = np.count_nonzero(structure.driven)
+    crowded = len(structure.rows) >= structure.nv and (drivers or bool(np.any(np.asarray(v))))
+    if drivers < 2 and not crowded:
+        return
+    text = contradiction(system, q, v, jnp.asarray(t, q.dtype))
+    if text:
+        raise ValueError(text[0].lower() + text[1:])
+
+
+def nearly_singular(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Scalar,
+    tolerance: float,
+) -> str:
+    """A sentence that names what depends on each other there to within the tolerance, and not to
+    within rounding; empty if nothing does."""
+    rows = _rows(system, q, v, t) if len(system.structure.rows) else None
+    if rows is None:
+        return ""
+    left, values, _ = np.linalg.svd(rows.matrix)
+    largest = np.max(values, initial=0.0)
+    near = (values <= tolerance * largest) & (values > RANK_TOLERANCE * largest)
+    if not np.any(near):
+        return ""
+    names = _owners(system.structure, np.linalg.norm(left[:, : len(values)][:, near], axis=1))
+    return (
+        f"The configuration there is next to a singular one, as a dead centre is: {names} hardly "
+        f"determine the motion any more, or contradict each other. "
+        f"{look_at_drivers(system.structure)}"
+    )
+
+
+def _owners(structure: Structure, sizes: np.ndarray) -> str:
+    """Those of the rows in which most is, drivers first."""
+    rows = np.flatnonzero(sizes > _PART_OF_CONTRADICTION * np.max(sizes))
+    owners = sorted(dict.fromkeys(structure.row_owner[rows].tolist()))
+    owners.sort(key=lambda k: structure.constraints[k].kind != "driver")
+    return listed([repr(structure.constraints[k].name) for k in owners])
+
+
+# Singular values of M^1/2 and C, relative to the largest, that leave accelerations undetermined.
+# The pivots that `UdwadiaKalaba(semidefinite=True)` refuses, at most 1e-12 of their columns'
+# squares, are below: lengths of columns only make a smallest value smaller.
+_UNDETERMINED = 1.5e-6
+
+# An eigenvalue of M below minus this, relative to the largest, is not rounding.
+_NEGATIVE = 1e-12
+
+# Of a direction, relative to its largest part: coordinates that have less have none.
+_UNDETERMINED_PART = 1e-6
+
+
+class UndeterminedAccelerations(eqx.Module):
+    """Accelerations that M dv/dt + C^T lambda = F, C dv/dt = Gamma leave undetermined.
+
+    - `directions` (nv, k): accelerations that may be added to any solution, M a = 0 and C a = 0;
+      orthonormal with lengths relative to the characteristic length. k = 0: all are determined.
+    - `names`: the coordinates that have a part in them.
+    - `singular_value`: the smallest of M^1/2 stacked on C, rows of C times the root of their
+      effective mass, in velocities scaled to equal mass (massless ones count like the mean of the
+      others), so that light bodies among heavy ones change nothing; relative to the largest. 0
+      where something is not determined.
+    - `indefinite`: has M a negative eigenvalue? Then it is not a mass matrix.
+    """
+
+    directions: Float[Array, "nv k"]
+    singular_value: Scalar
+    names: tuple[str, ...] = eqx.field(static=True)
+    indefinite: bool = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        return self.directions.shape[1]
+
+    def __str__(self) -> str:
+        if self.indefinite:
+            return (
+                "The mass matrix has a negative eigenvalue, so that it is none; look for a wrong "
+                "sign, or an entry beside the diagonal that is too large."
+            )
+        value = float(self.singular_value)
+        if not len(self):
+            return f"All accelerations are determined (smallest singular value {value:.3g})."
+        names = ", ".join(map(repr, self.names))
+        alone = len(self.names) == len(self)
+        what = "" if alone else f" in {len(self)} combination{'s' if len(self) > 1 else ''}"
+        return (
+            f"Nothing determines the acceleration of {names}{what} (singular value {value:.3g}). "
+            "Give mass, add a constraint that ties it to the others, or leave it out."
+        )
+
+
+@takes_state(decides_rank=True)
+def undetermined_accelerations(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike = 0.0,
+    *,
+    tolerance: Setting[float] = _UNDETERMINED,
+) -> UndeterminedAccelerations:
+    """Accelerations that neither mass nor constraints determine, by the names of coordinates.
+
+    With a mass matrix that is positive semidefinite, accelerations are unique exactly if M and C,
+    one over the other, have full column rank. Their null space is what remains open. Forces along
+    it would accelerate without bound, so that motion with them is impossible; without such forces
+    there are many motions. Dense, for concrete numbers: outside of `jit` and `vmap`.
+
+    **Arguments:** `q` (nq,), `v` (nv,), `t` (s): the state. `tolerance`: singular values that are
+    at most this count as zero, between 0 and 1.
+
+    **Returns:** `UndeterminedAccelerations`, which prints as a sentence.
+
+    **Raises:** `ValueError` for traced numbers.
+
+    Source: Udwadia & Phohomsiri 2006, Proc. R. Soc. A 462:2097.
+    """
+    tolerance = _settings.known_number(tolerance, "tolerance", above=0, below=1)
+    known = _matrices(system, q, v, jnp.asarray(t, q.dtype))
+    if any(isinstance(x, Tracer) for x in known):
+        raise ValueError(
+            "undetermined_accelerations decides ranks: call it outside of jit and vmap."
+        )
+    return _undetermined(_Scaled(*map(np.asarray, known)), system.structure, tolerance)
+
+
+@program(compiling=Compiling.ONCE)
+def _matrices(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> tuple[Array, Array, Array, Array]:
+    """The matrices of `_Scaled`."""
+    unit, descriptor = system.column_scale(), system.descriptor(q, v, t)
+    metric = jnp.diagonal(descriptor.metric().mass_matrix()) * unit**2
+    mass = unit[:, None] * descriptor.mass_matrix() * unit[None]
+    return mass, metric, descriptor.constraint_matrix() * unit[None], unit
+
+
+class _Scaled(NamedTuple):
+    """M, the diagonal of the metric in its place, and C in velocities without units, and what
+    counts as one of each."""
+
+    mass: np.ndarray
+    metric: np.ndarray
+    constraints: np.ndarray
+    unit: np.ndarray
+
+
+def _undetermined(
+    known: _Scaled, structure: Structure, tolerance: float
+) -> UndeterminedAccelerations:
+    mass, metric, constraints, unit = known
+    # As `UdwadiaKalaba` has it: M + C^T W C, whose null space is that of M and C.
+    weights = np.asarray(effective_mass(jnp.asarray(metric), jnp.asarray(constraints)))
+    both = mass + constraints.T @ (weights[:, None] * constraints)
+    mean = np.mean(metric) if np.any(metric > 0) else 1.0
+    size = np.sqrt(np.where(metric > 0, metric, mean))
+    values, vectors = np.linalg.eigh(both / size[:, None] / size)
+    values = values / (values[-1] if values[-1] > 0 else 1.0)
+    directions, _ = np.linalg.qr(vectors[:, values <= tolerance**2] / size[:, None])
+    parts = np.linalg.norm(directions, axis=1)
+    named = parts > _UNDETERMINED_PART * np.max(parts, initial=0.0)
+    names = tuple(
+        info.name.removesuffix(".rate")
+        for info, own in zip(structure.velocities, named, strict=True)
+        if own
+    )
+    own = np.linalg.eigvalsh(mass)
+    return UndeterminedAccelerations(
+        jnp.asarray(unit[:, None] * directions),
+        jnp.asarray(np.sqrt(np.maximum(values[0], 0.0))),
+        names,
+        bool(own[0] < -_NEGATIVE * np.max(np.abs(own))),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Explanation of a failed run: what happened, when, at which joint, and what to try.
+# --------------------------------------------------------------------------------------------------
 
 
 # How far a failed run is followed to see why: relative to its duration, and at least (s).
@@ -73,7 +340,7 @@ def explain(
         return f"{text} The force is not finite on {_bodies(system, force)}."
     if bool(trajectory.result == RESULTS.velocity_row_vanishes):
         return f"{text} There {vanishing_sentence(system, smallest_rows(system, q, v, t))}"
-    open_ones = _undetermined(system, q, v, t)
+    open_ones = _undetermined_motion(system, q, v, t)
     if open_ones:
         return f"{text} {open_ones}"
     if RESULTS[found.result]:
@@ -81,7 +348,7 @@ def explain(
     return " ".join([text, *filter(None, [_hardest(system, trajectory)]), *left])
 
 
-def _undetermined(
+def _undetermined_motion(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> str:
     """Accelerations that are undetermined, or barely determined, as where a run ends close to such

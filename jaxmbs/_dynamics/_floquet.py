@@ -1,9 +1,9 @@
 """Small motions about a periodic motion: what a period makes of them (Floquet).
 
-With Y and Z as in `_first_order.py`, displacements (z, w) from a motion that repeats itself become
-Phi (z, w) after its period P. Phi is integrated along with the motion, as directions in q and v.
-What repeats itself are the velocities and the equations of small motions along the world's axes;
-places may have moved on, and all of it may have turned by a given rotation.
+With Y and Z as in `_small_motions.py`, displacements (z, w) from a motion that repeats itself
+become Phi (z, w) after its period P. Phi is integrated along with the motion, as directions in q
+and v. What repeats itself are the velocities and the equations of small motions along the world's
+axes; places may have moved on, and all of it may have turned by a given rotation.
 """
 
 from typing import Any, NamedTuple
@@ -22,16 +22,24 @@ from .._geometry import turn_matrix
 from .._linalg import directional_derivative
 from .._programs import program
 from .._system import AbstractSystem, takes_state
-from ._first_order import along_velocities, constant_axes, displaced_state, first_order
-from ._force_states import coordinate_units, state_scale
+from ._arguments import motion_only
 from ._friction import solve_stage
 from ._initial import check_state
 from ._linearise import bases_of, refuse_tracers, transport_bases
-from ._mobility import movers
-from ._modes import changes_of_eigenvalues, frequency_scale, rate_scale
+from ._passages import movers
 from ._projection import velocity_level_matrices
 from ._run import onto_knots
-from ._watched import motion_only
+from ._small_motions import (
+    along_velocities,
+    changes_of_eigenvalues,
+    constant_axes,
+    coordinate_units,
+    displaced_state,
+    first_order,
+    frequency_scale,
+    rate_scale,
+    state_scale,
+)
 
 
 # A motion repeats itself if its velocities and the matrix of small motions do, up to this part of

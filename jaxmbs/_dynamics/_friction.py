@@ -4,42 +4,443 @@ Friction makes F depend on lambda, so both are a fixed point around the friction
 
     f = friction(lambda),     (dv/dt, lambda) = solve(F + f).
 
-At one state (dv/dt, lambda) is affine in f. So the formulation is linearised once, which keeps its
-factors, and every iteration is one solve with them. The map f -> friction(lambda(f)) is the modulus
-of an affine function for each joint; with one frictional joint its iteration converges exactly
-where the fixed point exists and is unique whatever the loads are (N = |a + b N| has one solution
-for every a iff |b| < 1, and then it is a contraction). So failure to converge is not only a
-weakness of the method: a joint jams, or the rigid-body model has no or several solutions
+At one state (dv/dt, lambda) is affine in f. So the formulation is linearised once, which keeps
+its factors, and every iteration is one solve with them. The map f -> friction(lambda(f)) is the
+modulus of an affine function for each joint; with one frictional joint its iteration converges
+exactly where the fixed point exists and is unique whatever the loads are (N = |a + b N| has one
+solution for every a iff |b| < 1, and then it is a contraction). So failure to converge is not
+only a weakness of the method: a joint jams, or the rigid-body model has no or several solutions
 (Painleve).
 
-The derivative is that of the fixed point, (1 - A) df = direct change, with A the derivative of the
-map. The series 1 + A + A^2 ... converges where the iteration does, and so does its transpose.
+The derivative is that of the fixed point, (1 - A) df = direct change, with A the derivative of
+the map. The series 1 + A + A^2 ... converges where the iteration does, and so does its
+transpose.
 """
 
+import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from types import ModuleType
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._linalg import AbstractKKTMatrices, directional_derivative
+from .._programs import Compiling, program
 from .._solution import RESULTS
+from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
 from .._stop_gradient import stop_gradient
 from .._system import (
     AbstractSystem,
     Equations,
+    FrictionMaps,
     is_state,
     State,
     takes_state,
     vanishing_rows,
 )
-from ._consistency import check_acceleration_rows
+from .._verdict import Verdict
+
+
+# --------------------------------------------------------------------------------------------------
+# Can all constraints that are given at acceleration level be met?
+#
+# Those of positions and velocities can at a state that satisfies them. Servo constraints, and rows
+# of accelerations alone, may contradict the others or each other: formulations then return the
+# accelerations with the least residual.
+# --------------------------------------------------------------------------------------------------
+
+
+# What is left of C dv/dt = Gamma where the rows can be met: relative to the largest of these
+# accelerations, and in 1/s^2, lengths relative to the characteristic length.
+MET = 1e-6
+ROUNDING = 1e-10
+
+
+def acceleration_residual(
+    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+) -> Float[Array, " rows"]:
+    """C dv/dt - Gamma in units of what counts as one in each row; zero in rows of positions and
+    velocities."""
+    descriptor = equations.descriptor
+    left = (descriptor.apply_C(acceleration) - equations.offset) / system.residual_scale()
+    return jnp.where(system.structure.velocity_level, 0.0, left)
+
+
+def check_acceleration_rows(
+    system: AbstractSystem, equations: Equations, found: Accelerations
+) -> Accelerations:
+    """The result, with a failure where rows at acceleration level are not satisfied."""
+    if system.structure.velocity_level.all():
+        return found
+    met = _are_met(system, equations, found.acceleration)
+    failed = RESULTS.where(met, RESULTS.successful, RESULTS.accelerations_contradict)
+    # Whatever else is made of an error that is not a number follows from it.
+    held = system.structure.velocity_level
+    unknown = jnp.any(jnp.where(held, False, jnp.isnan(equations.offset)))
+    result = RESULTS.where(found.result == RESULTS.successful, failed, found.result)
+    known = jnp.all(jnp.where(held, jnp.isfinite(equations.offset), True))
+    unknown = unknown & known & jnp.all(jnp.isfinite(equations.force))
+    result = RESULTS.where(unknown, RESULTS.servo_error_unknown, result)
+    return Accelerations(found.acceleration, found.multipliers, result)
+
+
+def _are_met(
+    system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
+) -> BoolScalar:
+    limit = MET * _largest(system, equations) + ROUNDING
+    left = acceleration_residual(system, equations, acceleration)
+    # What is not a number has a result of its own.
+    return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
+
+
+def _largest(system: AbstractSystem, equations: Equations) -> Scalar:
+    """Accelerations that the rows prescribe, and those without the rows."""
+    descriptor, scale = equations.descriptor, system.residual_scale()
+    free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
+    sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
+    return jnp.max(sizes, initial=0.0)
+
+
+def contradicting_rows(
+    system: AbstractSystem,
+    equations: Equations,
+    acceleration: Float[Array, " nv"],
+    met: float = MET,
+) -> Bool[Array, " rows"]:
+    """Rows, of all levels, that accelerations violate by more than a part `met` of the largest.
+
+    Rows of positions and velocities too: what two drivers prescribe may agree in both and not in
+    accelerations. NaN has a result of its own, and is not a contradiction.
+    """
+    left = equations.descriptor.apply_C(acceleration) - equations.offset
+    limit = met * _largest(system, equations) + ROUNDING
+    return jnp.abs(left / system.residual_scale()) > limit
+
+
+# --------------------------------------------------------------------------------------------------
+# Existence and uniqueness of accelerations with Coulomb friction, in every state of slip.
+#
+# The forces that press the joints together at one configuration are P = a + sum_j G_j s_j mu_j
+# |P_j|: a without friction, s_j the direction of slip of joint j (its size is at most 1, as the law
+# is regularised), mu_j its coefficient, and G_j what a friction force of unit size does to P. For
+# two solutions |P_j| - |P'_j| = g_j . (P_j - P'_j) with |g_j| <= 1. So there is one at most if
+#
+#     det(I - G diag(mu_j s_j g_j^T)) > 0      for all |s_j| <= 1, |g_j| <= 1,
+#
+# whatever the loads are, and then there is one: P - G diag(mu_j s_j) |P| is Lipschitz continuous
+# with generalized derivatives that are uniformly invertible, and so a homeomorphism (Pourciau, J.
+# Math. Anal. Appl. 22, 1988, 103-109). With one component of slip and one of pressing force in each
+# joint that is an absolute value equation, the products s_j g_j are any numbers between -1 and 1,
+# and the condition is also necessary for solutions to exist and be unique for all loads: a P-matrix
+# condition (Rohn, Linear Algebra Appl. 126, 1989, 39-78; Cottle, Pang & Stone, 1992, section 3.3).
+#
+# The determinant is affine in each such number, whatever the others are, so that its signs at the
+# corners of their box decide. At each corner these joints are eliminated; what is left of joints
+# with several components, all |s_j| <= 1 and |g_j| <= 1, is safe if the spectral radius of the
+# matrix of norms of its blocks is below 1: exact for one such joint, sufficient for several.
+# --------------------------------------------------------------------------------------------------
+
+
+# Joints of one component each whose corners are all evaluated (2^n of them); more are taken by
+# their norms.
+_CORNERS = 8
+
+# A coefficient greater than this is not a coefficient of friction: a proof up to it counts for all.
+_GREATEST = 1e3
+
+_Sizes = tuple[tuple[int, int], ...]
+
+
+def pressing_gains(
+    system: AbstractSystem,
+    maps: FrictionMaps,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Any,
+) -> Float[Array, "laws 3 laws 3"]:
+    """G: how the pressing forces (N) change by a friction force (N) against each slip, at unit
+    coefficient."""
+    equations = system.equations(q, v, t)
+    formulation = chosen_formulation(None, system.structure)
+
+    def multipliers(slip: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        def solve(force: Float[Array, " nv"]) -> Float[Array, " rows"]:
+            loaded = eqx.tree_at(lambda x: x.force, equations, force)
+            return formulation.solve(loaded).multipliers
+
+        return jax.jvp(solve, (equations.force,), (-slip,))[1]
+
+    laws, width, _ = maps.slip.shape
+    changes = jax.vmap(multipliers)(maps.slip.reshape(laws * width, -1))
+    return (maps.pressing @ changes.T).reshape(laws, -1, laws, width)
+
+
+def one_solution(gains: Any, coefficients: Any, sizes: _Sizes, xp: ModuleType = jnp) -> Any:
+    """Is it proved that accelerations exist and are unique in every state of slip?
+
+    **Arguments:** `gains` (laws, 3, laws, 3); `coefficients` (..., laws); `sizes`: how many
+    components of slip and of pressing force each law has; `xp`: whose arrays they are.
+    """
+    # Rounding is not a proof.
+    scaled = coefficients[..., None, None, :, None] * gains * (1 + 1e-9)
+    single = [i for i, size in enumerate(sizes) if size == (1, 1)][:_CORNERS]
+    others = [i for i in range(len(sizes)) if i not in single]
+    batch, width = coefficients.shape[:-1], gains.shape[1]
+    safe = xp.ones(batch, dtype=bool)
+    corner = scaled[..., 0, :, 0]
+    many = scaled[..., others, :, :, :][..., others, :]
+    count = len(others)
+    for signs in itertools.product((-1.0, 1.0), repeat=len(single)):
+        left = many
+        if single:
+            turned = np.array([signs])
+            own = xp.eye(len(single)) - corner[..., single, :][..., single] * turned
+            definite = xp.linalg.det(own) > 0
+            safe = safe & definite
+            # What follows is of no consequence where it is not.
+            own = xp.where(definite[..., None, None], own, xp.eye(len(single)))
+            into = scaled[..., 0, :, :][..., single, :, :][..., others, :].reshape(
+                *batch, len(single), -1
+            )
+            out = scaled[..., 0][..., others, :, :][..., single] * turned[None]
+            out = out.reshape(*batch, count * width, len(single))
+            through = out @ xp.linalg.solve(own, into)
+            left = many + through.reshape(*batch, count, width, count, width)
+        if others:
+            norms = xp.linalg.norm(xp.swapaxes(left, -3, -2), ord=2, axis=(-2, -1))
+            # A matrix I - n with n >= 0 has a positive solution of (I - n) x = 1 if, and only if,
+            # the spectral radius of n is below 1 (Berman & Plemmons, 1979, chapter 6).
+            around = xp.eye(count) - norms
+            solvable = xp.abs(xp.linalg.det(around)) > 0
+            around = xp.where(solvable[..., None, None], around, -xp.eye(count))
+            found = xp.linalg.solve(around, xp.ones((*batch, count, 1)))
+            safe = safe & xp.all(found > 0, axis=(-2, -1))
+    return safe
+
+
+def critical_coefficients(gains: Any, coefficients: Any, sizes: _Sizes) -> np.ndarray:
+    """The coefficient (laws,) of each law up to which that is proved while the others keep theirs:
+    0 if it is not proved even without its friction, infinite if it is for any. NumPy."""
+    place = np.eye(len(sizes), dtype=bool)
+    return _critical(gains, lambda own: np.where(place, own[:, None], coefficients), sizes)
+
+
+def critical_factor(gains: Any, coefficients: Any, sizes: _Sizes) -> float:
+    """The largest factor of all coefficients. NumPy."""
+    own = np.asarray(coefficients)
+    return float(_critical(gains, lambda factor: factor[:, None] * own, sizes, 1)[0])
+
+
+def _critical(
+    gains: Any, coefficients: Callable[[np.ndarray], Any], sizes: _Sizes, count: int | None = None
+) -> np.ndarray:
+    """The largest numbers whose coefficients are proved, one after the other, by bisection."""
+    gains = np.asarray(gains)
+    count = len(sizes) if count is None else count
+    if not np.all(np.isfinite(gains)):
+        return np.zeros(count)
+
+    def proved(own: np.ndarray) -> np.ndarray:
+        return one_solution(gains, np.asarray(coefficients(own)), sizes, np)
+
+    low, high = np.full(count, 1e-6), np.full(count, _GREATEST)
+    never, always = ~proved(low), proved(high)
+    for _ in range(50):
+        middle = np.sqrt(low * high)
+        safe = proved(middle)
+        low, high = np.where(safe, middle, low), np.where(safe, high, middle)
+    return np.where(never, 0.0, np.where(always, np.inf, low))
+
+
+class Certificate(eqx.Module):
+    """Does the motion with Coulomb friction exist, and is it unique?
+
+    - `joints`: those with friction, in row order. `unique` (joints,): is each one's reaction.
+    - `solvable`: are accelerations proved to exist and to be unique in every state of slip at this
+      configuration, whatever the loads are? Not where what presses a joint together is not unique.
+    - `gains` (laws, 3, laws, 3): how the forces that press the joints together change by unit
+      friction forces against each slip; `coefficients` (laws,), `laws`: the joint of each friction
+      law, `sizes`: how many components of slip and pressing force it has.
+    - `solvability`: the analysis that `unique` follows from.
+    """
+
+    unique: Annotated[Verdict, "joints"]
+    solvable: Verdict
+    gains: Float[Array, "laws 3 laws 3"]
+    coefficients: Float[Array, " laws"]
+    solvability: Solvability
+    joints: tuple[str, ...] = eqx.field(static=True)
+    laws: tuple[str, ...] = eqx.field(static=True)
+    sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
+
+    @property
+    def certified(self) -> Verdict:
+        """Is every frictional joint's reaction unique, and `solvable` proved?"""
+        every = self.unique.all(axis=-1) & self.solvable
+        return Verdict.where(every.decided & self.solvability.decided, every.unique)
+
+    def critical_coefficients(self) -> dict[str, float]:
+        """The coefficient of friction of each frictional joint up to which `solvable` is proved
+        while the others keep theirs: infinite if it is for any, 0 if it is not proved even without
+        friction in that joint; NaN where the reaction of a joint with friction is not unique. One
+        state, concrete only. (Of several laws in one joint the least.)
+        """
+        if not bool(self.unique.all()):
+            return dict.fromkeys(self.joints, float("nan"))
+        found = critical_coefficients(self.gains, self.coefficients, self.sizes)
+        return {
+            name: min(float(c) for law, c in zip(self.laws, found, strict=True) if law == name)
+            for name in self.joints
+        }
+
+    def uncertain_joints(self) -> tuple[str, ...]:
+        """The frictional joints whose reaction is not unique. One state, concrete only."""
+        return tuple(n for n, u in zip(self.joints, np.asarray(self.unique), strict=True) if not u)
+
+    def __str__(self) -> str:
+        if self.unique.ndim > 1:
+            return f"Certificate of {self.unique.shape[:-1]} states (index it to print one)"
+        if not bool(self.solvability.decided):
+            return self.solvability.doubt()
+        if not self.joints:
+            return "certified unique: no joint has friction."
+        named = self.uncertain_joints()
+        if named:
+            which = f"reaction of {named[0]} is"
+            if len(named) > 1:
+                which = f"reactions of {', '.join(named)} are"
+            text = (
+                f"not certified: the {which} not unique, so that friction there, and with it the "
+                "motion, may depend on the formulation. The condition is sufficient, not "
+                f"necessary. {self._advice(named)}"
+            )
+        elif not bool(self.solvable):
+            text = self._unsolvable()
+        else:
+            text = (
+                "certified unique: the reaction of every joint with friction is unique "
+                f"({', '.join(self.joints)}), and friction leaves one acceleration in every state "
+                f"of slip{self._margin()}."
+            )
+        doubt = f" {self.solvability.doubt()}" if bool(self.solvability.doubtful) else ""
+        return text + doubt
+
+    def _unsolvable(self) -> str:
+        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        named = tuple(
+            f"{name} (coefficient {own[name]:.4g}, certified up to {limit:.4g})"
+            for name, limit in self.critical_coefficients().items()
+            if 0 < limit < own[name]
+        )
+        where = _listed(named or self.joints)
+        factor = critical_factor(self.gains, self.coefficients, self.sizes)
+        return (
+            f"not certified: with the friction in {where} some state of slip at this configuration "
+            "may have no acceleration, or several (Painleve's paradox). What helps: coefficients "
+            f"that are {factor:.3g} times as large or smaller, a guide loaded closer to its own "
+            "direction, or a bushing in the place of the joint."
+        )
+
+    def _margin(self) -> str:
+        """The joint closest to the limit of the condition."""
+        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        limits = {n: c for n, c in self.critical_coefficients().items() if np.isfinite(c)}
+        if not limits:
+            return ""
+        name = min(limits, key=lambda n: limits[n] / max(own[n], 1e-30))
+        return f" (in {name} up to a coefficient of {limits[name]:.4g})"
+
+    def _advice(self, named: tuple[str, ...]) -> str:
+        """Ways to make the condition hold."""
+        structure = self.solvability.structure
+        redundant = _listed(sharing_dependent_sets(self.solvability, named))
+        ways = [
+            f"take the redundant rows from {redundant} (`releases` lists ways)",
+            "put a bushing in the place of one of them",
+        ]
+        # Of the kinds in which there is friction already, so that it is known in them.
+        kinds = {structure.constraint(name).kind for name in self.joints}
+        sound = tuple(
+            info.name
+            for info, unique in zip(
+                structure.constraints, np.asarray(self.solvability.reaction_unique), strict=True
+            )
+            if unique and info.kind in kinds
+        )
+        if sound:
+            ways.append(f"have friction only where the reaction is unique ({_listed(sound)})")
+        return f"What helps: {', or '.join(ways)}."
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    """Names, of very many the first."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+@takes_state(decides_rank=True)
+def certify(
+    system: AbstractSystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"] | None = None,
+    t: RealScalarLike = 0.0,
+    *,
+    criterion: Setting[AbstractCriterion | None] = None,
+) -> Certificate:
+    """Does the motion with Coulomb friction exist at this state, and is it unique?
+
+    Two conditions are proved. Every joint with friction has a unique reaction: then friction forces
+    are the same whatever formulation finds the multipliers (Fraczek & Wojtyra, Mech. Mach. Theory
+    46, 2011, 312-334). And in every state of slip, whatever the loads are, reactions and friction
+    forces that follow from each other exist and are unique (no paradox of Painleve's: a P-matrix
+    condition, as in Pang & Trinkle, Math. Program. 73, 1996, 199-226). Both are sufficient:
+    friction may depend on a part of the reaction that is unique, or its effect cancel; the second
+    is also necessary for all loads where each joint with friction slides in one direction and is
+    pressed together in one (a slider of the plane), or where there is only one. Works under `jit`
+    and `vmap`.
+
+    **Arguments:** as `analyze`.
+
+    **Returns:** a `Certificate`, to be printed.
+    """
+    solvability = analyze(system, q, v, t, criterion=criterion)
+    joints = system.frictional_joints
+    own = [system.structure.constraint_names.index(name) for name in joints]
+    unique = solvability.reaction_unique[..., np.array(own, dtype=int)]
+    t = jnp.asarray(t, q.dtype)
+    if not joints:
+        nothing = jnp.zeros((0, 3, 0, 3), q.dtype)
+        always = Verdict.where(solvability.decided, True)
+        return Certificate(unique, always, nothing, jnp.zeros((0,)), solvability, (), (), ())
+    gains, coefficients, laws, sizes, proved = _friction_gains(system, q, v, t)
+    solvable = Verdict.where(solvability.decided, proved) & unique.all(axis=-1)
+    return Certificate(unique, solvable, gains, coefficients, solvability, joints, laws, sizes)
+
+
+@program(compiling=Compiling.ONCE)
+def _friction_gains(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"] | None, t: Scalar
+) -> tuple[
+    Float[Array, "laws 3 laws 3"],
+    Float[Array, " laws"],
+    tuple[str, ...],
+    tuple[tuple[int, int], ...],
+    BoolScalar,
+]:
+    """`Certificate.gains`, `coefficients`, `laws`, `sizes`, and whether it is solvable."""
+    v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
+    maps = system.friction_maps(q, v, t)
+    gains = pressing_gains(system, maps, q, v, t)
+    proved = one_solution(gains, maps.coefficient, maps.sizes)
+    return gains, maps.coefficient, maps.joints, maps.sizes, proved
 
 
 @takes_state(offset="rows")

@@ -32,11 +32,10 @@ from .._solvability import (
 )
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
-from ._consistency import contradicting_rows, MET
+from ._arguments import kept_rows
 from ._elastic_theory import limits_left_by_state
-from ._friction import solve_with_friction
+from ._friction import contradicting_rows, MET, solve_with_friction
 from ._initial import check_state
-from ._watched import kept_rows
 
 
 # What is left of rows that are redundant within a precision, relative to accelerations and to

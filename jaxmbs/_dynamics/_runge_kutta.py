@@ -1,31 +1,10 @@
-"""One step of an explicit Runge-Kutta method between states on the constraints.
-
-A step evaluates a few states: those of its stages, and its end, which is projected onto the
-constraints. All of that is one loop with one copy of the system's equations and of the factor of
-S + mu I. The purpose of an evaluation decides which right-hand sides are solved for:
-
-- at a stage: dv/dt;
-- where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated again;
-- where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt, and
-  the part of the step's error that the constraints take away;
-- within a step that is too long to see whether it passed a singular configuration, or that did: the
-  singular values there.
-
-So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett & Wanner
-1993, section II.4: first same as last), also of methods which are not made for that. The change of
-the velocity is not included in that dv/dt; so the end is evaluated again where it is well above
-rounding.
-
-A step within which states are requested has some more stages before its end (`_interpolation.py`);
-others of the same run leave them out, which is a number in the loop.
-
-The loop has no derivative. That is taken stage by stage: of the states in which slopes were taken,
-of the slopes there, and of the way onto the constraints (`_projection.attach_projection_jvp`).
+"""One step of an explicit Runge-Kutta method between states on the constraints, its
+coefficients, and states within it.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
@@ -46,11 +25,336 @@ from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
-from ._interpolation import inside_stages
 from ._look import Look, Purpose, solve_look, Solved
 from ._monitor import PackedCrossings, Sample, update
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
-from ._tableau import Tableau, tableau_of
+
+
+# --------------------------------------------------------------------------------------------------
+# Stages and polynomials by which a step of Dormand and Prince's method of eighth order (1981, J.
+# Comp. Appl. Math. 7) is interpolated with sixth order: See `_runge_kutta.py`.
+#
+# Printed by `tests/oracle_order_conditions.py`, which derives them. The nodes were searched for: of
+# three stages, those of the least error of seventh order. It is 1.4e-7 h^7 at most in the norm in
+# which Diffrax's interpolant has 7e-6 h^6 and the method itself 4.5e-6 h^9; so at tolerances in use
+# states within steps are about as exact as their ends, which collect the errors of all steps.
+# --------------------------------------------------------------------------------------------------
+
+
+# Parts of the step.
+DOPRI8_NODES = np.array([0.26, 0.45, 0.67])
+
+# Stages whose slopes are used; the last four are those at the nodes and the end.
+DOPRI8_USED = np.array([0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])
+
+# Of the used stages before the last two, towards the state at each node.
+_WEIGHTS = np.array(
+    [
+        [
+            0.045668474981854314,
+            -0.024859100890562726,
+            0.20945038872203992,
+            0.0379695236446661,
+            0.00851669012892652,
+            -0.019855356309295375,
+            0.005863529419078584,
+            -0.015698010837478484,
+            0.012943861140771177,
+            0.0,
+            0.0,
+        ],
+        [
+            0.049854035567428824,
+            0.03590172524175799,
+            0.17486022084072492,
+            0.05644480963026265,
+            0.044602340270234644,
+            -0.036765276225714384,
+            0.005248685353732998,
+            -0.03796396819373454,
+            0.035850607618365615,
+            0.12196681989694126,
+            0.0,
+        ],
+        [
+            0.04129959217488608,
+            0.23513283712041522,
+            0.24864467013995914,
+            -0.0966297324384559,
+            0.06954033741428522,
+            0.08078977529706297,
+            -0.0024149951792346723,
+            0.03763397019111711,
+            -0.036795300560276946,
+            -0.065123815716834,
+            0.15792266155707585,
+        ],
+    ]
+)
+DOPRI8_WEIGHTS = np.zeros((3, 16))
+DOPRI8_WEIGHTS[:, DOPRI8_USED[:-2]] = _WEIGHTS
+
+# Of the used stages, coefficients of their polynomials in x - 1/2, highest power first.
+DOPRI8_QUARTICS = np.array(
+    [
+        [
+            -1.5277948870419318,
+            14.559070952326598,
+            -6.538748529402998,
+            2.7577999945206004,
+            -1.6103901922704524,
+        ],
+        [
+            -124.06716662226506,
+            -49.34329542011281,
+            24.978910108319035,
+            1.0338045692338156,
+            0.7767601741731436,
+        ],
+        [
+            8.619400863534107,
+            -93.85845277609533,
+            25.787850576029754,
+            -3.6783420969189744,
+            1.431725212379233,
+        ],
+        [
+            284.2257132882182,
+            -59.5611897745454,
+            -48.08266722913397,
+            -14.56055070996676,
+            -1.8934632018266258,
+        ],
+        [
+            -280.6485883915186,
+            53.04293171634884,
+            69.92403337760844,
+            17.190611050179417,
+            3.3882562800301814,
+        ],
+        [
+            123.07444761557656,
+            -93.7540047715642,
+            -50.182530780993936,
+            -15.865707611938191,
+            -3.1375652348874734,
+        ],
+        [
+            -12.94534386214319,
+            -31.274762799905012,
+            -15.361348222708079,
+            -4.502174707955998,
+            -1.2711566520984445,
+        ],
+        [
+            43.415382914852024,
+            54.35967131848726,
+            22.686211282535282,
+            7.008505679248555,
+            2.0580962975784343,
+        ],
+        [
+            -39.54299628123901,
+            -53.6977824288619,
+            -25.385347166592613,
+            -7.38726430695514,
+            -2.2173146751228225,
+        ],
+        [
+            5.167207072483155,
+            160.87574987200566,
+            -25.860098754992027,
+            -4.596537749061119,
+            0.9324205633853031,
+        ],
+        [
+            -7.867023262814232,
+            -28.90183778617916,
+            -14.331715974340424,
+            15.122976235379957,
+            0.5400747343332637,
+        ],
+        [
+            0.5554493933441319,
+            112.41654136032994,
+            30.244955016411847,
+            3.083436083684065,
+            -1.0608667541898285,
+        ],
+        [
+            1.541312159013912,
+            15.137360537765574,
+            12.120496297259695,
+            4.393443570549769,
+            2.0634234485160885,
+        ],
+    ]
+)
+
+
+# --------------------------------------------------------------------------------------------------
+# States within a step, as exact as its end.
+#
+# Where states are saved, and where an event is, a step is interpolated. Slopes of its stages alone
+# determine that to an order that is much lower than a method of eighth order deserves: by all that
+# Dormand and Prince's has, the order is five, and at a tolerance of 1e-10 states within steps were
+# a thousand times less exact than their ends. So such a step gets a few stages more, whose slopes
+# are used for nothing else (bootstrapping; Enright, Jackson, Norsett & Thomsen 1986, ACM Trans.
+# Math. Softw. 12; Hairer, Norsett & Wanner 1993, section II.6). With x the part of the step, the
+# state is
+#
+#     y(x) = (cubic Hermite polynomial of both ends) + x^2 (1 - x)^2 h sum_i q_i(x) k_i,
+#
+# so that it is that of the ends there, with their slopes, and after a projection too. The q_i, of
+# degree four, fulfil the order conditions up to the order of the interpolant for all x, and of what
+# is free then those make the error of the next orders least. `tests/oracle_order_conditions.py`
+# derives them.
+# --------------------------------------------------------------------------------------------------
+
+
+class InsideStages(NamedTuple):
+    """Stages for an interpolant, before the end of a step: `nodes` (count,), parts of the step;
+    `weights` (count, stages), which lead to their states, of all stages before the end. `used`:
+    the stages whose slopes the interpolant takes, the first and the last of all among them."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+    used: np.ndarray
+
+
+@functools.singledispatch
+def inside_stages(solver: dfx.AbstractSolver) -> InsideStages | None:
+    """Stages that a method needs for `StepInterpolation`; None where Diffrax's own interpolant is
+    sufficiently accurate."""
+    del solver
+
+
+@inside_stages.register
+def _(solver: dfx.Dopri8) -> InsideStages | None:
+    del solver
+    return InsideStages(DOPRI8_NODES, DOPRI8_WEIGHTS, DOPRI8_USED)
+
+
+class Inside(eqx.Module):
+    """Output of a run between the ends of its steps: states at `times` (s), and the location of
+    `events`."""
+
+    times: Float[Array, " times"]
+    events: bool = eqx.field(static=True)
+
+    def wanted(self, t0: Scalar, t1: Scalar) -> BoolScalar:
+        """Is output requested within this step?"""
+        return self.events | jnp.any((t0 < self.times) & (self.times < t1))
+
+
+class StepInterpolation(dfx.AbstractLocalInterpolation):
+    """Interpolation of a `Dopri8` step, from the states at both ends and h times the slopes `k` of
+    its used stages."""
+
+    t0: RealScalarLike
+    t1: RealScalarLike
+    y0: Float[Array, " state"]
+    y1: Float[Array, " state"]
+    k: Float[Array, "used state"]
+
+    QUARTICS: ClassVar[np.ndarray] = DOPRI8_QUARTICS.T
+
+    def evaluate(
+        self, t0: RealScalarLike, t1: RealScalarLike | None = None, left: bool = True
+    ) -> Float[Array, " state"]:
+        del left
+        if t1 is not None:
+            return self.evaluate(t1) - self.evaluate(t0)
+        # A run may have no length.
+        none = self.t0 == self.t1
+        start, end = jnp.asarray(self.t0), jnp.asarray(self.t1)
+        x = jnp.where(none, 0.0, t0 - start) / jnp.where(none, 1.0, end - start)
+        middle = x - 0.5
+        quartics = functools.reduce(
+            lambda found, row: found * middle + row, jnp.asarray(self.QUARTICS, self.k.dtype)
+        )
+        of_ends = self.y0 + x**2 * (3 - 2 * x) * (self.y1 - self.y0)
+        slopes = (1 - x) * self.k[0] - x * self.k[-1]
+        within = sum_of_products(quartics[:, None], self.k, 0, apart=False)
+        return of_ends + x * (1 - x) * (slopes + x * (1 - x) * within)
+
+
+# --------------------------------------------------------------------------------------------------
+# Coefficients of explicit Runge-Kutta methods, with the end of a step as their last stage.
+# --------------------------------------------------------------------------------------------------
+
+
+class Tableau(NamedTuple):
+    """The tableau of a method whose last stage is its end. `weights` (stages, stages) lead to each
+    stage's state, `nodes` (stages,) to its time, `error` (stages,) to the error; `own`: stages of
+    the method itself, without an end added to it; `inside`: the number of stages before the end
+    that only its interpolant uses."""
+
+    weights: np.ndarray
+    nodes: np.ndarray
+    error: np.ndarray
+    own: int
+    inside: int
+
+
+def tableau_of(solver: Any, inside: InsideStages | None = None) -> Tableau:
+    """The tableau of a Diffrax method, with stages of its interpolant."""
+    given = solver.tableau
+    own = given.num_stages
+    stages = own if given.ssal else own + 1
+    weights, nodes, error = np.zeros((stages, stages)), np.zeros(stages), np.zeros(stages)
+    for stage, row in enumerate(given.a_lower, start=1):
+        weights[stage, : len(row)] = row
+    weights[-1, :own] = given.b_sol
+    nodes[1:own] = given.c
+    nodes[-1] = 1.0
+    error[:own] = given.b_error
+    tableau = Tableau(weights, nodes, error, own, 0)
+    return tableau if inside is None else _with_inside_stages(tableau, inside)
+
+
+def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
+    """Before the end: they do not need its slope, and so the end stays the last."""
+    count, last = len(inside.nodes), len(tableau.nodes) - 1
+    weights, nodes, error = (
+        np.insert(x, [last] * count, 0.0, axis=0)
+        for x in (tableau.weights, tableau.nodes, tableau.error)
+    )
+    weights = np.insert(weights, [last] * count, 0.0, axis=1)
+    weights[last : last + count, : last + count] = inside.weights
+    nodes[last : last + count] = inside.nodes
+    return Tableau(weights, nodes, error, tableau.own, count)
+
+
+# --------------------------------------------------------------------------------------------------
+# One step of an explicit Runge-Kutta method between states on the constraints.
+#
+# A step evaluates a few states: those of its stages, and its end, which is projected onto the
+# constraints. All of that is one loop with one copy of the system's equations and of the factor of
+# S + mu I. The purpose of an evaluation decides which right-hand sides are solved for:
+#
+# - at a stage: dv/dt;
+# - where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated
+#   again;
+# - where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt,
+#   and
+#   the part of the step's error that the constraints take away;
+# - within a step that is too long to see whether it passed a singular configuration, or that did:
+#   the
+#   singular values there.
+#
+# So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett &
+# Wanner 1993, section II.4: first same as last), also of methods which are not made for that. The
+# change of the velocity is not included in that dv/dt; so the end is evaluated again where it is
+# well above rounding.
+#
+# A step within which states are requested has some more stages before its end
+# (`_runge_kutta.py`); others of the same run leave them out, which is a number in the loop.
+#
+# The loop has no derivative. That is taken stage by stage: of the states in which slopes were
+# taken, of the slopes there, and of the way onto the constraints
+# (`_projection.attach_projection_jvp`).
+# --------------------------------------------------------------------------------------------------
 
 
 # A change of velocity of more than this, relative to velocities and 1, needs another evaluation.

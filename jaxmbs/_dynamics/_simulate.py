@@ -17,29 +17,30 @@ from .._loading import late
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
+from ._arguments import AbstractStabilisation, kept_rows
 from ._batches import is_traced
 from ._choices import (
     chosen_progress,
     chosen_tell,
+    Integration,
     integration_of,
     MAX_STEPS,
     Progress,
     values_ignore,
 )
 from ._chunks import begun, Run, run_in_chunks, Unfinished
-from ._confirmation import Confirmation
-from ._contradictions import refuse_contradiction
 from ._elastic_theory import limits_left
 from ._events import AbstractEvent
-from ._failures import explain, SimulationError, SimulationInterrupted
+from ._failures import (
+    explain,
+    refuse_contradiction,
+    SimulationError,
+    SimulationInterrupted,
+    undetermined_accelerations,
+)
 from ._initial import check_state, projected_state
-from ._integration import Integration
-from ._passages import Passage, unconfirmed_remark
-from ._saved_times import first_of, saved_times
-from ._stabilisation import AbstractStabilisation
-from ._trajectory import Trajectory
-from ._undetermined import undetermined_accelerations
-from ._watched import kept_rows
+from ._passages import Confirmation, Passage, unconfirmed_remark
+from ._trajectory import first_of, saved_times, Trajectory
 
 
 if TYPE_CHECKING:

@@ -1,33 +1,82 @@
+"""A motion as it is returned, the times at which it is saved, and the forces of its servos
+beside the limits of their actuators.
+"""
+
 import dataclasses
+import functools
 import math
 import os
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
-from .. import _html, _settings
+from .. import _checks, _html, _printing, _settings
 from .._checks import known_array, picked
-from .._custom_types import IntScalar, Setting
+from .._custom_types import IntScalar, Scalar, Setting
 from .._extras import optional
+from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
+from .._geometry import ANGLE, LENGTH, Quantity
 from .._loading import late
-from .._programs import program
+from .._programs import Compiling, program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
-from .._system import AbstractSystem
-from ._certificate import Certificate, certify
-from ._limits import exceeded_limits
+from .._system import AbstractSystem, Equations
+from ._friction import Certificate, certify
 from ._passages import Passage, passed_lines
 
 
 if TYPE_CHECKING:
     from . import _elastic_theory as elastic_theory
 else:
-    # (Which knows trajectories.)
     elastic_theory = late(f"{__package__}._elastic_theory")
+
+
+# --------------------------------------------------------------------------------------------------
+# Forces of servos, compared with the limits of their actuators.
+# --------------------------------------------------------------------------------------------------
+
+
+def exceeded_limits(
+    system: AbstractSystem, times: Float[Array, " n"], multipliers: Float[Array, "n rows"]
+) -> list[str]:
+    """A sentence for each row of a servo constraint that needs more than its limit."""
+    limits, found = np.asarray(system.servo_limits()), []
+    for k in np.flatnonzero(np.isfinite(limits)):
+        row, values = system.structure.rows[k], np.asarray(multipliers)[:, k]
+        if np.any(np.abs(values) > limits[k]):
+            unit = force_unit(row.quantity)
+            found.append(
+                limit_line(f"servo {row.name}: ", unit, np.asarray(times), values, limits[k])
+            )
+    return found
+
+
+def force_unit(quantity: Quantity) -> str:
+    """The unit of the force that does work along this quantity."""
+    return {LENGTH: "N", ANGLE: "N m"}.get(quantity, f"J/{quantity.unit}")
+
+
+def limit_line(
+    start: str, unit: str, times: np.ndarray, values: np.ndarray, limit: np.floating
+) -> str:
+    """The largest size of a control, and when it is larger than its limit."""
+    unit = f" {unit}" if unit else ""
+    if not values.size:
+        return f"{start}no state"
+    most = int(np.argmax(np.abs(values)))
+    text = f"{start}up to {abs(values[most]):.6g}{unit} (at {times[most]:g} s)"
+    over = np.flatnonzero(np.abs(values) > limit)
+    if not over.size:
+        return text
+    return (
+        f"{text}, more than its limit of {limit:g}{unit} in {over.size} of {values.size} states, "
+        f"from {times[over[0]]:g} to {times[over[-1]]:g} s"
+    )
 
 
 class Statistics(eqx.Module):
@@ -210,3 +259,272 @@ def _reactions(
     # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
     states = (q, v, times, multipliers)
     return jax.lax.map(lambda x: reactions_of_multipliers(system, *x, elastic=elastic), states)
+
+
+# --------------------------------------------------------------------------------------------------
+# Controls that servo constraints need along a motion.
+# --------------------------------------------------------------------------------------------------
+
+
+# What may be left of the equations of motion, relative to the largest force in them.
+_BALANCED = 1e-6
+
+
+class Controls(eqx.Module):
+    """Actuator forces of servo constraints at the saved times of a motion.
+
+    - `times` (n,): s. `values` (n, controls): N or N m, positive along the velocity or the rows
+      that they act on. `limits` (controls,): their largest sizes, infinite where there is none.
+    - `names`, `units` (controls,); no units where an actuation matrix was given.
+    """
+
+    times: Float[Array, " n"]
+    values: Float[Array, "n controls"]
+    limits: Float[Array, " controls"]
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+
+    def of(self, name: str) -> Float[Array, " n"]:
+        """The control of that name.
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        if name not in self.names:
+            raise ValueError(f"there is no control {name!r}; there are {', '.join(self.names)}.")
+        return self.values[..., self.names.index(name)]
+
+    @property
+    def exceeded(self) -> Bool[Array, "n controls"]:
+        """True where a control is larger than its limit."""
+        return jnp.abs(self.values) > self.limits[..., None, :]
+
+    def __str__(self) -> str:
+        if self.values.ndim > 2:
+            return _printing.batch("motions", self.values.shape[:-2])
+        times, values, limits = (np.asarray(x) for x in (self.times, self.values, self.limits))
+        return "\n".join(
+            limit_line(f"{name}: ", unit, times, values[:, k], limits[k])
+            for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))
+        )
+
+
+def controls(
+    trajectory: Trajectory, formulation: Setting[AbstractFormulation | None] = None
+) -> Controls:
+    """The forces that servo constraints need along a motion.
+
+    With `ServoControl` these are those of its actuators. With any other formulation a servo
+    constraint acts by the ideal force of its own rows, one control for each row, whose generalized
+    force C^T u is added to F. Differentiable, and works under `jit` and `vmap`; what is refused
+    because of numbers is NaN there.
+
+    **Arguments:** `trajectory`: of `simulate`; `formulation`: the one that made it, or a
+    `ServoControl` to be evaluated at the states of another motion.
+
+    **Returns:** `Controls`, to be printed.
+
+    **Raises:** `ValueError` for a system without servo constraints, and for a motion that was made
+    by actuators that `formulation` does not have.
+    """
+    structure = trajectory.system.structure
+    chosen = chosen_formulation(formulation, structure)
+    if not structure.servo.any():
+        raise ValueError(
+            "the system has no servo constraint, so that there are no controls; reactions() of the "
+            "trajectory tells the forces of drivers."
+        )
+    values, left = _controls_along_motion(chosen, trajectory)
+    if not isinstance(left, Tracer) and bool(np.any(np.asarray(left) > _BALANCED)):
+        raise ValueError(
+            "this motion was made by actuators that formulation does not know; give the "
+            "ServoControl with which it was simulated."
+        )
+    # Inside a transformation nothing can be raised.
+    values = jnp.where((left > _BALANCED)[..., None], jnp.nan, values)
+    said = _describe_controls(chosen, trajectory.system, values.shape[-1])
+    return Controls(trajectory.times, values, said.limits, said.names, said.units)
+
+
+@program(compiling=Compiling.ONCE)
+def _controls_along_motion(
+    formulation: AbstractFormulation, trajectory: Trajectory
+) -> tuple[Float[Array, "n controls"], Float[Array, " n"]]:
+    system = trajectory.system
+
+    def at(state: Any) -> Any:
+        q, v, t, acceleration, multipliers = state
+        friction = system.friction(q, v, t, multipliers)
+        equations = system.equations(q, v, t)
+        return _evaluate_controls(
+            formulation, system, _SavedState(equations, friction, acceleration, multipliers)
+        )
+
+    states = (
+        trajectory.q,
+        trajectory.v,
+        trajectory.times,
+        trajectory.acceleration,
+        trajectory.multipliers,
+    )
+    return jax.lax.map(at, states)
+
+
+class _ControlInfo(NamedTuple):
+    """Data of controls besides their values: the `names`, `units` and `limits` of each."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    limits: Float[Array, " controls"]
+
+
+@functools.singledispatch
+def _describe_controls(
+    formulation: AbstractFormulation, system: AbstractSystem, count: int
+) -> _ControlInfo:
+    """Info on the controls; for ideal servo constraints, that of their rows."""
+    del formulation, count
+    rows = np.flatnonzero(system.structure.servo)
+    infos = [system.structure.rows[k] for k in rows]
+    names, units = zip(*((row.name, force_unit(row.quantity)) for row in infos), strict=True)
+    return _ControlInfo(names, units, system.servo_limits()[rows])
+
+
+@_describe_controls.register
+def _(formulation: NonIdeal, system: AbstractSystem, count: int) -> _ControlInfo:
+    return _describe_controls(formulation.formulation, system, count)
+
+
+@_describe_controls.register
+def _(formulation: ServoControl, system: AbstractSystem, count: int) -> _ControlInfo:
+    moved = formulation.actuated(system.structure)
+    names = tuple(info.name for info in moved) or tuple(str(k + 1) for k in range(count))
+    units = tuple(force_unit(info.quantity) for info in moved) or ("",) * count
+    limits = jnp.asarray(jnp.inf if formulation.limits is None else formulation.limits)
+    if limits.shape not in ((), (count,)):
+        raise ValueError(
+            f"limits must be one number, or one for each of the {count} controls "
+            f"({', '.join(names)}), got {limits.shape[0]}."
+        )
+    return _ControlInfo(names, units, jnp.broadcast_to(limits, (count,)))
+
+
+class _SavedState(NamedTuple):
+    """A saved state: what its motion was made of, and the `friction` (nv,) of its joints."""
+
+    equations: Equations
+    friction: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+
+
+@functools.singledispatch
+def _evaluate_controls(
+    formulation: AbstractFormulation, system: AbstractSystem, state: _SavedState
+) -> tuple[Float[Array, " controls"], Scalar]:
+    """The controls at one state, and what is left of the equations of motion then, relative."""
+    del formulation
+    descriptor, force = state.equations.descriptor, state.equations.force + state.friction
+    inertia = descriptor.mass(state.acceleration)
+    pull = descriptor.apply_CT(state.multipliers)
+    unit = system.column_scale()
+    left, *sizes = (
+        jnp.max(jnp.abs(x * unit), initial=0.0)
+        for x in (force - inertia - pull, force, inertia, pull)
+    )
+    size = jnp.max(jnp.stack(sizes))
+    servo = np.flatnonzero(system.structure.servo)
+    return -state.multipliers[servo], left / jnp.where(size > 0, size, 1.0)
+
+
+@_evaluate_controls.register
+def _(
+    formulation: NonIdeal, system: AbstractSystem, state: _SavedState
+) -> tuple[Float[Array, " controls"], Scalar]:
+    loaded = formulation.with_work_force(state.equations)
+    return _evaluate_controls(formulation.formulation, system, state._replace(equations=loaded))
+
+
+@_evaluate_controls.register
+def _(
+    formulation: ServoControl, system: AbstractSystem, state: _SavedState
+) -> tuple[Float[Array, " controls"], Scalar]:
+    del system
+    force = state.equations.force + state.friction
+    found = formulation.control(eqx.tree_at(lambda e: e.force, state.equations, force))
+    return found.values, jnp.zeros((), force.dtype)
+
+
+# States saved at most: a run of more is a slip of the unit, and would fill the memory.
+MOST_STATES = 10_000_000
+
+
+def saved_times(
+    start: Any,
+    end: Any,
+    every: Any,
+    times: Any,
+    dtype: np.dtype,
+) -> Float[Array, " times"]:
+    """When to save: start, start + every, ... and the end; or `times`; or start and end.
+
+    **Raises:** `ValueError` for an end that is not after the start, times that do not increase,
+    and more states than memory holds; `TypeError` for a value that is not a number.
+    """
+    _settings.check_range(start, "start")
+    _settings.check_range(end, "end")
+    if times is not None:
+        if every is not None:
+            raise ValueError("give `every` or `times`, not both.")
+        grid = _settings.increasing(times, "times", dtype, least=2)
+        known = [_checks.concrete(x) for x in (start, end)]
+        ends = None if any(x is None for x in known) else np.array(known, float)
+        own = _settings.known_numbers(times)
+        if ends is not None and own is not None:
+            _must_agree(own[[0, -1]], ends)
+        return grid
+    first, last = _checks.concrete(start), _checks.concrete(end)
+    if first is None or last is None:
+        grid = jnp.stack([jnp.asarray(start, dtype), jnp.asarray(end, dtype)])
+    else:
+        if last <= first:
+            raise ValueError(_behind(float(first), float(last)))
+        grid = _checks.number([first, last], dtype)
+    return grid if every is None else _regular(start, end, every, dtype)
+
+
+def first_of(times: Float[Array, " times"]) -> Scalar:
+    """The first of the times. An index into an array is a program, one for each length."""
+    return _checks.picked(times, 0)
+
+
+def _must_agree(own: np.ndarray, ends: np.ndarray) -> None:
+    """**Raises:** `ValueError` for times that begin or end elsewhere than the run."""
+    if np.any(np.abs(own - ends) > 1e-6 * (own[1] - own[0])):
+        raise ValueError(
+            f"times must run from start to end, {ends[0]:g} s to {ends[1]:g} s, got times from "
+            f"{own[0]:g} s to {own[1]:g} s; give start and end as in times."
+        )
+
+
+def _behind(start: float, end: float) -> str:
+    return f"end must lie behind start, got end {end:g} s and start {start:g} s."
+
+
+def _regular(start: Any, end: Any, every: Any, dtype: np.dtype) -> Float[Array, " times"]:
+    _settings.check_range(every, "every", above=0)
+    known = [_checks.concrete(x) for x in (start, end, every)]
+    if any(x is None for x in known):
+        raise ValueError(
+            "how many states `every` saves must be known while tracing; give `times` instead."
+        )
+    first, last, step = (float(x) for x in known if x is not None)
+    if last <= first:
+        raise ValueError(_behind(first, last))
+    if (last - first) / step > MOST_STATES:
+        raise ValueError(
+            f"every={step:g} s saves {(last - first) / step:.3g} states, more than "
+            f"{MOST_STATES:,}; make it longer."
+        )
+    # A last interval that is only rounding is none.
+    count = int(np.ceil((last - first) / step * (1 - 1e-12)))
+    return _checks.number(np.append(first + step * np.arange(count), last), dtype)

@@ -1,5 +1,4 @@
-"""A run as one program, with its derivatives: those of an adjoint of Diffrax, or a reverse mode of
-its own, by what is written down of its steps (`_step_tape.py`, `_backwards.py`)."""
+"""A run as one program with its derivatives, and runs that are made step by step from outside."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -20,36 +19,49 @@ from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state
-from ._adjoints import prepared
-from ._arguments import Arguments
-from ._backwards import ByRows, run_vjp
+from ._arguments import AbstractStabilisation, Arguments
+from ._backwards import ByRows, run_vjp, TapedRun
 from ._batches import first_failure, in_batches, lanes_of
+from ._choices import Integration, Start, StateChecks
 from ._elastic_theory import largest_deflection
-from ._evaluation_vjp import TapedRun
-from ._integrate import in_order, integrate
-from ._integration import Integration, Start, StateChecks
-from ._interpolation import Inside, inside_stages
+from ._integrate import (
+    begin,
+    in_order,
+    integrate,
+    one_step,
+    Sizes,
+    sizes_of,
+    Tape,
+    TapedSteps,
+    under_way,
+)
 from ._monitor import PackedCrossings
 from ._run import (
     arguments_of,
     controlled,
+    controller_of,
     End,
     Ended,
     ends_within,
     event_of,
     outcome,
     passages_of,
+    prepared,
     problem,
     saving,
     start_of,
     with_defaults,
 )
+from ._runge_kutta import Inside, inside_stages, tableau_of
 from ._saved_states import SavedState
 from ._solver import Kept, projected_solver
-from ._stabilisation import AbstractStabilisation
-from ._step_tape import Sizes, sizes_of, Tape, TapedSteps
-from ._tableau import tableau_of
 from ._trajectory import Statistics, Trajectory
+
+
+# --------------------------------------------------------------------------------------------------
+# A run as one program, with its derivatives: those of an adjoint of Diffrax, or a reverse mode of
+# its own, by what is written down of its steps (`_integrate.py`, `_backwards.py`).
+# --------------------------------------------------------------------------------------------------
 
 
 class _Saved(NamedTuple):
@@ -370,3 +382,98 @@ def inside_of(integration: Integration, grid: Float[Array, " times"]) -> Inside 
     """Output between the ends of steps; the ends of the run are ends of steps."""
     within = ends_within(integration)
     return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Runs that are made step by step from outside: many of them side by side, each of which is
+# replaced by the next one when it has ended (`_sweep/_program.py`).
+#
+# The steps and the states are those of a run as one program (`_whole_run.py`). What is saved within
+# a step is interpolated when that has been made, and evaluated when the run has ended. No
+# derivative.
+# --------------------------------------------------------------------------------------------------
+
+
+class RunLane(NamedTuple):
+    """A run between two steps. `begun`: at its start; `state`: Diffrax's; `saved` (times + 1,
+    state): `count` of them so far; `ended`: the run is complete."""
+
+    begun: Beginning
+    state: Any
+    saved: Float[Array, "rows state"]
+    count: IntScalar
+    ended: BoolScalar
+
+
+def begin_run(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> RunLane:
+    """The run with states at these times before its first step."""
+    integration = with_defaults(integration)
+    controller = controlled(integration, system, q, v, grid)
+    begun = beginning_of(system, integration, q, v, grid, integration.adjoint)
+    given = _diffrax_arguments(system, integration, begun, controller)
+    span, y0 = begun.start.span, begun.start.y
+    state = begin(span=span, y0=y0, progress_meter=integration.progress, **given)
+    saved = jnp.zeros((len(grid) + 1, len(y0)), y0.dtype)
+    return RunLane(begun, state, saved, jnp.asarray(0), span[0] >= span[-1])
+
+
+def turn_run(system: AbstractSystem, integration: Integration, lane: RunLane) -> RunLane:
+    """Attempt one more step, and interpolate the states to be saved within it."""
+    integration, start = with_defaults(integration), lane.begun.start
+    controller = under_way(controller_of(integration, system, start.span))
+    given = _diffrax_arguments(system, integration, lane.begun, controller)
+    state, ended = one_step(
+        span=start.span,
+        y0=start.y,
+        state=lane.state,
+        progress_meter=integration.progress,
+        **given,
+    )
+    last = state.solver_state[-1]
+    curve = given["solver"].interpolation_cls(t0=last.t0, t1=last.t1, **last.dense)
+    times = jnp.append(start.span, jnp.inf)
+
+    def save(carry: tuple[IntScalar, Array]) -> tuple[IntScalar, Array]:
+        k, saved = carry
+        row = curve.evaluate(times[k])
+        return k + 1, lax.dynamic_update_index_in_dim(saved, row, k, 0)
+
+    count, saved = lax.while_loop(
+        lambda carry: times[carry[0]] <= last.t1, save, (lane.count, lane.saved)
+    )
+    return RunLane(lane.begun, state, saved, count, ended)
+
+
+def trajectory_of_lane(
+    system: AbstractSystem, integration: Integration, lane: RunLane
+) -> Trajectory:
+    """The trajectory of a run that has ended."""
+    integration, start, state = with_defaults(integration), lane.begun.start, lane.state
+    given = _diffrax_arguments(
+        system, integration, lane.begun, under_way(controller_of(integration, system, start.span))
+    )
+    # The state in which the run ended stands in the place of all that it did not reach.
+    rows = rows_reached(len(start.span), lane.count)
+    ys = lane.saved.at[lane.count].set(state.y)[rows]
+    times = jnp.append(start.span, state.tprev).at[lane.count].set(state.tprev)[rows]
+    saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
+    steps = Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps)
+    end = RunEnd(state.result, state.controller_state, steps, state.event_mask)
+    finite = jnp.isfinite(ys).all()
+    made = RunResult(times, saved, lane.count, finite, state.solver_state[1], end)
+    return trajectory_of(system, integration, lane.begun, made)
+
+
+def _diffrax_arguments(
+    system: AbstractSystem, integration: Integration, begun: Beginning, controller: Any
+) -> dict[str, Any]:
+    """Arguments of Diffrax."""
+    start = begun.start
+    inside, kept = inside_of(integration, start.span), Kept(last_step=True, record=False)
+    return problem(system, integration, start, controller, inside, kept=kept)

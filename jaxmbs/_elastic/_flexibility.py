@@ -1,22 +1,284 @@
 """Influence of single elastic parts: reactions with different parts elastic."""
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
 
-from .. import _settings
+from .. import _printing, _settings
 from .._checks import listed, shown
 from .._custom_types import RealScalarLike, Setting
+from .._dynamics._friction import solve_with_friction
+from .._formulations import ElasticResolution
+from .._programs import program
+from .._reactions import wrench_maps
+from .._solution import RESULTS
+from .._solvability import QR
+from .._solvability._analyze import analyze_matrix, scaled
 from .._solvability._report import openness
+from .._solvability._state import check_numbers
 from .._system import AbstractSystem, Model, MultibodySystem, Structure, takes_state
 from .._system._places import PlaceLayout
-from ._cases import answers, Case, CaseAnswer
-from ._judgement import cases_of, judge, Scales
-from ._report import Flexibility
+from ._report import Flexibility, SubsetAnswer
+
+
+# --------------------------------------------------------------------------------------------------
+# Reactions and verdicts of one state with different parts elastic.
+#
+# Which parts are elastic is data: the compliances of the others are multiplied by zero. So there is
+# one program for all subsets, which takes them in chunks of one size.
+# --------------------------------------------------------------------------------------------------
+
+
+# Subsets in one call of the program; what is missing is filled up.
+_CHUNK = 32
+
+
+class Case(NamedTuple):
+    """A case to evaluate: the compliances that are not zero, and whether there are misfits."""
+
+    elastic: tuple[str, ...]
+    misfits: bool = True
+
+
+class CaseAnswer(NamedTuple):
+    """The results of a case.
+
+    - `failed`: empty, or why the reactions were not found. `rank`: of C with the columns of what
+      is elastic; `doubtful`: is the decision marginal?
+    - `decided` (constraints,): is the reaction unique? `on_bodies` (pairs, 2): force and torque of
+      a constraint on a body.
+    - `force` (places, dim), `torque` (places, turns): on the place's body, world axes (N, N m).
+    - `deformation_forces` (deformations,): what each carries (`Elasticity.deformation_forces`).
+    """
+
+    failed: str
+    rank: int
+    doubtful: bool
+    decided: Bool[np.ndarray, " constraints"]
+    on_bodies: Bool[np.ndarray, "pairs 2"]
+    force: Float[np.ndarray, "places dim"]
+    torque: Float[np.ndarray, "places turns"]
+    deformation_forces: Float[np.ndarray, " deformations"]
+
+
+class _Numbers(NamedTuple):
+    """The results of a case as arrays."""
+
+    result: RESULTS
+    rank: Int[Array, ""]
+    doubtful: Bool[Array, ""]
+    decided: Bool[Array, " constraints"]
+    on_bodies: Bool[Array, "pairs 2"]
+    force: Float[Array, "places dim"]
+    torque: Float[Array, "places turns"]
+    deformation_forces: Float[Array, " deformations"]
+
+
+def answers(
+    system: MultibodySystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    cases: Sequence[Case],
+) -> list[CaseAnswer]:
+    """The results of each case, in order."""
+    names = [info.name for info in system.structure.compliances]
+    masks = np.array([[name in case.elastic for name in names] for case in cases], dtype=float)
+    fits = np.array([case.misfits for case in cases], dtype=float)
+    found: list[CaseAnswer] = []
+    for start in range(0, len(cases), _CHUNK):
+        # The last one again and again.
+        places = np.minimum(np.arange(start, start + _CHUNK), len(cases) - 1)
+        numbers = _evaluate(system, q, v, t, jnp.asarray(masks[places]), jnp.asarray(fits[places]))
+        numbers = jax.tree.map(np.asarray, numbers)
+        for i in range(min(_CHUNK, len(cases) - start)):
+            own = jax.tree.map(lambda x, i=i: x[i], numbers)
+            answer = CaseAnswer(
+                failed=_printing.outcome(own.result),
+                rank=int(own.rank),
+                doubtful=bool(own.doubtful),
+                decided=own.decided,
+                on_bodies=own.on_bodies,
+                force=own.force,
+                torque=own.torque,
+                deformation_forces=own.deformation_forces,
+            )
+            found.append(answer)
+    return found
+
+
+@program
+def _evaluate(
+    system: MultibodySystem,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: Float[Array, ""],
+    masks: Float[Array, "cases compliances"],
+    fits: Float[Array, " cases"],
+) -> _Numbers:
+    structure, criterion = system.structure, QR()
+    length = system.characteristic_length().astype(q.dtype)
+    matrix = system.constraint_matrix(q, v, t)
+    columns = system.deformation_matrix(q, v, t)
+    elasticity = system.elasticity(q, v, t)
+    assert elasticity is not None
+    gives = elasticity.compliance > 0
+    owner = np.repeat(
+        np.arange(len(structure.compliances)), [len(c.directions) for c in structure.compliances]
+    )
+    check = check_numbers(system, matrix, length, q, v, t)
+    places = system.places(q, v, t)
+    maps = wrench_maps(places, matrix)
+
+    def case(mask: Float[Array, " compliances"], fit: Float[Array, ""]) -> _Numbers:
+        elastic = gives & (mask[owner] > 0)
+        both = jnp.concatenate([matrix, jnp.where(elastic, columns, 0.0)], axis=1)
+        rows, row_scale = scaled(structure, both, length)
+        report = analyze_matrix(structure, rows, row_scale, length, check, criterion)
+        # One decomposition at a time (see `AbstractCriterion.measure`).
+        place, _ = lax.optimization_barrier((q, report.reaction_measure))
+        masked = _masked(system, mask, fit)
+        loads = solve_with_friction(masked, ElasticResolution(), place, v, t)
+        force, torque = maps.of(loads.multipliers, places.layout)
+        return _Numbers(
+            loads.result,
+            report.rank,
+            report.doubtful,
+            report.reaction_unique.unique,
+            report.body_unique.unique,
+            force,
+            torque,
+            elasticity.deformation_forces(loads.multipliers),
+        )
+
+    return jax.vmap(case)(masks, fits)
+
+
+def _masked(
+    system: MultibodySystem, mask: Float[Array, " compliances"], fit: Float[Array, ""]
+) -> MultibodySystem:
+    """The system, whose compliances are multiplied by the mask, and whose misfits by `fit`."""
+    giving = system.deformations
+    assert giving is not None
+    compliances = [
+        own.deformation.compliance * mask[own.indices["compliance"]][:, None]
+        for own in giving.groups
+    ]
+    misfits = [own.deformation.misfit * fit for own in giving.groups]
+
+    # Of a copy whose leaves are not arrays.
+    def numbers(x: Any) -> list[Any]:
+        groups = x.deformations.groups
+        return [
+            *(own.deformation.compliance for own in groups),
+            *(own.deformation.misfit for own in groups),
+        ]
+
+    return eqx.tree_at(numbers, system, [*compliances, *misfits])
+
+
+# --------------------------------------------------------------------------------------------------
+# Assessment of a choice of elastic parts, from the results of several choices.
+# --------------------------------------------------------------------------------------------------
+
+
+# A part carries nothing if its generalized force is this small relative to the largest force of the
+# requested joints. Multipliers of an elastic resolution are exact to about 1e-8.
+_NOTHING = 1e-6
+
+
+class Scales(NamedTuple):
+    """The characteristic length (m), and which relative difference is agreement."""
+
+    length: float
+    tolerance: float
+
+
+def cases_of(subsets: Sequence[tuple[str, ...]], misfits: bool) -> list[Case]:
+    """The cases needed to assess the subsets: the subsets themselves, each without one of its parts
+    in turn and, where parts do not fit, each under loads alone."""
+    wanted = [Case(own) for own in subsets]
+    wanted += [Case(_without(own, part)) for own in subsets for part in own]
+    if misfits:
+        wanted += [Case(own, misfits=False) for own in subsets]
+    return list(dict.fromkeys(wanted))
+
+
+def judge(
+    structure: Structure,
+    layout: PlaceLayout,
+    joints: Sequence[str],
+    elastic: tuple[str, ...],
+    found: Mapping[Case, CaseAnswer],
+    whole: CaseAnswer,
+    scales: Scales,
+) -> SubsetAnswer:
+    """The answer of one subset. `found`: at least `cases_of` it; `whole`: of all compliances."""
+    own = found[Case(elastic)]
+    constraints = [structure.constraint_names.index(name) for name in joints]
+    undecided = tuple(
+        name for name, c in zip(joints, constraints, strict=True) if not own.decided[c]
+    )
+    places = np.isin(np.array(layout.constraints), constraints)
+    largest = _size(whole, places, scales.length)
+    difference = np.nan
+    if not (undecided or own.failed or whole.failed) and whole.decided[constraints].all():
+        apart = own._replace(force=own.force - whole.force, torque=own.torque - whole.torque)
+        difference = _size(apart, places, scales.length) / (largest or 1.0)
+    seconds = [layout.seconds[c] for c in constraints]
+    return SubsetAnswer(
+        elastic=elastic,
+        redundancy=len(structure.rows) - own.rank,
+        doubtful=own.doubtful,
+        undecided=undecided,
+        disguised=_disguised(structure, elastic, found, largest, scales.length),
+        force=own.force[seconds],
+        torque=own.torque[seconds],
+        deformation_forces=own.deformation_forces,
+        difference=float(difference),
+        agrees=bool(difference <= scales.tolerance),
+        failed=own.failed,
+    )
+
+
+def _size(answer: CaseAnswer, places: np.ndarray, length: float) -> float:
+    """The largest force at the places, torques over the characteristic length."""
+    forces = np.linalg.norm(answer.force[places], axis=1)
+    torques = np.linalg.norm(answer.torque[places], axis=1) / length
+    return float(max(np.max(forces, initial=0.0), np.max(torques, initial=0.0)))
+
+
+def _disguised(
+    structure: Structure,
+    elastic: tuple[str, ...],
+    found: Mapping[Case, CaseAnswer],
+    largest: float,
+    length: float,
+) -> tuple[str, ...]:
+    """Parts without which the rank is less, and which loads leave without a force."""
+    own = found[Case(elastic)]
+    loads = found.get(Case(elastic, misfits=False), own)
+    unit = np.asarray(structure.deformation_scale(length)) / length
+    forces = np.abs(loads.deformation_forces) * unit
+    parts = {part.name: slice(part.start, part.stop) for part in structure.compliances}
+    return tuple(
+        name
+        for name in elastic
+        if found[Case(_without(elastic, name))].rank < own.rank
+        and not own.failed
+        and np.max(forces[parts[name]], initial=0.0) <= _NOTHING * largest
+    )
+
+
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(other for other in names if other != name)
 
 
 # All subsets of so many candidates are made, and no more.

@@ -1,29 +1,288 @@
 """Split rods: elastic bodies made of two rigid ones and a spring."""
 
+import abc
+import functools
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._bodies import Frame
+from .._bodies import AbstractBody, Frame, PlanarBody, SpatialBody
 from .._checks import listed, shown
 from .._compliances import AbstractBodyCompliance, AbstractCompliance, Rod
 from .._constraints import AbstractJoint
+from .._constraints._fields import world_axes
 from .._constraints._planar import Translational as PlanarTranslational
 from .._constraints._spatial import Translational as SpatialTranslational
-from .._custom_types import Numbers, Setting
-from .._forces import SpringDamper
-from .._system import Model
-from ._halves import (
-    force_on_halves,
-    Halves,
-    halves_of_body,
-    joint_on_halves,
-    joint_points,
-    references_of,
-)
-from ._split_rod import AbstractStart, SplitRod, StaticStart
+from .._custom_types import Numbers, Scalar, Setting
+from .._dynamics._friction import solve_with_friction
+from .._forces import AbstractBodyForce, AbstractForce, SpringDamper
+from .._formulations import ElasticResolution
+from .._geometry import PlanarFrame, SpatialFrame
+from .._programs import program
+from .._solution import RESULTS
+from .._system import Model, MultibodySystem
+from .._system._structure import GROUND
+
+
+# --------------------------------------------------------------------------------------------------
+# Which half of a split body each part acts on.
+# --------------------------------------------------------------------------------------------------
+
+
+_Part = TypeVar("_Part", bound=eqx.Module)
+
+# Points in the middle, by their share of the length, belong to neither end.
+_MIDDLE = (0.4, 0.6)
+
+
+class Halves(NamedTuple):
+    """The names of the halves of a body, and the points (2, dim) of its ends in the world,
+    reference configuration (m)."""
+
+    body: str
+    points: Float[Array, "2 dim"]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the halves, by their ends."""
+        return f"{self.body} start", f"{self.body} end"
+
+    @property
+    def length(self) -> Float[Array, ""]:
+        """Length of the rod (m)."""
+        return jnp.linalg.norm(self.points[1] - self.points[0])
+
+    def at(self, point: Float[Array, " dim"], what: str) -> str:
+        """The half whose end is nearer to the point.
+
+        **Raises:** `ValueError` for a point in the middle.
+        """
+        start, end = np.asarray(self.points)
+        share = float((np.asarray(point) - start) @ (end - start) / np.sum((end - start) ** 2))
+        if _MIDDLE[0] <= share <= _MIDDLE[1]:
+            raise ValueError(
+                f"{what} acts in the middle of the body {shown(self.body)}, on neither half of it; "
+                "move it to an end, or give other points."
+            )
+        return self.names[int(share > _MIDDLE[1])]
+
+
+def references_of(model: Model) -> dict[str, Frame]:
+    """The frames at which parts are held, and the ground's, in the reference configuration."""
+    planar = PlanarFrame(jnp.zeros(2), jnp.asarray(0.0))
+    ground = planar if model.dimension == 2 else SpatialFrame(jnp.zeros(3), world_axes())
+    own = {name: site.reference for body in model.bodies for name, site in body.sites().items()}
+    return {GROUND: ground, **own}
+
+
+def halves_of_body(body: AbstractBody, halves: Halves) -> list[AbstractBody]:
+    """Two bodies of half the mass and inertia, in the same place."""
+    return [_half(body, name) for name in halves.names]
+
+
+@functools.singledispatch
+def _half(body: AbstractBody, name: str) -> AbstractBody:
+    del name
+    raise ValueError(
+        f"body {shown(body.name)} is no rigid body of two halves; split a planar.Body or a "
+        "spatial.Body."
+    )
+
+
+@_half.register(PlanarBody)
+@_half.register(SpatialBody)
+def _(body: PlanarBody | SpatialBody, name: str) -> AbstractBody:
+    return _with_fields(body, name=name, mass=body.mass / 2, inertia=body.inertia / 2)
+
+
+def joint_points(
+    joints: Sequence[AbstractJoint], references: Mapping[str, Frame], body: str
+) -> list[Float[Array, " dim"]]:
+    """Points of the joints on the body, of those that have one."""
+    return [
+        frame.origin
+        for joint in joints
+        if joint.located and body in joint.bodies
+        for name, frame in zip(joint.bodies, _placements(joint, references), strict=True)
+        if name == body
+    ]
+
+
+def joint_on_halves(
+    joint: AbstractJoint, references: Mapping[str, Frame], split: Mapping[str, Halves]
+) -> AbstractJoint:
+    """The joint at the nearer ends. One that has no point and turns alone may hold either half, as
+    they turn together: it holds the first.
+
+    **Raises:** `ValueError` that names it.
+    """
+    if not any(name in split for name in joint.bodies):
+        return joint
+    if not joint.located:
+        names = (split[n].names[0] if n in split else n for n in joint.bodies)
+        return _with_fields(joint, bodies=tuple(names))
+    what = f"joint {shown(joint.name)}"
+    return _on_halves(joint, what, _placements(joint, references), split)
+
+
+def force_on_halves(
+    force: AbstractForce, references: Mapping[str, Frame], split: Mapping[str, Halves]
+) -> AbstractForce:
+    """A force on bodies, likewise; those in joints follow their joints.
+
+    **Raises:** `ValueError` that names it.
+    """
+    if not isinstance(force, AbstractBodyForce) or not any(n in split for n in force.bodies):
+        return force
+    return _on_halves(force, f"force {shown(force.name)}", _placements(force, references), split)
+
+
+def _placements(part: Any, references: Mapping[str, Frame]) -> Sequence[Any]:
+    return part.placements(tuple(references[name] for name in part.bodies))
+
+
+def _on_halves(part: Any, what: str, frames: Sequence[Any], split: Mapping[str, Halves]) -> Any:
+    names = [
+        split[name].at(frame.origin, what) if name in split else name
+        for name, frame in zip(part.bodies, frames, strict=True)
+    ]
+    return _with_fields(part, bodies=tuple(names))
+
+
+def _with_fields(part: _Part, **fields: Any) -> _Part:
+    """A copy with other fields. (Parts whose constructor takes other arguments than their fields
+    are not made anew by it.)"""
+    made = object.__new__(type(part))
+    for name, value in (vars(part) | fields).items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+# --------------------------------------------------------------------------------------------------
+# The parts of a split rod, and the initial state of its springs.
+# --------------------------------------------------------------------------------------------------
+
+
+class SplitRod(eqx.Module):
+    """A body split into two halves and a spring (`split_rods`).
+
+    **Arguments:**
+
+    - `body`: its name.
+    - `points`: two world points (m), reference configuration: the ends between which the spring is;
+      default those of the `Rod` among the model's compliances on that body, or of the body's joints
+      if they are two.
+    - `stiffness`: axial, of the whole length (N/m, > 0); or `young` (Pa) and `area` (m^2) of a
+      prismatic rod, whose stiffness is E A / l (Wojtyra & Fraczek 2012, eq. 11); default that of
+      the `Rod`.
+    - `damping_time`: beta (s, >= 0) of the damping beta * stiffness, of the spring's speed.
+
+    **Raises:** `ValueError` for numbers out of range, or a stiffness that is given in two ways.
+    """
+
+    body: str = eqx.field(static=True)
+    points: Float[Array, "2 dim"] | None
+    stiffness: Scalar | None
+    young: Scalar | None
+    area: Scalar | None
+    damping_time: Scalar
+
+    def __init__(
+        self,
+        body: Setting[str],
+        *,
+        points: Setting[Numbers | None] = None,
+        stiffness: Setting[Numbers | None] = None,
+        young: Setting[Numbers | None] = None,
+        area: Setting[Numbers | None] = None,
+        damping_time: Setting[Numbers] = 5e-4,
+    ):
+        self.body = _settings.text(body, "body", "'link AB'")
+        self.points = None
+        if points is not None:
+            dimension = 2 if _checks.shape_of(points)[-1:] == (2,) else 3
+            self.points = _checks.two_points(points, dimension, "points")
+        self.stiffness, self.young, self.area = (
+            None if value is None else _settings.between(value, name, above=0)
+            for name, value in (("stiffness", stiffness), ("young", young), ("area", area))
+        )
+        self.damping_time = _settings.between(damping_time, "damping_time", least=0)
+        if (young is None) != (area is None) or (stiffness is not None and young is not None):
+            raise ValueError(
+                "the stiffness must be given once: `stiffness` (N/m), or `young` (Pa) together "
+                "with `area` (m^2)."
+            )
+
+    def axial(self, length: Scalar, rod: Rod | None) -> Scalar | None:
+        """The stiffness (N/m) of a rod of this length; None if it is not defined."""
+        if self.stiffness is not None:
+            return self.stiffness
+        if self.young is not None and self.area is not None:
+            return self.young * self.area / length
+        return None if rod is None else rod.stiffness
+
+
+class AbstractStart(eqx.Module):
+    """Initial state of the springs of split rods in the reference configuration."""
+
+    @abc.abstractmethod
+    def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
+        """Elongation (m) of the spring of each rod of the model without a force."""
+
+
+class SuddenStart(AbstractStart):
+    """Springs without a force (except from the misfits of their rods): the load is applied
+    suddenly, and the rods vibrate until they are damped."""
+
+    def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
+        del model
+        return [rod.misfit for rod in rods]
+
+
+class StaticStart(AbstractStart):
+    """Springs whose forces are those of the elastic resolution of the rigid model with rods of the
+    same stiffnesses (`ElasticResolution`), in its reference configuration with its initial
+    velocities at the time `t` (s): so the halves have no acceleration against each other at the
+    start, and vibrate no more than the motion makes them."""
+
+    t: Scalar
+
+    def __init__(self, t: Setting[Numbers] = 0.0):
+        self.t = _settings.between(t, "t")
+
+    def elongations(self, model: Model, rods: Sequence[Rod]) -> Sequence[Scalar]:
+        system = MultibodySystem(
+            model.bodies,
+            model.joints,
+            model.drivers,
+            model.forces,
+            elements=model.elements,
+            compliances=rods,
+            gravity=model.gravity,
+        )
+        forces, result = _axial_forces(system, self.t)
+        failed = result != RESULTS.successful
+        if _checks.concrete(failed) is not None and bool(failed):
+            raise ValueError(
+                f"a static start was not found: {RESULTS[result]} Give start=SuddenStart() to do "
+                "without."
+            )
+        return [force / rod.stiffness for force, rod in zip(forces, rods, strict=True)]
+
+
+@program
+def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
+    """Mean axial force of each rod, compression positive (N)."""
+    q, v = system.reference_q, system.initial_v
+    found = solve_with_friction(system, ElasticResolution(), q, v, t)
+    elasticity = system.elasticity(q, v, t)
+    assert elasticity is not None
+    return elasticity.deformation_forces(found.multipliers), found.result
 
 
 def split_rod(

@@ -24,8 +24,7 @@ from .._verdict import Verdict
 from ._bounds import AbstractBound, Inequalities, Inequality
 from ._numbers import GivenState, numbers_of_states, of_state, StateNumbers
 from ._of_state import Asked, Bounded, ranges_of_state, StateRanges
-from ._report import Ranges
-from ._variables import Variables
+from ._report import Ranges, Variables
 
 
 # States whose null spaces are held at a time: as many as fill this many numbers.

@@ -13,14 +13,19 @@ from .. import _settings
 from .._checks import known_array, of_known, picked, shown
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import simulate, SimulationError, Trajectory
+from .._dynamics._arguments import AbstractStabilisation
 from .._dynamics._batches import is_traced
-from .._dynamics._choices import chosen_solver, chosen_stabilisation, integration_of, MAX_STEPS
+from .._dynamics._choices import (
+    chosen_solver,
+    chosen_stabilisation,
+    Integration,
+    integration_of,
+    MAX_STEPS,
+)
 from .._dynamics._failures import explain
 from .._dynamics._initial import check_states, projected_state
-from .._dynamics._integration import Integration
-from .._dynamics._saved_times import first_of, MOST_STATES, saved_times
 from .._dynamics._simulate import admitted_start
-from .._dynamics._stabilisation import AbstractStabilisation
+from .._dynamics._trajectory import first_of, MOST_STATES, saved_times
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._loading import late
 from .._solution import code_of, RESULTS
@@ -33,9 +38,9 @@ from ._sweep import default_width, sweep
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from .._dynamics import _runs_in_turns as turns, _whole_run as runs
+    from .._dynamics import _whole_run as runs, _whole_run as turns
 else:
-    turns = late("jaxmbs._dynamics._runs_in_turns")
+    turns = late("jaxmbs._dynamics._whole_run")
     runs = late("jaxmbs._dynamics._whole_run")
 
 

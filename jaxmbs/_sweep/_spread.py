@@ -12,7 +12,7 @@ from .._custom_types import Setting
 from .._errors import ModelError
 from .._reactions import NOT_UNIQUE
 from .._solvability._report import format_table
-from ._misfit import Fit
+from ._questions import Fit
 from ._sweep import Sweep
 
 

@@ -18,25 +18,32 @@ from .._extras import optional
 from .._solution import count_failures
 from .._system import AbstractSystem, alike, diagonal_masses, Model
 from .._version import __version__
-from ._answers import CONFIGURATION, RESULT, unflatten, variables
 from ._cases import Cases
-from ._digest import digest
-from ._model_subject import subject_of
-from ._planning import (
+from ._program import Campaign, Device, shapes_of
+from ._questions import AbstractQuestion, as_question, Function
+from ._running import (
+    barrier,
     bytes_of_case,
     chunk_of,
     devices_of,
+    digest,
     layout_of,
     middle_system,
     named,
+    open_store,
+    run,
     system_of_case,
 )
-from ._program import Campaign, Device, shapes_of
-from ._questions import AbstractQuestion, as_question, Function
-from ._running import barrier, open_store, run
-from ._stores import AbstractStore, Layout
-from ._subjects import may_change_masses, only_scales_masses
-from ._zarr_store import existing_chunk
+from ._stores import (
+    AbstractStore,
+    CONFIGURATION,
+    existing_chunk,
+    Layout,
+    RESULT,
+    unflatten,
+    variables,
+)
+from ._subjects import may_change_masses, only_scales_masses, subject_of
 
 
 # Cases in a batch. Cores work best on a few dozen states at a time, accelerators on thousands.

@@ -11,7 +11,7 @@ from .._checks import as_array, shown
 from .._dynamics import consistent_state, Kinematics, Trajectory
 from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage
-from .._dynamics._saved_times import saved_times
+from .._dynamics._trajectory import saved_times
 from .._errors import ModelError
 from .._system import Model, MultibodySystem
 from ._given_state import configuration_at

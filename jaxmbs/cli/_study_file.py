@@ -29,7 +29,7 @@ from .._design import (
     Torque,
     TrustRegion,
 )
-from .._dynamics._saved_times import MOST_STATES
+from .._dynamics._trajectory import MOST_STATES
 from .._errors import ModelError
 from .._sweep import Cases
 from .._system import Model
