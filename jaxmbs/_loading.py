@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from ._extras import optional
+from ._errors import optional
 
 
 def load_late(

@@ -18,7 +18,7 @@ import jaxmbs as jm
 from jaxmbs._errors import ModelError
 from jaxmbs.cli._app import app
 from jaxmbs.io import model_from_tables
-from jaxmbs.io._source import source_text
+from jaxmbs.io._write import source_text
 
 
 def _edit(edit: Any) -> dict[str, Any]:

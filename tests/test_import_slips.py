@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from jaxmbs import spatial
 from jaxmbs.cli._app import app
 from jaxmbs.io import import_model, Imported
-from jaxmbs.io._imports._slips import slip_of
+from jaxmbs.io._imports._masses import slip_of
 
 
 SIX = ("xx", "xy", "xz", "yy", "yz", "zz")

@@ -21,8 +21,8 @@ from jaxmbs import cli
 from jaxmbs._dynamics import _chunks
 from jaxmbs.cli import _interrupt, _load, _progress
 from jaxmbs.cli._app import app, with_common_options_first
-from jaxmbs.cli._complete import complete_built_in, complete_model
 from jaxmbs.cli._interrupt import ending_promptly
+from jaxmbs.cli._options import complete_built_in, complete_model
 
 
 def run(*arguments: str, status: int = 0) -> tuple[str, str]:

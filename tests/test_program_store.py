@@ -23,10 +23,9 @@ import pytest
 import jaxmbs as jm
 from jaxmbs import _geometry
 from jaxmbs._programs import _program, Compiling, forget_programs, sealed
-from jaxmbs._programs._identity import Identity, Unnameable
 from jaxmbs._programs._options import compiler_options
 from jaxmbs._programs._program import program, use_store
-from jaxmbs._programs._store import Store
+from jaxmbs._programs._store import Identity, Store, Unnameable
 
 
 MEGABYTE = 1_000_000

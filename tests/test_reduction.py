@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation
 from jaxmbs import finite_elements as fem
 from jaxmbs._errors import ModelError
 from jaxmbs._finite_elements import _reduce
-from jaxmbs._finite_elements._integrals import inertia_integrals
-from jaxmbs._finite_elements._interface import interface
+from jaxmbs._finite_elements._attachment import interface
+from jaxmbs._finite_elements._elements import inertia_integrals
 from jaxmbs._finite_elements._storage import digest
 
 

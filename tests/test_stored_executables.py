@@ -13,11 +13,9 @@ import pytest
 from jax import lax
 from jax.experimental import serialize_executable
 
-from jaxmbs._programs import _executable, _options, Compiling
-from jaxmbs._programs._executable import without_fused_operations
-from jaxmbs._programs._identity import Identity
+from jaxmbs._programs import _options, _store, Compiling
 from jaxmbs._programs._options import compiler_options
-from jaxmbs._programs._store import Program, Store
+from jaxmbs._programs._store import Identity, Program, Store, without_fused_operations
 
 
 X = np.linspace(0.0, 1.0, 1600).reshape(40, 40)
@@ -57,7 +55,7 @@ def test_so_are_executables_without_a_list_of_calls(
     compiled: jax.stages.Compiled, monkeypatch: pytest.MonkeyPatch
 ):
     payload, _, _ = serialize_executable.serialize(compiled)
-    monkeypatch.setattr(_executable, "_THUNK_SEQUENCE", 1000)
+    monkeypatch.setattr(_store, "_THUNK_SEQUENCE", 1000)
     assert without_fused_operations(payload) == payload
 
 
@@ -72,7 +70,7 @@ def test_what_cannot_be_loaded_is_written_as_a_whole(
     assert store.load("one", identity) is not None
     smaller = path.stat().st_size
     # A version of XLA that asks for more than is left.
-    monkeypatch.setattr(_executable, "_never_run", lambda operation: b"")
+    monkeypatch.setattr(_store, "_never_run", lambda operation: b"")
     store.save("one", program, identity)
     assert store.load("one", identity) is None
     store.save("one", program, identity)
@@ -87,7 +85,7 @@ def test_lapack_is_there_without_the_package_around_it():
     code = """
 import sys
 import jax, numpy as np
-from jaxmbs._programs._lapack import load_lapack
+from jaxmbs._programs._store import load_lapack
 
 load_lapack()
 assert "scipy.linalg.cython_lapack" in sys.modules

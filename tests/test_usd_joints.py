@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import jaxmbs as jm
 from jaxmbs.io import import_model, ModelError
-from jaxmbs.io._imports._usd_joints import _turns
+from jaxmbs.io._imports._usd import _turns
 
 
 Gf: Any = pytest.importorskip("pxr.Gf")

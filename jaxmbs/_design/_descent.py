@@ -14,7 +14,7 @@ from .. import _settings
 from .._checks import known_array
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
-from .._extras import optional
+from .._errors import optional
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS
 from ._optimisers import AbstractOptimiser, Outcome, Search, start_failed

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import Scalar, Setting
 from .._dynamics import Trajectory
-from .._extras import optional
+from .._errors import optional
 from .._linalg._concrete_rank import ranks
 from .._loading import late
 from .._programs import program

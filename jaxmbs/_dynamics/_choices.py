@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from . import _run as adjoints, _solver as fixed_steps
 else:
     dfx = late("diffrax")
-    adjoints = late(f"{__package__}._adjoints")
-    fixed_steps = late(f"{__package__}._fixed_steps")
+    adjoints = late(f"{__package__}._run")
+    fixed_steps = late(f"{__package__}._solver")
 
 
 # --------------------------------------------------------------------------------------------------

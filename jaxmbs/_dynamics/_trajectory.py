@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _checks, _html, _printing, _settings
 from .._checks import known_array, picked
 from .._custom_types import IntScalar, Scalar, Setting
-from .._extras import optional
+from .._errors import optional
 from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
 from .._geometry import ANGLE, LENGTH, Quantity
 from .._loading import late

@@ -1,34 +1,27 @@
-from ._assembly import solid as solid
-from ._attachment import Attachment as Attachment
-from ._axial_stiffness import axial_stiffness as axial_stiffness
-from ._connections import (
+from ._attachment import (
     AbstractConnection as AbstractConnection,
-    AveragedConnection as AveragedConnection,
-    RigidConnection as RigidConnection,
-)
-from ._damping import (
-    AbstractDamping as AbstractDamping,
-    ModalDamping as ModalDamping,
-    StiffnessDamping as StiffnessDamping,
-)
-from ._elements import FiniteElements as FiniteElements
-from ._material import Material as Material
-from ._matrix_market import read_matrices as read_matrices
-from ._meshes import plate as plate, tube as tube
-from ._node_sets import (
     AbstractNodeSet as AbstractNodeSet,
+    Attachment as Attachment,
+    AveragedConnection as AveragedConnection,
     NodeNumbers as NodeNumbers,
     NodesNamed as NodesNamed,
     NodesOnPlane as NodesOnPlane,
     NodesWithin as NodesWithin,
+    RigidConnection as RigidConnection,
 )
+from ._axial_stiffness import axial_stiffness as axial_stiffness
+from ._elements import FiniteElements as FiniteElements
+from ._meshes import Material as Material, plate as plate, solid as solid, tube as tube
 from ._parallelogram import (
     parallelogram_link as parallelogram_link,
     parallelogram_platform as parallelogram_platform,
 )
 from ._reduce import (
+    AbstractDamping as AbstractDamping,
     frequencies as frequencies,
+    ModalDamping as ModalDamping,
     mode_shapes as mode_shapes,
     reduce as reduce,
+    StiffnessDamping as StiffnessDamping,
 )
-from ._storage import load as load, save as save
+from ._storage import load as load, read_matrices as read_matrices, save as save

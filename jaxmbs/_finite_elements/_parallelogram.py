@@ -2,11 +2,9 @@
 
 import math
 
-from ._attachment import Attachment
+from ._attachment import Attachment, NodesOnPlane, NodesWithin
 from ._elements import FiniteElements
-from ._material import Material
-from ._meshes import plate, tube
-from ._node_sets import NodesOnPlane, NodesWithin
+from ._meshes import Material, plate, tube
 
 
 # Poisson's ratios are usual ones, and so is Young's modulus of the steel: the source has none.

@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float, Int, Shaped
 
-from .._indices import Indices
+from .._custom_types import Indices
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from .._indices import Indices
+from .._custom_types import Indices
 from . import _multifrontal
 from ._multifrontal import Elimination
 

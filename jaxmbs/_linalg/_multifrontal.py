@@ -12,8 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from .._custom_types import IntScalar
-from .._indices import Indices
+from .._custom_types import Indices, IntScalar
 from ._arrays import apart, gather, kept, rows_at, sum_along, sum_of_products, sum_of_terms
 
 

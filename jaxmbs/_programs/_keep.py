@@ -20,7 +20,7 @@ import jax
 
 from .. import _settings
 from .._custom_types import Setting
-from .._extras import optional
+from .._errors import optional
 from ._program import use_store
 from ._store import Store
 

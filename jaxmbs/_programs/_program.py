@@ -23,7 +23,6 @@ from jax.core import Tracer
 from jax.extend.core import jaxprs_in_params
 
 from .._loading import late
-from ._identity import Identity, Unnameable
 from ._options import (
     compiled,
     compiler_options,
@@ -31,7 +30,7 @@ from ._options import (
     default_device,
     settings_in_force,
 )
-from ._store import Place, Program, Store
+from ._store import Identity, Place, Program, Store, Unnameable
 
 
 passes = late("jax.extend.mlir.passmanager")

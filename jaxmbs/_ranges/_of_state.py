@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._extras import optional
+from .._errors import optional
 from .._solvability import UNIQUE_BELOW
 from ._numbers import StateNumbers
 

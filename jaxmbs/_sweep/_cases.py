@@ -11,8 +11,7 @@ import numpy as np
 
 from .. import _checks, _settings
 from .._custom_types import Setting
-from .._errors import ModelError
-from .._extras import optional
+from .._errors import ModelError, optional
 from .._system import Model
 from ._subjects import doubled, ModelSubject, places_of
 

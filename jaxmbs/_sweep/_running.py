@@ -19,8 +19,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from .. import _settings
-from .._errors import ModelError
-from .._extras import optional
+from .._errors import ModelError, optional
 from .._solution import sentences
 from .._system import AbstractSystem, Model, Structure
 from .._version import __version__

@@ -16,8 +16,7 @@ from jax.tree_util import GetAttrKey, KeyPath
 from jaxtyping import Array
 
 from .._custom_types import BoolScalar
-from .._errors import ModelError
-from .._extras import optional
+from .._errors import ModelError, optional
 from .._solution import code_of, RESULTS
 from .._verdict import MEANINGS, NOT_DECIDED, Verdict
 

@@ -13,8 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks, _html, _settings
 from .._custom_types import RealScalarLike, Setting
-from .._errors import ModelError
-from .._extras import optional
+from .._errors import ModelError, optional
 from .._solution import count_failures
 from .._system import AbstractSystem, alike, diagonal_masses, Model
 from .._version import __version__

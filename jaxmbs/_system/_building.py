@@ -29,6 +29,7 @@ from .._constraints import (
     RowKind,
     Servo,
 )
+from .._custom_types import Indices
 from .._fields import fields_of
 from .._forces import (
     AbstractBodyForce,
@@ -45,7 +46,6 @@ from .._geometry import (
     SpatialFrame,
     SpatialPose,
 )
-from .._indices import Indices
 from .._linalg import Pattern
 from ._blocks import pattern_of
 from ._deformations import compliance_groups, Deformations, deformations_of

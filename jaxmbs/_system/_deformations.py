@@ -20,9 +20,8 @@ from .._compliances import (
     AbstractJointCompliance,
 )
 from .._constraints import Servo
-from .._custom_types import Scalar
+from .._custom_types import Indices, Scalar
 from .._geometry import PlanarPose, SpatialPose
-from .._indices import Indices
 from .._linalg import (
     BlockKKTMatrices,
     BlockMass,

@@ -26,9 +26,8 @@ from .._constraints import (
     RowKind,
     Twists,
 )
-from .._custom_types import Scalar
+from .._custom_types import Indices, Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad
-from .._indices import Indices
 from .._linalg import gather
 
 

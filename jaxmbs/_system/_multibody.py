@@ -14,10 +14,9 @@ from .. import _checks
 from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
-from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import AbstractForce
-from .._indices import Indices
 from .._linalg import (
     BlockKKTMatrices,
     BlockMass,

@@ -14,9 +14,8 @@ from jaxtyping import Array, Float
 from .._bodies import AbstractMarker
 from .._constraints import AbstractPrimitive, Frames
 from .._constraints._primitives import _steepest_descent, NoSlip
-from .._custom_types import Scalar
+from .._custom_types import Indices, Scalar
 from .._geometry import PlanarFrame, SpatialFrame
-from .._indices import Indices
 from ._groups import blocks, ConstraintGroup, map_parts, of_markers, Primitives, rates_of
 from ._structure import Structure
 

@@ -7,9 +7,8 @@ import typer
 
 from .. import mechanisms
 from . import _import, _reference
-from ._complete import complete_built_in
 from ._computing import computing
-from ._options import JsonOption
+from ._options import complete_built_in, JsonOption
 from ._output import print_answer, print_json, refusing
 
 

@@ -10,9 +10,8 @@ from rich.text import Text
 from .._elastic import Flexibility, flexibility, SubsetAnswer
 from .._errors import ModelError
 from .._system import Model
-from ._figures import write_figure
 from ._given_state import configuration_at
-from ._output import make_console
+from ._output import make_console, write_figure
 from ._requests import Analyze, Flexibility as Request
 
 

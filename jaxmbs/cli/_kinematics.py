@@ -14,9 +14,8 @@ from .._dynamics import kinematics, KinematicsError
 from .._dynamics._passages import Passage, passed_lines
 from .._errors import ModelError
 from .._system import Model
-from ..io._body_motion import body_motions, BodyMotion
-from ._given_state import configuration_at
-from ._motion import check_out, coordinates_of, save, singular, times_of
+from ..io._trajectory import body_motions, BodyMotion
+from ._given_state import check_out, configuration_at, coordinates_of, save, singular, times_of
 from ._output import AnalysisFailed, make_console
 from ._requests import Analyze, Kinematics as Request
 

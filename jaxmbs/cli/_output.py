@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -55,3 +56,22 @@ def make_console() -> Console:
     if not console.is_terminal:
         return Console(highlight=False, width=140)
     return console
+
+
+# --------------------------------------------------------------------------------------------------
+# Figures that commands write.
+# --------------------------------------------------------------------------------------------------
+
+
+def write_figure(draw: Callable[[], Any], path: Path) -> None:
+    """The figure that `draw` makes, without a display. Matplotlib is imported on first use.
+
+    **Raises:** `ModelError` where it cannot be written.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    try:
+        draw().savefig(path, dpi=130)
+    except OSError as error:
+        raise ModelError(f"cannot write {str(path)!r}: {error.strerror}.") from None

@@ -19,7 +19,7 @@ from .._formulations import AbstractFormulation, Elimination
 from .._programs import program
 from .._reactions import Reactions
 from .._system import AbstractSystem, Model
-from ..io._body_motion import body_motions, BodyMotion
+from ..io._trajectory import body_motions, BodyMotion
 from ..plot import draw_curve, draw_force, draw_reactions
 from ..plot._history import label_curves, NOT_UNIQUE, remark
 

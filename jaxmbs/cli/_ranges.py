@@ -13,8 +13,7 @@ from .._formulations import AbstractFormulation, chosen_formulation, elastic_for
 from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
-from ._given_state import check_time
-from ._motion import initial_state
+from ._given_state import check_time, initial_state
 from ._output import AnalysisFailed, make_console
 from ._requests import Ranges as Request, Simulate
 

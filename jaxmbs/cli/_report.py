@@ -15,12 +15,10 @@ from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
 from ..report import Written
-from ..report._bands import check_bounds
-from ..report._contents import contents_of, prepare_contents
+from ..report._contents import check_bounds, contents_of, prepare_contents
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
-from ._given_state import check_time
-from ._motion import initial_state, times_of
+from ._given_state import check_time, initial_state, times_of
 from ._output import AnalysisFailed, make_console
 from ._requests import Report as Request
 

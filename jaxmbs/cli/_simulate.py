@@ -40,8 +40,8 @@ from .._reactions import Reactions
 from .._reactions._report import largest, vector, verdict, verdict_of_states
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
-from ..io._body_motion import body_motions
-from ._motion import (
+from ..io._trajectory import body_motions
+from ._given_state import (
     check_out,
     coordinates_of,
     increases,

@@ -14,7 +14,7 @@ from .._errors import ModelError
 from .._fields import keys_of
 from .._forces import AbstractForce
 from .._system import Model
-from . import _schema
+from . import _registry
 from ._digits import digits_of_tables, with_digits, written
 from ._expansion import expand, KEYS as EXPANDED
 from ._registry import (
@@ -139,7 +139,7 @@ def _where(what: str, entry: Any, index: int) -> str:
 
 def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, Any]:
     """The values in the table of a class of parts, by key."""
-    values = _schema.validate(_schema.table(cls, typed), entry, where)
+    values = _registry.validate(_registry.table(cls, typed), entry, where)
     values.pop("type", None)
     return values
 

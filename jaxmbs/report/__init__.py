@@ -1,4 +1,3 @@
 """Reports that one can send (extra `report`)."""
 
-from ._view import View as View, view as view
-from ._write import write as write, Written as Written
+from ._write import View as View, view as view, write as write, Written as Written

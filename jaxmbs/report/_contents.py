@@ -8,14 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._checks import picked
 from .._drawing import Skeleton, skeleton
 from .._dynamics import Trajectory
+from .._errors import ModelError
 from .._mobility import Mobility, without_asking
 from .._programs import Compiling, program
-from .._reactions import explained_reactions, Reactions
+from .._ranges import AbstractBound, check_question, given_bounds, Ranges, ranges_along
+from .._reactions import Axes, explained_reactions, ExplainedReactions, Reactions
+from .._reactions._report import ROUNDING, rounding_scales
 from .._solvability import (
     chosen_criterion,
     dependent_sets,
@@ -25,10 +28,283 @@ from .._solvability import (
     Solvability,
 )
 from .._system import AbstractSystem
-from .._verdict import UNIQUE
-from ._bands import Bands, bands_of
-from ._components import Component, components_of, joint_verdicts_of
-from ._spread import changes_of, Spread, spread_of
+from .._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE
+
+
+# --------------------------------------------------------------------------------------------------
+# The components of reactions, each with its verdict.
+# --------------------------------------------------------------------------------------------------
+
+
+class Component(NamedTuple):
+    """One number that a constraint exerts: of a force, a torque or a coordinate. `place`: which of
+    these, from 0; `rounding`: what is smaller is printed as 0."""
+
+    constraint: int
+    what: str
+    place: int
+    label: str
+    unit: str
+    rounding: float
+
+
+class SecondWrench(NamedTuple):
+    """Force and torque of a constraint on its second body at n states, world axes: `force`,
+    `torque` (n, 2 or 3; n, 1 or 3), and the verdicts of their components, as numbers."""
+
+    force: Float[np.ndarray, "n dim"]
+    torque: Float[np.ndarray, "n turns"]
+    force_verdict: Int[np.ndarray, "n dim"]
+    torque_verdict: Int[np.ndarray, "n turns"]
+
+
+def second_wrench(reactions: Reactions, constraint: int) -> SecondWrench | None:
+    """The wrench, from reactions as NumPy arrays; None for a constraint that acts at no point."""
+    place = reactions.layout.seconds[constraint]
+    if place < 0:
+        return None
+    own = (
+        np.asarray(x)[:, Axes.WORLD, place]
+        for x in (
+            reactions.force,
+            reactions.torque,
+            reactions.force_unique.numbers(),
+            reactions.torque_unique.numbers(),
+        )
+    )
+    return SecondWrench(*own)
+
+
+def components_of(
+    reactions: Reactions,
+) -> tuple[tuple[Component, ...], Float[np.ndarray, "n components"], np.ndarray]:
+    """The components of all constraints, in row order: their values and verdicts at all states."""
+    states = len(reactions.doubtful)
+    rounding = _rounding(reactions)
+    components: list[Component] = []
+    values, verdicts = [np.zeros((states, 0))], [np.zeros((states, 0), int)]
+    for constraint, name in enumerate(reactions.names):
+        wrench = second_wrench(reactions, constraint)
+        if wrench is None:
+            own, numbers = _on_coordinates(reactions, constraint)
+            components += own
+            values.append(numbers)
+            told = reactions.unique(name).numbers()
+            verdicts.append(np.repeat(told[:, None], len(own), axis=1))
+            continue
+        components += _of_wrench(constraint, wrench, rounding)
+        values += [wrench.force, wrench.torque]
+        verdicts += [wrench.force_verdict, wrench.torque_verdict]
+    return tuple(components), np.concatenate(values, axis=1), np.concatenate(verdicts, axis=1)
+
+
+def _of_wrench(
+    constraint: int, wrench: SecondWrench, rounding: tuple[float, float]
+) -> list[Component]:
+    """Its force, then its torque."""
+    found = []
+    parts = (("force", "N", wrench.force), ("torque", "N m", wrench.torque))
+    for (what, unit, numbers), floor in zip(parts, rounding, strict=True):
+        letters = "z" if numbers.shape[1] == 1 else "xyz"
+        for place in range(numbers.shape[1]):
+            label = f"{what} {letters[place]}"
+            found.append(Component(constraint, what, place, label, unit, floor))
+    return found
+
+
+def _rounding(reactions: Reactions) -> tuple[float, float]:
+    """The force and the torque below which numbers are rounding: of unique ones alone, as the
+    others are arbitrary."""
+    found = [second_wrench(reactions, k) for k in range(len(reactions.names))]
+    own = [wrench for wrench in found if wrench is not None]
+    seconds = [place for place in reactions.layout.seconds if place >= 0]
+    arm = np.max(np.abs(np.asarray(reactions.arm[:, seconds])), initial=0.0)
+    largest_force = max((_largest(x.force, x.force_verdict) for x in own), default=0.0)
+    largest_torque = max((_largest(x.torque, x.torque_verdict) for x in own), default=0.0)
+    force, torque = rounding_scales(largest_force, largest_torque, float(arm))
+    return ROUNDING * force, ROUNDING * torque
+
+
+def _largest(numbers: Float[np.ndarray, "n _"], verdict: Int[np.ndarray, "n _"]) -> float:
+    return float(np.max(np.abs(numbers), initial=0.0, where=verdict == UNIQUE))
+
+
+def _on_coordinates(
+    reactions: Reactions, constraint: int
+) -> tuple[list[Component], Float[np.ndarray, "n columns"]]:
+    """The generalized reaction of a constraint that acts at no point."""
+    structure = reactions.structure
+    info = structure.constraints[constraint]
+    numbers = np.asarray(reactions.generalized_reactions)[:, constraint, : len(info.columns)]
+    told = np.asarray(reactions.unique(reactions.names[constraint]).numbers())[:, None]
+    rounding = ROUNDING * _largest(numbers, np.broadcast_to(told, numbers.shape))
+    own = [
+        Component(
+            constraint,
+            "generalized",
+            place,
+            structure.velocities[column].name,
+            structure.velocities[column].quantity.force_unit,
+            rounding,
+        )
+        for place, column in enumerate(info.columns)
+    ]
+    return own, numbers
+
+
+def joint_verdicts_of(reactions: Reactions) -> Int[np.ndarray, "n constraints"]:
+    """Is everything that a constraint exerts unique: the whole reaction and all components?"""
+    found = [np.zeros((len(reactions.doubtful), 0), int)]
+    for constraint, name in enumerate(reactions.names):
+        told = [reactions.unique(name).numbers()[:, None]]
+        wrench = second_wrench(reactions, constraint)
+        if wrench is not None:
+            told += [wrench.force_verdict, wrench.torque_verdict]
+        every = np.concatenate(told, axis=1)
+        undecided = np.any(every == NOT_DECIDED, axis=1)
+        many = np.any(every == NOT_UNIQUE, axis=1)
+        verdict = np.where(many, NOT_UNIQUE, np.where(undecided, NOT_DECIDED, UNIQUE))
+        found.append(verdict[:, None])
+    return np.concatenate(found, axis=1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Between which values that are not unique lie.
+# --------------------------------------------------------------------------------------------------
+
+
+class Bands(NamedTuple):
+    """The least and the greatest value of every component at every state: infinite where nothing
+    bounds it, NaN where it is unique and where there is no answer, which `notes` explain."""
+
+    low: Float[np.ndarray, "n components"]
+    high: Float[np.ndarray, "n components"]
+    notes: tuple[str, ...]
+
+
+def bands_of(
+    trajectory: Trajectory,
+    names: Sequence[str],
+    components: Sequence[Component],
+    verdicts: np.ndarray,
+    bounds: Sequence[AbstractBound | str],
+) -> Bands:
+    """Without bounds, what is not unique may have any value, and no program is solved.
+
+    **Arguments:** `names` of the constraints; `verdicts` (n, components); `bounds` as of
+    `jaxmbs.ranges`.
+    """
+    many = verdicts == NOT_UNIQUE
+    if not bounds:
+        low, high = (np.where(many, sign * np.inf, np.nan) for sign in (-1.0, 1.0))
+        return Bands(low, high, ())
+    found = ranges_along(trajectory, bounds=bounds)
+    low, high = (np.full(verdicts.shape, np.nan) for _ in range(2))
+    left_out = []
+    for k, component in enumerate(components):
+        name = names[component.constraint]
+        if not found.has_wrench(name):
+            left_out += [name] if many[:, k].any() else []
+            continue
+        ends = _ends(found, name, component)
+        low[:, k], high[:, k] = (np.where(many[:, k], end, np.nan) for end in ends)
+    return Bands(low, high, _notes(found, left_out))
+
+
+def _ends(found: Ranges, name: str, component: Component) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest values (n,) of a component of a wrench."""
+    wrench, count = found.wrench(name), len(found.times)
+    sides = (getattr(wrench, f"{component.what}_{side}") for side in ("low", "high"))
+    low, high = (np.asarray(x).reshape(count, -1)[:, component.place] for x in sides)
+    return low, high
+
+
+def _notes(found: Ranges, left_out: Sequence[str]) -> tuple[str, ...]:
+    notes = [f"Ranges are those within the bounds: {'; '.join(map(str, found.bounds))}."]
+    if found.refusal():
+        notes.append(found.refusal())
+    if left_out:
+        named = ", ".join(dict.fromkeys(left_out))
+        notes.append(f"Ranges of what acts on coordinates are not computed: {named}.")
+    return tuple(notes)
+
+
+def check_bounds(system: AbstractSystem, bounds: Any) -> tuple[AbstractBound, ...]:
+    """Bounds that this system understands, before anything is computed. What makes no sense is
+    refused by a `ValueError`.
+
+    **Raises:** `ModelError`, and `TypeError` for values that are not bounds.
+    """
+    try:
+        chosen = given_bounds(bounds)
+        if chosen:
+            check_question(system, chosen, ())
+    except ValueError as error:
+        raise ModelError(f"bounds: {error}") from None
+    return chosen
+
+
+# --------------------------------------------------------------------------------------------------
+# Which ways a force or a torque that is not unique may change.
+#
+# All multipliers that carry the loads are lambda + N z. So the force of a joint changes by G z, and
+# the eigenvectors of G G^T are the directions in which it does: one, and it may lie anywhere on a
+# line; three, and it may be any vector.
+# --------------------------------------------------------------------------------------------------
+
+
+# A direction in which a change is less than this part of the largest of all joints is none: of a
+# square root of what is rounded to 1e-16.
+_LEAST = 1e-6
+
+
+class Spread(NamedTuple):
+    """`constraints` whose force or torque is not unique at some state; of each at every state the
+    `count` of directions of its force and of its torque, and these `directions`, the first of them
+    first, in space."""
+
+    constraints: tuple[int, ...]
+    count: Int[np.ndarray, "n constraints 2"]
+    directions: Float[np.ndarray, "n constraints 2 3 3"]
+
+
+def changes_of(found: ExplainedReactions) -> Float[Array, "joints 2 3 3"]:
+    """G G^T of the force and of the torque of every constraint on its second body; zero for what
+    acts at no point."""
+    layout, report = found.reactions.layout, found.solvability
+    seconds = np.array(layout.seconds, dtype=int)
+    if not found.maps.force.size:
+        return jnp.zeros((len(seconds), 2, 3, 3))
+    null = report.null_space / report.row_scale[:, None]
+    padded = jnp.concatenate([null, jnp.zeros((1, null.shape[1]), null.dtype)])
+    own = padded[layout.indices["rows"][seconds]]
+    parts = []
+    for what in (found.maps.force, found.maps.torque):
+        change = jnp.einsum("jir,jrk->jik", what[seconds], own)
+        # Of a planar mechanism a force has no z, and a torque nothing else.
+        behind = (0, 3 - change.shape[1]) if change.shape[1] > 1 else (2, 0)
+        change = jnp.pad(change, ((0, 0), behind, (0, 0)))
+        parts.append(jnp.einsum("jik,jlk->jil", change, change))
+    both = jnp.stack(parts, axis=1)
+    return jnp.where((seconds >= 0)[:, None, None, None], both, 0.0)
+
+
+def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n joints 2 3 3"]) -> Spread:
+    """The directions, from the largest down."""
+    values, vectors = np.linalg.eigh(np.where(np.isfinite(changes), changes, 0.0))
+    sizes = np.sqrt(np.maximum(values[..., ::-1], 0.0))
+    largest = np.max(sizes, axis=(1, 3), keepdims=True, initial=0.0)
+    count = np.sum(sizes > np.maximum(_LEAST * largest, 1e-300), axis=-1)
+    many = np.zeros(changes.shape[:3], bool)
+    for k in range(len(reactions.names)):
+        wrench = second_wrench(reactions, k)
+        if wrench is not None:
+            for part, verdict in enumerate((wrench.force_verdict, wrench.torque_verdict)):
+                many[:, k, part] = np.any(verdict == NOT_UNIQUE, axis=1)
+    count = np.where(many, count, 0)
+    chosen = np.flatnonzero(many.any(axis=(0, 2)))
+    directions = np.swapaxes(vectors[..., ::-1], -1, -2)
+    return Spread(tuple(chosen.tolist()), count[:, chosen], directions[:, chosen])
 
 
 # So many sets of releases are tried: each takes a decomposition.

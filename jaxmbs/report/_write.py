@@ -1,6 +1,7 @@
-"""Reports as files."""
+"""Reports as files, and their moving picture in a notebook."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,20 +14,25 @@ from .._errors import ModelError
 from .._files import check_folder, replacing
 from .._ranges import AbstractBound
 from .._system import Model
-from ._bands import check_bounds
-from ._contents import Contents, contents_of
-from ._data import data_of
-from ._page import check_extra, page
-from ._states import motion_of, system_of
-from ._words import (
+from ._contents import check_bounds, Contents, contents_of
+from ._page import (
+    check_extra,
+    data_of,
     head_of,
     intervals_of,
     lines_of,
     method_of,
+    page,
     passage_words,
     release_words,
     sharing_words,
 )
+from ._states import motion_of, system_of
+
+
+# --------------------------------------------------------------------------------------------------
+# Reports as files.
+# --------------------------------------------------------------------------------------------------
 
 
 class Written(NamedTuple):
@@ -155,3 +161,55 @@ def words_of(
         "remarks": remarks,
         "method": method_of(contents, notes),
     }
+
+
+# --------------------------------------------------------------------------------------------------
+# The moving picture of a report, in a notebook.
+# --------------------------------------------------------------------------------------------------
+
+
+class View(NamedTuple):
+    """A page that a notebook shows in a frame of its own. `html`: the page; `height` in pixels."""
+
+    html: str
+    height: int
+
+    def __str__(self) -> str:
+        return f"a moving picture of {len(self.html) / 1e6:.1f} MB; a notebook shows it"
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the page's program and style apart from the notebook's.
+        return (
+            f'<iframe title="Mechanism and its reactions" sandbox="allow-scripts" width="100%" '
+            f'height="{self.height}" style="border:0" srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def view(
+    subject: Setting[Model | Trajectory],
+    *,
+    end: Setting[float | None] = None,
+    frames: Setting[int | None] = None,
+    bounds: Setting[Sequence[AbstractBound | str]] = (),
+    title: Setting[str | None] = None,
+    height: Setting[int] = 760,
+) -> View:
+    """The mechanism of a report in three dimensions, with its time slider and its reactions, for a
+    notebook.
+
+    **Arguments:** as of `write`; `height`: pixels, at least 200.
+
+    **Returns:** a `View`, which a notebook shows.
+
+    **Raises:** as `write`.
+    """
+    end = None if end is None else _settings.known_number(end, "end", above=0)
+    if frames is not None:
+        frames = _settings.whole_number(frames, "frames", least=2)
+    height = _settings.whole_number(height, "height", least=200)
+    heading = chosen_title(subject, title)
+    system = system_of(subject)
+    known = check_bounds(system, bounds)
+    motion = motion_of(subject, system, end, None, frames)
+    contents = contents_of(motion, known, explained=False)
+    return View(page(words_of(contents, heading, {}, whole=False), data_of(contents)), height)

@@ -1,31 +1,243 @@
 """From a file of another program to a model."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 import equinox as eqx
+import numpy as np
 
 from ... import _settings
-from ..._checks import PATH, shown
+from ..._checks import listed, PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
 from ..._fields import PRECISION
 from ..._limits import LARGEST_PRECISION
 from ..._system import Model, MultibodySystem
-from .._digits import Digits, with_digits
-from ._agreement import agreed
-from ._description import Description, Omission
-from ._loops import closed
+from .._digits import Digits, numbers_in, of_numbers, with_digits, Written
+from ._description import (
+    agreed,
+    Description,
+    GROUND,
+    Joint,
+    Link,
+    Matrix,
+    Omission,
+    rotation_vector,
+    size_of,
+    State,
+    Vector,
+)
 from ._masses import Masses
 from ._mujoco import read_mujoco
-from ._precision import digits_of_file
 from ._sdf import read_sdf
-from ._state import State
 from ._translation import Selection, translated
 from ._usd import read_usd
+from ._xml import read_xml
+
+
+# --------------------------------------------------------------------------------------------------
+# Joints that close loops, given in addition to a file whose format has trees alone.
+# --------------------------------------------------------------------------------------------------
+
+
+# Joints that a loop may be closed by, and how many axes each has.
+_KINDS = {
+    "spherical": 0,
+    "fixed": 0,
+    "revolute": 1,
+    "cylindrical": 1,
+    "translational": 1,
+    "universal": 2,
+}
+_APART = 1e-9
+
+
+class _Frame(NamedTuple):
+    """The frame of a link in the world."""
+
+    origin: Vector
+    axes: Matrix
+
+
+def closed(description: Description, loops: Sequence[str]) -> Description:
+    """A description with a joint for each loop, `a=b:joint` or `a=b:joint:axis`, between the frames
+    of two links.
+
+    **Raises:** `ModelError` for a link or a joint that there is not.
+    """
+    joints, told = [], []
+    for loop in loops:
+        joint, own = _joint(description, loop)
+        joints.append(joint)
+        told.extend(own)
+    return description._replace(
+        joints=(*description.joints, *joints), omissions=(*description.omissions, *told)
+    )
+
+
+def _joint(description: Description, loop: str) -> tuple[Joint, list[Omission]]:
+    pair, _, rest = loop.partition(":")
+    kind, _, axis = rest.partition(":")
+    first, equals, second = pair.partition("=")
+    if not equals or not kind:
+        raise ModelError(
+            f"loop {shown(loop)} is not FIRST=SECOND:JOINT, such as tip=crank:spherical, or "
+            "tip=crank:revolute:y with an axis of FIRST."
+        )
+    if kind not in _KINDS:
+        raise ModelError(f"loop {shown(loop)}: joint {shown(kind)} is none of {listed(_KINDS)}.")
+    if axis not in ("", "x", "y", "z"):
+        raise ModelError(f"loop {shown(loop)}: axis {shown(axis)} must be x, y or z of {first!r}.")
+    links = {link.name: link for link in description.links}
+    one, other = (_frame(links, name, loop) for name in (first, second))
+    if first == second:
+        raise ModelError(f"loop {shown(loop)} joins {shown(first)} with itself.")
+    place = "xyz".index(axis or "z")
+    axes = [one.axes[:, (place + k) % 3] for k in range(_KINDS[kind])]
+    points = np.stack([one.origin, other.origin])
+    name = f"{first}={second}"
+    told = []
+    apart = float(np.linalg.norm(one.origin - other.origin))
+    if apart > _APART and kind != "translational":
+        why = f"is open by {apart:.3g} m in the file's configuration; --assemble closes it"
+        told.append(Omission("loop", name, why))
+    turned = float(np.linalg.norm(rotation_vector(one.axes.T @ other.axes)))
+    if turned > _APART and kind != "spherical":
+        why = (
+            f"takes its axes from {first!r}, and holds {second!r} as it is turned in the file's "
+            f"configuration, {turned:.3g} rad away from it"
+        )
+        told.append(Omission("loop", name, why))
+    return Joint(name, kind, first, second, points, tuple(axes)), told
+
+
+def _frame(links: dict[str, Link], name: str, loop: str) -> _Frame:
+    if name == GROUND:
+        return _Frame(np.zeros(3), np.eye(3))
+    if name not in links:
+        raise ModelError(
+            f"loop {shown(loop)}: there is no link {shown(name)}; there are {listed(links)}."
+        )
+    return _Frame(links[name].position, links[name].rotation)
+
+
+# --------------------------------------------------------------------------------------------------
+# Precision of the numbers in a file of another program.
+# --------------------------------------------------------------------------------------------------
+
+
+# What the largest numbers of single precision are rounded by, relative to them.
+_SINGLE = 2.0**-24
+
+_DEGREE = np.pi / 180
+
+# Attributes of MJCF that locate joints and links: places, directions and angles.
+_PLACES = ("pos", "anchor", "relpose")
+_DIRECTIONS = ("axis", "quat", "zaxis", "xyaxes", "axisangle")
+_TAGS = ("body", "frame", "joint", "site", "connect", "weld", "freejoint", "replicate")
+
+
+def digits_of_file(path: Path, description: Description) -> Digits:
+    """Digits of a file, by its format and by the numbers in it."""
+    return _FORMATS[path.suffix.lower()](path, description)
+
+
+def _of_usd(path: Path, description: Description) -> Digits:
+    """Frames of joints are of single precision, and most orientations of links."""
+    del path
+    return Digits(_SINGLE * size_of(description), _SINGLE)
+
+
+def _of_xml(path: Path, description: Description) -> Digits:
+    """A file that cannot be read any more has no digits."""
+    del description
+    try:
+        root = read_xml(path).root
+    except ModelError:
+        return Digits()
+    return {"robot": _of_urdf, "mujoco": _of_mjcf, "sdf": _of_sdf}.get(root.tag, _of_none)(root)
+
+
+def _of_none(root: Element) -> Digits:
+    del root
+    return Digits()
+
+
+def _of_mjcf(root: Element) -> Digits:
+    degrees = not any(own.get("angle") == "radian" for own in root.iter("compiler"))
+    unit = _DEGREE if degrees else 1.0
+    elements = [own for own in root.iter() if own.tag in _TAGS]
+    return _digits(
+        (own.get(key, "") for own in elements for key in _PLACES),
+        (own.get(key, "") for own in elements for key in _DIRECTIONS),
+        (own.get("euler", "") for own in elements),
+        unit,
+    )
+
+
+def _of_urdf(root: Element) -> Digits:
+    """Joints alone: the origins of an inertia and of shapes close no loop."""
+    origins = [own for joint in root.iter("joint") for own in joint.findall("origin")]
+    axes = [own for joint in root.iter("joint") for own in joint.findall("axis")]
+    return _digits(
+        (own.get("xyz", "") for own in origins),
+        (own.get("xyz", "") for own in axes),
+        (own.get("rpy", "") for own in origins),
+    )
+
+
+def _of_sdf(root: Element) -> Digits:
+    """Poses of models, links, frames and joints: three lengths, then three angles."""
+    poses = [
+        pose
+        for tag in ("model", "link", "frame", "joint")
+        for own in root.iter(tag)
+        for pose in own.findall("pose")
+    ]
+    words = [(pose.text or "").split() for pose in poses]
+    axes = (own.text or "" for own in root.iter("xyz"))
+    degrees = [pose.get("degrees", "").strip().lower() in ("true", "1") for pose in poses]
+    found = _digits((" ".join(own[:3]) for own in words), axes, ())
+    turned = [
+        of_numbers((), (), numbers_in(" ".join(text[3:6])), _DEGREE if own else 1.0)
+        for text, own in zip(words, degrees, strict=True)
+    ]
+    return Digits(*(max(own) for own in zip(found, *turned, strict=True)))
+
+
+def _digits(
+    places: Iterable[str], directions: Iterable[str], angles: Iterable[str], unit: float = 1.0
+) -> Digits:
+    return of_numbers(
+        [number for text in places for number in numbers_in(text)],
+        [part for text in directions for part in _vectors(text)],
+        [number for text in angles for number in numbers_in(text)],
+        unit,
+    )
+
+
+def _vectors(text: str) -> Iterator[list[Written]]:
+    """`xyaxes` contains two axes."""
+    found = numbers_in(text)
+    yield from (found[:3], found[3:]) if len(found) == 6 else (found,)
+
+
+_FORMATS: Mapping[str, Callable[[Path, Description], Digits]] = MappingProxyType(
+    {
+        ".xml": _of_xml,
+        ".mjcf": _of_xml,
+        ".urdf": _of_xml,
+        ".sdf": _of_xml,
+        ".world": _of_xml,
+        ".usd": _of_usd,
+        ".usda": _of_usd,
+        ".usdc": _of_usd,
+    }
+)
 
 
 # Smaller displacements, relative to the characteristic length, are not reported.

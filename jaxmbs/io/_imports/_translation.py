@@ -17,26 +17,30 @@ from ._description import (
     Description,
     Dynamics,
     GROUND,
+    is_physical,
     Joint,
     JointCoordinate,
     Link,
+    matches,
+    Names,
     Omission,
+    selected,
     Wrench,
 )
-from ._fusion import fused
-from ._geometry import is_physical
-from ._inertias import (
+from ._masses import (
     balanced,
+    fused,
     is_massless,
     is_slender,
+    Masses,
+    masses_of,
     moments_without_mass,
     refuse_loose,
+    told_of,
+    with_slip,
     without_loose_ends,
     without_rounding,
 )
-from ._masses import Masses, masses_of
-from ._names import matches, Names, selected
-from ._slips import told_of, with_slip
 
 
 _BALANCE = "; balance=True (--balance) takes the mean of the moments"
