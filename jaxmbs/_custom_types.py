@@ -1,24 +1,10 @@
-"""Array aliases, and static index arrays."""
+"""Array aliases, and static index arrays. All other modules use these types and no others."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from jaxtyping import Array, ArrayLike as ArrayLike, Bool, Float, Int, PRNGKeyArray as PRNGKeyArray
-
-
-if TYPE_CHECKING:
-    Setting: TypeAlias = Annotated[_T, "checked where it is given"]
-else:
-
-    class Setting:
-        def __class_getitem__(cls, kind: Any) -> Any:
-            return Annotated[Any, kind]
-
-
-# --------------------------------------------------------------------------------------------------
-# Array aliases. All other modules use these types and no others.
-# --------------------------------------------------------------------------------------------------
 
 
 Scalar: TypeAlias = Float[Array, ""]
@@ -42,6 +28,13 @@ _T = TypeVar("_T")
 
 # What a user sets: type checkers see the type in brackets, the function itself looks at what comes
 # (`_checks`). An annotation that is checked at run time would be first, and say it worse.
+if TYPE_CHECKING:
+    Setting: TypeAlias = Annotated[_T, "checked where it is given"]
+else:
+
+    class Setting:
+        def __class_getitem__(cls, kind: Any) -> Any:
+            return Annotated[Any, kind]
 
 
 class Indices:

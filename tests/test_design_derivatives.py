@@ -14,7 +14,6 @@ from representatives import representatives, representatives_at
 
 import jaxmbs as jm
 from jaxmbs import design, planar
-from jaxmbs._dynamics._arguments import motion_only
 from jaxmbs._dynamics._guards import rank_increases_off_manifold
 from jaxmbs._dynamics._projection import project, project_unchecked, project_velocity
 from jaxmbs._linalg import motion_solver
@@ -262,7 +261,7 @@ class History(eqx.Module):
 
     def __call__(self, x):
         system, _, q, v, _ = self.study.place_parts(x)
-        formulation = motion_only(jm.MinimumNorm(), system)
+        formulation = jm.MinimumNorm().motion_only(system)
         start = project(system, q, v, 0.0, motion_solver())
 
         def slope(t, q, v):

@@ -185,6 +185,8 @@ class TestClasses:
         answers_none = ("domain", "coordinates", "releases", "shares_factor", "states", "parts")
         answers_none = (*answers_none, "elastic", "inverts_mass", "adds_force", "semidefinite")
         answers_none = (*answers_none, "deforms", "elasticity", "nearest", "iteration")
+        answers_none = (*answers_none, "label", "kept_rows", "motion_only", "numbered")
+        answers_none = (*answers_none, "unambiguous", "check_start")
         again = [
             f"{cls.__qualname__}.{name} over {base.__qualname__}.{name}"
             for cls in CLASSES

@@ -15,7 +15,6 @@ from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
 from jaxmbs import generalized
-from jaxmbs._dynamics._arguments import kept_rows, motion_only, numbered
 from jaxmbs._dynamics._guards import guarded
 
 
@@ -177,12 +176,12 @@ class TestOptions:
     def test_rows_and_names_are_those_within(self):
         structure = particle().structure
         member = jm.NonIdeal(jm.Elimination("again"), np.zeros(3))
-        np.testing.assert_array_equal(kept_rows(member, structure), [True, False])
-        run: Any = numbered(member, structure)
+        np.testing.assert_array_equal(member.kept_rows(structure), [True, False])
+        run: Any = member.numbered(structure)
         assert np.asarray(run.formulation.rows).tolist() == [1]
         controller = diffrax.PIDController(rtol=1e-6, atol=1e-6)
         assert type(guarded(run, controller)).__name__ == "EliminationGuard"
-        fast: Any = motion_only(jm.NonIdeal(jm.MinimumNorm(), np.zeros(3)), particle())
+        fast: Any = jm.NonIdeal(jm.MinimumNorm(), np.zeros(3)).motion_only(particle())
         assert not fast.formulation.clean
         # Others' factors know nothing of the force.
         assert not fast.shares_factor

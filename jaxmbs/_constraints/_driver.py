@@ -2,7 +2,6 @@
 force is the control.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from .. import _checks, _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._fields import AbstractDeclared, Field, optional, part_name, positive, reference, word
 from ._motions import AbstractMotion
-from ._primitives import Advance, Driven, SpatialRotation
+from ._primitives import Driven
 from ._user import AbstractConstraint
 from .base import (
     AbstractAccelerationPrimitive,
@@ -66,7 +65,7 @@ class ServoRows(AbstractAccelerationPrimitive):
         ]
         # What is more is as likely to be less.
         known = jnp.abs(gap) < _RANGE_FRACTION * jnp.concatenate(
-            [_residual_range(p) for p in self.primitives]
+            [p.unambiguous() for p in self.primitives]
         )
         return jnp.where(known, change + jnp.concatenate(velocity) + self._decay(gap), jnp.nan)
 
@@ -204,26 +203,6 @@ class ServoConstraint(AbstractConstraint):
 
     def on(self, name: str, bodies: str | Sequence[str]) -> Servo:
         return Servo(self.constraint.on(name, bodies), self.time_constant, limit=self.limit)
-
-
-@functools.singledispatch
-def _residual_range(primitive: AbstractPrimitive) -> Float[Array, " rows"]:
-    """The largest residual that a primitive can measure unambiguously: any, ..."""
-    return jnp.full((len(primitive.rows),), jnp.inf)
-
-
-@_residual_range.register
-def _(primitive: Driven) -> Float[Array, " rows"]:
-    """... except half a turn for an angle in space, as frames do not count turns there, ..."""
-    wraps = isinstance(primitive.coordinate, SpatialRotation)
-    return jnp.full((1,), jnp.pi if wraps else jnp.inf)
-
-
-@_residual_range.register
-def _(primitive: Advance) -> Float[Array, " rows"]:
-    """... and half a thread for a screw, as threads are indistinguishable."""
-    flat = primitive.pitch == 0
-    return jnp.where(flat, jnp.inf, jnp.abs(primitive.pitch) / 2)[None]
 
 
 def _zeros(primitive: AbstractPrimitive) -> Float[Array, " rows"]:

@@ -189,6 +189,11 @@ class Driven(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         return self.coordinate.excess(frames, self.motion(t))[None]
 
+    def unambiguous(self) -> Float[Array, " rows"]:
+        # Half a turn for an angle in space, as frames do not count turns there.
+        wraps = isinstance(self.coordinate, SpatialRotation)
+        return jnp.full((1,), jnp.pi if wraps else jnp.inf)
+
     def reading(self, frames: Frames, t: RealScalarLike) -> Float[Array, "3"]:
         """The residual, the coordinate, between -pi and pi where frames do not count turns, and
         its prescribed value, which does."""
@@ -220,6 +225,11 @@ class Advance(AbstractGeometricPrimitive):
         wanted = jnp.where(flat, turns, advance / jnp.where(flat, 1.0, self.pitch))
         turns = turns + jnp.round(wanted - turns)
         return (advance - self.pitch * turns)[None]
+
+    def unambiguous(self) -> Float[Array, " rows"]:
+        # Half a thread, as threads are indistinguishable.
+        flat = self.pitch == 0
+        return jnp.where(flat, jnp.inf, jnp.abs(self.pitch) / 2)[None]
 
 
 class Coupled(AbstractGeometricPrimitive):

@@ -85,6 +85,10 @@ class AbstractPrimitive(eqx.Module):
     def lever_arm(self) -> Scalar:
         """Distance (m) of the joint's point beyond its marker (a rolling disk's radius)."""
 
+    def unambiguous(self) -> Float[Array, " rows"]:
+        """The largest residual of each row that is not taken for another one."""
+        return jnp.full((len(self.rows),), jnp.inf)
+
 
 class AbstractGeometricPrimitive(AbstractPrimitive):
     """Supplies `position` alone."""

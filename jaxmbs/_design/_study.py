@@ -1,7 +1,6 @@
 """A mechanism, the numbers of it that may change, and what is computed of each design."""
 
 import abc
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TYPE_CHECKING
 
@@ -78,6 +77,12 @@ class AbstractRun(eqx.Module):
         q is closed. Works under `jit`, `vmap` and differentiation: where only one mode is possible,
         in forward mode if requested, otherwise in reverse mode.
         """
+
+    def check_start(self, start: Any) -> None:
+        """
+        **Raises:** `ValueError` for a run that ends before it starts. Traced numbers pass.
+        """
+        del start
 
 
 class AtState(AbstractRun):
@@ -201,6 +206,14 @@ class Motion(AbstractRun):
 
     # Compiled, so that nothing is raised.
     @program
+    def check_start(self, start: Any) -> None:
+        known = [_settings.known_numbers(x) for x in (self.end, start)]
+        if all(x is not None for x in known) and float(self.end) <= float(start):
+            raise ValueError(
+                f"end of the run must lie behind the start t, got end {float(self.end):g} s and t "
+                f"{float(start):g} s."
+            )
+
     def __call__(
         self,
         system: AbstractSystem,
@@ -224,22 +237,6 @@ class Motion(AbstractRun):
             adjoint=dfx.ForwardMode() if forward else None,
             monitor=self.monitor,
             throw=False,
-        )
-
-
-@functools.singledispatch
-def check_start(run: AbstractRun, start: Any) -> None:
-    """**Raises:** `ValueError` for a run that ends before it starts. Traced numbers pass."""
-    del run, start
-
-
-@check_start.register
-def _(run: Motion, start: Any) -> None:
-    known = [_settings.known_numbers(x) for x in (run.end, start)]
-    if all(x is not None for x in known) and float(run.end) <= float(start):
-        raise ValueError(
-            f"end of the run must lie behind the start t, got end {float(run.end):g} s and t "
-            f"{float(start):g} s."
         )
 
 
@@ -292,7 +289,7 @@ class Study(eqx.Module):
         if twice is not None:
             raise DesignError(f"the parameter {twice!r} is named twice; name it once.")
         if _TIME not in self.names:
-            check_start(self.run, t)
+            self.run.check_start(t)
         self.given = tuple(_number(self.subject, name) for name in self.names)
         system = self.subject.place({}).system
         massive = may_change_masses([name for name in self.names if not is_pose(name)])

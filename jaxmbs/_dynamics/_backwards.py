@@ -29,7 +29,7 @@ from .._formulations import AbstractFormulation, MinimumNorm, UdwadiaKalaba
 from .._linalg import KKTSystem, motion_solver, ProximalCholesky, unit_rows
 from .._linalg._many_states import any_state, unless_alone
 from .._system import AbstractSystem, Equations, Evaluation, MOST
-from ._arguments import Arguments, motion_only, Packed, split
+from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._integrate import Sizes, Tape, with_row
 from ._look import Look, PASSES, Solved
@@ -275,9 +275,9 @@ def _solution_back(
         return back(lambda given: given.formulation)
 
     def of_stage() -> Any:
-        return back(lambda given: motion_only(given.formulation, given.system))
+        return back(lambda given: given.formulation.motion_only(given.system))
 
-    same = motion_only(whole, system) is whole
+    same = whole.motion_only(system) is whole
     acceleration, (by_equations, *direct) = (
         of_saved() if same else lax.cond(place.saving & ~asked.again, of_saved, of_stage)
     )

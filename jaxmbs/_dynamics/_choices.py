@@ -18,7 +18,7 @@ from .._loading import late
 from .._programs import Sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._arguments import AbstractStabilisation, numbered, Projection
+from ._arguments import AbstractStabilisation, Projection
 from ._events import AbstractEvent
 from ._saved_states import SavedState
 from ._trajectory import Statistics
@@ -290,7 +290,7 @@ def integration_of(
     controller, first_step = chosen_steps(solver, system, steps, stabilisation, adjoint)
     check_formulation(solver, formulation)
     return Integration(
-        numbered(formulation, system.structure),
+        formulation.numbered(system.structure),
         solver,
         stabilisation,
         controller,

@@ -19,7 +19,6 @@ from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, smallest_rows, Structure, takes_state, vanishing_sentence
-from ._arguments import kept_rows
 from ._elastic_theory import limits_left
 from ._friction import acceleration_residual, MET, ROUNDING, solve_stage
 from ._passages import look_at_drivers, movers
@@ -331,7 +330,7 @@ def explain(
     if bool(trajectory.result == RESULTS.elastic_body_too_bent):
         return " ".join([RESULTS[trajectory.result], *left])
     text = f"The run ended at {float(t):.9g} s. {RESULTS[trajectory.result]}"
-    dropped = ~kept_rows(formulation, system.structure)
+    dropped = ~formulation.kept_rows(system.structure)
     if dropped.any():
         names = [n for n, d in zip(system.structure.row_names, dropped, strict=True) if d]
         text += f" Dropped here: {', '.join(names)}."

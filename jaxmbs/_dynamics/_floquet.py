@@ -22,7 +22,6 @@ from .._geometry import turn_matrix
 from .._linalg import directional_derivative
 from .._programs import program
 from .._system import AbstractSystem, takes_state
-from ._arguments import motion_only
 from ._friction import solve_stage
 from ._initial import check_state
 from ._linearise import bases_of, refuse_tracers, transport_bases
@@ -290,7 +289,7 @@ def _integrate_period(
     system, q, v, t, period, turn = problem
     states = system.structure.internal
     size = position.shape[1] + states.size + velocity.shape[1]
-    formulation = motion_only(MinimumNorm(), system)
+    formulation = MinimumNorm().motion_only(system)
     descriptor = velocity_level_matrices(system, system.descriptor(q, v, t))
     controller = onto_knots(dfx.PIDController(rtol=tolerance[0], atol=tolerance[1]), system)
 

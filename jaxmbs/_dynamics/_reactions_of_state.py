@@ -32,7 +32,6 @@ from .._solvability import (
 )
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
-from ._arguments import kept_rows
 from ._elastic_theory import limits_left_by_state
 from ._friction import contradicting_rows, MET, solve_with_friction
 from ._initial import check_state
@@ -107,7 +106,7 @@ def reactions(
         )
         return _with_limits(found, system, q, v, t)
     chosen = _formulation(system, formulation, elastic)
-    inexact = redundancy_at_precision(system, q, v, t, kept_rows(chosen, structure))
+    inexact = redundancy_at_precision(system, q, v, t, chosen.kept_rows(structure))
     chosen = _within_precision(system, inexact, chosen, formulation)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
     # Rows that are redundant within the precision are satisfied within that.

@@ -18,7 +18,7 @@ from .._custom_types import IntScalar, RealScalarLike, Scalar
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._arguments import Arguments, motion_only, Packed, split
+from ._arguments import Arguments, Packed, split
 from ._choices import Integration, Passages, Start, StateChecks
 from ._events import AbstractEvent
 from ._guards import ended_by_guard, guarded, rank_increases_off_manifold, with_vanishing_rows
@@ -234,7 +234,7 @@ def problem(
     monitor = SingularValueMonitor() if integration.monitored else None
     stops = _conditions(integration.events)
     args = arguments_of(system, integration, start, system.knots())
-    args = dataclasses.replace(args, formulation=motion_only(formulation, system))
+    args = dataclasses.replace(args, formulation=formulation.motion_only(system))
     solver = projected_solver(integration.solver, monitor, stabilisation.projecting, inside, kept)
     return {
         "terms": dfx.ODETerm(_slope),

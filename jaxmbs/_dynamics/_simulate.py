@@ -17,7 +17,7 @@ from .._loading import late
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
-from ._arguments import AbstractStabilisation, kept_rows
+from ._arguments import AbstractStabilisation
 from ._batches import is_traced
 from ._choices import (
     chosen_progress,
@@ -209,7 +209,7 @@ def admitted_start(
 
     **Raises:** `ValueError` for a state from which a run cannot start; traced ones are not checked.
     """
-    inexact = redundancy_at_precision(system, q, v, t, kept_rows(formulation, system.structure))
+    inexact = redundancy_at_precision(system, q, v, t, formulation.kept_rows(system.structure))
     refuse_at_precision(inexact, "a simulation")
     if consistent:
         moved = projected_state(system, q, v, t)
@@ -239,7 +239,7 @@ def _refuse_unsolvable(
         found = undetermined_accelerations(system, q, v, t)
         if len(found) or found.indefinite:
             raise ValueError(f"the motion is not determined at {float(t):g} s: {found}")
-    if kept_rows(formulation, system.structure).all():
+    if formulation.kept_rows(system.structure).all():
         refuse_contradiction(system, q, v, t)
 
 

@@ -15,7 +15,6 @@ from .._formulations import MinimumNorm
 from .._linalg import AbstractKKTMatrices, correction, motion_solver
 from .._programs import Compiling, program
 from .._system import AbstractSystem, Structure
-from ._arguments import motion_only
 from ._friction import solve_stage
 from ._projection import velocity_level_matrices
 
@@ -201,7 +200,7 @@ def first_order(
     """First-order equations at one state, with its bases Y and Z."""
     states = system.structure.internal
     p, n = position.shape[1], position.shape[1] + states.size + velocity.shape[1]
-    formulation = motion_only(MinimumNorm(), system)
+    formulation = MinimumNorm().motion_only(system)
     descriptor = velocity_level_matrices(system, system.descriptor(q, v, t))
 
     def flow(x: Float[Array, " n"]) -> tuple[tuple[Array, Array, Array], Array]:

@@ -1,7 +1,6 @@
 """Springs with dampers between two bodies: along a line, about an axis, in all directions."""
 
 import abc
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -28,41 +27,19 @@ from .._fields import (
     vector,
 )
 from .._geometry import (
-    PlanarFrame,
     quaternion_exponential,
     quaternion_from_rotation,
     quaternion_logarithm,
     quaternion_product,
     relative_rotation_vector,
     rotated,
-    SpatialFrame,
-    SpatialTwist,
 )
 from .base import AbstractBodyForce, AbstractJointForce, AbstractLoad, FORCE_NAME, JOINT, TWO_BODIES
 
 
-# --------------------------------------------------------------------------------------------------
-# From the twist of a frame to the rate of change of the frame's own numbers.
-# --------------------------------------------------------------------------------------------------
-
-
-def rates(frames: Frames, twists: Twists) -> Frames:
+def rates(frames: Any, twists: Any) -> Frames:
     """The rate of change of each frame that moves with its twist."""
-    return tuple(_rate(frame, twist) for frame, twist in zip(frames, twists, strict=True))
-
-
-@functools.singledispatch
-def _rate(frame: Any, twist: Any) -> Any:
-    """The rate; in the plane it is the twist itself."""
-    del frame
-    return PlanarFrame(twist.linear, twist.angular)
-
-
-@_rate.register(SpatialFrame)
-def _(frame: SpatialFrame, twist: SpatialTwist) -> SpatialFrame:
-    """Rdot = (w x) R, for each axis."""
-    turning = jnp.cross(twist.angular[:, None], frame.rotation, axis=0)
-    return SpatialFrame(twist.linear, turning)
+    return tuple(frame.rate(twist) for frame, twist in zip(frames, twists, strict=True))
 
 
 class AbstractElasticLoad(AbstractLoad):

@@ -1,6 +1,5 @@
 """Comparison of all formulations at one state, with the verdicts."""
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from ._augmented_lagrangian import AugmentedLagrangian
 from ._elastic_resolution import SUCH_AS
 from ._independent_coordinates import CoordinatePartitioning, Elimination, NullSpace
 from ._minimum_norm import MinimumNorm, UdwadiaKalaba
-from ._non_ideal import NonIdeal
 from .base import AbstractFormulation, Accelerations
 
 
@@ -74,7 +72,7 @@ class Comparison(eqx.Module):
         return tuple(name for name, bad in zip(names, wrong, strict=True) if bad)
 
     def __str__(self) -> str:
-        labels = [label(formulation) for formulation in self.formulations]
+        labels = [formulation.label for formulation in self.formulations]
         differences = [f"{d:.1e}" for d in self.acceleration_difference]
         good = self.succeeded()
         cells = [d if ok else "failed" for d, ok in zip(differences, good, strict=True)]
@@ -122,33 +120,6 @@ def _words(comparison: Comparison, i: int) -> tuple[str, str]:
             word = "same (multipliers differ)"
         found.append(f"{word} {reaction:.1e}")
     return found[0], found[1]
-
-
-@functools.singledispatch
-def label(formulation: AbstractFormulation) -> str:
-    """Name of a formulation in a table."""
-    return formulation.word
-
-
-@label.register
-def _(formulation: Elimination) -> str:
-    dropped = f" of {', '.join(formulation.drop)}" if formulation.drop else ""
-    return formulation.word + dropped
-
-
-@label.register
-def _(formulation: MinimumNorm) -> str:
-    return formulation.word + ("" if formulation.weights is None else ", weighted")
-
-
-@label.register
-def _(formulation: UdwadiaKalaba) -> str:
-    return formulation.word + (", semidefinite" if formulation.semidefinite else "")
-
-
-@label.register
-def _(formulation: NonIdeal) -> str:
-    return f"{formulation.word}, {label(formulation.formulation)}"
 
 
 @takes_state(decides_rank=True)

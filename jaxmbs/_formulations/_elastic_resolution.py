@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .. import _settings
 from .._solution import RESULTS
-from .._system import Equations, Structure
+from .._system import AbstractSystem, Equations, Structure
 from ._minimum_norm import MinimumNorm, UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
@@ -41,6 +41,9 @@ class ElasticResolution(AbstractFormulation):
     @property
     def inverts_mass(self) -> bool:
         return True
+
+    def motion_only(self, system: AbstractSystem) -> AbstractFormulation:
+        return self if system.frictional_joints else MinimumNorm(clean=False)
 
     def solve(self, equations: Equations) -> Accelerations:
         if equations.descriptor.semidefinite:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
@@ -16,7 +17,7 @@ from .._linalg import cholesky, cholesky_solve
 from .._linalg._concrete_rank import RANK_TOLERANCE
 from .._linalg._solvers import Pseudoinverse, reflect, substitute_lower, substitute_upper
 from .._solution import RESULTS
-from .._system import Equations, Structure
+from .._system import AbstractSystem, Equations, Structure
 from .base import AbstractFormulation, Accelerations, outcome
 
 
@@ -223,11 +224,20 @@ class Elimination(AbstractFormulation):
         first = jnp.arange(pivoted.order.shape[0]) < pivoted.rank(RANK_TOLERANCE)
         return _solved(scaled, jnp.zeros_like(first).at[pivoted.order].set(first), _LOST)
 
-    def numbered(self, structure: Structure) -> "NumberedElimination":
-        """The same with the numbers of the named rows.
+    @property
+    def label(self) -> str:
+        return self.word + (f" of {', '.join(self.drop)}" if self.drop else "")
+
+    def kept_rows(self, structure: Structure) -> Bool[np.ndarray, " rows"]:
+        return np.array([name not in self.drop for name in structure.row_names], dtype=bool)
+
+    def numbered(self, structure: Structure) -> AbstractFormulation:
+        """With names, the same with the numbers of these rows.
 
         **Raises:** `ValueError` for a name that is not a row.
         """
+        if not self.drop:
+            return self
         unknown = [name for name in self.drop if name not in structure.row_names]
         if unknown:
             raise ValueError(
@@ -251,6 +261,10 @@ class NumberedElimination(AbstractFormulation):
         everything = jnp.ones((scaled.matrix.shape[0],), bool)
         keep = everything.at[self.rows].set(False)
         return _solved(scaled, keep, _LOST_OFF if self.off else _LOST)
+
+    def motion_only(self, system: AbstractSystem) -> AbstractFormulation:
+        del system
+        return NumberedElimination(self.rows, off=True)
 
     def dependence(self, equations: Equations) -> Float[Array, "rows dropped"]:
         """The columns of the dropped rows in the projector N N^T onto the left null space of C

@@ -24,7 +24,7 @@ from .._linalg import (
 from .._linalg._many_states import any_state
 from .._linalg._solvers import Pseudoinverse
 from .._solution import RESULTS
-from .._system import Equations, MOST
+from .._system import AbstractSystem, Equations, MOST
 from ._independent_coordinates import mass_weighted, MassWeighted
 from .base import AbstractFormulation, Accelerations, check_mass, outcome
 
@@ -55,6 +55,10 @@ class UdwadiaKalaba(AbstractFormulation):
 
     def __init__(self, semidefinite: Setting[bool] = False):
         self.semidefinite = _settings.flag(semidefinite, "semidefinite")
+
+    @property
+    def label(self) -> str:
+        return self.word + (", semidefinite" if self.semidefinite else "")
 
     def solve(self, equations: Equations) -> Accelerations:
         return self._solved(equations, refined=False)
@@ -256,6 +260,14 @@ class MinimumNorm(AbstractFormulation):
                 )
         self.weights = weights
         self.clean = _settings.flag(clean, "clean")
+
+    @property
+    def label(self) -> str:
+        return self.word + ("" if self.weights is None else ", weighted")
+
+    def motion_only(self, system: AbstractSystem) -> AbstractFormulation:
+        rounded = self.weights is None and not system.frictional_joints
+        return MinimumNorm(clean=False) if rounded else self
 
     @property
     def shares_factor(self) -> bool:

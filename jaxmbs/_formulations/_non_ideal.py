@@ -2,11 +2,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from .. import _checks, _printing, _settings
 from .._custom_types import Numbers, Scalar, Setting
-from .._system import Equations
+from .._system import AbstractSystem, Equations, Structure
 from ._elastic_resolution import SUCH_AS
 from .base import AbstractFormulation, Accelerations
 
@@ -98,6 +99,19 @@ class NonIdeal(AbstractFormulation):
     @property
     def adds_force(self) -> bool:
         return True
+
+    @property
+    def label(self) -> str:
+        return f"{self.word}, {self.formulation.label}"
+
+    def kept_rows(self, structure: Structure) -> Bool[np.ndarray, " rows"]:
+        return self.formulation.kept_rows(structure)
+
+    def motion_only(self, system: AbstractSystem) -> AbstractFormulation:
+        return NonIdeal(self.formulation.motion_only(system), self.work_force)
+
+    def numbered(self, structure: Structure) -> AbstractFormulation:
+        return NonIdeal(self.formulation.numbered(structure), self.work_force)
 
     def solve(self, equations: Equations) -> Accelerations:
         return self.formulation.solve(self.with_work_force(equations))

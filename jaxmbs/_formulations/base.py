@@ -3,12 +3,13 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import BoolScalar
 from .._solution import RESULTS
-from .._system import Equations, Structure
+from .._system import AbstractSystem, Equations, Structure
 
 
 class Accelerations(eqx.Module):
@@ -65,6 +66,26 @@ class AbstractFormulation(eqx.Module):
     def adds_force(self) -> bool:
         """Do its accelerations follow from more forces than those of the system?"""
         return False
+
+    @property
+    def label(self) -> str:
+        """Its name in a table, with the settings that tell it from others of its kind."""
+        return self.word
+
+    def kept_rows(self, structure: Structure) -> Bool[np.ndarray, " rows"]:
+        """The rows on whose rank it relies: all, unless it drops some by name."""
+        return np.ones(len(structure.rows), dtype=bool)
+
+    def motion_only(self, system: AbstractSystem) -> "AbstractFormulation":
+        """The same, or a cheaper one where multipliers need not be exact: without friction, which
+        does not converge onto rounding in them."""
+        del system
+        return self
+
+    def numbered(self, structure: Structure) -> "AbstractFormulation":
+        """The formulation as runs use it: new names of dropped rows need no compilation."""
+        del structure
+        return self
 
     @abc.abstractmethod
     def solve(self, equations: Equations) -> Accelerations:

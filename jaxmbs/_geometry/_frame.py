@@ -119,6 +119,10 @@ class PlanarFrame(eqx.Module):
         """The twist of this frame when its numbers change at `rate`."""
         return PlanarTwist(rate.origin, rate.angle)
 
+    def rate(self, twist: PlanarTwist) -> "PlanarFrame":
+        """The rate of change of this frame's numbers when it moves with a twist."""
+        return PlanarFrame(twist.linear, twist.angular)
+
     def components(self, twist: PlanarTwist) -> Vector3:
         """(linear in the world, angular) of a twist."""
         return jnp.append(twist.linear, twist.angular)
@@ -175,6 +179,12 @@ class SpatialFrame(eqx.Module):
     def twist(self, rate: "SpatialFrame") -> SpatialTwist:
         """The twist of this frame when its numbers change at `rate` (Rdot = (w x) R)."""
         return SpatialTwist(rate.origin, vector_of_skew(rate.rotation @ self.rotation.T))
+
+    def rate(self, twist: SpatialTwist) -> "SpatialFrame":
+        """The rate of change of this frame's numbers when it moves with a twist: Rdot = (w x) R,
+        for each axis."""
+        turning = jnp.cross(twist.angular[:, None], self.rotation, axis=0)
+        return SpatialFrame(twist.linear, turning)
 
     def components(self, twist: SpatialTwist) -> Float[Array, "6"]:
         """(linear in the world, angular along the axes of this frame) of a twist."""
