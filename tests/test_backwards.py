@@ -18,7 +18,7 @@ from test_motion_derivatives import parallel_links
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
-from jaxmbs._dynamics import _integrate, _whole_run
+from jaxmbs._dynamics import _integrate, _run
 from jaxmbs._dynamics._choices import Integration
 
 
@@ -289,7 +289,7 @@ class TestWhere:
             "monitored": False,
         }
         integration = Integration(**(others | usual | settings))
-        return _whole_run.tape_sizes(integration, system, None)
+        return _run.tape_sizes(integration, system, None)
 
     def test_long_runs_are_bounded(self):
         found = self.sizes()

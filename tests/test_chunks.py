@@ -16,7 +16,7 @@ from representatives import representatives
 
 import jaxmbs as jm
 from jaxmbs import motions, planar
-from jaxmbs._dynamics import _batches, _chunks
+from jaxmbs._dynamics import _chunks
 
 
 STATES = (
@@ -200,7 +200,7 @@ def test_states_within_one_step_are_more_than_a_chunk_holds(
     run = swinging(0.2, every=1e-5)
     pace(*ONE_PIECE)
     whole = run()
-    assert len(whole.times) > 10 * _batches.STATES
+    assert len(whole.times) > 10 * _chunks.STATES
     assert int(whole.statistics.accepted) < 10
     part = stopped(run, 3)
     assert_same(jm.resume(part), whole)
@@ -350,7 +350,7 @@ def test_how_many_times_a_driven_motion_has_is_data(
     q = system.reference_q
     times = np.linspace(0.0, 0.3, 2500)
     whole = jm.inverse_dynamics(system, q, times)
-    assert len(whole.times) > 2 * _batches.STATES
+    assert len(whole.times) > 2 * _chunks.STATES
     assert any("chunk" in name for name in compiled)
     compiled.clear()
     names = ("q", "v", "acceleration", "multipliers", "position_error", "velocity_error")
@@ -362,7 +362,7 @@ def test_how_many_times_a_driven_motion_has_is_data(
             )
     assert compiled == []
     # Other chunks are another program, of which the compiler may round otherwise.
-    monkeypatch.setattr(_batches, "STATES", 7)
+    monkeypatch.setattr(_chunks, "STATES", 7)
     short = times[::50]
     cut = jm.kinematics(system, q, short)
     monkeypatch.undo()
@@ -379,7 +379,7 @@ def test_a_driven_motion_that_ends_in_a_later_chunk():
     with pytest.raises(jm.KinematicsError, match="stays open") as caught:
         jm.kinematics(system, system.reference_q, times)
     reached = caught.value.kinematics
-    assert _batches.STATES < len(reached.times) < 3000
+    assert _chunks.STATES < len(reached.times) < 3000
     whole = jm.kinematics(system, system.reference_q, times[: len(reached.times)])
     np.testing.assert_array_equal(reached.q, whole.q)
     assert np.asarray(reached.times)[-1] < (np.sqrt(0.02) + np.sqrt(0.05) - 0.3) / 0.2

@@ -14,7 +14,7 @@ from representatives import representatives, representatives_at
 
 import jaxmbs as jm
 from jaxmbs import design, planar
-from jaxmbs._dynamics._guards import rank_increases_off_manifold
+from jaxmbs._dynamics._monitor import rank_increases_off_manifold
 from jaxmbs._dynamics._projection import project, project_unchecked, project_velocity
 from jaxmbs._linalg import motion_solver
 from jaxmbs.design import Study

@@ -9,7 +9,7 @@ from representatives import representatives_at
 
 import jaxmbs as jm
 from jaxmbs import _formulations as fo
-from jaxmbs._dynamics._guards import rank_increases_off_manifold
+from jaxmbs._dynamics._monitor import rank_increases_off_manifold
 
 
 class Circle(eqx.Module):

@@ -19,7 +19,7 @@ import jaxmbs
 import jaxmbs_program
 from jaxmbs import cli
 from jaxmbs._dynamics import _chunks
-from jaxmbs.cli import _interrupt, _load, _progress
+from jaxmbs.cli import _computing, _interrupt, _load
 from jaxmbs.cli._app import app, with_common_options_first
 from jaxmbs.cli._interrupt import ending_promptly
 from jaxmbs.cli._options import complete_built_in, complete_model
@@ -131,10 +131,10 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Terminal:
     written = Terminal()
     monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(_progress, "_EVERY", 0.005)
-    monkeypatch.setattr(_progress, "_wanted", [])
-    _progress.want_progress(arguments)
+    monkeypatch.setattr(_computing, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_computing, "_EVERY", 0.005)
+    monkeypatch.setattr(_computing, "_wanted", [])
+    _computing.want_progress(arguments)
     return written
 
 
@@ -151,9 +151,9 @@ def test_progress_says_what_goes_on(
 ):
     terminal = terminal_of(monkeypatch, "simulate", "door")
     output = sys.stdout
-    with _progress.progress():
+    with _computing.progress():
         wait_for(terminal, "simulate ... 0 s")
-        _progress.say("simulate: integrating")
+        _computing.say("simulate: integrating")
         wait_for(terminal, "simulate: integrating ... 0 s")
         log = logging.getLogger("jax._src.interpreters.pxla")
         log.warning("Compiling jit(_run) with global shapes")
@@ -161,8 +161,8 @@ def test_progress_says_what_goes_on(
         log.warning("Finished XLA compilation of jit(_run) in 1 sec")
         # A real program, in whose log the same words must stand.
         jnp.zeros(3).at[1].add(jnp.arange(3.0)[2]).block_until_ready()
-        assert _progress._lines[0].programs > 1
-        _progress.advance("simulate: at 3 of 10 s", 0.3)
+        assert _computing._lines[0].programs > 1
+        _computing.advance("simulate: at 3 of 10 s", 0.3)
         wait_for(terminal, "simulate: at 3 of 10 s [######--------------] ... ")
         print("answer")
     assert sys.stdout is output
@@ -173,9 +173,9 @@ def test_progress_says_what_goes_on(
 
 def test_another_meter_has_the_line(monkeypatch: pytest.MonkeyPatch):
     terminal = terminal_of(monkeypatch, "sweep")
-    with _progress.progress():
+    with _computing.progress():
         wait_for(terminal, "sweep")
-        with _progress.silence() as shown:
+        with _computing.silence() as shown:
             assert shown
             before = terminal.getvalue()
             time.sleep(0.05)
@@ -187,7 +187,7 @@ def test_another_meter_has_the_line(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("option", ["--json", "--quiet", "-q"])
 def test_nothing_is_said_where_nothing_is_wanted(monkeypatch: pytest.MonkeyPatch, option: str):
     terminal = terminal_of(monkeypatch, "analyze", "door", option)
-    with _progress.progress(), _progress.silence() as shown:
+    with _computing.progress(), _computing.silence() as shown:
         time.sleep(0.03)
         assert not shown
     assert terminal.getvalue() == ""
@@ -196,7 +196,7 @@ def test_nothing_is_said_where_nothing_is_wanted(monkeypatch: pytest.MonkeyPatch
 def test_lines_are_no_longer_than_the_terminal():
     written = Terminal()
     console = Console(file=written, force_terminal=True, width=20)
-    line = _progress._Line(console, "a text that is longer than the terminal is wide")
+    line = _computing._Line(console, "a text that is longer than the terminal is wide")
     with line._lock:
         line._draw()
     line.end()

@@ -10,7 +10,7 @@ import pytest
 import typechecker
 from jaxtyping import Array, Float
 
-from jaxmbs._dynamics._batches import lanes_of
+from jaxmbs._dynamics._chunks import lanes_of
 from jaxmbs._linalg._solvers import substitute_upper
 
 

@@ -4,14 +4,13 @@ from .._loading import load_late as _load_late
 
 
 if _TYPE_CHECKING:
-    from ._arguments import Baumgarte as Baumgarte, Projection as Projection
-    from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
-    from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
-    from ._events import (
+    from ._choices import (
         AbstractEvent as AbstractEvent,
         StopAtSingular as StopAtSingular,
         StopWhen as StopWhen,
     )
+    from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
+    from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
     from ._failures import (
         SimulationError as SimulationError,
         SimulationInterrupted as SimulationInterrupted,
@@ -33,6 +32,7 @@ if _TYPE_CHECKING:
         KinematicsError as KinematicsError,
     )
     from ._linearise import Linearisation as Linearisation, linearise as linearise
+    from ._look import Baumgarte as Baumgarte, Projection as Projection
     from ._reactions_of_state import reactions as reactions
     from ._simulate import resume as resume, simulate as simulate
     from ._trajectory import (
@@ -49,8 +49,8 @@ else:
             "solve_with_friction",
         ),
         "_trajectory": (
-            "controls",
             "Controls",
+            "controls",
             "Statistics",
             "Trajectory",
         ),
@@ -59,7 +59,7 @@ else:
             "Equilibrium",
             "equilibrium",
         ),
-        "_events": (
+        "_choices": (
             "AbstractEvent",
             "StopAtSingular",
             "StopWhen",
@@ -94,7 +94,7 @@ else:
             "resume",
             "simulate",
         ),
-        "_arguments": (
+        "_look": (
             "Baumgarte",
             "Projection",
         ),

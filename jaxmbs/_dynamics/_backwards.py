@@ -29,11 +29,10 @@ from .._formulations import AbstractFormulation, MinimumNorm, UdwadiaKalaba
 from .._linalg import KKTSystem, motion_solver, ProximalCholesky, unit_rows
 from .._linalg._many_states import any_state, unless_alone
 from .._system import AbstractSystem, Equations, Evaluation, MOST
-from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
 from ._integrate import Sizes, Tape, with_row
-from ._look import Look, PASSES, Solved
-from ._projection import projection_factors
+from ._look import Arguments, Look, Packed, PASSES, Solved, split
+from ._projection import projection_factors, SavedState
 from ._runge_kutta import (
     beginning_of,
     look_of,
@@ -47,7 +46,6 @@ from ._runge_kutta import (
     turned,
     TurnState,
 )
-from ._saved_states import SavedState
 
 
 # --------------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from .._custom_types import IntScalar
 from .._programs import sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._batches import first_failure, first_in_batches, lanes_of
 from ._choices import Chunk, Integration, Limits, StateChecks, Underway
+from ._chunks import first_failure, first_in_batches, lanes_of
 from ._elastic_theory import largest_deflection
 from ._integrate import begin, go_on, Part, under_way
+from ._projection import SavedState
 from ._run import (
     controlled,
     controller_of,
@@ -28,7 +29,6 @@ from ._run import (
     with_defaults,
 )
 from ._runge_kutta import Inside
-from ._saved_states import SavedState
 from ._solver import Kept
 from ._trajectory import Statistics
 

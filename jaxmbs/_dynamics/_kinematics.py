@@ -36,7 +36,7 @@ from .._system import (
     refuse_internal,
     takes_state,
 )
-from ._batches import first_failure, first_in_batches, is_traced, lanes_of, room_of
+from ._chunks import first_failure, first_in_batches, is_traced, lanes_of, room_of
 from ._elastic_theory import limits_left, limits_left_by_motion
 from ._friction import solve_with_friction
 from ._passages import (

@@ -2,17 +2,18 @@
 semidefinite in that of a positive definite matrix in its place, as any leads back onto them).
 
 Position: q* = retract(q, d) with d = -M^-1 C_h^T S_h^+ Phi repeated, C_h the geometric rows.
-Velocity: v* = v - M^-1 C^T S^+ (C v + b), all rows. S^+ has minimum norm, so redundant rows do not
-disturb it.
+Velocity: v* = v - M^-1 C^T S^+ (C v + b), all rows. S^+ has minimum norm, so redundant rows do
+not disturb it.
 
 One loop takes both steps, which share C and, without velocity constraints, the factor of S; the
 velocity moves where the configuration no longer does. The loop has no derivative; that is the
 derivative of one more step from its end, (1 - M^-1 C^T S^+ C) along the state and -M^-1 C^T S^+
-along the residual's parameters. Nothing is unrolled. What C changes of a step is left out, as the
-step is zero there; a state that is close already, as of an integrator, has moved by no more than
-that, but velocities may come from afar: then the whole step of v is differentiated.
+along the residual's parameters. Nothing is unrolled. What C changes of a step is left out, as
+the step is zero there; a state that is close already, as of an integrator, has moved by no more
+than that, but velocities may come from afar: then the whole step of v is differentiated.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,8 +36,12 @@ from .._linalg import (
     ProximalCholesky,
     REGULARISATION,
 )
+from .._programs import program
+from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Evaluation
+from ._friction import accelerated
+from ._look import Packed, split
 
 
 # A step squares what is left of Phi: from the second one more changes nothing but rounding, which
@@ -462,3 +467,79 @@ def _ended_jvp(primals: Any, tangents: Any) -> Any:
     if problem.close:
         return end, _converged_step_jvp(problem, end, tangents)
     return end, _velocity_step_jvp(problem, v, end, tangents)
+
+
+# --------------------------------------------------------------------------------------------------
+# States of a motion between its steps, as they are saved: on the constraints, with accelerations
+# and multipliers.
+#
+# The loop that projects a state evaluates it once more at its end; the formulation solves the
+# equations of this evaluation. The derivative is that of the end
+# (`_projection.attach_projection_jvp`) and of the formulation there.
+# --------------------------------------------------------------------------------------------------
+
+
+class SavedState(NamedTuple):
+    """`position_error`, `velocity_error`: the largest geometric residual and the largest
+    |C v + b|, rows as they are, without derivative."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    acceleration: Float[Array, " nv"]
+    multipliers: Float[Array, " rows"]
+    result: RESULTS
+    position_error: Scalar
+    velocity_error: Scalar
+
+
+@functools.singledispatch
+def nearly_projected(
+    solver: Any, system: AbstractSystem, t: Scalar, y: Float[Array, " state"]
+) -> Float[Array, " state"]:
+    """A state of a method's solution, so near to the constraints that the derivative of the way
+    onto them is that at its end."""
+    del solver, system, t
+    return y
+
+
+@eqx.filter_custom_jvp
+def saved_state(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
+    """The state that a run saves for y = (q, v, passages) of its solution. The formulation of the
+    arguments is that of the run."""
+    return _saved(packed, t, y)
+
+
+@program
+def _saved(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> SavedState:
+    given = packed.opened()
+    system = given.system
+    q, v = split(system, y)
+    if given.stabilisation.projecting:
+        end = project_and_evaluate(system, q, v, t)
+    else:
+        end = ProjectedEvaluation(q, v, system.evaluation(q, v, t))
+    found = accelerated(system, given.formulation, end.evaluation.equations, end.q, end.v, t)
+    gap, rate = (
+        jnp.max(jnp.abs(x), initial=0.0) for x in (end.evaluation.gap, end.evaluation.rate)
+    )
+    return SavedState(end.q, end.v, found.acceleration, found.multipliers, found.result, gap, rate)
+
+
+@saved_state.def_jvp
+def _saved_state_jvp(primals: Any, tangents: Any) -> Any:
+    saved = saved_state(*primals)
+    end = stop_gradient((saved.q, saved.v))
+
+    def again(packed: Packed, t: Scalar, y: Float[Array, " state"]) -> tuple[Array, ...]:
+        given = packed.opened()
+        system = given.system
+        q, v = split(system, y)
+        if given.stabilisation.projecting:
+            q, v = attach_projection_jvp(system, q, v, t, end)
+        equations = system.evaluation(q, v, t).equations
+        found = accelerated(system, given.formulation, equations, q, v, t)
+        return q, v, found.acceleration, found.multipliers
+
+    _, changes = eqx.filter_jvp(again, primals, tangents)
+    still = jax.tree.map(lambda x: jnp.zeros_like(x) if eqx.is_inexact_array(x) else None, saved)
+    return saved, SavedState(*changes, *still[4:])

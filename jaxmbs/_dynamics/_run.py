@@ -1,5 +1,5 @@
 """A run on Diffrax: how it begins, the steps that it makes, and the states that it saves. It is
-one program (`_whole_run.py`), or one for each chunk of it (`_chunks.py`).
+one program (`_run.py`), or one for each chunk of it (`_chunks.py`).
 """
 
 import dataclasses
@@ -9,25 +9,57 @@ from typing import Any, NamedTuple
 
 import diffrax as dfx
 import equinox as eqx
+import equinox.internal as eqxi
+import jax
 import jax.numpy as jnp
 import optimistix as optx
 from jax import lax
-from jaxtyping import Array, Float
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
 
-from .._custom_types import IntScalar, RealScalarLike, Scalar
+from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._formulations import AbstractFormulation
+from .._linalg._many_states import many_states
+from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
-from .._system import AbstractSystem
-from ._arguments import Arguments, Packed, split
-from ._choices import Integration, Passages, Start, StateChecks
-from ._events import AbstractEvent
-from ._guards import ended_by_guard, guarded, rank_increases_off_manifold, with_vanishing_rows
-from ._integrate import starting
-from ._monitor import PackedCrossings, SingularValueMonitor, STATES
-from ._projection import attach_projection_jvp, project_unchecked
-from ._runge_kutta import Inside, slope_at
-from ._saved_states import nearly_projected, saved_state, SavedState
+from .._system import AbstractSystem, is_state
+from ._backwards import ByRows, run_vjp, TapedRun
+from ._choices import AbstractEvent, Integration, Passages, Start, StateChecks
+from ._chunks import first_failure, in_batches, lanes_of
+from ._elastic_theory import largest_deflection
+from ._integrate import (
+    begin,
+    in_order,
+    integrate,
+    one_step,
+    Sizes,
+    sizes_of,
+    starting,
+    Tape,
+    TapedSteps,
+    under_way,
+)
+from ._look import AbstractStabilisation, Arguments, Packed, split
+from ._monitor import (
+    ended_by_guard,
+    guarded,
+    PackedCrossings,
+    rank_increases_off_manifold,
+    SingularValueMonitor,
+    STATES,
+    with_vanishing_rows,
+)
+from ._projection import (
+    attach_projection_jvp,
+    nearly_projected,
+    project_unchecked,
+    saved_state,
+    SavedState,
+)
+from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
+from ._trajectory import Statistics, Trajectory
 
 
 # --------------------------------------------------------------------------------------------------
@@ -388,3 +420,429 @@ def outcome(
     if system.structure.nonlinear.any():
         result = with_vanishing_rows(result, system, (*end[:3], end.time), span, ended.accepted)
     return result
+
+
+# --------------------------------------------------------------------------------------------------
+# A run as one program with its derivatives, and runs that are made step by step from outside.
+# --------------------------------------------------------------------------------------------------
+
+
+# --------------------------------------------------------------------------------------------------
+# A run as one program, with its derivatives: those of an adjoint of Diffrax, or a reverse mode of
+# its own, by what is written down of its steps (`_integrate.py`, `_backwards.py`).
+# --------------------------------------------------------------------------------------------------
+
+
+class _Saved(NamedTuple):
+    """Saved times and states of a run of so many `steps`; or derivatives by these."""
+
+    times: Any
+    states: Any
+    count: Any
+    steps: Any
+
+
+_ONCE = (
+    "The reverse mode of a motion cannot be differentiated again. For second derivatives pass "
+    "adjoint=diffrax.ForwardMode() and take forward mode twice."
+)
+
+
+class _Model(NamedTuple):
+    """Inputs of a run that are differentiated, besides its start and its times."""
+
+    system: AbstractSystem
+    formulation: AbstractFormulation
+    stabilisation: AbstractStabilisation
+
+
+class _Inputs(NamedTuple):
+    """All that a run may be differentiated by: the model, the start, and the times at which states
+    are saved."""
+
+    model: _Model
+    y: Float[Array, " passages"]
+    times: Float[Array, " times"]
+
+
+class _Constants(NamedTuple):
+    """Inputs of a run that are constants of its derivative."""
+
+    integration: Integration
+    controller: dfx.AbstractStepSizeController
+    inside: Inside | None
+    onto: BoolScalar | None
+    sizes: Sizes
+
+
+class RunEnd(NamedTuple):
+    """The way in which Diffrax ended a run: its result, the state of the controller, the steps, and
+    which events there were."""
+
+    result: Any
+    controller_state: Any
+    statistics: Statistics
+    event_mask: Any
+
+
+class RunResult(NamedTuple):
+    """A run. `times`, `saved`: of its states, that in which it ended in the places of all after the
+    first `count`; `finite`: are all of them? `watched`: what the monitor carried, if there was
+    one."""
+
+    times: Float[Array, " times"]
+    saved: SavedState
+    count: IntScalar
+    finite: BoolScalar
+    watched: PackedCrossings | None
+    end: RunEnd
+
+
+class Beginning(NamedTuple):
+    """Beginning of a run. `valid`: the state is valid and the times are `ordered`; otherwise the
+    run has zero length and a NaN state, from which all steps would be rejected."""
+
+    start: Start
+    valid: BoolScalar
+    ordered: BoolScalar
+
+
+def beginning_of(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+    adjoint: dfx.AbstractAdjoint,
+) -> Beginning:
+    """The beginning of a run that saves states at these times."""
+    ordered = in_order(grid)
+    valid = ordered & is_state(system.structure, q, v, grid[0])
+    q, v = (jnp.where(valid, x, jnp.nan) for x in (q, v))
+    grid = jnp.where(valid, grid, grid[0])
+    return Beginning(start_of(system, integration, q, v, grid, adjoint), valid, ordered)
+
+
+@program
+def run_in_one(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
+    """The trajectory, which of the events ended it (the first, if none did), and states next to
+    singular configurations."""
+    adjoint, integration = integration.adjoint, with_defaults(integration)
+    inside = inside_of(integration, grid)
+    sizes = tape_sizes(integration, system, inside) if adjoint is None else None
+    controller = controlled(integration, system, q, v, grid)
+    adjoint, controller = prepared(integration.adjoint, integration.solver, controller)
+    begun = beginning_of(system, integration, q, v, grid, adjoint)
+    start = begun.start
+    if sizes is None:
+        made, _ = _computed(system, integration, start, controller, inside, adjoint)
+    else:
+        model = _Model(system, integration.formulation, integration.stabilisation)
+        constants = _Constants(integration, controller, inside, start.onto, sizes)
+        made = _taped(_Inputs(model, start.y, start.span), stop_gradient(constants))
+    trajectory = trajectory_of(system, integration, begun, made)
+    passages = passages_of(made.watched, grid.dtype)
+    return trajectory, event_of(made.end.event_mask), passages.states
+
+
+def tape_sizes(
+    integration: Integration, system: AbstractSystem, inside: Inside | None
+) -> Sizes | None:
+    """The sizes of the tape of a run, where it has a reverse mode by one: the steps are those of an
+    explicit Runge-Kutta method, they end where its controller or a knot lets them end, the run ends
+    with one of them, and no function of a user is in sight, which may hold numbers that a rule does
+    not see. (Where one is hidden in another object JAX refuses the derivative.)"""
+    solver, controller = integration.solver, integration.controller
+    simple = controller is None or isinstance(controller, dfx.PIDController | dfx.ConstantStepSize)
+    known = not any(map(callable, jax.tree.leaves((system, integration.formulation))))
+    if not (isinstance(solver, dfx.AbstractERK) and simple and known):
+        return None
+    if ends_within(integration):
+        return None
+    stages = tableau_of(solver, None if inside is None else inside_stages(solver)).nodes.size
+    return sizes_of(stages, system.structure.nq + system.structure.nv, integration.max_steps)
+
+
+def _computed(
+    system: AbstractSystem,
+    integration: Integration,
+    start: Start,
+    controller: dfx.AbstractStepSizeController,
+    inside: Inside | None,
+    adjoint: dfx.AbstractAdjoint,
+) -> tuple[RunResult, Any]:
+    """The run, with the derivative of the adjoint, and what the method carried at its end."""
+    kept = Kept(last_step=False, record=isinstance(adjoint, TapedSteps))
+    given = problem(system, integration, start, controller, inside, kept=kept)
+    grid = start.span
+    solution = integrate(
+        times=grid,
+        y0=start.y,
+        saveat=dfx.SaveAt(t1=True, solver_state=True, controller_state=True),
+        adjoint=adjoint,
+        progress_meter=integration.progress,
+        throw=False,
+        **given,
+    )
+    # The state in which the run ended is saved after all that it reached, and stands in the place
+    # of all that it did not reach.
+    count = jnp.sum(jnp.isfinite(solution.ts)) - 1
+    places = rows_reached(len(grid), count)
+    ys, times = solution.ys[places], solution.ts[places]
+    saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
+    finite = jnp.isfinite(ys).all()
+    of_method, watched, *_ = solution.solver_state
+    statistics = Statistics(
+        *(solution.stats[f"num_{which}steps"] for which in ("", "accepted_", "rejected_"))
+    )
+    end = RunEnd(solution.result, solution.controller_state, statistics, solution.event_mask)
+    return RunResult(times, saved, count, finite, watched, end), of_method
+
+
+def rows_reached(size: int, count: IntScalar) -> Int[Array, " times"]:
+    """The row that stands at each of the times: its own, or the first that was not reached."""
+    return jnp.minimum(jnp.arange(size), count)
+
+
+def _taped_run(
+    inputs: _Inputs, constants: _Constants, adjoint: dfx.AbstractAdjoint
+) -> tuple[RunResult, Any]:
+    integration, model = constants.integration, inputs.model
+    start = Start(inputs.y, inputs.times, constants.onto)
+    return _computed(
+        model.system, integration, start, constants.controller, constants.inside, adjoint
+    )
+
+
+@eqx.filter_custom_vjp
+def _taped(inputs: _Inputs, constants: _Constants) -> RunResult:
+    """The run, with a reverse mode by what is written down of its steps."""
+    return _taped_run(inputs, constants, dfx.ForwardMode())[0]
+
+
+@_taped.def_fwd
+def _taped_forwards(perturbed: Any, inputs: _Inputs, constants: _Constants) -> Any:
+    del perturbed
+    # A derivative of this would take what is written down for constants.
+    inputs = eqxi.nondifferentiable(inputs, msg=_ONCE)
+    made, tape = _taped_run(inputs, constants, TapedSteps(constants.sizes))
+    return made, (made, tape)
+
+
+@_taped.def_bwd
+def _taped_backwards(
+    found: tuple[RunResult, Tape],
+    change: Any,
+    perturbed: Any,
+    inputs: _Inputs,
+    constants: _Constants,
+) -> _Inputs:
+    made, tape = found
+    chosen, rest = eqx.partition(inputs.model, perturbed.model)
+    count = made.end.statistics.accepted
+    saved = _Saved(made.times, made.saved, made.count, count)
+    by = _Saved(change.times, change.saved, None, None)
+    model, start, times = _inputs_vjp(chosen, rest, inputs, constants, tape, saved, by)
+    return _Inputs(model, start, times)
+
+
+@many_states
+def _inputs_vjp(
+    chosen: _Model,
+    rest: _Model,
+    inputs: _Inputs,
+    constants: _Constants,
+    tape: Tape,
+    made: _Saved,
+    change: _Saved,
+) -> tuple[Any, Array, Array]:
+    """Derivatives by the part of the model that is `chosen`, the start and the times."""
+    numbers, model_of = ravel_pytree(chosen)
+    knots, of_knots = jax.vjp(lambda x: eqx.combine(model_of(x), rest).system.knots(), numbers)
+
+    # Other controllers meet knots by accident.
+    clipped = knots if constants.integration.controller is None else knots[:0]
+
+    def arguments(numbers: Float[Array, " n"]) -> Arguments:
+        model = eqx.combine(model_of(numbers), rest)
+        integration = dataclasses.replace(
+            constants.integration, formulation=model.formulation, stabilisation=model.stabilisation
+        )
+        start = Start(inputs.y, inputs.times, constants.onto)
+        return arguments_of(model.system, integration, start, lax.stop_gradient(clipped))
+
+    kept = Kept(last_step=False, record=True)
+    given = constants.integration
+    solver = projected_solver(
+        given.solver, None, given.stabilisation.projecting, constants.inside, kept
+    )
+    run = TapedRun(
+        arguments,
+        numbers,
+        inputs.y,
+        inputs.times,
+        made.states,
+        made.count,
+        made.steps,
+        tape,
+        constants.sizes,
+        solver,
+    )
+    back = run_vjp(run, _by_rows(made, change))
+    by_knots = back.knots if clipped is knots else jnp.zeros_like(knots)
+    model = model_of(back.numbers + of_knots(by_knots)[0])
+    return model, back.start, back.times
+
+
+def _by_rows(made: _Saved, change: _Saved) -> ByRows:
+    """Derivatives by what was saved, of which the last row may stand at several times."""
+    rows = rows_reached(len(made.times), made.count)
+
+    def by_row(change: Any, saved: Array) -> Array:
+        none = jnp.zeros_like(saved)
+        return none if change is None else none.at[rows].add(change)
+
+    states = (
+        by_row(getattr(change.states, name), getattr(made.states, name))
+        for name in ByRows._fields[1:]
+    )
+    return ByRows(by_row(change.times, made.times), *states)
+
+
+def trajectory_of(
+    system: AbstractSystem, integration: Integration, begun: Beginning, made: RunResult
+) -> Trajectory:
+    """The trajectory of a run, with the first failure."""
+    grid, times, saved = begun.start.span, made.times, made.saved
+    reached = jnp.arange(len(grid)) < made.count
+    bent = largest_deflection(system, saved.q)
+    found = StateChecks(first_failure(saved.result), made.finite, bent)
+    end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
+    ended = Ended(made.end.result, made.end.controller_state, made.end.statistics.accepted)
+    passages = passages_of(made.watched, times.dtype)
+    result = outcome(system, ended, found, end, grid)
+    result = RESULTS.where(begun.valid, result, RESULTS.state_not_valid)
+    return Trajectory(
+        times,
+        saved.q,
+        saved.v,
+        saved.acceleration,
+        saved.multipliers,
+        saved.position_error,
+        saved.velocity_error,
+        reached,
+        passages.times,
+        passages.count,
+        made.end.result == dfx.RESULTS.event_occurred,
+        made.end.statistics,
+        RESULTS.where(begun.ordered, result, RESULTS.times_not_in_order),
+        system,
+        elastic=integration.formulation.elastic,
+    )
+
+
+def inside_of(integration: Integration, grid: Float[Array, " times"]) -> Inside | None:
+    """Output between the ends of steps; the ends of the run are ends of steps."""
+    within = ends_within(integration)
+    return Inside(lax.stop_gradient(grid), within) if within or len(grid) > 2 else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Runs that are made step by step from outside: many of them side by side, each of which is
+# replaced by the next one when it has ended (`_sweep/_program.py`).
+#
+# The steps and the states are those of a run as one program (`_run.py`). What is saved within
+# a step is interpolated when that has been made, and evaluated when the run has ended. No
+# derivative.
+# --------------------------------------------------------------------------------------------------
+
+
+class RunLane(NamedTuple):
+    """A run between two steps. `begun`: at its start; `state`: Diffrax's; `saved` (times + 1,
+    state): `count` of them so far; `ended`: the run is complete."""
+
+    begun: Beginning
+    state: Any
+    saved: Float[Array, "rows state"]
+    count: IntScalar
+    ended: BoolScalar
+
+
+def begin_run(
+    system: AbstractSystem,
+    integration: Integration,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    grid: Float[Array, " times"],
+) -> RunLane:
+    """The run with states at these times before its first step."""
+    integration = with_defaults(integration)
+    controller = controlled(integration, system, q, v, grid)
+    begun = beginning_of(system, integration, q, v, grid, integration.adjoint)
+    given = _diffrax_arguments(system, integration, begun, controller)
+    span, y0 = begun.start.span, begun.start.y
+    state = begin(span=span, y0=y0, progress_meter=integration.progress, **given)
+    saved = jnp.zeros((len(grid) + 1, len(y0)), y0.dtype)
+    return RunLane(begun, state, saved, jnp.asarray(0), span[0] >= span[-1])
+
+
+def turn_run(system: AbstractSystem, integration: Integration, lane: RunLane) -> RunLane:
+    """Attempt one more step, and interpolate the states to be saved within it."""
+    integration, start = with_defaults(integration), lane.begun.start
+    controller = under_way(controller_of(integration, system, start.span))
+    given = _diffrax_arguments(system, integration, lane.begun, controller)
+    state, ended = one_step(
+        span=start.span,
+        y0=start.y,
+        state=lane.state,
+        progress_meter=integration.progress,
+        **given,
+    )
+    last = state.solver_state[-1]
+    curve = given["solver"].interpolation_cls(t0=last.t0, t1=last.t1, **last.dense)
+    times = jnp.append(start.span, jnp.inf)
+
+    def save(carry: tuple[IntScalar, Array]) -> tuple[IntScalar, Array]:
+        k, saved = carry
+        row = curve.evaluate(times[k])
+        return k + 1, lax.dynamic_update_index_in_dim(saved, row, k, 0)
+
+    count, saved = lax.while_loop(
+        lambda carry: times[carry[0]] <= last.t1, save, (lane.count, lane.saved)
+    )
+    return RunLane(lane.begun, state, saved, count, ended)
+
+
+def trajectory_of_lane(
+    system: AbstractSystem, integration: Integration, lane: RunLane
+) -> Trajectory:
+    """The trajectory of a run that has ended."""
+    integration, start, state = with_defaults(integration), lane.begun.start, lane.state
+    given = _diffrax_arguments(
+        system, integration, lane.begun, under_way(controller_of(integration, system, start.span))
+    )
+    # The state in which the run ended stands in the place of all that it did not reach.
+    rows = rows_reached(len(start.span), lane.count)
+    ys = lane.saved.at[lane.count].set(state.y)[rows]
+    times = jnp.append(start.span, state.tprev).at[lane.count].set(state.tprev)[rows]
+    saved = in_batches(saving(given["args"], integration), (times, ys), lanes_of(system))
+    steps = Statistics(state.num_steps, state.num_accepted_steps, state.num_rejected_steps)
+    end = RunEnd(state.result, state.controller_state, steps, state.event_mask)
+    finite = jnp.isfinite(ys).all()
+    made = RunResult(times, saved, lane.count, finite, state.solver_state[1], end)
+    return trajectory_of(system, integration, lane.begun, made)
+
+
+def _diffrax_arguments(
+    system: AbstractSystem, integration: Integration, begun: Beginning, controller: Any
+) -> dict[str, Any]:
+    """Arguments of Diffrax."""
+    start = begun.start
+    inside, kept = inside_of(integration, start.span), Kept(last_step=True, record=False)
+    return problem(system, integration, start, controller, inside, kept=kept)

@@ -23,9 +23,8 @@ from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import Evaluation
-from ._arguments import Arguments, Packed, split
 from ._friction import accelerated
-from ._look import Look, Purpose, solve_look, Solved
+from ._look import Arguments, Look, Packed, Purpose, solve_look, Solved, split
 from ._monitor import PackedCrossings, Sample, update
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
 

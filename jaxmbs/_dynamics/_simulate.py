@@ -17,9 +17,8 @@ from .._loading import late
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
 from .._system import AbstractSystem, refuse_vanishing_rows, takes_state
-from ._arguments import AbstractStabilisation
-from ._batches import is_traced
 from ._choices import (
+    AbstractEvent,
     chosen_progress,
     chosen_tell,
     Integration,
@@ -28,9 +27,8 @@ from ._choices import (
     Progress,
     values_ignore,
 )
-from ._chunks import begun, Run, run_in_chunks, Unfinished
+from ._chunks import begun, is_traced, Run, run_in_chunks, Unfinished
 from ._elastic_theory import limits_left
-from ._events import AbstractEvent
 from ._failures import (
     explain,
     refuse_contradiction,
@@ -39,6 +37,7 @@ from ._failures import (
     undetermined_accelerations,
 )
 from ._initial import check_state, projected_state
+from ._look import AbstractStabilisation
 from ._passages import Confirmation, Passage, unconfirmed_remark
 from ._trajectory import first_of, saved_times, Trajectory
 
@@ -46,9 +45,9 @@ from ._trajectory import first_of, saved_times, Trajectory
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from . import _whole_run as runs
+    from . import _run as runs
 else:
-    runs = late(f"{__package__}._whole_run")
+    runs = late(f"{__package__}._run")
 
 
 @takes_state(decides_rank=True, start="t", end="t")

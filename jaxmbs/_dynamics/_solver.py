@@ -18,11 +18,10 @@ from .._custom_types import BoolScalar, Scalar
 from .._formulations import AbstractFormulation
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, refuse_acceleration_level
-from ._arguments import AbstractStabilisation, Packed, split
 from ._choices import Steps
 from ._generalized_alpha import GeneralizedAlpha
-from ._guards import vanishes_in_step
-from ._monitor import PackedCrossings, SingularValueMonitor
+from ._look import AbstractStabilisation, Packed, split
+from ._monitor import PackedCrossings, SingularValueMonitor, vanishes_in_step
 from ._projection import attach_projection_jvp, project
 from ._runge_kutta import (
     advance,

@@ -9,8 +9,7 @@ from ._attachment import (
     NodesWithin as NodesWithin,
     RigidConnection as RigidConnection,
 )
-from ._axial_stiffness import axial_stiffness as axial_stiffness
-from ._elements import FiniteElements as FiniteElements
+from ._elements import axial_stiffness as axial_stiffness, FiniteElements as FiniteElements
 from ._meshes import Material as Material, plate as plate, solid as solid, tube as tube
 from ._parallelogram import (
     parallelogram_link as parallelogram_link,

@@ -17,10 +17,15 @@ if _TYPE_CHECKING:
         Verdicts as Verdicts,
     )
     from ._simulation import simulate_many as simulate_many, Simulation as Simulation
-    from ._spread import Component as Component, Spread as Spread, spread as spread
+    from ._spread import (
+        Component as Component,
+        Spread as Spread,
+        spread as spread,
+        Workspace as Workspace,
+        workspace as workspace,
+    )
     from ._subjects import vary as vary
     from ._sweep import Sweep as Sweep, sweep as sweep
-    from ._workspace import Workspace as Workspace, workspace as workspace
 else:
     _NAMES = {
         "_cases": (
@@ -46,15 +51,13 @@ else:
             "Component",
             "spread",
             "Spread",
+            "Workspace",
+            "workspace",
         ),
         "_sweep": (
             "sweep",
             "Sweep",
         ),
         "_subjects": ("vary",),
-        "_workspace": (
-            "workspace",
-            "Workspace",
-        ),
     }
     _load_late(__name__, _NAMES)

@@ -13,8 +13,6 @@ from .. import _settings
 from .._checks import known_array, of_known, picked, shown
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import simulate, SimulationError, Trajectory
-from .._dynamics._arguments import AbstractStabilisation
-from .._dynamics._batches import is_traced
 from .._dynamics._choices import (
     chosen_solver,
     chosen_stabilisation,
@@ -22,8 +20,10 @@ from .._dynamics._choices import (
     integration_of,
     MAX_STEPS,
 )
+from .._dynamics._chunks import is_traced
 from .._dynamics._failures import explain
 from .._dynamics._initial import check_states, projected_state
+from .._dynamics._look import AbstractStabilisation
 from .._dynamics._simulate import admitted_start
 from .._dynamics._trajectory import first_of, MOST_STATES, saved_times
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
@@ -38,10 +38,10 @@ from ._sweep import default_width, sweep
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from .._dynamics import _whole_run as runs, _whole_run as turns
+    from .._dynamics import _run as runs, _run as turns
 else:
-    turns = late("jaxmbs._dynamics._whole_run")
-    runs = late("jaxmbs._dynamics._whole_run")
+    turns = late("jaxmbs._dynamics._run")
+    runs = late("jaxmbs._dynamics._run")
 
 
 class Simulation(AbstractQuestion):

@@ -61,7 +61,7 @@ def _run() -> None:
     atexit.register(gc.freeze)
 
     from ._app import app, with_common_options_first
-    from ._progress import want_progress
+    from ._computing import want_progress
 
     arguments = with_common_options_first(sys.argv[1:])
     want_progress(arguments)

@@ -371,7 +371,7 @@ def sweep(
         request.check()
         _load.check(model)
         if processes > 1 and worker is None:
-            from ._workers import spawn
+            from ._sweep import spawn
 
             spawn(request.processes, sys.argv[1:])
             return

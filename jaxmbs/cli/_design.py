@@ -46,8 +46,8 @@ from .._system import Model
 from ..io import _registry
 from ..io._toml import read_toml
 from . import _load
+from ._computing import is_shown, say
 from ._output import make_console, write_figure
-from ._progress import is_shown, say
 from ._requests import Design as Request
 
 

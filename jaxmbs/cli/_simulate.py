@@ -41,6 +41,7 @@ from .._reactions._report import largest, vector, verdict, verdict_of_states
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
 from ..io._trajectory import body_motions
+from ._computing import advance, say
 from ._given_state import (
     check_out,
     coordinates_of,
@@ -52,7 +53,6 @@ from ._given_state import (
     times_of,
 )
 from ._output import AnalysisFailed, make_console
-from ._progress import advance, say
 from ._requests import Simulate as Request
 
 
