@@ -62,7 +62,7 @@ def decomposed(method: Any, dtype: str) -> Callable[..., Any]:
     tolerance = TOLERANCE[dtype]
 
     def one(system: jm.MultibodySystem, q: Any) -> Any:
-        report = jm.analyze(system, q, criterion=jm.QR(tolerance, method=method))
+        report = jm.analyze(system, q, criterion=jm.criteria.QR(tolerance, method=method))
         verdicts = (report.reaction_unique, report.multiplier_unique, report.body_unique)
         return report.rank, *(verdict.unique for verdict in verdicts)
 
@@ -88,7 +88,7 @@ def two_tier(system: jm.MultibodySystem, times: np.ndarray, qs: np.ndarray) -> A
     at which the configurations are closed, repeated as these are."""
     cases = jm.Cases({"q": qs, "time": np.resize(times, len(qs))})
     found = jm.sweep(
-        jm.Certification(), system, cases, q=jnp.asarray(qs[0]), assemble=False, width=WIDTH
+        jm.sweeps.Certification(), system, cases, q=jnp.asarray(qs[0]), assemble=False, width=WIDTH
     )
     answers = found.answers()
     return [(answers.rank, answers.reaction_unique.unique)]

@@ -25,7 +25,7 @@ def robot_range(low: float, high: float) -> dict[str, Any]:
     ranges = {"steering": (low * _A, high * _A), "joints.A.rotation": angles}
     cases = jm.Cases.sobol(ranges, COUNT, seed=0)
     start = time.perf_counter()
-    found = jm.sweep(jm.Certification(), jm.mechanisms.mobile_robot(), cases)
+    found = jm.sweep(jm.sweeps.Certification(), jm.mechanisms.mobile_robot(), cases)
     seconds = time.perf_counter() - start
     verdicts = found.answers()
     good = np.asarray(found.result == 0)

@@ -57,7 +57,7 @@ def own(motion: Motion, count: int, width: int) -> dict[str, float]:
     from those of ten thousand times smaller tolerances."""
     system, v = motion.system, _speeds(count)[:, None] * np.asarray(motion.system.initial_v)
 
-    def many(v: Any = v, how: dict[str, Any] = _HOW) -> jm.Trajectory:
+    def many(v: Any = v, how: dict[str, Any] = _HOW) -> jm.results.Trajectory:
         return jm.simulate_many(system, system.reference_q, v, DURATION, width=width, **how)
 
     found = many()
@@ -104,7 +104,7 @@ def masses_row(count: int, low: float, high: float) -> dict[str, float]:
     system = model.system()
 
     def swept(rtol: float, count: int) -> Any:
-        question = jm.Simulation(DURATION, rtol=rtol, atol=1e-2 * rtol, monitor=False)
+        question = jm.sweeps.Simulation(DURATION, rtol=rtol, atol=1e-2 * rtol, monitor=False)
         cases = jm.Cases({"bodies.platform.mass": np.linspace(low, high, count)})
         return lambda: jm.sweep(
             question, model, cases, q=system.reference_q, assemble=False, width=WIDTH
@@ -139,7 +139,7 @@ def spread_row(count: int) -> dict[str, float]:
 
     mapped = batched(one, system, WIDTH)
 
-    def many() -> jm.Trajectory:
+    def many() -> jm.results.Trajectory:
         return jm.simulate_many(system, system.reference_q, v, 1.0, width=WIDTH, **_HOW)
 
     steps = np.asarray(many().statistics.steps)

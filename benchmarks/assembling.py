@@ -85,9 +85,11 @@ def measured(row: Row, most: int | None) -> dict[str, Any]:
     count = count if most is None else min(count, most)
     cases = jm.Cases.uniform(over, count, seed=11)
     start = time.process_time()
-    found = jm.sweep(jm.Certification(), model, cases)
+    found = jm.sweep(jm.sweeps.Certification(), model, cases)
     first = time.process_time() - start
-    own = min(_seconds(lambda: jm.sweep(jm.Certification(), model, cases)) for _ in range(_CALLS))
+    own = min(
+        _seconds(lambda: jm.sweep(jm.sweeps.Certification(), model, cases)) for _ in range(_CALLS)
+    )
     peer, size = _scipy_loop(model, np.asarray(found.configuration))
     return {
         "cases": count,

@@ -70,7 +70,7 @@ def lorenz_gradient(y: Any) -> Any:
     return jax.value_and_grad(lambda y: jnp.sum(lorenz(y)[-1] ** 2))(y)
 
 
-def simulated(system: Any, q: Any, v: Any, t: Any) -> jm.Trajectory:
+def simulated(system: Any, q: Any, v: Any, t: Any) -> jm.results.Trajectory:
     """Start and end, with the defaults."""
     return jm.simulate(system, q, v, t, throw=False)
 

@@ -121,7 +121,7 @@ def gradients() -> dict[str, Any]:
     return found
 
 
-def stroke(response: jm.Trajectory) -> jax.Array:
+def stroke(response: jm.results.Trajectory) -> jax.Array:
     """Of the piston (m)."""
     return jnp.max(response.q[:, 6]) - jnp.min(response.q[:, 6])
 

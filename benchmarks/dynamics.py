@@ -91,7 +91,7 @@ class Case:
     name: str
     system: jm.MultibodySystem
     duration: float
-    error: Callable[[jm.Trajectory], float]
+    error: Callable[[jm.results.Trajectory], float]
     unit: str
     tolerances: tuple[float, float, float] = TOLERANCES
 
@@ -102,7 +102,7 @@ def chain(windows: int, spatial: bool) -> Case:
     system = make(windows).system()
     size = 7 if spatial else 3
 
-    def error(run: jm.Trajectory) -> float:
+    def error(run: jm.results.Trajectory) -> float:
         bars = np.asarray(run.q).reshape(len(run.times), -1, size)[:, : windows + 1]
         angles = -2 * np.arctan2(bars[..., 6], bars[..., 3]) if spatial else -bars[..., 2]
         angles = np.unwrap(angles - angles[0], axis=0, period=4 * np.pi)
@@ -117,14 +117,16 @@ def parallelogram() -> Case:
     system = jm.mechanisms.get("parallelogram").system()
     first = 7 * [info.name for info in system.structure.bodies].index("platform")
 
-    def error(run: jm.Trajectory) -> float:
+    def error(run: jm.results.Trajectory) -> float:
         centres = np.asarray(run.q)[:, first : first + 3]
         return exact.parallelogram_error(np.asarray(run.times), centres)
 
     return Case("parallelogram", system, 1.0, error, "m", PARALLELOGRAM_TOLERANCES)
 
 
-def simulate(case: Case, solver: dfx.AbstractSolver, rtol: float, **more: Any) -> jm.Trajectory:
+def simulate(
+    case: Case, solver: dfx.AbstractSolver, rtol: float, **more: Any
+) -> jm.results.Trajectory:
     """One run to its end."""
     run = jm.simulate(
         case.system,
@@ -143,7 +145,7 @@ def simulate(case: Case, solver: dfx.AbstractSolver, rtol: float, **more: Any) -
 def measure(case: Case, solver: dfx.AbstractSolver, rtol: float, *, monitor: bool = True) -> Row:
     """Time and error of one solver at one tolerance."""
 
-    def run_saving(every: float) -> jm.Trajectory:
+    def run_saving(every: float) -> jm.results.Trajectory:
         return simulate(case, solver, rtol, every=every, monitor=monitor)
 
     # From the second tolerance on nothing is compiled: the first call shows it.
@@ -207,7 +209,7 @@ def others(case: Case, mechanism: str, windows: int) -> list[dict[str, Any]]:
 def evaluation(windows: int, spatial: bool) -> dict[str, float]:
     """Microseconds of one evaluation inside a compiled loop, and its compile time (s)."""
     system = chain(windows, spatial).system
-    formulation = jm.MinimumNorm(clean=False)
+    formulation = jm.formulations.MinimumNorm(clean=False)
     count = max(20, 4000 // windows)
 
     def loop(system: jm.MultibodySystem, q: Any, v: Any) -> Any:

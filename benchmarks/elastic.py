@@ -57,28 +57,28 @@ RIGID_TOLERANCES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 MOST_RATIO, MOST_ERROR, MOST_RESOLUTION = 10.0, 2e-4, 2.0
 
 
-def theta(run: jm.Trajectory) -> float:
+def theta(run: jm.results.Trajectory) -> float:
     """Angle of the links at the end (rad), by the platform's centre."""
     names = [body.name for body in run.system.structure.bodies]
     centre = np.asarray(run.q[-1])[7 * names.index("platform") :][:2] - 0.25
     return float(np.arctan2(*centre))
 
 
-def simulated(system: jm.MultibodySystem, **options: Any) -> jm.Trajectory:
+def simulated(system: jm.MultibodySystem, **options: Any) -> jm.results.Trajectory:
     """One run from rest to its end."""
     run = jm.simulate(system, system.reference_q, system.initial_v, DURATION, **options)
     jax.block_until_ready(run.q)
     return run
 
 
-def rigid_run(system: jm.MultibodySystem, rtol: float, monitor: bool) -> jm.Trajectory:
+def rigid_run(system: jm.MultibodySystem, rtol: float, monitor: bool) -> jm.results.Trajectory:
     """By Dopri8."""
     return simulated(system, rtol=rtol, atol=1e-2 * rtol, monitor=monitor)
 
 
-def elastic_run(system: jm.MultibodySystem, step: float, monitor: bool) -> jm.Trajectory:
+def elastic_run(system: jm.MultibodySystem, step: float, monitor: bool) -> jm.results.Trajectory:
     """By generalized-alpha."""
-    return simulated(system, solver=jm.GeneralizedAlpha(step=step), monitor=monitor)
+    return simulated(system, solver=jm.runs.GeneralizedAlpha(step=step), monitor=monitor)
 
 
 def first_seconds(call: Callable[[], Any]) -> float:
@@ -144,7 +144,7 @@ CALLS = 2000
 
 @eqx.filter_jit
 def accelerations(
-    system: jm.MultibodySystem, formulation: jm.AbstractFormulation, count: Any
+    system: jm.MultibodySystem, formulation: jm.formulations.AbstractFormulation, count: Any
 ) -> jax.Array:
     """So many solutions of the equations of motion, one after the other."""
     q, v = system.reference_q, system.initial_v
@@ -161,9 +161,9 @@ def resolution() -> dict[str, Any]:
     model = jm.mechanisms.elastic_parallelogram()
     rigid = jm.mechanisms.parallelogram().system()
     cases = {
-        "rigid": (rigid, jm.MinimumNorm()),
-        "rigid_motion_only": (rigid, jm.MinimumNorm(clean=False)),
-        "elastic": (model.system(), jm.ElasticResolution()),
+        "rigid": (rigid, jm.formulations.MinimumNorm()),
+        "rigid_motion_only": (rigid, jm.formulations.MinimumNorm(clean=False)),
+        "elastic": (model.system(), jm.formulations.ElasticResolution()),
     }
     count = jnp.asarray(CALLS)
     calls = {

@@ -52,9 +52,9 @@ def system(count: int, *, apart: bool) -> Any:
         mass_matrix=mass_matrix,
         force=force,
         constraints=(
-            {f"row {k}": jm.PositionConstraint(row(k)) for k in range(held)}
+            {f"row {k}": jm.generalized.PositionConstraint(row(k)) for k in range(held)}
             if apart
-            else {"rows": jm.PositionConstraint(rows, rows=held)}
+            else {"rows": jm.generalized.PositionConstraint(rows, rows=held)}
         ),
     )
 
@@ -64,7 +64,7 @@ def many(system: Any, q: Any, v: Any) -> Any:
     """Evaluations one after another, each from what the last one gave."""
 
     def turn(_: Any, v: Any) -> Any:
-        found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.3)
+        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.3)
         return v + 1e-9 * (found.acceleration + jnp.sum(found.multipliers))
 
     return lax.fori_loop(0, CALLS, turn, v)

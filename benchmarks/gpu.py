@@ -230,7 +230,7 @@ def screening(system: jm.MultibodySystem, q: Any, t: Any) -> Any:
     """Rank, verdicts, and whether any is doubtful."""
     found = jm.screen(system, q, t=t)
     rank = len(system.structure.rows) - found.redundancy
-    doubtful = found.doubtful | (found.result != jm.RESULTS.successful)
+    doubtful = found.doubtful | (found.result != jm.results.RESULTS.successful)
     return rank, found.reaction_unique.unique, doubtful
 
 
@@ -286,7 +286,7 @@ def two_tiers(record: Record, what: dict[str, Any], states: States, sizes: tuple
             system, q, t = states.repeated(count)
             cases, start = jm.Cases({"q": q, "time": t}), jnp.asarray(q[0])
             call = functools.partial(
-                jm.sweep, jm.Certification(), system, cases, q=start, t=t[0], assemble=False
+                jm.sweep, jm.sweeps.Certification(), system, cases, q=start, t=t[0], assemble=False
             )
             first, _ = elapsed(call)
             second, swept = elapsed(call)
@@ -322,7 +322,7 @@ def sweeps(plan: Plan, record: Record) -> None:
             with record.guarded(**row):
                 cases = jm.Cases.uniform(RANGES[name], count, seed=_SEED)
                 model = jm.mechanisms.get(name)
-                call = functools.partial(jm.sweep, jm.Certification(), model, cases)
+                call = functools.partial(jm.sweep, jm.sweeps.Certification(), model, cases)
                 first, _ = elapsed(call)
                 second, swept = elapsed(call)
                 before[name] = (count, max(first - second, 0.0), second)
@@ -406,7 +406,7 @@ def motion_program(name: str, count: int) -> tuple[Any, tuple[Any, Any], dict[st
 
     def run(q: Any, v: Any, end: Any) -> Any:
         motion = jm.simulate(system, q, v, end, monitor=False, throw=False)
-        return motion.q[-1], motion.result == jm.RESULTS.successful, motion.statistics.steps
+        return motion.q[-1], motion.result == jm.results.RESULTS.successful, motion.statistics.steps
 
     program, made = compiled(jax.vmap(run, in_axes=(0, 0, None)), *states, 1.0)
     return program, states, made

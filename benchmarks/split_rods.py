@@ -37,7 +37,7 @@ def resolution() -> np.ndarray:
     system = jm.mechanisms.elastic_parallelogram().system()
     q, v = system.reference_q, system.initial_v
     run = jm.simulate(
-        system, q, v, 1.0, times=TIMES, rtol=1e-10, formulation=jm.ElasticResolution()
+        system, q, v, 1.0, times=TIMES, rtol=1e-10, formulation=jm.formulations.ElasticResolution()
     )
 
     @eqx.filter_jit
@@ -68,7 +68,7 @@ def axial_forces(names: tuple[str, ...], model: jm.Model, **options: Any) -> np.
         system.initial_v,
         1.0,
         times=TIMES,
-        solver=jm.GeneralizedAlpha(step=STEP),
+        solver=jm.runs.GeneralizedAlpha(step=STEP),
         monitor=False,
     )
     # Mean of what the joints at both ends push the halves with, along the link.

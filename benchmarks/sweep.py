@@ -81,8 +81,8 @@ def methods(
     own = in_precision(system, dtype)
     found: dict[str, Callable[[Any], Any]] = {
         "fast pass": batched(fast_pass, own, WIDTH),
-        "QR, LAPACK": batched(decomposed(jm.LapackQR(), dtype), own, WIDTH),
-        "QR, batched": batched(decomposed(jm.BatchedQR(), dtype), own, WIDTH),
+        "QR, LAPACK": batched(decomposed(jm.criteria.LapackQR(), dtype), own, WIDTH),
+        "QR, batched": batched(decomposed(jm.criteria.BatchedQR(), dtype), own, WIDTH),
         "JAX qr, rank only": batched(vmapped_qr(dtype), own, WIDTH),
     }
     if not ON_CPU or dtype == "float32":

@@ -82,7 +82,7 @@ def start_of(system: Any) -> Any:
 
 def motion(
     system: Any, start: Any, times: np.ndarray, solver: Any, rtol: float, *, exact: bool = False
-) -> jm.Trajectory:
+) -> jm.results.Trajectory:
     """States at these times; `exact`: steps end there."""
     atol = 1e-2 * rtol
     pid = dfx.PIDController(rtol=rtol, atol=rtol)

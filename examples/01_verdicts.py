@@ -17,7 +17,7 @@ model = jm.mechanisms.parallelogram()
 system = model.system()
 report = jm.analyze(system, system.reference_q)
 print(report)
-print("rows that may be dropped together:", ", ".join(jm.complete_removal(report)))
+print("rows that may be dropped together:", ", ".join(jm.criteria.complete_removal(report)))
 for members in jm.dependent_sets(report).sets:
     print("dependent set:", ", ".join(members))
 

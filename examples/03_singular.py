@@ -27,7 +27,9 @@ right = np.concatenate([90.0 - beside[::-1], [90.0], 90.0 + beside])
 angles = np.radians(np.concatenate([-right[::-1], np.linspace(-45.0, 45.0, 7), right]))
 systems = [jm.mechanisms.parallelogram(angle).system() for angle in angles]
 stacked = jax.tree.map(lambda *x: jnp.stack(x), *systems)
-pivots = jax.vmap(lambda s: jm.analyze(s, s.reference_q, criterion=jm.SVD()).pivots)(stacked)
+pivots = jax.vmap(lambda s: jm.analyze(s, s.reference_q, criterion=jm.criteria.SVD()).pivots)(
+    stacked
+)
 
 figure, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
 axes.semilogy(np.degrees(angles), np.maximum(pivots[:, 34], 1e-17), "k-", label="35th")

@@ -44,14 +44,14 @@ def multipliers(formulation, trajectory):
     """Multipliers (n, rows) of a formulation at every state of the motion."""
 
     def one(state):
-        return jm.solve_with_friction(trajectory.system, formulation, *state).multipliers
+        return jm.runs.solve_with_friction(trajectory.system, formulation, *state).multipliers
 
     return jax.lax.map(one, (trajectory.q, trajectory.v, trajectory.times))
 
 
 found = {"minimum norm": trajectory.reactions()}
 for row in ("B1.y", "B3.y"):
-    chosen = multipliers(jm.Elimination([row]), trajectory)
+    chosen = multipliers(jm.formulations.Elimination([row]), trajectory)
     other = eqx.tree_at(lambda x: x.multipliers, trajectory, chosen)
     found[f"without {row}"] = other.reactions()
 print(found["without B1.y"].state(0))

@@ -20,14 +20,14 @@ t = 0.8  # s, in the first turn
 system = jm.mechanisms.mobile_robot().system()
 q, v = jm.consistent_state(system, system.reference_q, system.initial_v, t)
 formulations = {
-    "minimum norm": jm.MinimumNorm(),
-    "elimination": jm.Elimination(),
-    "without W1, W3": jm.Elimination(("W1", "W3")),
-    "without C.y, W4": jm.Elimination(("C.y", "W4")),
-    "Udwadia-Kalaba": jm.UdwadiaKalaba(),
-    "null space": jm.NullSpace(),
-    "partitioning": jm.CoordinatePartitioning(),
-    "augm. Lagrangian": jm.AugmentedLagrangian(),
+    "minimum norm": jm.formulations.MinimumNorm(),
+    "elimination": jm.formulations.Elimination(),
+    "without W1, W3": jm.formulations.Elimination(("W1", "W3")),
+    "without C.y, W4": jm.formulations.Elimination(("C.y", "W4")),
+    "Udwadia-Kalaba": jm.formulations.UdwadiaKalaba(),
+    "null space": jm.formulations.NullSpace(),
+    "partitioning": jm.formulations.CoordinatePartitioning(),
+    "augm. Lagrangian": jm.formulations.AugmentedLagrangian(),
 }
 comparison = jm.compare(system, q, v, t, list(formulations.values()))
 print(comparison)

@@ -72,7 +72,8 @@ state = rubbing.q[15], rubbing.v[15], rubbing.times[15]
 def accelerations(systems, formulation):
     """Angular acceleration of the first crank (rad/s^2) in that state, system by system."""
     return jax.lax.map(
-        lambda system: jm.solve_with_friction(system, formulation, *state).acceleration[2], systems
+        lambda system: jm.runs.solve_with_friction(system, formulation, *state).acceleration[2],
+        systems,
     )
 
 
@@ -90,8 +91,10 @@ above.set_title(f"the motion, {verdict}", fontsize=10)
 coefficients = np.linspace(0.0, 0.8, 9)
 rows = certificate.solvability.structure.row_names
 formulations = {
-    "all rows alike": jm.MinimumNorm(np.ones(len(rows))),
-    "B2 spared": jm.MinimumNorm([100.0 if row.startswith("B2.") else 1.0 for row in rows]),
+    "all rows alike": jm.formulations.MinimumNorm(np.ones(len(rows))),
+    "B2 spared": jm.formulations.MinimumNorm(
+        [100.0 if row.startswith("B2.") else 1.0 for row in rows]
+    ),
 }
 place = 0
 for joint in ("P", "B2"):

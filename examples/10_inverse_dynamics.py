@@ -40,7 +40,7 @@ loaded = jm.inverse_dynamics(system, system.reference_q, times)
 found = loaded.reactions()
 print(found)
 one_guide = jm.inverse_dynamics(
-    system, system.reference_q, times, formulation=jm.Elimination(("D2.n", "D2.r"))
+    system, system.reference_q, times, formulation=jm.formulations.Elimination(("D2.n", "D2.r"))
 ).reactions()
 torque = np.asarray(found.driving("motor"))
 

@@ -26,7 +26,7 @@ cases = jm.Cases.sobol(
     seed=0,
 )
 with tempfile.TemporaryDirectory() as folder:
-    found = jm.sweep(jm.Certification(), model, cases, store=f"{folder}/robot.zarr")
+    found = jm.sweep(jm.sweeps.Certification(), model, cases, store=f"{folder}/robot.zarr")
     print(found)
     data = found.dataset().load()
 

@@ -47,7 +47,7 @@ model = jm.Model("five-bar", 2, bodies=bodies, joints=joints, drivers=drivers, g
 
 angles = np.radians(np.linspace(-100.0, 100.0, 31))
 cases = jm.Cases.grid({"drivers.left": angles, "drivers.right": angles})
-found = jm.sweep(jm.workspace, model, cases)
+found = jm.sweep(jm.sweeps.workspace, model, cases)
 print(found)
 answers, good = found.answers(), found.result == 0
 names = found.layout.attributes["constraints"]

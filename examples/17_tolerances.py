@@ -21,11 +21,11 @@ from jaxmbs.plot import draw_spread
 jax.config.update("jax_enable_x64", True)
 
 model = jm.mechanisms.parallelogram()
-question = jm.Misfit(model)
-cases = jm.tolerances(model, 1e-4, 1000, seed=0)
+question = jm.sweeps.Misfit(model)
+cases = jm.sweeps.tolerances(model, 1e-4, 1000, seed=0)
 found = jm.sweep(question, model, cases)
 print(found)
-print(jm.spread(found))
+print(jm.sweeps.spread(found))
 
 # To first order the residual of each row is the difference of two deviations, and N_h has unit
 # length: the misfit varies by the square root of 2 times as much as a coordinate does.
@@ -36,7 +36,7 @@ print("standard deviation of the misfit against the first order:", ratio)
 # Elastic links (N/m): now the lower ones have forces, which vary with the misfit and hardly with
 # anything else.
 elastic = jm.mechanisms.elastic_parallelogram()
-stressed = jm.sweep(jm.Misfit(elastic, elastic=True), elastic, cases)
-print(jm.spread(stressed))
+stressed = jm.sweep(jm.sweeps.Misfit(elastic, elastic=True), elastic, cases)
+print(jm.sweeps.spread(stressed))
 figure = draw_spread(stressed, ["K", "A"])
 figure.savefig("17_tolerances.png", dpi=130)

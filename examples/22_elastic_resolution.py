@@ -35,7 +35,7 @@ def forces(compliance):
     def at(q, v, t):
         equations = system.equations(q, v, t)
         chosen = eqx.tree_at(lambda e: e.elasticity.compliance, equations, compliance)
-        found = jm.ElasticResolution().solve(chosen)
+        found = jm.formulations.ElasticResolution().solve(chosen)
         return system.deformation_matrix(q, v, t).T @ found.multipliers
 
     return jax.vmap(at)(motion.q, motion.v, motion.times)

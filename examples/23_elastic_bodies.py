@@ -75,7 +75,7 @@ def axial(run):
 
 
 times = np.linspace(0.0, end, round(end / 2e-3) + 1)
-solver = jm.GeneralizedAlpha(step=1e-3)
+solver = jm.runs.GeneralizedAlpha(step=1e-3)
 moving = jm.simulate(
     system, system.reference_q, system.initial_v, end, times=times, solver=solver, monitor=False
 )
@@ -85,7 +85,7 @@ along = jm.simulate(
     rigid.initial_v,
     end,
     times=times,
-    formulation=jm.ElasticResolution(),
+    formulation=jm.formulations.ElasticResolution(),
     monitor=False,
 )
 forces, resolved = axial(moving), axial(along)

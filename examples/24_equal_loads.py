@@ -59,7 +59,7 @@ def forces(design):
     """Axial forces of the lower links at the start (N, compression positive)."""
     system = designed(design)
     q, v = system.reference_q, system.initial_v
-    found = jm.ElasticResolution().solve(system.equations(q, v, 0.0))
+    found = jm.formulations.ElasticResolution().solve(system.equations(q, v, 0.0))
     return system.deformation_matrix(q, v, 0.0).T @ found.multipliers
 
 

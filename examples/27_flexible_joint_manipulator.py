@@ -30,10 +30,10 @@ def run(constant):
 found = {constant: run(constant) for constant in constants}
 motion = found[0.5]
 system = jm.mechanisms.flexible_joint_manipulator().system()
-motors = jm.ServoControl(["manipulator.motor 1", "manipulator.motor 2"])
+motors = jm.formulations.ServoControl(["manipulator.motor 1", "manipulator.motor 2"])
 start = (system.reference_q, system.initial_v, 0.0)
 solved = jax.jit(lambda: motors.solve(system.equations(*start)))()
-print(f"motors alone, {jm.RESULTS[solved.result]}")
+print(f"motors alone, {jm.results.RESULTS[solved.result]}")
 
 figure, panels = plt.subplots(2, 2, figsize=(10.5, 7.5), layout="constrained")
 (error, rates), (both, carried) = panels
@@ -56,7 +56,7 @@ rates.set_title("P = 0.5 s, control on both links (Fig. 11)", fontsize=10)
 # With force on link 2 alone the motion would be another one; asked here is what that takes in the
 # states of this one.
 ideal = np.asarray(jm.controls(motion).of("level"))
-second = jm.controls(motion, jm.ServoControl(["manipulator.link 2"]))
+second = jm.controls(motion, jm.formulations.ServoControl(["manipulator.link 2"]))
 single = np.asarray(second.values[:, 0])
 draw_curve(carried, times, ideal, "on both, each", place=0)
 draw_curve(carried, times, single, "on link 2 alone", place=1)

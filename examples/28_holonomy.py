@@ -46,7 +46,7 @@ def rolling(name, rows, count, angles):
         names,
         mass_matrix=lambda q: jnp.eye(len(names)),
         force=lambda q, v, t: jnp.zeros(len(names)),
-        constraints={name: jm.VelocityConstraint(rows, count)},
+        constraints={name: jm.generalized.VelocityConstraint(rows, count)},
         lengths=("x", "y"),
         length=radius,
     )

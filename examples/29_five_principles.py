@@ -171,7 +171,7 @@ class CartAndRod(AbstractMechanism):
         return bodies, [rail, *hinges]
 
     def constraints(self, names):
-        return {name: jm.PositionConstraint(self.gap, rows=2) for name in names}
+        return {name: jm.generalized.PositionConstraint(self.gap, rows=2) for name in names}
 
 
 class Coin(AbstractMechanism):
@@ -258,8 +258,8 @@ class Coin(AbstractMechanism):
         ]
 
     def constraints(self, names):
-        slip = jm.VelocityConstraint(self.slip, rows=2, quantity=jm.generalized.LENGTH)
-        height = jm.PositionConstraint(self.height, quantity=jm.generalized.LENGTH)
+        slip = jm.generalized.VelocityConstraint(self.slip, rows=2, quantity=jm.generalized.LENGTH)
+        height = jm.generalized.PositionConstraint(self.height, quantity=jm.generalized.LENGTH)
         rows = (("slip", slip), ("height", height))
         return {f"{name} {word}": row for name in names for word, row in rows}
 
@@ -320,7 +320,7 @@ def matrices(system: Any, q: Any, v: Any) -> tuple[Any, Any, Any, Any]:
 
 def by_rank(system: Any, q: Any, v: Any) -> tuple[Any, Any]:
     """dv/dt and lambda of minimum norm: rows may depend on each other."""
-    found = jm.MinimumNorm().solve(system.equations(q, v, 0.0))
+    found = jm.formulations.MinimumNorm().solve(system.equations(q, v, 0.0))
     return found.acceleration, found.multipliers
 
 
@@ -401,7 +401,7 @@ def maggi(case: Case, q: Any, v: Any) -> Answer:
 
 def udwadia_kalaba(case: Case, q: Any, v: Any) -> Answer:
     """dv/dt = M^-1 F + M^-1/2 (C M^-1/2)^+ (Gamma - C M^-1 F)."""
-    found = jm.UdwadiaKalaba().solve(case.generalized.equations(q, v, 0.0))
+    found = jm.formulations.UdwadiaKalaba().solve(case.generalized.equations(q, v, 0.0))
     _, columns = case.mechanism.columns
     forces = joint_forces(case, case.generalized, columns, q, v, found.multipliers)
     unknowns = {"accelerations": found.acceleration}

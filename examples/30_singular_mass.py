@@ -27,10 +27,10 @@ def winch(t):
     return longest - pulled * t
 
 
-rope = jm.PositionConstraint(
+rope = jm.generalized.PositionConstraint(
     lambda q, t: (q[0] ** 2 + q[1] ** 2 - q[2] ** 2) / 2, quantity=generalized.LENGTH
 )
-drum = jm.PositionConstraint(lambda q, t: q[2] - winch(t), quantity=generalized.LENGTH)
+drum = jm.generalized.PositionConstraint(lambda q, t: q[2] - winch(t), quantity=generalized.LENGTH)
 
 
 def crane(constraints):
@@ -49,11 +49,11 @@ q = longest * jnp.array([np.sin(angle), -np.cos(angle), 1.0])
 v = -pulled * q / longest  # the load is pulled in, and does not swing yet
 times = np.linspace(0.0, 8.0, 241)
 
-print("no rope:", jm.undetermined_accelerations(crane({}), q, v))
-fall = jm.solve_with_friction(crane({"rope": rope}), None, q, v, 0.0)
+print("no rope:", jm.formulations.undetermined_accelerations(crane({}), q, v))
+fall = jm.runs.solve_with_friction(crane({"rope": rope}), None, q, v, 0.0)
 print("rope alone: dv/dt =", np.asarray(fall.acceleration).round(6))
 system = crane({"rope": rope, "winch": drum})
-print("with winch:", jm.undetermined_accelerations(system, q, v))
+print("with winch:", jm.formulations.undetermined_accelerations(system, q, v))
 motion = jm.simulate(system, q, v, times[-1], times=times)
 # The row of the rope is r dr - l dl: its force is the multiplier times the length.
 force = np.asarray(motion.multipliers[:, 0]) * winch(times)

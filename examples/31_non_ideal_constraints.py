@@ -36,7 +36,7 @@ system = jm.GeneralizedSystem(
     mass_matrix=lambda q: mass * jnp.eye(2),
     force=lambda q, v, t: jnp.zeros(2),
     constraints={
-        "ring": jm.PositionConstraint(
+        "ring": jm.generalized.PositionConstraint(
             lambda q, t: (q @ q - radius**2) / (2 * radius), quantity=generalized.LENGTH
         )
     },
@@ -46,7 +46,7 @@ q, v, times = jnp.array([radius, 0.0]), jnp.array([0.0, speed]), np.linspace(0.0
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
 for mu, line in ((0.0, ":"), (0.1, "--"), (0.3, "-")):
-    formulation = jm.NonIdeal(jm.MinimumNorm(), Rubbing(jnp.asarray(mu)))
+    formulation = jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), Rubbing(jnp.asarray(mu)))
     motion = jm.simulate(system, q, v, times[-1], times=times, formulation=formulation)
     speeds = np.linalg.norm(motion.v, axis=1)
     exact = speed / (1 + mu * speed * times / radius)

@@ -82,7 +82,7 @@ print(f"{len(model.bodies)} bodies, {len(model.joints)} joints, {len(model.drive
 
 def largest(system, q, v, t):
     """The largest force of a driver at rest (N)."""
-    multipliers = jm.MinimumNorm().solve(system.equations(q, v, t)).multipliers
+    multipliers = jm.formulations.MinimumNorm().solve(system.equations(q, v, t)).multipliers
     rows = [system.structure.rows_of(f"leg {k} actuator drive")[0] for k in range(1, 7)]
     return jnp.max(jnp.abs(multipliers[np.array(rows)]))
 

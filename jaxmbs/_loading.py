@@ -3,6 +3,7 @@
 import gc
 import importlib
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -18,6 +19,7 @@ def load_late(
     *,
     extras: Mapping[str, str] | None = None,
     extra: str = "",
+    moved: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Give a module, from within it, the names that it offers: its `__getattr__`, `__dir__` and
     `__all__`.
@@ -28,9 +30,12 @@ def load_late(
     - `names`: by the module that holds them, seen from the package ("_simulate", "_forces.base").
     - `modules`: modules of the package that it offers as they are; `extras`: those that need an
       extra, and its name, which a star does not bring. `extra`: what all the others need.
+    - `moved`: by the namespace that holds them now, names that the module offered before; they
+      work, with a `DeprecationWarning`.
     """
     module_of = {name: module for module, own in names.items() for name in own}
     extra_of = extras or {}
+    place_of = {name: module for module, own in (moved or {}).items() for name in own}
     held = vars(sys.modules[place])
     package = held["__package__"]
 
@@ -41,6 +46,12 @@ def load_late(
             value = _module(f"{package}.{name}", extra_of[name])
         elif name in modules:
             value = _module(f"{package}.{name}", extra)
+        elif name in place_of:
+            # Not kept, so that each use is told.
+            now = f"{package}.{place_of[name]}"
+            words = f"{place}.{name} is {now}.{name} now; the old name goes with the next version."
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            return getattr(_module(now, ""), name)
         else:
             raise AttributeError(f"module {place!r} has no attribute {name!r}")
         # What the module holds is found without this function.

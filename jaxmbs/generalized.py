@@ -1,10 +1,15 @@
-"""Bodies in coordinates of their own, and what acts on these."""
+"""Bodies in coordinates of their own, what acts on these, and constraints that are functions."""
 
 from ._bodies import Element as Element, GeneralizedBody as Body
 from ._constraints import (
     AccelerationCondition as AccelerationCondition,
+    AccelerationConstraint as AccelerationConstraint,
     Condition as Condition,
+    PfaffianConstraint as PfaffianConstraint,
+    PositionConstraint as PositionConstraint,
     RateCondition as RateCondition,
+    ServoConstraint as ServoConstraint,
+    VelocityConstraint as VelocityConstraint,
 )
 from ._forces import GeneralizedForce as Force
 from ._geometry import (
@@ -22,12 +27,17 @@ __all__ = [
     "LENGTH",
     "NUMBER",
     "AccelerationCondition",
+    "AccelerationConstraint",
     "Body",
     "Condition",
     "Element",
     "Force",
+    "PfaffianConstraint",
     "PlanarFrame",
+    "PositionConstraint",
     "Quantity",
     "RateCondition",
+    "ServoConstraint",
     "SpatialFrame",
+    "VelocityConstraint",
 ]

@@ -47,7 +47,7 @@ def rigid_counterpart(model: jm.Model, stiffness: Any) -> jm.Model:
     )
 
 
-def axial_forces(run: jm.Trajectory) -> np.ndarray:
+def axial_forces(run: jm.results.Trajectory) -> np.ndarray:
     """Mean of what the joints at both ends of each link press it with (N), at all saved times."""
     found = run.reactions()
     forces = []

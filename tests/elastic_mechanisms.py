@@ -164,7 +164,7 @@ def resolved(system: Any, compliance: Any, misfit: Any, q: Any, v: Any) -> Any:
     equations = eqx.tree_at(
         lambda e: (e.elasticity.compliance, e.elasticity.misfit), equations, (compliance, misfit)
     )
-    found = jm.ElasticResolution().solve(equations)
+    found = jm.formulations.ElasticResolution().solve(equations)
     return found, system.deformation_matrix(q, v, 0.0).T @ found.multipliers
 
 

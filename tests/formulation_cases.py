@@ -245,7 +245,7 @@ def ended(member, what, result):
 
 
 def succeeded(found):
-    return np.asarray(found.result == jm.RESULTS.successful)
+    return np.asarray(found.result == jm.results.RESULTS.successful)
 
 
 def answer(member, name):

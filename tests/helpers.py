@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from draw import Draw as Draw
 
+import jaxmbs as jm
 from jaxmbs import AbstractSystem, Driver, Model, motions, planar, spatial
 
 
@@ -579,3 +580,12 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Mechanism("four-bar-chain", 26, 27, 26),
     Mechanism("four-bar-chain-spatial", 65, 54, 53),
 )
+
+
+def everything_public() -> dict[str, Any]:
+    """The names of the root and of the namespaces of formulations, criteria, runs, sweeps, results
+    and constraints that are functions."""
+    spaces = (jm, jm.formulations, jm.criteria, jm.runs, jm.sweeps, jm.results)
+    found = {name: getattr(space, name) for space in spaces for name in dir(space)}
+    written = {n: x for n, x in vars(jm.generalized).items() if n.endswith("Constraint")}
+    return {name: x for name, x in (found | written).items() if not name.startswith("_")}

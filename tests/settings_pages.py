@@ -26,7 +26,7 @@ _SHOWN = {
     "bounds": ("A >= 0", 3, True, [3], ["A"], ["nobody >= 0"], int),
     "title": NO_TEXT,
 }
-_MOTION = object.__new__(jm.Trajectory)
+_MOTION = object.__new__(jm.results.Trajectory)
 
 PAGES: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Any, ...]]]] = {
     "report.write": (

@@ -71,10 +71,10 @@ RANGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
 
 def of_ranges(model: Any, system: Any, q: Any) -> dict[str, Any]:
     """The functions, asked of a system, and the check of its model."""
-    criterion = (*NO_OBJECT, jm.SVD, jm.NullSpace())
+    criterion = (*NO_OBJECT, jm.criteria.SVD, jm.formulations.NullSpace())
     given = ("A.x >= 0", 3, True, None, [3], [int], {"A": 1}, bounds.PushesOnly("A"))
     names = (*(x for x in NO_NAMES if x != ["A", ""]), None)
-    motion = object.__new__(jm.Trajectory)
+    motion = object.__new__(jm.results.Trajectory)
     for name in ("times", "q", "v", "multipliers"):
         object.__setattr__(motion, name, q)
     object.__setattr__(motion, "system", system)
@@ -85,7 +85,7 @@ def of_ranges(model: Any, system: Any, q: Any) -> dict[str, Any]:
             {
                 "bounds": given,
                 "combinations": names,
-                "formulation": (*NO_OBJECT, jm.NullSpace, jm.QR()),
+                "formulation": (*NO_OBJECT, jm.formulations.NullSpace, jm.criteria.QR()),
                 "criterion": criterion,
                 "elastic": NO_FLAG,
             },

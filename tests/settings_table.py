@@ -64,7 +64,9 @@ SERVED = jm.simulate(
     jm.GeneralizedSystem(
         ("x",),
         mass_matrix=[[1.0]],
-        constraints={"s": jm.ServoConstraint(jm.PfaffianConstraint([1.0]), 1.0)},
+        constraints={
+            "s": jm.generalized.ServoConstraint(jm.generalized.PfaffianConstraint([1.0]), 1.0)
+        },
     ),
     jnp.zeros(1),
     jnp.zeros(1),
@@ -85,8 +87,8 @@ def of_study(called: Callable[..., Any], /, **defaults: Any) -> Callable[..., An
 # ---------------------------------------------------------------------------------------------
 
 _TOLERANCE = (*NO_NUMBER, None, -1.0, 0.0, 1e-17, 1.0, 2.0)
-_CRITERION = (*NO_OBJECT, jm.SVD, jm.NullSpace())
-_FORMULATION = (*NO_OBJECT, jm.NullSpace, jm.QR())
+_CRITERION = (*NO_OBJECT, jm.criteria.SVD, jm.formulations.NullSpace())
+_FORMULATION = (*NO_OBJECT, jm.formulations.NullSpace, jm.criteria.QR())
 _OBJECTIVE = (*NO_OBJECT, None, design.Peak, FORCE.joints)
 _COUNT = (*NO_COUNT, None, 0)
 _DESIGN = ("abc", 3.0, True, [NAN], [1.0, 2.0], ["a"], {MASS: NAN}, {MASS: "a"}, {3: 1.0})
@@ -94,9 +96,12 @@ _OPEN = (*NO_NUMBER, None, 0.0, 1.0, -1e-9, 2.0)
 _PAIRS = {MASS: (2.0, 1.0)}, {MASS: (1.0, NAN)}, {MASS: 1.0}, {MASS: (1.0,)}, {MASS: ("a", "b")}
 
 SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
-    "QR": (jm.QR, {"tolerance": _TOLERANCE, "method": (*NO_OBJECT, jm.LapackQR, jm.QR())}),
-    "SVD": (jm.SVD, {"tolerance": _TOLERANCE}),
-    "RankComparison": (jm.RankComparison, {"tolerance": _TOLERANCE}),
+    "QR": (
+        jm.criteria.QR,
+        {"tolerance": _TOLERANCE, "method": (*NO_OBJECT, jm.criteria.LapackQR, jm.criteria.QR())},
+    ),
+    "SVD": (jm.criteria.SVD, {"tolerance": _TOLERANCE}),
+    "RankComparison": (jm.criteria.RankComparison, {"tolerance": _TOLERANCE}),
     "analyze": (
         at_state(jm.analyze),
         {
@@ -106,7 +111,7 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
             "combinations": (*(x for x in NO_NAMES if x != ["A", ""]), None),
         },
     ),
-    "Misfit": (with_defaults(jm.Misfit, system=MODEL), {"elastic": NO_FLAG}),
+    "Misfit": (with_defaults(jm.sweeps.Misfit, system=MODEL), {"elastic": NO_FLAG}),
     "verdicts": (at_state(jm.verdicts), {"criterion": _CRITERION}),
     "certify": (at_state(jm.certify), {"criterion": _CRITERION}),
     "floquet": (
@@ -153,43 +158,50 @@ SOLVABILITY: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = 
         },
     ),
     "dependent_sets": (
-        with_defaults(jm.dependent_sets, report=blank(jm.Solvability)),
+        with_defaults(jm.dependent_sets, report=blank(jm.results.Solvability)),
         {"work": (*NO_NUMBER, None, 0.0, -1.0)},
     ),
-    "releases": (at_state(jm.releases, report=blank(jm.Solvability)), {"most": _COUNT}),
+    "releases": (at_state(jm.releases, report=blank(jm.results.Solvability)), {"most": _COUNT}),
 }
 
 FORMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     "MinimumNorm": (
-        jm.MinimumNorm,
+        jm.formulations.MinimumNorm,
         {"weights": (*NO_VECTOR, [1.0, 0.0], [1.0, -1.0]), "clean": NO_FLAG},
     ),
-    "Elimination": (jm.Elimination, {"drop": (*NO_NAMES[1:], "", None, ["A", "A"])}),
-    "UdwadiaKalaba": (jm.UdwadiaKalaba, {"semidefinite": NO_FLAG}),
+    "Elimination": (jm.formulations.Elimination, {"drop": (*NO_NAMES[1:], "", None, ["A", "A"])}),
+    "UdwadiaKalaba": (jm.formulations.UdwadiaKalaba, {"semidefinite": NO_FLAG}),
     "NonIdeal": (
-        with_defaults(jm.NonIdeal, formulation=jm.NullSpace(), work_force=[0.0]),
+        with_defaults(
+            jm.formulations.NonIdeal, formulation=jm.formulations.NullSpace(), work_force=[0.0]
+        ),
         {
             "formulation": (*_FORMULATION, None),
             "work_force": (*NO_VECTOR, None),
         },
     ),
     "ServoControl": (
-        with_defaults(jm.ServoControl, actuators=["b"]),
+        with_defaults(jm.formulations.ServoControl, actuators=["b"]),
         {
             "actuators": (3, True, None, 1.5, [], [1.0, 2.0], [["a"]], [3, "a"], ["a", ""], NAN),
             "limits": (*NO_NUMBER[:4], 0.0, -1.0, [[1.0]], [1.0, 0.0], [NAN], ["a"]),
-            "formulation": (*_FORMULATION, jm.ElasticResolution()),
+            "formulation": (*_FORMULATION, jm.formulations.ElasticResolution()),
         },
     ),
     "controls": (with_defaults(jm.controls, trajectory=SERVED), {"formulation": _FORMULATION}),
     "AugmentedLagrangian": (
-        jm.AugmentedLagrangian,
+        jm.formulations.AugmentedLagrangian,
         {"penalty": (*NO_NUMBER, None, 0.0, -1.0, 1e16), "iterations": _COUNT},
     ),
     "compare": (
         at_state(jm.compare, v=V),
         {
-            "formulations": (*_FORMULATION, jm.NullSpace(), [jm.NullSpace], ["null-space"]),
+            "formulations": (
+                *_FORMULATION,
+                jm.formulations.NullSpace(),
+                [jm.formulations.NullSpace],
+                ["null-space"],
+            ),
             "seed": (*NO_COUNT, None, 2**32),
         },
     ),
@@ -205,14 +217,21 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "times": (*NO_TIMES, [0.0], [0.0, 2.0], [0.5, 1.0]),
             "formulation": _FORMULATION,
             "solver": (*NO_OBJECT, diffrax.Tsit5, diffrax.ForwardMode()),
-            "stabilisation": (*NO_OBJECT, jm.Projection, jm.Baumgarte, "projection"),
+            "stabilisation": (*NO_OBJECT, jm.runs.Projection, jm.runs.Baumgarte, "projection"),
             "rtol": (*NO_NUMBER, None, -1e-6, -0.5, 1.0),
             "atol": (*NO_NUMBER, None, -1e-6, 0.0),
             "controller": (*NO_OBJECT, diffrax.PIDController, diffrax.Tsit5()),
             "first_step": (*NO_NUMBER, 0.0, -1e-3),
             "max_steps": _COUNT,
             "adjoint": (*NO_OBJECT, diffrax.ForwardMode, diffrax.Tsit5()),
-            "events": (3, "a", jm.StopAtSingular(), jm.StopAtSingular, [jm.StopAtSingular], [max]),
+            "events": (
+                3,
+                "a",
+                jm.runs.StopAtSingular(),
+                jm.runs.StopAtSingular,
+                [jm.runs.StopAtSingular],
+                [max],
+            ),
             "progress": (*NO_OBJECT, diffrax.TextProgressMeter, lambda: None),
             "consistent": NO_FLAG,
             "monitor": NO_FLAG,
@@ -227,7 +246,7 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "count": (*_COUNT, 1),
             "formulation": _FORMULATION,
             "solver": (*NO_OBJECT, diffrax.Tsit5, diffrax.ForwardMode()),
-            "stabilisation": (*NO_OBJECT, jm.Projection, jm.Baumgarte, "projection"),
+            "stabilisation": (*NO_OBJECT, jm.runs.Projection, jm.runs.Baumgarte, "projection"),
             "rtol": (*NO_NUMBER, None, -1e-6, -0.5, 1.0),
             "atol": (*NO_NUMBER, None, -1e-6, 0.0),
             "max_steps": _COUNT,
@@ -238,13 +257,13 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         },
     ),
     "Simulation": (
-        with_defaults(jm.Simulation, end=1.0),
+        with_defaults(jm.sweeps.Simulation, end=1.0),
         {
             "end": (*NO_NUMBER, None),
             "count": (*_COUNT, 1),
             "formulation": _FORMULATION,
             "solver": (*NO_OBJECT, diffrax.Tsit5, diffrax.ForwardMode()),
-            "stabilisation": (*NO_OBJECT, jm.Projection, jm.Baumgarte, "projection"),
+            "stabilisation": (*NO_OBJECT, jm.runs.Projection, jm.runs.Baumgarte, "projection"),
             "rtol": (*NO_NUMBER, None, -1e-6, 1.0),
             "atol": (*NO_NUMBER, None, -1e-6, 0.0),
             "max_steps": _COUNT,
@@ -260,7 +279,7 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         },
     ),
     "GeneralizedAlpha": (
-        jm.GeneralizedAlpha,
+        jm.runs.GeneralizedAlpha,
         {
             "spectral_radius": (*NO_NUMBER, None, -0.1, 1.1),
             "step": (*NO_NUMBER, 0.0, -1e-3),
@@ -269,13 +288,13 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         },
     ),
     "Baumgarte": (
-        jm.Baumgarte,
+        jm.runs.Baumgarte,
         {name: (*NO_NUMBER, None, 0.0, -1.0, 1e13) for name in ("alpha", "beta")},
     ),
-    "StopWhen": (jm.StopWhen, {"function": (*NO_OBJECT, None, jm.StopWhen)}),
+    "StopWhen": (jm.runs.StopWhen, {"function": (*NO_OBJECT, None, jm.runs.StopWhen)}),
     "assemble": (at_state(jm.assemble), {"max_steps": _COUNT, "throw": NO_FLAG}),
     "undetermined_accelerations": (
-        at_state(jm.undetermined_accelerations, v=V),
+        at_state(jm.formulations.undetermined_accelerations, v=V),
         {"tolerance": _OPEN},
     ),
     "equilibrium": (at_state(jm.equilibrium), {"max_steps": _COUNT, "throw": NO_FLAG}),
@@ -288,7 +307,9 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"times": (*NO_TIMES, None), "formulation": _FORMULATION, "throw": NO_FLAG},
     ),
     "solve_with_friction": (
-        at_state(jm.solve_with_friction, formulation=jm.MinimumNorm(), v=V, t=0.0),
+        at_state(
+            jm.runs.solve_with_friction, formulation=jm.formulations.MinimumNorm(), v=V, t=0.0
+        ),
         {
             "formulation": _FORMULATION,
             "offset": (*NO_VECTOR, [1.0]),
@@ -321,7 +342,7 @@ SWEEPS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         for name in ("uniform", "sobol", "latin_hypercube")
     },
     "tolerances": (
-        with_defaults(jm.tolerances, model=MODEL, widths=1e-3, count=4, seed=0),
+        with_defaults(jm.sweeps.tolerances, model=MODEL, widths=1e-3, count=4, seed=0),
         {
             "widths": (*NO_NUMBER[:-1], None, -1.0, {MASS: -1.0}, {MASS: "a"}, {MASS: NAN}, {3: 1}),
             "count": _COUNT,
@@ -329,11 +350,11 @@ SWEEPS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "uniform": NO_FLAG,
         },
     ),
-    "Certification": (jm.Certification, {"criterion": _CRITERION, "every": NO_FLAG}),
+    "Certification": (jm.sweeps.Certification, {"criterion": _CRITERION, "every": NO_FLAG}),
     "sweep": (
         with_defaults(jm.sweep, question=jm.screen, system=MODEL, cases=CASES),
         {
-            "question": (*NO_OBJECT, None, jm.Certification),
+            "question": (*NO_OBJECT, None, jm.sweeps.Certification),
             "cases": (*NO_OBJECT, None, jm.Cases, {MASS: [1.0]}),
             "assemble": NO_FLAG,
             "store": NO_PATH,
@@ -344,7 +365,7 @@ SWEEPS: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "progress": NO_FLAG,
         },
     ),
-    "spread": (jm.spread, {"found": (*NO_OBJECT, None, jm.Sweep)}),
+    "spread": (jm.sweeps.spread, {"found": (*NO_OBJECT, None, jm.results.Sweep)}),
 }
 
 DESIGN: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
@@ -409,7 +430,7 @@ DESIGN: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         with_defaults(design.Study, system=MODEL, parameters=[MASS]),
         {
             "parameters": (*NO_NAMES, None, []),
-            "run": (*NO_OBJECT, design.AtState, design.Motion, jm.QR()),
+            "run": (*NO_OBJECT, design.AtState, design.Motion, jm.criteria.QR()),
         },
     ),
     "design.Study.values": (STUDY.values, {"design": (*_DESIGN, None)}),
@@ -489,7 +510,7 @@ DESIGN: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
 }
 
-WRENCH = blank(jm.Wrench)
+WRENCH = blank(jm.results.Wrench)
 object.__setattr__(WRENCH, "force", jnp.zeros((2, 2)))
 object.__setattr__(WRENCH, "force_unique", jm.Verdict.where(True, jnp.ones((2, 2), bool)))
 AXES = plt.figure().subplots()
@@ -510,11 +531,11 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"parts": NO_NAMES},
     ),
     "plot.draw_spread": (
-        with_defaults(jaxmbs.plot.draw_spread, found=blank(jm.Sweep)),
+        with_defaults(jaxmbs.plot.draw_spread, found=blank(jm.results.Sweep)),
         {"bins": _COUNT, "joints": NO_NAMES},
     ),
     "io.save_trajectory": (
-        with_defaults(jaxmbs.io.save_trajectory, trajectory=blank(jm.Trajectory)),
+        with_defaults(jaxmbs.io.save_trajectory, trajectory=blank(jm.results.Trajectory)),
         {"path": (*NO_PATH, None)},
     ),
     "io.load_trajectory": (

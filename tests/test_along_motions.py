@@ -232,12 +232,12 @@ STATES = (0, 4, 9, 13)
 FORMULATIONS = {
     member.word: (member, tolerance)
     for member, tolerance in (
-        (jm.MinimumNorm(), 1e-9),
-        (jm.Elimination(), 1e-9),
-        (jm.UdwadiaKalaba(), 1e-9),
-        (jm.NullSpace(), 1e-9),
-        (jm.CoordinatePartitioning(), 1e-9),
-        (jm.AugmentedLagrangian(), 1e-7),
+        (jm.formulations.MinimumNorm(), 1e-9),
+        (jm.formulations.Elimination(), 1e-9),
+        (jm.formulations.UdwadiaKalaba(), 1e-9),
+        (jm.formulations.NullSpace(), 1e-9),
+        (jm.formulations.CoordinatePartitioning(), 1e-9),
+        (jm.formulations.AugmentedLagrangian(), 1e-7),
     )
 }
 
@@ -272,7 +272,7 @@ def solve_each(formulation, *batch):
 
     def solve(arrays):
         found = formulation.solve(cases.equations_of(*arrays))
-        return found.acceleration, found.multipliers, found.result == jm.RESULTS.successful
+        return found.acceleration, found.multipliers, found.result == jm.results.RESULTS.successful
 
     return lax.map(solve, batch)
 

@@ -228,7 +228,7 @@ class TestPlaces:
         @eqx.filter_jit
         def motion(system: Any) -> Any:
             q, v = system.reference_q, system.initial_v
-            found = jm.MinimumNorm().solve(system.equations(q, v, 0.0))
+            found = jm.formulations.MinimumNorm().solve(system.equations(q, v, 0.0))
             return q, v, found.acceleration
 
         first, second = (motion(model_from_tables(x).system()) for x in (_SPACE, placed))

@@ -15,8 +15,9 @@ from derivative_checks import difference, NODES, slopes
 from scipy.linalg import null_space, qr
 from scipy.optimize import minimize, minimize_scalar
 
-from jaxmbs import _geometry, assemble, mechanisms, motions, MultibodySystem, planar, RESULTS
+from jaxmbs import _geometry, assemble, mechanisms, motions, MultibodySystem, planar
 from jaxmbs._bodies import PlanarParticle
+from jaxmbs.results import RESULTS
 
 
 # A twentieth of the robot's length.

@@ -12,8 +12,9 @@ from jax.extend.core import jaxprs_in_params
 from scipy.linalg import null_space
 from test_assembly import along_markers, along_masses, along_start, assert_differentiable, perturbed
 
-from jaxmbs import _geometry, assemble, mechanisms, RESULTS
+from jaxmbs import _geometry, assemble, mechanisms
 from jaxmbs._linalg import KKTSystem, ProximalCholesky, saddle_point
+from jaxmbs.results import RESULTS
 
 
 # Newton's steps of both end at rounding, after linear solves of condition 1e2 to 1e4.

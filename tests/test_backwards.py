@@ -91,7 +91,7 @@ def by_differences(short, point, which, step=5e-4):
 def test_against_differences(short):
     """Of a redundant mechanism; most of its steps are made again."""
     (_, (result, accepted)), slope = short(POINT)
-    assert result == jm.RESULTS.successful
+    assert result == jm.results.RESULTS.successful
     assert accepted > 9
     for k, name in enumerate(NAMES):
         expected = by_differences(short, POINT, k)
@@ -103,7 +103,7 @@ def test_a_run_without_length(short):
     there = POINT.copy()
     there[5:] = 0.0
     (_, (result, accepted)), slope = short(there)
-    assert result == jm.RESULTS.successful
+    assert result == jm.results.RESULTS.successful
     assert accepted == 0
     for k in (0, 1, 4):
         expected = by_differences(short, there, k)
@@ -116,10 +116,10 @@ def test_a_run_that_ends_early(short):
     there = POINT.copy()
     there[0], there[5] = -2.0, 9.0
     (_, (result, accepted)), slope = short(there)
-    assert result == jm.RESULTS.too_many_steps
+    assert result == jm.results.RESULTS.too_many_steps
     assert accepted == 60
     assert np.isfinite(slope).all()
-    assert "RecursiveCheckpointAdjoint" in jm.RESULTS[result]
+    assert "RecursiveCheckpointAdjoint" in jm.results.RESULTS[result]
 
 
 def test_an_invalid_start(short):
@@ -127,12 +127,12 @@ def test_an_invalid_start(short):
     there = POINT.copy()
     there[4] = np.nan
     (_, (result, _)), slope = short(there)
-    assert result == jm.RESULTS.state_not_valid
+    assert result == jm.results.RESULTS.state_not_valid
     assert np.isnan(slope).any()
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("settings", [{}, {"stabilisation": jm.Baumgarte(20.0, 20.0)}])
+@pytest.mark.parametrize("settings", [{}, {"stabilisation": jm.runs.Baumgarte(20.0, 20.0)}])
 def test_against_checkpoints(settings, monkeypatch):
     """What is kept of steps does not matter; checkpoints differentiate the lengths of steps."""
     slopes = []
@@ -146,10 +146,10 @@ def test_against_checkpoints(settings, monkeypatch):
 
 
 FORMULATIONS = [
-    jm.UdwadiaKalaba(),
-    jm.Elimination(),
-    jm.NullSpace(),
-    jm.MinimumNorm(weights=np.linspace(1.0, 2.0, 4)),
+    jm.formulations.UdwadiaKalaba(),
+    jm.formulations.Elimination(),
+    jm.formulations.NullSpace(),
+    jm.formulations.MinimumNorm(weights=np.linspace(1.0, 2.0, 4)),
 ]
 
 
@@ -221,7 +221,7 @@ def test_without_projection_off_the_constraints():
             system.reference_q + 1e-3 * x * jnp.array([0.3, 0.1, 0.4]),
             x * jnp.array([0.3, 0.2, 0.5]),
             0.01,
-            stabilisation=jm.Baumgarte(10.0, 10.0),
+            stabilisation=jm.runs.Baumgarte(10.0, 10.0),
             adjoint=adjoint,
             monitor=False,
             throw=False,
@@ -280,8 +280,8 @@ class TestWhere:
         system = braced(POINT) if system is None else system
         usual = {"solver": dfx.Dopri8(), "controller": None, "events": (), "max_steps": 10**6}
         others = {
-            "formulation": jm.MinimumNorm(),
-            "stabilisation": jm.Projection(),
+            "formulation": jm.formulations.MinimumNorm(),
+            "stabilisation": jm.runs.Projection(),
             "tolerances": (jnp.asarray(1e-8), jnp.asarray(1e-10)),
             "adjoint": None,
             "progress": None,
@@ -305,7 +305,7 @@ class TestWhere:
         [
             {"solver": dfx.Kvaerno5()},
             {"controller": dfx.StepTo(jnp.array([0.0, 1.0]))},
-            {"events": (jm.StopWhen(lambda system, q, v, t: jnp.asarray(t) - 0.5),)},
+            {"events": (jm.runs.StopWhen(lambda system, q, v, t: jnp.asarray(t) - 0.5),)},
         ],
     )
     def test_others_have_checkpoints(self, settings):

@@ -44,8 +44,8 @@ def decomposed(matrices, method):
 
 
 # One compiled program for each shape.
-one = eqx.filter_jit(jm.BatchedQR())
-many = eqx.filter_jit(jax.vmap(jm.BatchedQR()))
+one = eqx.filter_jit(jm.criteria.BatchedQR())
+many = eqx.filter_jit(jax.vmap(jm.criteria.BatchedQR()))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ many = eqx.filter_jit(jax.vmap(jm.BatchedQR()))
 )
 def test_it_is_lapacks(rows, columns, rank, rng):
     matrices = batch_of(rows, columns, rank, 8, rng)
-    found = decomposed(matrices, jm.BatchedQR())
+    found = decomposed(matrices, jm.criteria.BatchedQR())
     for k, matrix in enumerate(matrices):
         assert found.rank[k] == rank
         expected = lapack_pivots(matrix)
@@ -79,7 +79,7 @@ def test_q_and_pivots_of_one_matrix_and_of_a_batch_are_the_same(rng):
 
 def test_nested_batches(rng):
     matrices = batch_of(6, 8, 4, 12, rng).reshape(3, 4, 6, 8)
-    pivots, q = eqx.filter_jit(jax.vmap(jax.vmap(jm.BatchedQR())))(jnp.asarray(matrices))
+    pivots, q = eqx.filter_jit(jax.vmap(jax.vmap(jm.criteria.BatchedQR())))(jnp.asarray(matrices))
     flat = many(jnp.asarray(matrices.reshape(12, 6, 8)))
     np.testing.assert_allclose(pivots.reshape(12, 6), flat[0], rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(q.reshape(12, 6, 6), flat[1], atol=1e-13)
@@ -117,11 +117,11 @@ def test_every_verdict_of_a_mechanism_is_the_same(name, rng):
     qs = jax.vmap(lambda d: system.retract(system.reference_q, d))(jnp.asarray(moves))
 
     def analyzed(method):
-        return lambda q: jm.analyze(system, q, criterion=jm.QR(method=method))
+        return lambda q: jm.analyze(system, q, criterion=jm.criteria.QR(method=method))
 
-    own = eqx.filter_jit(jax.vmap(analyzed(jm.BatchedQR())))(qs)
+    own = eqx.filter_jit(jax.vmap(analyzed(jm.criteria.BatchedQR())))(qs)
     # One after the other, which is compiled sooner.
-    lapack = eqx.filter_jit(lambda qs: jax.lax.map(analyzed(jm.LapackQR()), qs))(qs)
+    lapack = eqx.filter_jit(lambda qs: jax.lax.map(analyzed(jm.criteria.LapackQR()), qs))(qs)
     for word in ("rank", "reaction_unique", "multiplier_unique", "body_unique"):
         np.testing.assert_array_equal(getattr(own, word), getattr(lapack, word))
     np.testing.assert_allclose(own.reaction_measure, lapack.reaction_measure, atol=1e-10)
@@ -131,8 +131,15 @@ def test_every_verdict_of_a_mechanism_is_the_same(name, rng):
 def test_the_platform_chooses():
     """On a CPU nothing but LAPACK's call is compiled."""
     matrix = jnp.zeros((6, 5))
-    cpu = jax.jit(jm.PlatformQR()).trace(matrix).lower(lowering_platforms=("cpu",)).as_text()
-    gpu = jax.jit(jm.PlatformQR()).trace(matrix).lower(lowering_platforms=("cuda",)).as_text()
+    cpu = (
+        jax.jit(jm.criteria.PlatformQR()).trace(matrix).lower(lowering_platforms=("cpu",)).as_text()
+    )
+    gpu = (
+        jax.jit(jm.criteria.PlatformQR())
+        .trace(matrix)
+        .lower(lowering_platforms=("cuda",))
+        .as_text()
+    )
     assert "geqp3" in cpu
     assert "while" not in cpu
     assert "custom_call" not in gpu
@@ -141,7 +148,7 @@ def test_the_platform_chooses():
 
 def test_the_criterion_takes_its_method_and_tolerance():
     system = jm.mechanisms.get("door").system()
-    criterion = jm.QR(1e-8, method=jm.BatchedQR())
+    criterion = jm.criteria.QR(1e-8, method=jm.criteria.BatchedQR())
     report = jm.analyze(system, system.reference_q, criterion=criterion)
     assert int(report.redundancy) == 5
     assert report.layout.method == "qr"

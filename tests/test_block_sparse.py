@@ -237,7 +237,7 @@ def test_derivative_at_constant_rank():
         system = doubled_hinge(x[0], x[1])
         v = jnp.array([0.0, x[0] * x[2], 0.0, 0.0, 0.0, x[2]])
         equations = system.equations(system.reference_q, v, 0.0)
-        return jm.MinimumNorm().solve(equations).multipliers
+        return jm.formulations.MinimumNorm().solve(equations).multipliers
 
     x = jnp.array([0.7, 2.0, 0.4])
     direction = jnp.array([0.3, -0.5, 0.8])

@@ -70,7 +70,7 @@ def test_reactions_are_those_of_rods(rods):
     for system in rods:
         q, v = system.reference_q, system.initial_v
         found, _ = resolved(system, *numbers(system), q, v)
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         forces.append(found.multipliers)
     size = float(jnp.max(jnp.abs(forces[0])))
     np.testing.assert_allclose(forces[1], forces[0], atol=1e-8 * size)

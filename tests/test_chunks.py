@@ -61,12 +61,12 @@ class Run(NamedTuple):
     end: float
     settings: dict[str, Any]
 
-    def __call__(self, **more: Any) -> jm.Trajectory:
+    def __call__(self, **more: Any) -> jm.results.Trajectory:
         settings: dict[str, Any] = {"throw": False, **self.settings, **more}
         return jm.simulate(self.system, self.q, self.v, self.end, **settings)
 
 
-def assert_same(one: jm.Trajectory, other: jm.Trajectory) -> None:
+def assert_same(one: jm.results.Trajectory, other: jm.results.Trajectory) -> None:
     for name in STATES:
         parts = jax.tree.leaves(getattr(one, name)), jax.tree.leaves(getattr(other, name))
         for a, b in zip(*parts, strict=True):
@@ -113,10 +113,10 @@ def pulled_too_far() -> Run:
 RUNS = {
     "free": swinging,
     "knots": driven,
-    "StopWhen": lambda: swinging(3.0, events=[jm.StopWhen(level)]),
-    "StopAtSingular": lambda: chain(events=[jm.StopAtSingular()]),
+    "StopWhen": lambda: swinging(3.0, events=[jm.runs.StopWhen(level)]),
+    "StopAtSingular": lambda: chain(events=[jm.runs.StopAtSingular()]),
     "through singular configurations": chain,
-    "GeneralizedAlpha": lambda: swinging(1.0, solver=jm.GeneralizedAlpha(step=0.02)),
+    "GeneralizedAlpha": lambda: swinging(1.0, solver=jm.runs.GeneralizedAlpha(step=0.02)),
     "steps of one length": lambda: swinging(
         1.0, every=0.013, controller=dfx.ConstantStepSize(), first_step=0.02
     ),
@@ -141,7 +141,7 @@ def test_states_and_steps_do_not_depend_on_the_chunks(name: str, pace: Any):
         assert_same(run(), whole)
 
 
-def stopped(run: Run, after: int) -> jm.Trajectory:
+def stopped(run: Run, after: int) -> jm.results.Trajectory:
     """The trajectory of a run that Ctrl-C stops at the end of a chunk."""
     reached: list[float] = []
 
@@ -150,7 +150,7 @@ def stopped(run: Run, after: int) -> jm.Trajectory:
         if len(reached) == after:
             raise KeyboardInterrupt
 
-    with pytest.raises(jm.SimulationInterrupted) as caught:
+    with pytest.raises(jm.runs.SimulationInterrupted) as caught:
         run(progress=tell)
     part = caught.value.trajectory
     assert f"stopped at {float(part.times[-1]):.9g} s" in str(caught.value)
@@ -179,7 +179,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(pace: Any):
             if len(reached) == 3:
                 raise KeyboardInterrupt
 
-        with pytest.raises(jm.SimulationInterrupted) as caught:
+        with pytest.raises(jm.runs.SimulationInterrupted) as caught:
             jm.resume(part, progress=tell)
         assert_same(jm.resume(caught.value.trajectory), whole)
 
@@ -187,7 +187,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(pace: Any):
 def test_a_run_that_is_stopped_at_its_end_is_whole(pace: Any):
     pace(*ONE_PIECE)
     run = swinging()
-    with pytest.raises(jm.SimulationInterrupted) as caught:
+    with pytest.raises(jm.runs.SimulationInterrupted) as caught:
         run(progress=lambda time: signal.raise_signal(signal.SIGINT))
     assert_same(jm.resume(caught.value.trajectory), run())
     with pytest.raises(ValueError, match="came to its end"):
@@ -231,7 +231,7 @@ def test_a_chunk_that_was_stopped_within_is_lost_and_computed_again(
     with pytest.raises(KeyboardInterrupt) as plain:
         run()
     assert plain.type is KeyboardInterrupt
-    with pytest.raises(jm.SimulationInterrupted) as caught:
+    with pytest.raises(jm.runs.SimulationInterrupted) as caught:
         run()
     assert_same(jm.resume(caught.value.trajectory), whole)
 
@@ -280,7 +280,7 @@ def test_inside_of_jit_it_is_one_program_with_the_same_states():
     chunks = run()
 
     @eqx.filter_jit
-    def one(system: Any, q: Any, v: Any) -> jm.Trajectory:
+    def one(system: Any, q: Any, v: Any) -> jm.results.Trajectory:
         return run._replace(system=system, q=q, v=v)()
 
     # What the tests' compiler makes of the two programs differs by rounding, which a pendulum adds
@@ -299,12 +299,12 @@ def test_a_function_that_is_transformed_makes_the_run_one_program():
     run = swinging(3.0, every=None)
 
     def time_of_level(angle: Any) -> Any:
-        event = jm.StopWhen(lambda system, q, v, t: q[2] + angle)
+        event = jm.runs.StopWhen(lambda system, q, v, t: q[2] + angle)
         return run(events=[event], adjoint=dfx.ForwardMode()).times[-1]
 
     slope = jax.jacfwd(time_of_level)(0.5)
     assert np.isfinite(slope)
-    event = run(events=[jm.StopWhen(level)])
+    event = run(events=[jm.runs.StopWhen(level)])
     np.testing.assert_allclose(slope, -1 / event.v[-1, 2], rtol=1e-5)
 
 

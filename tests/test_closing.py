@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs import mechanisms, RESULTS
+from jaxmbs import mechanisms
 from jaxmbs._kinematics import (
     begin_closing,
     begin_sliding,
@@ -21,6 +21,7 @@ from jaxmbs._kinematics import (
     turn_sliding,
 )
 from jaxmbs._sweep import _running
+from jaxmbs.results import RESULTS
 
 
 # Two closings to rounding, in linear systems of condition 1e2 to 1e4.
@@ -163,7 +164,7 @@ def test_as_the_search_that_answers_all(name, over, left):
     together = jm.sweep(nothing, model, cases)
     assert sum(left) == 0
 
-    class Alone(jm.AbstractQuestion):
+    class Alone(jm.sweeps.AbstractQuestion):
         """The same, each case by itself."""
 
         @property
@@ -189,7 +190,9 @@ def circle():
         ["x", "y"],
         mass_matrix=np.eye(2),
         constraints={
-            "circle": jm.PositionConstraint(lambda q, t: jnp.array([q @ q - 1.0]), ["m2"])
+            "circle": jm.generalized.PositionConstraint(
+                lambda q, t: jnp.array([q @ q - 1.0]), ["m2"]
+            )
         },
         start=[1.0, 0.0],
         lengths=["x", "y"],
@@ -238,7 +241,7 @@ class TestManyDirections:
         system = jm.GeneralizedSystem(
             names,
             mass_matrix=np.eye(len(names)),
-            constraints={"surface": jm.PositionConstraint(surface)},
+            constraints={"surface": jm.generalized.PositionConstraint(surface)},
             lengths=names,
         )
         origin = jnp.zeros(len(names))

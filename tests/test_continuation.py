@@ -17,9 +17,10 @@ from derivative_checks import slopes
 from representatives import representatives
 
 import jaxmbs as jm
-from jaxmbs import assemble, Driver, mechanisms, motions, MultibodySystem, RESULTS
+from jaxmbs import assemble, Driver, mechanisms, motions, MultibodySystem
 from jaxmbs._kinematics import _search
 from jaxmbs._kinematics._continuation import find
+from jaxmbs.results import RESULTS
 
 
 # Two closings to rounding, in linear systems of condition 1e2 to 1e4.

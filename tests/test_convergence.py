@@ -18,8 +18,8 @@ MASSES = np.array(
 )
 FIFTH = diffrax.Dopri5()
 # So weak that it does nothing: the motion without any stabilisation.
-NONE = jm.Baumgarte(1e-9, 1e-9)
-CRITICAL = jm.Baumgarte(10.0, 10.0)
+NONE = jm.runs.Baumgarte(1e-9, 1e-9)
+CRITICAL = jm.runs.Baumgarte(10.0, 10.0)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_an_event_within_a_step(system):
         2.0,
         rtol=1e-10,
         atol=1e-12,
-        events=[jm.StopWhen(reached)],
+        events=[jm.runs.StopWhen(reached)],
         solver=diffrax.Dopri8(),
         monitor=False,
     )

@@ -261,7 +261,7 @@ class History(eqx.Module):
 
     def __call__(self, x):
         system, _, q, v, _ = self.study.place_parts(x)
-        formulation = jm.MinimumNorm().motion_only(system)
+        formulation = jm.formulations.MinimumNorm().motion_only(system)
         start = project(system, q, v, 0.0, motion_solver())
 
         def slope(t, q, v):
@@ -282,7 +282,7 @@ class History(eqx.Module):
             nothing = (jnp.zeros_like(q), jnp.zeros_like(v))
             (_, (q_sum, v_sum)), _ = lax.scan(stage, (nothing, nothing), TABLEAU)
             end = project(system, q + STEP * q_sum, v + STEP * v_sum, t + STEP)
-            loads = jm.MinimumNorm().solve(system.equations(end.q, end.v, t + STEP))
+            loads = jm.formulations.MinimumNorm().solve(system.equations(end.q, end.v, t + STEP))
             return (end.q, end.v), loads.multipliers[self.rows]
 
         times = STEP * np.arange(round(1 / STEP))

@@ -227,12 +227,12 @@ class TestReactions:
                 design.require_gradient(study, Final(Force(name)))
         # Inside `jit` the result says so; elsewhere it is the same program.
         evaluate = eqx.filter_jit(design.evaluate)
-        assert evaluate(study, row, study.design).result == jm.RESULTS.design_singular
+        assert evaluate(study, row, study.design).result == jm.results.RESULTS.design_singular
         study = Study(jm.mechanisms.parallelogram(0.3), ["bodies.platform.mass"])
         names = response.system.structure.row_names
         for name, result in (
-            ("A.z", jm.RESULTS.reaction_not_unique),
-            ("K.z", jm.RESULTS.successful),
+            ("A.z", jm.results.RESULTS.reaction_not_unique),
+            ("K.z", jm.results.RESULTS.successful),
         ):
             row = Weighted(jnp.eye(rows)[names.index(name)])
             assert evaluate(study, row, study.design).result == result

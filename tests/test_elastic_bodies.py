@@ -139,7 +139,9 @@ class TestRods:
 
         @jax.jit
         def resolved(q, v):
-            found = jm.ElasticResolution().solve(system.equations(q, v, 0.0)).multipliers
+            found = (
+                jm.formulations.ElasticResolution().solve(system.equations(q, v, 0.0)).multipliers
+            )
             return system.deformation_matrix(q, v, 0.0).T @ found
 
         forces = resolved(q, v)
@@ -183,7 +185,7 @@ def compared() -> Compared:
         system.initial_v,
         float(TIMES[-1]),
         times=np.concatenate([[0.0], TIMES]),
-        solver=jm.GeneralizedAlpha(step=STEP),
+        solver=jm.runs.GeneralizedAlpha(step=STEP),
         monitor=False,
     )
     later = run.at(np.arange(1, len(TIMES) + 1))
@@ -199,7 +201,7 @@ class TestElastic:
         """Measured: 0.22 % of the largest, of which the links' bending and the platform's
         deformation are a part, and the lag of the motion behind the rigid one."""
         found = compared()
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         largest = np.max(np.abs(found.rods))
         np.testing.assert_allclose(found.elastic, found.rods, atol=4e-3 * largest)
 

@@ -12,7 +12,7 @@ from jaxmbs import design
 MODEL = three_cranks([1e5, 3e5, 2e5])
 NAMES = [f"compliances.rod {k}.stiffness" for k in range(3)]
 START = jnp.array([1e5, 3e5, 2e5])
-ELASTIC = design.AtState(jm.ElasticResolution())
+ELASTIC = design.AtState(jm.formulations.ElasticResolution())
 LOAD = design.Final(design.Force("P0"))
 
 

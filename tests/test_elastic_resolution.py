@@ -47,7 +47,7 @@ def _axial(compliance, misfit=None):
 @eqx.filter_jit
 def _least_norm(system, q, v):
     """The answer of the pseudoinverse, and mean axial forces of the links."""
-    found = jm.MinimumNorm().solve(system.equations(q, v, 0.0))
+    found = jm.formulations.MinimumNorm().solve(system.equations(q, v, 0.0))
     return found, system.deformation_matrix(q, v, 0.0).T @ found.multipliers
 
 
@@ -66,7 +66,7 @@ class TestParallelogram:
     )
     def test_forces_of_the_links(self, soft, lower):
         forces, found = _axial(_soft(*soft))
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         np.testing.assert_allclose(forces, (*lower, *UPPER), atol=6e-5)
 
     def test_unlike_links_share_by_their_stiffness(self):
@@ -102,12 +102,12 @@ class TestParallelogram:
         misfit = np.zeros(6)
         misfit[0] = 1e-4
         _, found = _axial(_soft("KL", "MN"), misfit)
-        assert found.result == jm.RESULTS.misfit_not_taken_up
+        assert found.result == jm.results.RESULTS.misfit_not_taken_up
         # One of a link that nothing constrains beside it is no misfit at all.
         misfit = np.zeros(6)
         misfit[4] = 1e-4
         forces, found = _axial(_soft("AB", "KL"), misfit)
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         np.testing.assert_allclose(forces[4:], UPPER, atol=6e-5)
 
     def test_nothing_soft_is_least_norm(self):
@@ -120,7 +120,7 @@ class TestParallelogram:
         """The softer of two carries next to nothing."""
         compliance = _soft("AB", "CD") * np.array([1.0, 1e-6, 1, 1, 1, 1])
         forces, found = _axial(compliance)
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         # By hand: with N = N0 + s (1, -1, 1, -1) the strain is least where c N sums up to zero.
         zero, _ = _axial(_soft("AB"))
         s = 1e-6 * zero[1] / (1 + 1e-6)
@@ -200,7 +200,7 @@ class TestVerdicts:
             jm.analyze(system, system.reference_q, elastic=True)
         equations = system.equations(system.reference_q, system.initial_v, 0.0)
         with pytest.raises(ValueError, match=r"give compliances, such as"):
-            jm.ElasticResolution().solve(equations)
+            jm.formulations.ElasticResolution().solve(equations)
 
 
 class TestDoor:
@@ -236,7 +236,9 @@ class TestDoor:
 
     def test_verdicts_are_those_of_the_formulation(self):
         system = door(*self._hinges(), gravity=(0.0, 0.0, -9.81)).system()
-        found = jm.reactions(system, system.reference_q, formulation=jm.ElasticResolution())
+        found = jm.reactions(
+            system, system.reference_q, formulation=jm.formulations.ElasticResolution()
+        )
         assert bool(found.unique("upper"))
 
     def test_misaligned_hinge(self):
@@ -267,7 +269,9 @@ class TestDoor:
         system = door(*self._hinges()).system()
         q, v = system.reference_q, system.initial_v.at[5].set(0.7)
         weights = np.where([n[-2:] in ("a1", "a2") for n in system.structure.row_names], 3e-7, 2e-8)
-        expected = eqx.filter_jit(jm.MinimumNorm(weights).solve)(system.equations(q, v, 0.0))
+        expected = eqx.filter_jit(jm.formulations.MinimumNorm(weights).solve)(
+            system.equations(q, v, 0.0)
+        )
         found, _ = resolved(system, *numbers(system), q, v)
         np.testing.assert_allclose(found.multipliers, expected.multipliers, atol=1e-7)
         np.testing.assert_allclose(found.acceleration, expected.acceleration, atol=1e-9)
@@ -287,7 +291,7 @@ class TestLoadsOnElasticBodies:
         system = jm.MultibodySystem([body], pins, forces=[push], compliances=[rod])
         q, v = system.reference_q, system.initial_v
         found, _ = resolved(system, *numbers(system), q, v)
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         np.testing.assert_allclose(found.multipliers, least_strain(system, q, v), atol=1e-8)
         return found.multipliers[::2]
 
@@ -317,7 +321,7 @@ class TestLoadsOnElasticBodies:
         halves = elastic.split_rods(model, [elastic.SplitRod(f"crank {k}") for k in range(3)])
         system = halves.system()
         found = (
-            jm.MinimumNorm()
+            jm.formulations.MinimumNorm()
             .solve(system.equations(system.reference_q, system.initial_v, 0.0))
             .acceleration
         )
@@ -369,7 +373,7 @@ class TestAgainstDenseAlgebra:
         v = _allowed(system, q) * turning
         found, _ = resolved(system, *numbers(system), q, v)
         expected = least_strain(system, q, v)
-        assert found.result == jm.RESULTS.successful
+        assert found.result == jm.results.RESULTS.successful
         size = np.max(np.abs(expected))
         np.testing.assert_allclose(found.multipliers, expected, atol=1e-8 * size)
 
@@ -405,7 +409,7 @@ class TestDerivatives:
                 equations,
                 (compliance * 1e-5, misfit * 1e-4),
             )
-            return jm.ElasticResolution().solve(equations).multipliers
+            return jm.formulations.ElasticResolution().solve(equations).multipliers
 
         x = (
             jnp.array([1.0, 0.3, 0.5]),
@@ -446,7 +450,7 @@ def moved():
         V,
         0.5,
         times=[0.0, 0.1, 0.5],
-        formulation=jm.ElasticResolution(),
+        formulation=jm.formulations.ElasticResolution(),
         monitor=False,
     )
 

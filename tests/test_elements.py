@@ -188,7 +188,9 @@ def at(factor):
     """One acceleration at rest; all of them, and the multipliers."""
     system, q = closed()
     v = jnp.zeros((system.structure.nv,))
-    found = jm.solve_with_friction(with_factor(factor), jm.MinimumNorm(), q, v, 0.0)
+    found = jm.runs.solve_with_friction(
+        with_factor(factor), jm.formulations.MinimumNorm(), q, v, 0.0
+    )
     return found.acceleration[10], (found.acceleration, found.multipliers)
 
 
@@ -426,7 +428,7 @@ def test_programs_grow_with_the_logarithm_of_the_number_of_elements():
         system = jm.MultibodySystem(nodes, cantilever(count), elements=elements)
         q, v = system.reference_q, system.initial_v
         program = jax.make_jaxpr(
-            lambda q: jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0)
+            lambda q: jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0)
         )
         return sum(1 for _ in walk(program(q).jaxpr))
 
@@ -508,8 +510,8 @@ def test_a_mass_that_is_not_definite_is_told():
     system = jm.MultibodySystem(bodies, elements=[wrong])
     q, v = system.reference_q, system.initial_v
     assert np.all(np.isnan(system.free_acceleration(q, v, 0.0)))
-    found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.0)
-    assert found.result == jm.RESULTS.acceleration_not_finite
+    found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+    assert found.result == jm.results.RESULTS.acceleration_not_finite
 
 
 def test_a_matrix_of_a_wrong_shape_is_refused():

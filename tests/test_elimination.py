@@ -66,14 +66,14 @@ def test_names_are_checked():
 def test_rows_that_do_not_follow_from_the_others_are_missed():
     _, equations = admissible(*robot(), np.random.default_rng(0))
     lost = run(fo.Elimination(("A.x", "W4")), equations).result
-    assert bool(lost == jm.RESULTS.elimination_singular)
-    assert "MinimumNorm()" in jm.RESULTS[lost]
+    assert bool(lost == jm.results.RESULTS.elimination_singular)
+    assert "MinimumNorm()" in jm.results.RESULTS[lost]
 
 
 def test_dependent_rows_that_are_kept_are_reported():
     _, equations = admissible(*robot(), np.random.default_rng(0))
     found = run(fo.Elimination(("W4",)), equations)
-    assert bool(found.result == jm.RESULTS.elimination_incomplete)
+    assert bool(found.result == jm.results.RESULTS.elimination_incomplete)
     # The motion is determined all the same.
     a, _ = exact(equations)
     np.testing.assert_allclose(found.acceleration, a, atol=1e-9 * np.max(np.abs(a)))
@@ -91,11 +91,11 @@ def test_it_becomes_singular_on_the_way():
         beyond = passed(elimination, start, turned(middle))
         low, high = (middle, high) if beyond else (low, middle)
     assert np.rad2deg(high) == pytest.approx(-104.244, abs=1e-3)
-    assert bool(run(elimination, turned(high)).result == jm.RESULTS.elimination_singular)
+    assert bool(run(elimination, turned(high)).result == jm.results.RESULTS.elimination_singular)
     # Close to it the motion is right, though the multipliers have lost most digits.
     near = turned(high + 1e-5)
     found, (a, least) = run(elimination, near), exact(near)
-    assert bool(found.result == jm.RESULTS.successful)
+    assert bool(found.result == jm.results.RESULTS.successful)
     np.testing.assert_allclose(found.acceleration, a, atol=1e-9 * np.max(np.abs(a)))
     assert np.max(np.abs(found.multipliers)) > 1e3 * np.max(np.abs(least))
 

@@ -43,7 +43,7 @@ def test_search_for_dependent_sets_says_when_it_was_cut_off():
 
 def test_complete_removal_leaves_full_row_rank():
     system, report = report_of(jm.mechanisms.three_crank_parallelogram())
-    dropped = jm.complete_removal(report)
+    dropped = jm.criteria.complete_removal(report)
     matrix = np.asarray(system.constraint_matrix(system.reference_q, jnp.zeros(24), 0.0))
     kept = [i for i, n in enumerate(system.structure.row_names) if n not in dropped]
     assert len(dropped) == 7
@@ -189,10 +189,10 @@ def as_generalized(system):
         own = np.arange(info.start, info.stop)
         if structure.rows[info.start].kind is RowKind.position:
             kept = np.array([geometric.index(r) for r in own])
-            return jm.PositionConstraint(
+            return jm.generalized.PositionConstraint(
                 lambda q, t, kept=kept: system.position_residual(q, t)[kept], len(own)
             )
-        return jm.VelocityConstraint(
+        return jm.generalized.VelocityConstraint(
             lambda q, v, t, own=own: system.velocity_residual(q, v, t)[own], len(own)
         )
 
@@ -250,7 +250,7 @@ def test_every_question_can_be_asked_of_a_generalized_system():
     q = system.reference_q
     options = {"subsets": [("B", "W1")], "combinations": ["W1 - W2", "W1 + W2"]}
     theirs = jm.analyze(system, q, **options)
-    for criterion in (jm.RankComparison(), jm.QR()):
+    for criterion in (jm.criteria.RankComparison(), jm.criteria.QR()):
         mine = jm.analyze(general, q, criterion=criterion, **options)
         assert int(mine.rank) == int(theirs.rank) == 20
         assert_alike(mine, theirs)
@@ -272,7 +272,7 @@ def seven_conditions():
     """A report on seven constraints of these sizes, whose null space tests replace."""
 
     def rows(count):
-        return jm.VelocityConstraint(lambda q, v, t: jnp.tile(v[0], count), count)
+        return jm.generalized.VelocityConstraint(lambda q, v, t: jnp.tile(v[0], count), count)
 
     system = jm.GeneralizedSystem(
         ["x"],

@@ -17,9 +17,9 @@ PART = 4.0 * TOLERANCE ** (1 / 8)
 
 def first_step(system, duration=10.0, v=None):
     integration = Integration(
-        formulation=jm.MinimumNorm(),
+        formulation=jm.formulations.MinimumNorm(),
         solver=dfx.Dopri8(),
-        stabilisation=jm.Projection(),
+        stabilisation=jm.runs.Projection(),
         controller=None,
         tolerances=(jnp.asarray(TOLERANCE), jnp.asarray(1e-10)),
         adjoint=dfx.RecursiveCheckpointAdjoint(),

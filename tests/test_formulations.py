@@ -225,7 +225,7 @@ DENSE = ("elimination", "udwadia-kalaba", "null-space", "coordinate-partitioning
 def test_rows_that_are_nearly_alike(member):
     """Errors grow as rounding over the smallest singular value, 2e-3; over its square where S is
     factored once and nothing is refined."""
-    assert ended(member, "alike by 3e-3", jm.RESULTS.successful)
+    assert ended(member, "alike by 3e-3", jm.results.RESULTS.successful)
     found = answers(member).acceleration[place("alike by 3e-3"), :2]
     once = member == "minimum-norm for motion"
     tolerance = 8 * np.finfo(float).eps / 2e-3**2 if once else 1e-10
@@ -235,7 +235,7 @@ def test_rows_that_are_nearly_alike(member):
 @pytest.mark.parametrize("member", [*DENSE, "minimum-norm for motion"])
 def test_rows_that_are_almost_alike(member):
     """The smallest singular value, 7e-5, is still above the root of the regularisation."""
-    assert ended(member, "alike by 1e-4", jm.RESULTS.successful)
+    assert ended(member, "alike by 1e-4", jm.results.RESULTS.successful)
     found = answers(member).acceleration[place("alike by 1e-4"), :2]
     tolerance = 1e-9 if member in DENSE else 1e-6
     np.testing.assert_allclose(found, [1.0, 0.0], atol=tolerance)
@@ -243,20 +243,20 @@ def test_rows_that_are_almost_alike(member):
 
 def test_close_to_a_singular_state_penalties_do_not_converge():
     """20 iterations shrink the error by 1 / (1 + 1e7 * 1e-8 / 2) each."""
-    failed = jm.RESULTS.augmented_lagrangian_not_converged
+    failed = jm.results.RESULTS.augmented_lagrangian_not_converged
     assert ended("augmented-lagrangian", "alike by 1e-4", failed)
 
 
 @each
 def test_numbers_that_are_not_finite(member):
-    assert ended(member, "force not finite", jm.RESULTS.acceleration_not_finite)
+    assert ended(member, "force not finite", jm.results.RESULTS.acceleration_not_finite)
 
 
 @pytest.mark.parametrize("member", DENSE)
 def test_a_mass_that_is_not_definite(member):
-    failed = jm.RESULTS.mass_matrix_not_definite
+    failed = jm.results.RESULTS.mass_matrix_not_definite
     assert ended(member, "mass not definite", failed)
-    assert "semidefinite=True" in jm.RESULTS[failed]
+    assert "semidefinite=True" in jm.results.RESULTS[failed]
 
 
 def semidefinite_system(mass, force):
@@ -267,8 +267,12 @@ def semidefinite_system(mass, force):
         mass_matrix=lambda q: jnp.asarray(mass),
         force=lambda q, v, t: jnp.asarray(force) - 3.0 * q,
         constraints={
-            "distance": jm.VelocityConstraint(lambda q, v, t: v[2] - v[0] - v[1] - t, rows=1),
-            "twice": jm.VelocityConstraint(lambda q, v, t: 2 * (v[2] - v[0] - v[1] - t), rows=1),
+            "distance": jm.generalized.VelocityConstraint(
+                lambda q, v, t: v[2] - v[0] - v[1] - t, rows=1
+            ),
+            "twice": jm.generalized.VelocityConstraint(
+                lambda q, v, t: 2 * (v[2] - v[0] - v[1] - t), rows=1
+            ),
         },
     )
 
@@ -288,7 +292,7 @@ class TestSemidefiniteMass:
         C, Gamma = equations.descriptor.constraint_matrix(), equations.offset
         a = slow.semidefinite(self.MASS, *map(np.asarray, (C, equations.force, Gamma)))
         found = run(fo.UdwadiaKalaba(semidefinite=True), equations)
-        assert bool(found.result == jm.RESULTS.successful)
+        assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_allclose(found.acceleration, a, rtol=1e-12)
         left = equations.force - C.T @ found.multipliers
         np.testing.assert_allclose(left, self.MASS @ a, atol=1e-12)
@@ -309,4 +313,4 @@ class TestSemidefiniteMass:
         undetermined = run(
             fo.UdwadiaKalaba(semidefinite=True), self.equations(np.diag([2.0, 0.0, 0.0]))
         )
-        assert bool(undetermined.result == jm.RESULTS.acceleration_not_determined)
+        assert bool(undetermined.result == jm.results.RESULTS.acceleration_not_determined)

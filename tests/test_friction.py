@@ -12,11 +12,12 @@ from representatives import representatives
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
-from jaxmbs import forces, mechanisms, MultibodySystem, planar, RESULTS, spatial
+from jaxmbs import forces, mechanisms, MultibodySystem, planar, spatial
 from jaxmbs._dynamics import certify, simulate, SimulationError, solve_with_friction
 from jaxmbs._dynamics._friction import solve_stage
 from jaxmbs._formulations import Elimination, MinimumNorm
 from jaxmbs._solvability import dependent_sets
+from jaxmbs.results import RESULTS
 
 
 solve = eqx.filter_jit(solve_with_friction)

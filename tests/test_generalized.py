@@ -11,14 +11,9 @@ import pytest
 from representatives import representatives, representatives_at
 
 import jaxmbs
-from jaxmbs import (
-    generalized,
-    GeneralizedSystem,
-    mechanisms,
-    PositionConstraint,
-    VelocityConstraint,
-)
+from jaxmbs import generalized, GeneralizedSystem, mechanisms
 from jaxmbs._linalg import layout_of
+from jaxmbs.generalized import PositionConstraint, VelocityConstraint
 
 
 GRAVITY = 9.81
@@ -337,7 +332,9 @@ class TestManyRows:
         layout = layout_of(system.pattern)
         assert sum(bucket["place"].size for bucket in layout.hub_bodies) == hubs
         q = jnp.zeros(count)
-        found = jaxmbs.solve_with_friction(system, jaxmbs.MinimumNorm(), q, q, 0.0)
+        found = jaxmbs.runs.solve_with_friction(
+            system, jaxmbs.formulations.MinimumNorm(), q, q, 0.0
+        )
         inverse = np.linalg.inv(mass)
         scale = np.sqrt(np.diag(matrix @ inverse @ matrix.T))
         unit = matrix / scale[:, None]

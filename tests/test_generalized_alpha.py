@@ -71,7 +71,7 @@ def space():
 
 def run(system, h, times, solver=None, **options):
     """By steps of length h."""
-    solver = jm.GeneralizedAlpha(step=h, rtol=1e-9) if solver is None else solver
+    solver = jm.runs.GeneralizedAlpha(step=h, rtol=1e-9) if solver is None else solver
     options = {"monitor": False, "solver": solver, **options}
     q, v = system.reference_q, system.initial_v
     return jm.simulate(system, q, v, times[-1], times=np.asarray(times), **options)
@@ -116,12 +116,14 @@ def oscillator(square, friction=0.0, until=1e9):
 @eqx.filter_jit
 def amplification(system, radius):
     """In a step of length 1, from x, v and a to the next: what the solver makes of unit vectors."""
-    solver, none, one = jm.GeneralizedAlpha(radius, rtol=1e-12), jnp.zeros(0), jnp.ones(1)
+    solver, none, one = jm.runs.GeneralizedAlpha(radius, rtol=1e-12), jnp.zeros(0), jnp.ones(1)
 
     def advance(state):
         x, v, a = state[:, None]
         y = jnp.concatenate([x, v, jnp.zeros(1)])
-        args = Arguments(system, jm.MinimumNorm(), jm.Projection(), y, jnp.ones(()), none, None)
+        args = Arguments(
+            system, jm.formulations.MinimumNorm(), jm.runs.Projection(), y, jnp.ones(()), none, None
+        )
         slope = system.force(x, v, 0.0)
         last = AlphaState(slope, slope, a, none, no_matrix(system, y.dtype), one, none)
         y1, _, _, after, _ = solver.step(None, 0.0, 1.0, y, Packed(args), last, False)
@@ -181,7 +183,7 @@ class TestOrder:
         errors, end, place = [], np.array([0.2]), ROD.state(0.2)[0]
         for n in self.STEPS:
             h = end[0] / n
-            found = run(space, h, [0.0, end[0]], jm.GeneralizedAlpha(step=h, rtol=1e-10))
+            found = run(space, h, [0.0, end[0]], jm.runs.GeneralizedAlpha(step=h, rtol=1e-10))
             q, reaction = np.asarray(found.q[1]), generalized_reactions(found, 1)
             turned = DISK.turns(end)[0].as_quat(scalar_first=True)
             off = [
@@ -205,7 +207,7 @@ class TestSecondImplementation:
         q, v = ROD.state(0.0)
         h, n = 0.02, 50
         expected = oracle.motion(rod, q, v, h, n, 0.6)
-        solver = jm.GeneralizedAlpha(0.6, h, rtol=1e-13)
+        solver = jm.runs.GeneralizedAlpha(0.6, h, rtol=1e-13)
         found = run(system, h, [0.0, 0.5, n * h], solver)
         for k, step in ((1, 25), (2, n)):
             place, speed = expected[step - 1]
@@ -278,26 +280,26 @@ def swung(square, solver, friction=0.0, until=1e9, **options):
 
 class TestPrograms:
     def test_new_numbers_use_the_same_program(self):
-        first = swung(4.0, jm.GeneralizedAlpha(step=1e-2))
+        first = swung(4.0, jm.runs.GeneralizedAlpha(step=1e-2))
         before = len(COUNT)
-        second = swung(5.0, jm.GeneralizedAlpha(0.5, 2e-2, rtol=1e-7))
+        second = swung(5.0, jm.runs.GeneralizedAlpha(0.5, 2e-2, rtol=1e-7))
         assert len(COUNT) == before
         assert [int(x.statistics.steps) for x in (first, second)] == [200, 100]
         np.testing.assert_allclose(second.q[:, 0], np.cos(np.sqrt(5.0) * second.times), atol=1e-2)
 
     def test_in_a_batch(self):
         squares = jnp.asarray([4.0, 1e6])
-        solver = jm.GeneralizedAlpha(step=2e-2)
+        solver = jm.runs.GeneralizedAlpha(step=2e-2)
         many = jax.vmap(lambda x: swung(x, solver).q)(squares)
         for square, q in zip(squares, many, strict=True):
             np.testing.assert_allclose(q, swung(square, solver).q, rtol=0, atol=1e-9)
 
     def test_as_with_a_controller_of_diffrax(self):
         """The length of the steps that is given there counts."""
-        own = swung(4.0, jm.GeneralizedAlpha(step=1e-2))
+        own = swung(4.0, jm.runs.GeneralizedAlpha(step=1e-2))
         theirs = swung(
             4.0,
-            jm.GeneralizedAlpha(step=5e-2),
+            jm.runs.GeneralizedAlpha(step=5e-2),
             controller=diffrax.ConstantStepSize(),
             first_step=1e-2,
         )
@@ -317,9 +319,9 @@ class TestFailures:
     )
     def test_step_not_solved(self, numbers, words, end):
         with pytest.raises(jm.SimulationError, match=words) as caught:
-            swung(4.0, jm.GeneralizedAlpha(step=1e-2), **numbers)
+            swung(4.0, jm.runs.GeneralizedAlpha(step=1e-2), **numbers)
         found = caught.value.trajectory
-        assert found.result == jm.RESULTS.step_not_solved
+        assert found.result == jm.results.RESULTS.step_not_solved
         assert "Take smaller steps" in found.message
         assert np.all(np.isfinite(found.q))
         assert f"ended at {float(found.times[-1]):.9g} s" in found.message
@@ -354,7 +356,7 @@ def swung_rod(numbers, adjoint=None):
         system.reference_q,
         system.initial_v,
         h * n,
-        solver=jm.GeneralizedAlpha(step=h, rtol=1e-12),
+        solver=jm.runs.GeneralizedAlpha(step=h, rtol=1e-12),
         monitor=False,
         adjoint=adjoint,
         max_steps=16,
@@ -390,16 +392,24 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"solver": jm.GeneralizedAlpha()}, r"GeneralizedAlpha\(step=1e-3\)"),
+            ({"solver": jm.runs.GeneralizedAlpha()}, r"GeneralizedAlpha\(step=1e-3\)"),
             ({"controller": diffrax.PIDController(1e-6, 1e-8)}, "knows no error of its steps"),
-            ({"stabilisation": jm.Baumgarte()}, "meets the constraints itself"),
+            ({"stabilisation": jm.runs.Baumgarte()}, "meets the constraints itself"),
             ({"adjoint": diffrax.BacksolveAdjoint()}, "BacksolveAdjoint"),
-            ({"solver": jm.GeneralizedAlpha(1.0, 1e-3)}, "less than 1 for a system with constr"),
+            (
+                {"solver": jm.runs.GeneralizedAlpha(1.0, 1e-3)},
+                "less than 1 for a system with constr",
+            ),
         ],
     )
     def test_what_does_not_go_with_it(self, system, options, words):
         with pytest.raises(ValueError, match=words):
-            run(system, 1e-3, [0.0, 1.0], **({"solver": jm.GeneralizedAlpha(step=1e-3)} | options))
+            run(
+                system,
+                1e-3,
+                [0.0, 1.0],
+                **({"solver": jm.runs.GeneralizedAlpha(step=1e-3)} | options),
+            )
 
     def test_what_it_cannot_follow(self):
         body = planar.Body("block", mass=1.0, inertia=0.1, position=(0.0, 0.0))

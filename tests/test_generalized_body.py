@@ -140,7 +140,7 @@ def solved():
 
     @eqx.filter_jit
     def at(system, q, v, t):
-        found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, t)
+        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, t)
         return found, jm.reactions(system, q, v, t, found.multipliers)
 
     return at
@@ -189,7 +189,9 @@ class TestDoublePendulum:
 
             def at(mass):
                 system = system_of(mass)
-                found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.4)
+                found = jm.runs.solve_with_friction(
+                    system, jm.formulations.MinimumNorm(), q, v, 0.4
+                )
                 hinge = found.multipliers[np.array(system.structure.rows_of("T"))]
                 return jnp.concatenate([found.acceleration[columns], hinge])
 
@@ -350,7 +352,7 @@ class TestVerdicts:
         q, v = system.reference_q + 0.1234, system.initial_v + 0.7
         assert int(jm.analyze(system, q, v, 0.0).rank) == 0
         moved, expected = (
-            jm.solve_with_friction(s, jm.MinimumNorm(), q, v, 0.0).acceleration
+            jm.runs.solve_with_friction(s, jm.formulations.MinimumNorm(), q, v, 0.0).acceleration
             for s in (system, free)
         )
         np.testing.assert_allclose(moved, expected, rtol=1e-12)

@@ -153,7 +153,9 @@ def test_a_sweep():
     model = hanging()
 
     def question(system, q, v, t):
-        return jm.solve_with_friction(system, jm.MinimumNorm(), q, v, t).acceleration[:2]
+        return jm.runs.solve_with_friction(
+            system, jm.formulations.MinimumNorm(), q, v, t
+        ).acceleration[:2]
 
     cases = jm.Cases({"bodies.rod.mass": np.array([0.3, 0.6, 1.2])})
     found = jm.sweep(question, model, cases, assemble=False, width=2).answers()

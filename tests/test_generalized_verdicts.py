@@ -23,7 +23,7 @@ class Side(NamedTuple):
     """What one of both says."""
 
     system: jm.MultibodySystem
-    report: jm.Solvability
+    report: jm.results.Solvability
     acceleration: np.ndarray
     multipliers: np.ndarray
     rows: np.ndarray
@@ -41,7 +41,7 @@ class Both(NamedTuple):
 
 @eqx.filter_jit
 def solved(system, q, v):
-    found = jm.MinimumNorm().solve(system.equations(q, v, 0.0))
+    found = jm.formulations.MinimumNorm().solve(system.equations(q, v, 0.0))
     return found.acceleration, found.multipliers, system.constraint_matrix(q, v, 0.0)
 
 
@@ -88,7 +88,7 @@ def test_it_is_the_same_mechanism(name):
     """The same motion; rows of the same names are the same, along what the coordinates can do."""
     twin, absolute, own, along, rest = both(name)
     for one in (absolute, own):
-        assert one.report.result == jm.RESULTS.successful
+        assert one.report.result == jm.results.RESULTS.successful
         assert not bool(one.report.doubtful)
     moved = along @ own.acceleration + rest
     np.testing.assert_allclose(moved, absolute.acceleration, atol=TOLERANCE)

@@ -403,7 +403,7 @@ class TestSpinUp:
             system.initial_v,
             15.0,
             times=times,
-            solver=jm.GeneralizedAlpha(step=5e-3),
+            solver=jm.runs.GeneralizedAlpha(step=5e-3),
             monitor=False,
         )
         assert not motion.message

@@ -18,11 +18,12 @@ from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxmbs import MultibodySystem, planar, RESULTS, Trajectory
+from jaxmbs import MultibodySystem, planar
 from jaxmbs._dynamics import Statistics
 from jaxmbs._reactions import Reactions, Wrench
 from jaxmbs._verdict import Verdict
 from jaxmbs.plot import draw_curve, draw_force, draw_reactions
+from jaxmbs.results import RESULTS, Trajectory
 
 
 TIMES = np.linspace(0.0, 1.0, 4)

@@ -11,7 +11,7 @@ import pytest
 from holonomy_answers import ask, KEY, ROUNDING, verdict
 
 import jaxmbs as jm
-from jaxmbs import RESULTS
+from jaxmbs.results import RESULTS
 
 
 def in_coordinates(function, n, rows, **keys):
@@ -20,7 +20,7 @@ def in_coordinates(function, n, rows, **keys):
         [f"x{k}" for k in range(n)],
         mass_matrix=lambda q: jnp.eye(n),
         force=lambda q, v, t: jnp.zeros(n),
-        constraints={"rows": jm.VelocityConstraint(function, rows)},
+        constraints={"rows": jm.generalized.VelocityConstraint(function, rows)},
         **keys,
     )
 
@@ -364,8 +364,10 @@ def test_rows_that_are_not_linear():
         mass_matrix=lambda q: jnp.eye(3),
         force=lambda q, v, t: jnp.zeros(3),
         constraints={
-            "speed": jm.VelocityConstraint(lambda q, v, t: jnp.linalg.norm(v[:2]) - 1.0),
-            "edge": jm.VelocityConstraint(
+            "speed": jm.generalized.VelocityConstraint(
+                lambda q, v, t: jnp.linalg.norm(v[:2]) - 1.0
+            ),
+            "edge": jm.generalized.VelocityConstraint(
                 lambda q, v, t: v[1] * jnp.cos(q[2]) - v[0] * jnp.sin(q[2])
             ),
         },
@@ -387,8 +389,8 @@ def test_without_velocity_rows():
         mass_matrix=lambda q: jnp.eye(3),
         force=lambda q, v, t: jnp.zeros(3),
         constraints={
-            "sphere": jm.PositionConstraint(lambda q, t: q @ q - 1.0),
-            "plane": jm.PositionConstraint(lambda q, t: q[0] - 0.1 * jnp.sin(t)),
+            "sphere": jm.generalized.PositionConstraint(lambda q, t: q @ q - 1.0),
+            "plane": jm.generalized.PositionConstraint(lambda q, t: q[0] - 0.1 * jnp.sin(t)),
         },
     )
     found = ask(system, [0.0, 0.6, 0.8])

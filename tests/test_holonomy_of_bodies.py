@@ -9,8 +9,9 @@ from holonomy_answers import ask, ROUNDING, verdict
 from typer.testing import CliRunner
 
 import jaxmbs as jm
-from jaxmbs import motions, planar, RESULTS, spatial
+from jaxmbs import motions, planar, spatial
 from jaxmbs.cli._app import app
+from jaxmbs.results import RESULTS
 
 
 def sledges(unit=1.0, rate=0.0):

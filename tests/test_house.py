@@ -1,6 +1,7 @@
 """Rules of the house that a reader relies on and no tool checks."""
 
 import ast
+import collections
 import functools
 import importlib
 import inspect
@@ -54,7 +55,7 @@ FLOORS = (
     ("_sweep", "_design", "_elastic", "_ranges", "_lint"),
     (
         *("planar", "spatial", "generalized", "forces", "motions", "elastic", "design"),
-        *("bounds", "shapes"),
+        *("bounds", "shapes", "formulations", "criteria", "runs", "sweeps", "results"),
         *("mechanisms", "_finite_elements", "finite_elements"),
         *("_drawing", "io", "plot", "report", "view", "cli"),
     ),
@@ -302,6 +303,15 @@ class TestFiles:
         lengths = {p.name: len(p.read_text().splitlines()) for p in folder.rglob("*.py")}
         assert {name: n for name, n in lengths.items() if n >= 1500} == {}
         assert len(lengths) > 10
+
+    def test_folders_can_be_surveyed(self):
+        counts = collections.Counter(str(path.parent.relative_to(PACKAGE)) for path in MODULES)
+        assert {name: n for name, n in counts.items() if n > 33} == {}
+
+    def test_the_root_is_what_ordinary_use_needs(self):
+        package: Any = jaxmbs
+        names = {*package.__all__, "finite_elements", "io", "plot", "report"}
+        assert len(names) <= 60
 
 
 PROBE = f"""

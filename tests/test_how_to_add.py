@@ -115,7 +115,7 @@ class Dense(AbstractFormulation):
     "_formulations/__init__.py": {
         "from ._minimum_norm import": "from ._dense import Dense as Dense"
     },
-    "__init__.py": {
+    "formulations.py": {
         "        CoordinatePartitioning as": "        Dense as Dense,",
         '            "CoordinatePartitioning",': '            "Dense",',
     },
@@ -159,7 +159,7 @@ assert "damping = 3.0" in io.write_model(model)
 system = model.system()
 assert len(system.structure.rows) == 1
 v = np.array([4.0, 0.0, 0.0])
-for formulation in (jm.MinimumNorm(), jm.Dense()):
+for formulation in (jm.formulations.MinimumNorm(), jm.formulations.Dense()):
     found = formulation.solve(system.equations(system.reference_q, v, 0.0))
     np.testing.assert_allclose(found.acceleration, [-6.0, 0.0, 0.0], atol=1e-12)
 assert "drag" in io.reference() and "slot" in io.reference()

@@ -27,7 +27,7 @@ def test_three_masses_by_kvaerno():
     """The third is tied to the first by a constraint; all move as one of 3 kg on a spring of
     12 N/m, but for a stretch of some m a / k = 4e-7. An explicit method needs more than a thousand
     steps, each of a few times 1 / 4000 s. The root finder has tolerances of its own."""
-    tie = jm.PositionConstraint(lambda q, t: q[2] - q[0])
+    tie = jm.generalized.PositionConstraint(lambda q, t: q[2] - q[0])
     system = jm.GeneralizedSystem(
         ["a", "b", "c"],
         mass_matrix=masses,

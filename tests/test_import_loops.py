@@ -79,18 +79,18 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Park:
 
 
 @pytest.fixture(scope="module")
-def verdicts(park: Park) -> jm.Solvability:
+def verdicts(park: Park) -> jm.results.Solvability:
     return jm.analyze(park.system, park.system.reference_q)
 
 
-def of(verdicts: jm.Solvability, prefix: str) -> dict[str, bool]:
+def of(verdicts: jm.results.Solvability, prefix: str) -> dict[str, bool]:
     names = verdicts.structure.constraint_names
     mine = [name for name in names if name.startswith(f"{prefix} ")]
     return {name.removeprefix(f"{prefix} "): bool(verdicts.unique(name)) for name in mine}
 
 
 @pytest.mark.thorough
-def test_cassie_has_the_verdicts_of_its_file(park: Park, verdicts: jm.Solvability):
+def test_cassie_has_the_verdicts_of_its_file(park: Park, verdicts: jm.results.Solvability):
     """From the XML, with which the model has nothing in common."""
     rank, unique = decomposed(dense_rows(CASSIE, float(park.system.characteristic_length())))
     assert (rank, len(unique)) == (194, 50)
@@ -101,7 +101,7 @@ def test_cassie_has_the_verdicts_of_its_file(park: Park, verdicts: jm.Solvabilit
     ]
 
 
-def test_verdicts_are_those_of_a_dense_decomposition(park: Park, verdicts: jm.Solvability):
+def test_verdicts_are_those_of_a_dense_decomposition(park: Park, verdicts: jm.results.Solvability):
     dense = dense_of(park.model, float(park.system.characteristic_length()))
     rank, unique = decomposed(dense)
     assert int(verdicts.rank) == rank
@@ -113,7 +113,7 @@ def test_verdicts_are_those_of_a_dense_decomposition(park: Park, verdicts: jm.So
     assert int(verdicts.mobility) == 16 + 2 + 2
 
 
-def test_what_is_unique_in_planar_loops(verdicts: jm.Solvability):
+def test_what_is_unique_in_planar_loops(verdicts: jm.results.Solvability):
     gripper, lift = of(verdicts, "gripper"), of(verdicts, "lift")
     assert gripper["lift"]
     assert gripper["gear"]

@@ -241,7 +241,7 @@ def test_anchors_in_single_precision_are_closed(size: float, tmp_path: Path):
     assert "closed within the precision of the file's numbers" in str(found)
     system = found.system()
     report = jm.analyze(system, system.reference_q)
-    assert bool(report.result == jm.RESULTS.successful)
+    assert bool(report.result == jm.results.RESULTS.successful)
     assert int(report.redundancy) == 3
     assert int(report.mobility) == 1
     assert float(found.model.precision) < 1e-5

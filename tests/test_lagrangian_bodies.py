@@ -89,12 +89,12 @@ class TestLagrangian:
             ("x", "angle"),
             kinetic_energy=kinetic,
             energy=potential,
-            constraints={"rail": jm.PositionConstraint(lambda q, t: q[0] - q[1] ** 2)},
+            constraints={"rail": jm.generalized.PositionConstraint(lambda q, t: q[0] - q[1] ** 2)},
             lengths=("x",),
         )
 
         def solved(start):
-            found = jm.MinimumNorm().solve(system.equations(start[:2], start[2:], 0.0))
+            found = jm.formulations.MinimumNorm().solve(system.equations(start[:2], start[2:], 0.0))
             return jnp.concatenate([found.acceleration, found.multipliers])
 
         start = jnp.concatenate([self.Q, self.V])
@@ -263,7 +263,7 @@ class TestMixed:
         last = motion.q[-1], motion.v[-1], motion.times[-1]
         np.testing.assert_allclose(by_frames.position_residual(last[0], last[2]), 0.0, atol=1e-12)
         np.testing.assert_allclose(by_frames.velocity_residual(*last), 0.0, atol=1e-11)
-        expected = jm.MinimumNorm().solve(by_frames.equations(*last))
+        expected = jm.formulations.MinimumNorm().solve(by_frames.equations(*last))
         np.testing.assert_allclose(motion.acceleration[-1], expected.acceleration, atol=1e-8)
         np.testing.assert_allclose(motion.multipliers[-1], expected.multipliers, atol=1e-7)
 

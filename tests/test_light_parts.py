@@ -149,7 +149,12 @@ def exact(known):
     return acceleration, rows.T @ multipliers
 
 
-FORMULATIONS = [None, jm.MinimumNorm(clean=False), jm.NullSpace(), jm.UdwadiaKalaba()]
+FORMULATIONS = [
+    None,
+    jm.formulations.MinimumNorm(clean=False),
+    jm.formulations.NullSpace(),
+    jm.formulations.UdwadiaKalaba(),
+]
 CASES = [
     (name, ratio, k)
     for name in MECHANISMS
@@ -173,7 +178,7 @@ def test_against_extended_precision(name, ratio, k):
     q, v = system.reference_q, system.initial_v
     found, known = solve(system, FORMULATIONS[k], q, v)
     acceleration, reaction = exact(known)
-    assert bool(found.result == jm.RESULTS.successful)
+    assert bool(found.result == jm.results.RESULTS.successful)
     largest = np.max(np.abs(reaction))
     np.testing.assert_allclose(known[1].T @ found.multipliers, reaction, atol=1e-9 * largest)
     # The acceleration of a light part keeps what rounding of its reactions leaves.
@@ -264,11 +269,11 @@ def test_generalized_alpha_holds_a_light_chain():
         system.reference_q,
         system.initial_v,
         0.1,
-        solver=jm.GeneralizedAlpha(),
+        solver=jm.runs.GeneralizedAlpha(),
         first_step=2e-3,
         controller=dfx.ConstantStepSize(),
     )
-    assert bool(run.result == jm.RESULTS.successful)
+    assert bool(run.result == jm.results.RESULTS.successful)
     assert float(jnp.max(run.position_error)) < 1e-10
 
 

@@ -136,7 +136,7 @@ def test_places_that_are_traced():
     @eqx.filter_jit
     def loads(system):
         equations = system.equations(system.reference_q, system.initial_v, 0.0)
-        return jm.MinimumNorm().solve(equations).multipliers
+        return jm.formulations.MinimumNorm().solve(equations).multipliers
 
     def placed(angle):
         at = jnp.stack([jnp.cos(angle), jnp.sin(angle)])
@@ -290,7 +290,10 @@ def test_a_singular_reference_hides_nothing():
 
 def generalized(ratio):
     """Three masses in a row on one line, held together by rods: coordinates of one body."""
-    along = [jm.PfaffianConstraint(np.array([row])) for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])]
+    along = [
+        jm.generalized.PfaffianConstraint(np.array([row]))
+        for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])
+    ]
     return jm.GeneralizedSystem(
         ["a", "b", "c"],
         mass_matrix=np.diag([1.0, 1 / ratio, 3.0]),
@@ -313,7 +316,10 @@ def test_generalized_coordinates(ratio):
 def by_functions(ratio):
     """The same, whose inertia holds no array that would tell it from another."""
     own = np.diag([1.0, 1 / ratio, 3.0])
-    along = [jm.PfaffianConstraint(np.array([row])) for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])]
+    along = [
+        jm.generalized.PfaffianConstraint(np.array([row]))
+        for row in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0])
+    ]
     return jm.GeneralizedSystem(
         ["a", "b", "c"],
         mass_matrix=lambda q: jnp.asarray(own),
@@ -347,7 +353,10 @@ def test_masses_by_functions_are_looked_at_once(monkeypatch):
 @pytest.mark.thorough
 def test_what_is_too_large_is_told():
     """More velocities than are decomposed: chains that are light fail, and others do not."""
-    for ratio, word in ((1e7, jm.RESULTS.light_parts_lost), (10.0, jm.RESULTS.successful)):
+    for ratio, word in (
+        (1e7, jm.results.RESULTS.light_parts_lost),
+        (10.0, jm.results.RESULTS.successful),
+    ):
         system = chain(340, ratio)
         found = solved(system, None, *start(system), 0.0)
         assert bool(found.result == word)
@@ -364,7 +373,7 @@ def test_runs_of_systems_made_inside():
 
     masses = jnp.array([2.0, 1e-8])
     q, multipliers, error, result = jax.jit(jax.vmap(last))(masses)
-    assert bool(jnp.all(result == jm.RESULTS.successful))
+    assert bool(jnp.all(result == jm.results.RESULTS.successful))
     assert float(jnp.max(error)) < 1e-12
     for k, mass in enumerate(masses):
         alone = last(float(mass))

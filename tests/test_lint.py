@@ -295,13 +295,13 @@ def _pin(name: str, bodies: Any, at: Any) -> dict[str, Any]:
     return {"name": name, "type": "revolute", "bodies": bodies, "at": at}
 
 
-def findings_in(content: dict[str, Any], *ignore: str) -> jm.Findings:
+def findings_in(content: dict[str, Any], *ignore: str) -> jm.results.Findings:
     """As the command reads files."""
     possible, wrong = with_possible_bodies(content)
     return checked(model_from_tables(possible), 0.0, ignore, wrong)
 
 
-def named(found: jm.Findings, code: str) -> set[str]:
+def named(found: jm.results.Findings, code: str) -> set[str]:
     return {part.name for finding in found.of(code) for part in finding.parts}
 
 

@@ -5,6 +5,7 @@ import fnmatch
 import importlib
 import inspect
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -229,3 +230,25 @@ def test_the_files_of_the_package_are_those_of_its_code():
     for path in files:
         package, pattern = f"jaxmbs.{path.parts[0]}", "/".join(path.parts[1:])
         assert any(fnmatch.fnmatch(pattern, x) for x in data[package]), path
+
+
+MOVED = [
+    (name, space)
+    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")))
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_MOVED"
+    for space, names in ast.literal_eval(node.value).items()
+    for name in names
+]
+
+
+def test_old_names_work_and_name_the_new_ones():
+    changes = (PACKAGE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    told = re.findall(r"^  \| `jaxmbs\.(\w+)` \| `jaxmbs\.(\w+)\.\1` \|$", changes, flags=re.M)
+    assert sorted(told) == sorted(MOVED)
+    for name, space in MOVED:
+        with pytest.warns(
+            DeprecationWarning, match=rf"jaxmbs\.{name} is jaxmbs\.{space}\.{name} now"
+        ):
+            old = getattr(jaxmbs, name)
+        assert old is getattr(getattr(jaxmbs, space), name)
+        assert name not in dir(jaxmbs)

@@ -36,8 +36,8 @@ def on_circle(*, moving, radius=1.0):
     circle that of a product with x / r has one more part, along x. All radii share a program."""
     radius = jnp.asarray(radius)
     constraints = {
-        "circle": jm.PositionConstraint(Circle(radius, False)),
-        "again": jm.PositionConstraint(Circle(radius, moving)),
+        "circle": jm.generalized.PositionConstraint(Circle(radius, False)),
+        "again": jm.generalized.PositionConstraint(Circle(radius, moving)),
     }
     return jm.GeneralizedSystem(
         ["x", "y"],
@@ -73,7 +73,7 @@ def test_nothing_redundant_loosens_nothing():
         ["x", "y"],
         mass_matrix=lambda q: jnp.eye(2),
         force=lambda q, v, t: jnp.zeros(2),
-        constraints={"circle": jm.PositionConstraint(Circle(jnp.asarray(1.0), False))},
+        constraints={"circle": jm.generalized.PositionConstraint(Circle(jnp.asarray(1.0), False))},
     )
     assert not bool(rank_increases_off_manifold(system, start()[0], 0.0))
 

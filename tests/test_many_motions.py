@@ -118,7 +118,7 @@ class TestRefused:
             many(rates)
         assert float(e.value.trajectory.times[-1]) < END
         found = many(rates, throw=False)
-        failed = np.asarray(found.result != jm.RESULTS.successful)
+        failed = np.asarray(found.result != jm.results.RESULTS.successful)
         assert np.flatnonzero(failed).tolist() == [11]
         assert "1 of them failed: The largest number of steps was reached." in str(found)
         assert found.run(11).times.size < COUNT
@@ -146,7 +146,7 @@ def swept(tmp_path_factory):
             "time": np.array([0.0, 0.0, 0.5, 0.0, LAST]),
         }
     )
-    question = jm.Simulation(LAST, count=3, rtol=1e-9, atol=1e-11)
+    question = jm.sweeps.Simulation(LAST, count=3, rtol=1e-9, atol=1e-11)
     store = tmp_path_factory.mktemp("sweep") / "runs"
     return jm.sweep(question, swing(), cases, store=store, width=2)
 
@@ -185,7 +185,9 @@ class TestStarts:
         "how",
         [
             {},
-            pytest.param({"stabilisation": jm.Baumgarte(5.0, 5.0)}, marks=pytest.mark.thorough),
+            pytest.param(
+                {"stabilisation": jm.runs.Baumgarte(5.0, 5.0)}, marks=pytest.mark.thorough
+            ),
         ],
     )
     def test_states_are_made_consistent(self, how):
@@ -218,7 +220,7 @@ class Halving(NamedTuple):
     ended: Any
 
 
-class HalvingSteps(jm.AbstractIteration):
+class HalvingSteps(jm.sweeps.AbstractIteration):
     """Halves the time of a case until it is below 1."""
 
     def begin(self, case):
@@ -235,7 +237,7 @@ class HalvingSteps(jm.AbstractIteration):
         return {"count": lane.count}
 
 
-class Halvings(jm.AbstractQuestion):
+class Halvings(jm.sweeps.AbstractQuestion):
     """How often? Negative times have no configuration."""
 
     @property
@@ -247,8 +249,8 @@ class Halvings(jm.AbstractQuestion):
         return HalvingSteps()
 
     def assembled(self, start):
-        failed = jm.RESULTS.assembly_did_not_close
-        return start.q, jm.RESULTS.where(start.t < 0, failed, jm.RESULTS.successful)
+        failed = jm.results.RESULTS.assembly_did_not_close
+        return start.q, jm.results.RESULTS.where(start.t < 0, failed, jm.results.RESULTS.successful)
 
     def __call__(self, case):
         return {"count": jnp.ceil(jnp.log2(case.t)).astype(int)}

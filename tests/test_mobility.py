@@ -16,13 +16,14 @@ from representatives import representatives
 from typer.testing import CliRunner
 
 import jaxmbs as jm
-from jaxmbs import mechanisms, RESULTS
+from jaxmbs import mechanisms
 from jaxmbs.cli._app import app
 from jaxmbs.io import model_from_tables, write_model
 from jaxmbs.report import write
+from jaxmbs.results import RESULTS
 
 
-def ask(model: jm.Model, **options: Any) -> jm.Mobility:
+def ask(model: jm.Model, **options: Any) -> jm.results.Mobility:
     system = model.system()
     return jm.mobility(system, system.reference_q, **options)
 
@@ -102,7 +103,7 @@ USUAL = (
 )
 
 
-def check(found: jm.Mobility, expected: Known) -> None:
+def check(found: jm.results.Mobility, expected: Known) -> None:
     assert found.decided, found.doubts
     assert not found.doubtful, found.doubts
     assert found.first_order == expected.first_order
@@ -125,7 +126,7 @@ def test_known_mechanisms(name: str):
     check_second_order(model.system(), found)
 
 
-def check_second_order(system: Any, found: jm.Mobility) -> None:
+def check_second_order(system: Any, found: jm.results.Mobility) -> None:
     """Tangents are first-order motions at which N^T d2Phi vanishes; and that is what Gamma says,
     -d2Phi(v, v) at the velocity v, in an orthonormal basis of the left null space."""
     basis = np.asarray(found.first_order_basis)
@@ -393,7 +394,7 @@ class TestRefused:
             jax.jit(lambda q: jm.mobility(system, q).mobility)(system.reference_q)
 
     def test_accelerations(self):
-        servo = jm.ServoConstraint(jm.PfaffianConstraint([1.0]), 1.0)
+        servo = jm.generalized.ServoConstraint(jm.generalized.PfaffianConstraint([1.0]), 1.0)
         system = jm.GeneralizedSystem(("x",), mass_matrix=[[1.0]], constraints={"s": servo})
         with pytest.raises(ValueError, match=r"mobility does not know .* \('s'\)"):
             jm.mobility(system, jnp.zeros(1))

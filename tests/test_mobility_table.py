@@ -28,14 +28,14 @@ def test_what_is_known_is_so(name: str):
         assert found.directions in (None, len(row.branches))
 
 
-def ask(name: str, size: float | None) -> jm.Mobility:
+def ask(name: str, size: float | None) -> jm.results.Mobility:
     made = TABLE[name].made()
     place = here(made.dimension) if size is None else elsewhere(made.dimension, size)
     system = model(made, place).system()
     return jm.mobility(system, system.reference_q)
 
 
-def is_right(name: str, found: jm.Mobility) -> bool:
+def is_right(name: str, found: jm.results.Mobility) -> bool:
     row = TABLE[name]
     branches = tuple(own.freedoms for own in found.branches)
     return (found.first_order, found.mobility, branches) == tuple(row[1:])

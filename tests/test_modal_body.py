@@ -310,7 +310,7 @@ class TestRigid:
         @eqx.filter_jit
         def solved(system):
             q, v = system.reference_q, system.initial_v
-            found = jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.0)
+            found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
             return found.multipliers, found.acceleration[3:6]
 
         one, other = (
@@ -493,7 +493,7 @@ class TestSpinningBeam:
         @eqx.filter_jit
         def solved(system, *states):
             def one(state):
-                found = jm.solve_with_friction(system, jm.MinimumNorm(), *state)
+                found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), *state)
                 return found.acceleration[6:], found.multipliers[5]
 
             return jax.lax.map(one, states)

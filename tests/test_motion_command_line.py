@@ -11,10 +11,11 @@ import pytest
 from scipy.special import ellipk
 from typer.testing import CliRunner
 
-from jaxmbs import RESULTS, SimulationError
+from jaxmbs import SimulationError
 from jaxmbs.cli import _simulate
 from jaxmbs.cli._app import app
 from jaxmbs.io import load_trajectory, read_model
+from jaxmbs.results import RESULTS
 
 
 # A physical pendulum, released at rest with its centre of mass level with the pin.

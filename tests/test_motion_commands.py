@@ -11,9 +11,10 @@ import xarray
 from scipy.special import ellipkinc
 from typer.testing import CliRunner
 
-from jaxmbs import ElasticResolution, mechanisms
+from jaxmbs import mechanisms
 from jaxmbs.cli import _simulate
 from jaxmbs.cli._app import app
+from jaxmbs.formulations import ElasticResolution
 from jaxmbs.io import read_model, write_model
 
 

@@ -224,7 +224,7 @@ def test_the_motion_of_a_study_is_differentiated_in_both_modes():
 def test_adjoints_that_do_not_fit_are_refused():
     system = braced(POINT)
     q, v = system.reference_q, system.initial_v
-    stop = jm.StopWhen(lambda system, q, v, t: q[0])
+    stop = jm.runs.StopWhen(lambda system, q, v, t: q[0])
     with pytest.raises(ValueError, match="BacksolveAdjoint knows no events; use Recursive"):
         jm.simulate(system, q, v, END, adjoint=diffrax.BacksolveAdjoint(), events=[stop])
     with pytest.raises(ValueError, match="ImplicitAdjoint differentiates states of rest"):

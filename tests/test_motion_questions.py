@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from helpers import dot_product_gap, forward_and_reverse, random_direction
 
-from jaxmbs import Driver, forces, mechanisms, motions, MultibodySystem, planar, RESULTS, spatial
+from jaxmbs import Driver, forces, mechanisms, motions, MultibodySystem, planar, spatial
 from jaxmbs._dynamics._equilibrium import equilibrium
 from jaxmbs._dynamics._kinematics import inverse_dynamics, kinematics, KinematicsError
 from jaxmbs._dynamics._linearise import linearise
+from jaxmbs.results import RESULTS
 
 
 G = 9.81

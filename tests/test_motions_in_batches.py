@@ -44,7 +44,12 @@ def test_a_redundant_mechanism_and_a_failed_lane():
         return run(system, 0.1, factor)
 
     together, alone = compiled(jax.vmap(of))(factors), compiled(of)
-    assert [bool(x) for x in together.result == jm.RESULTS.successful] == [True, False, True, True]
+    assert [bool(x) for x in together.result == jm.results.RESULTS.successful] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     for k in (0, 2, 3):
         one = alone(factors[k])
         for name in ("q", "v", "acceleration", "multipliers"):

@@ -49,8 +49,10 @@ def particle():
     """A particle under a nonholonomic row that depends on time (after Udwadia & Kalaba 2001), given
     twice, in coordinates in which its mass matrix is not diagonal."""
     row = {
-        "row": jm.VelocityConstraint(lambda q, v, t: v[1] - q[2] ** 2 * v[0] - 0.5 * jnp.cos(t)),
-        "again": jm.VelocityConstraint(
+        "row": jm.generalized.VelocityConstraint(
+            lambda q, v, t: v[1] - q[2] ** 2 * v[0] - 0.5 * jnp.cos(t)
+        ),
+        "again": jm.generalized.VelocityConstraint(
             lambda q, v, t: 3 * (v[1] - q[2] ** 2 * v[0] - 0.5 * jnp.cos(t))
         ),
     }
@@ -67,16 +69,16 @@ Q = jnp.array([0.4, -0.2, 0.9])
 V = jnp.array([0.5, 0.5 * np.cos(0.7) + 0.81 * 0.5, -1.1])
 T = 0.7
 WITHIN = (
-    jm.MinimumNorm(),
-    jm.MinimumNorm(clean=False),
-    jm.MinimumNorm([1.0, 2.0]),
-    jm.Elimination(),
-    jm.Elimination("again"),
-    jm.UdwadiaKalaba(),
-    jm.UdwadiaKalaba(semidefinite=True),
-    jm.NullSpace(),
-    jm.CoordinatePartitioning(),
-    jm.AugmentedLagrangian(),
+    jm.formulations.MinimumNorm(),
+    jm.formulations.MinimumNorm(clean=False),
+    jm.formulations.MinimumNorm([1.0, 2.0]),
+    jm.formulations.Elimination(),
+    jm.formulations.Elimination("again"),
+    jm.formulations.UdwadiaKalaba(),
+    jm.formulations.UdwadiaKalaba(semidefinite=True),
+    jm.formulations.NullSpace(),
+    jm.formulations.CoordinatePartitioning(),
+    jm.formulations.AugmentedLagrangian(),
 )
 
 
@@ -99,7 +101,7 @@ class TestParticle:
     def test_all_formulations_within_against_the_explicit_equation(self):
         """(One compiled program for all.)"""
         work = Drag(jnp.asarray(0.8))
-        members = [jm.NonIdeal(within, work) for within in WITHIN]
+        members = [jm.formulations.NonIdeal(within, work) for within in WITHIN]
 
         @eqx.filter_jit
         def answers(equations):
@@ -110,7 +112,7 @@ class TestParticle:
         ideal, non_ideal = explicit(M, C, F, Gamma, c)
         # M a + C^T lambda = F + c: rounding, and 1e-8 of the regularised and the iterated ones.
         for found in answers(self.equations):
-            assert bool(found.result == jm.RESULTS.successful)
+            assert bool(found.result == jm.results.RESULTS.successful)
             a = np.asarray(found.acceleration)
             np.testing.assert_allclose(M @ a - F, ideal + non_ideal, atol=1e-8)
             left = c - C.T @ np.asarray(found.multipliers)
@@ -118,7 +120,9 @@ class TestParticle:
 
     def test_virtual_work_is_that_of_the_given_force(self):
         work = Drag(jnp.asarray(0.8))
-        _, force = answer(jm.NonIdeal(jm.UdwadiaKalaba(), work), self.equations)
+        _, force = answer(
+            jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), work), self.equations
+        )
         parts = explicit(*self.given, np.asarray(work(Q, V, T)))
         np.testing.assert_allclose(force.ideal, parts[0], atol=1e-12)
         np.testing.assert_allclose(force.non_ideal, parts[1], atol=1e-12)
@@ -130,8 +134,10 @@ class TestParticle:
         assert str(force).startswith("ideal")
 
     def test_without_work_it_is_the_ideal(self):
-        plain = eqx.filter_jit(jm.UdwadiaKalaba().solve)(self.equations)
-        found, force = answer(jm.NonIdeal(jm.UdwadiaKalaba(), np.zeros(3)), self.equations)
+        plain = eqx.filter_jit(jm.formulations.UdwadiaKalaba().solve)(self.equations)
+        found, force = answer(
+            jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), np.zeros(3)), self.equations
+        )
         np.testing.assert_array_equal(force.non_ideal, 0.0)
         np.testing.assert_array_equal(found.acceleration, plain.acceleration)
         np.testing.assert_array_equal(found.multipliers, plain.multipliers)
@@ -140,8 +146,12 @@ class TestParticle:
         """c = C^T mu is balanced by lambda + mu, and the constraint force stays what it was."""
         mu = np.array([0.4, -0.3])
         C = self.given[1]
-        plain, _ = answer(jm.NonIdeal(jm.UdwadiaKalaba(), np.zeros(3)), self.equations)
-        found, force = answer(jm.NonIdeal(jm.UdwadiaKalaba(), C.T @ mu), self.equations)
+        plain, _ = answer(
+            jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), np.zeros(3)), self.equations
+        )
+        found, force = answer(
+            jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), C.T @ mu), self.equations
+        )
         np.testing.assert_allclose(found.acceleration, plain.acceleration, atol=1e-12)
         change = found.multipliers - plain.multipliers
         # Redundant rows: of mu the part in the range of C stays.
@@ -149,8 +159,8 @@ class TestParticle:
         np.testing.assert_allclose(force.non_ideal, 0.0, atol=1e-12)
 
     def test_compared_with_others_it_is_named(self):
-        member = jm.NonIdeal(jm.UdwadiaKalaba(), Drag(jnp.asarray(0.8)))
-        found = jm.compare(particle(), Q, V, T, [jm.UdwadiaKalaba(), member])
+        member = jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), Drag(jnp.asarray(0.8)))
+        found = jm.compare(particle(), Q, V, T, [jm.formulations.UdwadiaKalaba(), member])
         assert found.succeeded() == (True, True)
         assert "non-ideal, udwadia-kalaba" in str(found)
         assert found.acceleration_difference[1] > 0.01
@@ -161,7 +171,7 @@ class TestParticle:
         equations = self.equations
 
         def acceleration(a):
-            member = jm.NonIdeal(jm.UdwadiaKalaba(), Drag(a))
+            member = jm.formulations.NonIdeal(jm.formulations.UdwadiaKalaba(), Drag(a))
             return member.solve(equations).acceleration
 
         a, weight = jnp.asarray(0.8), jnp.arange(1.0, 4.0)
@@ -175,13 +185,15 @@ class TestParticle:
 class TestOptions:
     def test_rows_and_names_are_those_within(self):
         structure = particle().structure
-        member = jm.NonIdeal(jm.Elimination("again"), np.zeros(3))
+        member = jm.formulations.NonIdeal(jm.formulations.Elimination("again"), np.zeros(3))
         np.testing.assert_array_equal(member.kept_rows(structure), [True, False])
         run: Any = member.numbered(structure)
         assert np.asarray(run.formulation.rows).tolist() == [1]
         controller = diffrax.PIDController(rtol=1e-6, atol=1e-6)
         assert type(guarded(run, controller)).__name__ == "EliminationGuard"
-        fast: Any = jm.NonIdeal(jm.MinimumNorm(), np.zeros(3)).motion_only(particle())
+        fast: Any = jm.formulations.NonIdeal(
+            jm.formulations.MinimumNorm(), np.zeros(3)
+        ).motion_only(particle())
         assert not fast.formulation.clean
         # Others' factors know nothing of the force.
         assert not fast.shares_factor
@@ -190,7 +202,7 @@ class TestOptions:
     def test_a_run_that_drops_rows(self):
         """Against the explicit equation, integrated by itself."""
         system, end = particle(), T + 0.3
-        formulation = jm.NonIdeal(jm.Elimination("again"), DRAG)
+        formulation = jm.formulations.NonIdeal(jm.formulations.Elimination("again"), DRAG)
         found = jm.simulate(system, Q, V, end, start=T, formulation=formulation, rtol=1e-10)
 
         def rate(t, y):
@@ -213,13 +225,13 @@ class TestOptions:
         with pytest.raises(TypeError, match="formulation must be MinimumNorm"):
             given("minimum-norm", np.zeros(3))
         with pytest.raises(TypeError, match="work_force must be a function"):
-            given(jm.NullSpace(), "drag")
+            given(jm.formulations.NullSpace(), "drag")
         for force in (np.zeros(2), lambda q, v, t: v[:2]):
             with pytest.raises(ValueError, match=r"work_force must return an array of shape \[3\]"):
-                jm.NonIdeal(jm.NullSpace(), force).solve(equations)
+                jm.formulations.NonIdeal(jm.formulations.NullSpace(), force).solve(equations)
         bare = eqx.tree_at(lambda e: e.state, equations, None)
         with pytest.raises(ValueError, match="NonIdeal needs to know the state"):
-            jm.NonIdeal(jm.NullSpace(), np.zeros(3)).solve(bare)
+            jm.formulations.NonIdeal(jm.formulations.NullSpace(), np.zeros(3)).solve(bare)
         with pytest.raises(ValueError, match="GeneralizedAlpha knows the forces of the system"):
             jm.simulate(
                 particle(),
@@ -227,13 +239,13 @@ class TestOptions:
                 V,
                 1.0,
                 start=T,
-                formulation=jm.NonIdeal(jm.MinimumNorm(), DRAG),
-                solver=jm.GeneralizedAlpha(step=0.01),
+                formulation=jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), DRAG),
+                solver=jm.runs.GeneralizedAlpha(step=0.01),
             )
 
 
 # Whatever is given.
-ANYTHING: Any = jm.NonIdeal
+ANYTHING: Any = jm.formulations.NonIdeal
 DRAG = Drag(jnp.asarray(0.8))
 
 
@@ -253,7 +265,7 @@ def ring():
         mass_matrix=lambda q: 0.5 * jnp.eye(2),
         force=lambda q, v, t: jnp.zeros(2),
         constraints={
-            "ring": jm.PositionConstraint(
+            "ring": jm.generalized.PositionConstraint(
                 lambda q, t: (q @ q - 0.64) / 1.6, quantity=generalized.LENGTH
             )
         },
@@ -277,7 +289,7 @@ class TestBeadOnARing:
                 jnp.array([0.0, 3.0]),
                 2.0,
                 times=self.times,
-                formulation=jm.NonIdeal(jm.MinimumNorm(), Rubbing(mu)),
+                formulation=jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), Rubbing(mu)),
                 rtol=1e-11,
                 atol=1e-11,
                 adjoint=diffrax.ForwardMode(),
@@ -321,7 +333,7 @@ def plane():
         mass_matrix=lambda q: 2.0 * jnp.eye(2),
         force=lambda q, v, t: jnp.array([0.0, -2.0 * G]),
         constraints={
-            "plane": jm.PositionConstraint(
+            "plane": jm.generalized.PositionConstraint(
                 lambda q, t: jnp.stack([normal @ q, 2 * normal @ q]),
                 rows=2,
                 quantity=generalized.LENGTH,
@@ -346,7 +358,7 @@ class TestInclinedPlane:
                 jnp.zeros(2),
                 jnp.zeros(2),
                 end,
-                formulation=jm.NonIdeal(jm.MinimumNorm(), Viscous(k)),
+                formulation=jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), Viscous(k)),
                 rtol=1e-11,
                 atol=1e-11,
                 monitor=False,
@@ -371,7 +383,9 @@ class TestInclinedPlane:
         assert float(slope) == pytest.approx(differences, rel=1e-7)
         # Power of the constraint force at a state: v^T Q^c = v^T c = -k v^2.
         equations = system.equations(found.q[-1], found.v[-1], end)
-        member = jm.NonIdeal(jm.UdwadiaKalaba(), Viscous(jnp.asarray(0.9)))
+        member = jm.formulations.NonIdeal(
+            jm.formulations.UdwadiaKalaba(), Viscous(jnp.asarray(0.9))
+        )
         power = float(found.v[-1] @ answer(member, equations)[1].total)
         assert power == pytest.approx(-0.9 * exact(0.9)[1] ** 2, rel=1e-8)
 
@@ -391,11 +405,17 @@ def test_with_friction_in_a_joint_it_is_the_same_force_on_the_body():
     pull = jm.forces.Applied("pull", "block", force=(-1.5, 0.0))
     bare, pulled = system([]), system([pull])
     v = jnp.array([0.4, 0.0, 0.0])
-    found = jm.solve_with_friction(
-        bare, jm.NonIdeal(jm.MinimumNorm(), [-1.5, 0.0, 0.0]), bare.reference_q, v, 0.0
+    found = jm.runs.solve_with_friction(
+        bare,
+        jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), [-1.5, 0.0, 0.0]),
+        bare.reference_q,
+        v,
+        0.0,
     )
-    expected = jm.solve_with_friction(pulled, jm.MinimumNorm(), bare.reference_q, v, 0.0)
-    assert bool(found.result == jm.RESULTS.successful)
+    expected = jm.runs.solve_with_friction(
+        pulled, jm.formulations.MinimumNorm(), bare.reference_q, v, 0.0
+    )
+    assert bool(found.result == jm.results.RESULTS.successful)
     np.testing.assert_allclose(found.acceleration, expected.acceleration, atol=1e-12)
     np.testing.assert_allclose(found.multipliers, expected.multipliers, atol=1e-12)
     # Half of the weight rubs: two slides share it.
@@ -409,11 +429,15 @@ def test_without_mass_it_works_as_well():
         ("way", "angle"),
         mass_matrix=lambda q: jnp.diag(jnp.array([0.0, 0.9])),
         force=lambda q, v, t: jnp.array([3.0, 0.0]),
-        constraints={"rolling": jm.VelocityConstraint(lambda q, v, t: v[0] - 0.4 * v[1])},
+        constraints={
+            "rolling": jm.generalized.VelocityConstraint(lambda q, v, t: v[0] - 0.4 * v[1])
+        },
         lengths=("way",),
         semidefinite=True,
     )
-    member = jm.NonIdeal(jm.UdwadiaKalaba(semidefinite=True), np.array([0.0, -0.5]))
+    member = jm.formulations.NonIdeal(
+        jm.formulations.UdwadiaKalaba(semidefinite=True), np.array([0.0, -0.5])
+    )
     equations = system.equations(jnp.zeros(2), jnp.array([0.4, 1.0]), 0.0)
     found, force = answer(member, equations)
     turning = (3.0 * 0.4 - 0.5) / 0.9

@@ -51,7 +51,7 @@ class Cells(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def swung() -> tuple[jm.Trajectory, jm.Solvability]:
+def swung() -> tuple[jm.results.Trajectory, jm.results.Solvability]:
     """A pendulum on two hinges at one point, of which neither reaction is unique."""
     bob = planar.Body(TRAP, mass=2.0, inertia=0.05, position=(0.3, 0.0))
     hinges = [planar.Revolute(name, ("ground", TRAP), (0.0, 0.0)) for name in ("A", "B")]

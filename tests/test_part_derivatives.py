@@ -152,7 +152,7 @@ class Answer(eqx.Module):
 
     def __call__(self, x):
         system, _, q, v, t = self.study.place_parts(x)
-        found = jm.MinimumNorm().solve(system.equations(q, v, t))
+        found = jm.formulations.MinimumNorm().solve(system.equations(q, v, t))
         return jnp.concatenate([found.acceleration, found.multipliers])
 
 
@@ -218,7 +218,7 @@ class Loads(eqx.Module):
         q, t = system.reference_q, jnp.zeros(())
         left = system.velocity_residual(q, self.near, t)
         v = self.near - correction(system.descriptor(q, self.near, t), left, ProximalCholesky())
-        found = jm.MinimumNorm().solve(system.equations(q, v, t))
+        found = jm.formulations.MinimumNorm().solve(system.equations(q, v, t))
         loads = jnp.where(self.unique, found.multipliers, 0.0)
         return jnp.concatenate([v, found.acceleration, loads])
 

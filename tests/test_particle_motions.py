@@ -104,7 +104,9 @@ def mass_in_plane(q):
 
 def in_coordinates(speed, g):
     """The particle, in (x, y)."""
-    keeps = jm.VelocityConstraint(Keeps(jnp.asarray(speed)), quantity=generalized.LENGTH)
+    keeps = jm.generalized.VelocityConstraint(
+        Keeps(jnp.asarray(speed)), quantity=generalized.LENGTH
+    )
     return jm.GeneralizedSystem(
         ("x", "y"),
         mass_matrix=mass_in_plane,
@@ -156,14 +158,21 @@ class TestConstantSpeed:
         system, own = as_particle(law), in_coordinates(law.c, law.g)
         for t in (0.0, 0.2, 1.1):
             q, v = jnp.asarray(law.place(t)), jnp.asarray(law.velocity(t))
-            found, rows = solved(system, jm.MinimumNorm(), q, v, t)
+            found, rows = solved(system, jm.formulations.MinimumNorm(), q, v, t)
             np.testing.assert_allclose(rows, own.constraint_matrix(q, v, t), atol=1e-15)
             np.testing.assert_allclose(found.acceleration, law.acceleration(t), atol=1e-11)
             np.testing.assert_allclose(found.multipliers[0], law.multiplier(t), atol=1e-11)
 
     @pytest.mark.parametrize(
         "formulation",
-        representatives_at([jm.MinimumNorm(), jm.UdwadiaKalaba(), jm.NullSpace()], 1),
+        representatives_at(
+            [
+                jm.formulations.MinimumNorm(),
+                jm.formulations.UdwadiaKalaba(),
+                jm.formulations.NullSpace(),
+            ],
+            1,
+        ),
         ids=lambda x: x.word,
     )
     def test_accelerations(self, formulation):
@@ -189,7 +198,7 @@ class TestConstantSpeed:
 
         def answer(angle):
             v = 3.0 * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
-            found = jm.UdwadiaKalaba().solve(system.equations(jnp.zeros(2), v, 0.2))
+            found = jm.formulations.UdwadiaKalaba().solve(system.equations(jnp.zeros(2), v, 0.2))
             return jnp.concatenate([found.acceleration, found.multipliers])
 
         c, s = np.cos(angle), np.sin(angle)
@@ -248,12 +257,12 @@ def on_spiral(q, t):
     return q[0] - jnp.exp(GROWTH * q[1])
 
 
-SPIRAL = {"spiral": jm.PositionConstraint(on_spiral, quantity=generalized.LENGTH)}
-DRIVE = {"drive": jm.PositionConstraint(lambda q, t: q[1] - 1.3 + t)}
+SPIRAL = {"spiral": jm.generalized.PositionConstraint(on_spiral, quantity=generalized.LENGTH)}
+DRIVE = {"drive": jm.generalized.PositionConstraint(lambda q, t: q[1] - 1.3 + t)}
 
 
 def answers(name, constraints, q, v):
-    found, _ = solved(polar(name, constraints), jm.UdwadiaKalaba(), q, v, 0.0)
+    found, _ = solved(polar(name, constraints), jm.formulations.UdwadiaKalaba(), q, v, 0.0)
     return np.asarray(found.acceleration), np.asarray(found.multipliers)
 
 

@@ -367,7 +367,7 @@ class TestWhoIsNotLookedAfter:
     @pytest.mark.thorough
     def test_runs_that_an_event_ends(self, tmp_path):
         """Are looked at closely too."""
-        system, event = crank_at((0.1, 0.1), 0.3, 50.0), jm.StopAtSingular()
+        system, event = crank_at((0.1, 0.1), 0.3, 50.0), jm.runs.StopAtSingular()
         run = jm.simulate(system, system.reference_q, system.initial_v, 0.04, events=(event,))
         assert int(run.passage_count) == len(run.passed) == 1
         assert "motion passed a singular configuration at" in run.message
@@ -382,7 +382,7 @@ class TestWhoIsNotLookedAfter:
         """Of a run that an event ended within a step."""
         system = crank_at((0.1, 0.1), 0.3, 1.0)
         end = np.pi / 2 - 0.3 - 1e-3
-        event = jm.StopWhen(lambda system, q, v, t: jnp.asarray(t - end))
+        event = jm.runs.StopWhen(lambda system, q, v, t: jnp.asarray(t - end))
         run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=(event,))
         assert float(run.times[-1]) == pytest.approx(end)
         assert int(run.passage_count) == 0

@@ -247,7 +247,7 @@ def test_reactions_are_those_of_the_mechanism_that_is_meant():
 def test_what_takes_every_row_as_it_stands_is_refused():
     told = misaligned(5e-5)
     with pytest.raises(ValueError, match=f"{AT_PRECISION}.*NullSpace.. takes the numbers as they"):
-        jm.reactions(told, told.reference_q, formulation=jm.NullSpace())
+        jm.reactions(told, told.reference_q, formulation=jm.formulations.NullSpace())
     with pytest.raises(ValueError, match=f"{AT_PRECISION}.*a simulation takes the numbers"):
         jm.simulate(told, told.reference_q, told.initial_v, 1e-3, throw=False)
     # Its one mobility is not driven; the error alone holds it.
@@ -294,7 +294,7 @@ def test_analyses_tell(tmp_path: Path):
     assert int(report.rank) == 5
     assert int(report.mobility) == 1
     assert as_written(report) == 6
-    for criterion in (jm.SVD(), jm.RankComparison()):
+    for criterion in (jm.criteria.SVD(), jm.criteria.RankComparison()):
         assert int(jm.analyze(told, told.reference_q, criterion=criterion).rank) == 5
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -147,11 +147,11 @@ def test_the_rank_that_is_meant_or_a_doubt(kind: str, name: str, digits: int, tm
     system = found.system()
     report = jm.analyze(system, system.reference_q)
     meant = ring.rank[closing]
-    if digits < 5 and bool(report.result == jm.RESULTS.configuration_open):
+    if digits < 5 and bool(report.result == jm.results.RESULTS.configuration_open):
         # Numbers as short as these are taken as they stand: what they leave open is told.
         assert "open" in report.openness()
         return
-    assert bool(report.result == jm.RESULTS.successful), report.openness()
+    assert bool(report.result == jm.results.RESULTS.successful), report.openness()
     assert int(report.rank) == meant or bool(report.doubtful)
     if digits >= 5:
         assert int(report.rank) == meant

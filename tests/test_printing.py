@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import everything_public
 from typer.testing import CliRunner
 
 import jaxmbs as jm
@@ -39,7 +40,7 @@ _NO_RESULTS = {
 def test_every_result_has_words():
     classes = {
         name: x
-        for name, x in {own: getattr(jm, own) for own in dir(jm)}.items()
+        for name, x in everything_public().items()
         if inspect.isclass(x)
         and name not in _NO_RESULTS
         and (issubclass(x, eqx.Module) or issubclass(x, tuple))
@@ -111,9 +112,9 @@ class TestPrinting:
 
 
 def test_small_results():
-    sets = jm.DependentSets((("A", "B"), ("C", "D")), False)
+    sets = jm.results.DependentSets((("A", "B"), ("C", "D")), False)
     assert str(sets) == "A, B\nC, D\n... (the search was cut off)"
-    assert str(jm.DependentSets((), True)) == "no dependent set"
+    assert str(jm.results.DependentSets((), True)) == "no dependent set"
     cases = jm.Cases.grid({"bodies.arm.mass": [1.0, 2.0], "time": [0.0, 0.5, 1.0]})
     assert str(cases) == "6 cases (grid of 2 x 3)\nbodies.arm.mass: 1 to 2\ntime: 0 to 1"
 

@@ -108,7 +108,7 @@ def test_numbers_on_the_default_device_are_the_same_program(folder: Path, traced
 
 def test_a_second_sweep_compiles_nothing(folder: Path, traced: list[str]):
     cases = jm.Cases({"gravity.2": np.linspace(-9.81, 9.81, 3)})
-    sweep = functools.partial(jm.sweep, jm.Certification(), jm.mechanisms.get("door"), cases)
+    sweep = functools.partial(jm.sweep, jm.sweeps.Certification(), jm.mechanisms.get("door"), cases)
     first = sweep(assemble=False)
     assert "run_batches" in traced
     anew(folder)
@@ -135,7 +135,7 @@ def test_what_a_program_depends_on():
     assert name(1.0) != name(2.0)
     assert name(1) != name(1.0) != name("1.0")
     assert name(("a", "b")) != name(("ab", ""))
-    assert name(jm.NullSpace()) != name(jm.UdwadiaKalaba())
+    assert name(jm.formulations.NullSpace()) != name(jm.formulations.UdwadiaKalaba())
     made = Identity().value
     powers = [functools.partial(jnp.roll, shift=k) for k in (2, 2, 3)]
     assert made(powers[0]) == made(powers[1]) != made(powers[2])

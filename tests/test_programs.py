@@ -46,7 +46,7 @@ def coin() -> jm.MultibodySystem:
         ["x", "y", "heading", "roll"],
         mass_matrix=lambda q: jnp.eye(4),
         force=lambda q, v, t: jnp.zeros(4),
-        constraints={"rolling": jm.VelocityConstraint(rows, 2)},
+        constraints={"rolling": jm.generalized.VelocityConstraint(rows, 2)},
     )
 
 
@@ -119,7 +119,7 @@ class TestCallbacks:
 
         def loads(q: Any) -> Any:
             equations = system.equations(q, system.initial_v, 0.0)
-            return jm.MinimumNorm().solve(equations).multipliers
+            return jm.formulations.MinimumNorm().solve(equations).multipliers
 
         for slope in (jax.jacfwd, jax.jacrev):
             program = jax.jit(slope(loads))
@@ -279,13 +279,13 @@ class TestIntegration:
 
 
 @pytest.fixture(scope="module")
-def run() -> Callable[..., jm.Trajectory]:
+def run() -> Callable[..., jm.results.Trajectory]:
     """Motions of the pendulum at traced times, in one program."""
     q, v = FREE.reference_q, FREE.initial_v
 
     @jax.jit
-    def motion(times: Any) -> jm.Trajectory:
-        own = {"stabilisation": jm.Baumgarte(), "monitor": False, "rtol": 1e-10}
+    def motion(times: Any) -> jm.results.Trajectory:
+        own = {"stabilisation": jm.runs.Baumgarte(), "monitor": False, "rtol": 1e-10}
         return jm.simulate(FREE, q, v, times[-1], start=times[0], times=times, **own)
 
     return lambda times: motion(jnp.asarray(times))
@@ -294,7 +294,7 @@ def run() -> Callable[..., jm.Trajectory]:
 class TestTracedTimes:
     def test_times_may_stand_still(self, run):
         found = run([0.0, 0.4, 0.4, 1.0])
-        assert bool(found.result == jm.RESULTS.successful)
+        assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_array_equal(found.times, [0.0, 0.4, 0.4, 1.0])
         np.testing.assert_array_equal(found.q[1], found.q[2])
 
@@ -310,5 +310,5 @@ class TestTracedTimes:
     )
     def test_times_that_go_back_are_told_by_the_result(self, run, times):
         found = run(times)
-        assert bool(found.result == jm.RESULTS.times_not_in_order)
+        assert bool(found.result == jm.results.RESULTS.times_not_in_order)
         assert not np.any(np.isfinite(found.q))

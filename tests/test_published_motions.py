@@ -38,7 +38,7 @@ def largest(x, y):
 
 @pytest.fixture(scope="module")
 def parallelogram():
-    return swing(jm.MinimumNorm())
+    return swing(jm.formulations.MinimumNorm())
 
 
 def swing(formulation):
@@ -104,7 +104,7 @@ class TestParallelogram:
     @pytest.mark.thorough
     def test_eliminations_move_alike_and_differ_where_not_unique(self, parallelogram):
         run = parallelogram
-        dropped = [swing(jm.Elimination((row,))) for row in ("B.z", "F.z")]
+        dropped = [swing(jm.formulations.Elimination((row,))) for row in ("B.z", "F.z")]
         names = run.system.structure.row_names
         upper = jnp.array([i for i, name in enumerate(names) if name[0] in "KLMN"])
         lower = jnp.array([i for i, name in enumerate(names) if name[0] in "ABCDEFGH"])
@@ -149,13 +149,15 @@ def _steering_nodes():
 def robot():
     system = rover(RACK).system()
     # Both are watched, as in the longer turn: there is one program for all three.
-    dropped = [drive(system, jm.Elimination(rows)) for rows in (("C.y", "W4"), ("W2", "W4"))]
-    return drive(system, jm.MinimumNorm()), dropped
+    dropped = [
+        drive(system, jm.formulations.Elimination(rows)) for rows in (("C.y", "W4"), ("W2", "W4"))
+    ]
+    return drive(system, jm.formulations.MinimumNorm()), dropped
 
 
 @pytest.fixture(scope="module")
 def turn():
-    return drive(rover(TO_ONE_SIDE).system(), jm.MinimumNorm())
+    return drive(rover(TO_ONE_SIDE).system(), jm.formulations.MinimumNorm())
 
 
 class TestRobot:
@@ -212,7 +214,7 @@ class TestRobot:
 
     def test_longer_turn_stops_where_the_elimination_is_singular(self, turn):
         with pytest.raises(jm.SimulationError, match="has become singular") as caught:
-            drive(turn.system, jm.Elimination(("C.y", "W4")))
+            drive(turn.system, jm.formulations.Elimination(("C.y", "W4")))
         heading = float(np.degrees(caught.value.trajectory.q[-1, 2]))
         assert abs(heading + 104.244) < 1e-3
         assert float(turn.times[-1]) == END
@@ -221,7 +223,9 @@ class TestRobot:
     @pytest.mark.thorough
     @pytest.mark.parametrize(
         "formulation",
-        representatives_at([jm.CoordinatePartitioning(), jm.Elimination()], 1),
+        representatives_at(
+            [jm.formulations.CoordinatePartitioning(), jm.formulations.Elimination()], 1
+        ),
         ids=lambda x: x.word,
     )
     def test_those_that_choose_anew_go_through_the_longer_turn(self, turn, formulation):
@@ -270,7 +274,7 @@ class TestStates:
             assert all(found.succeeded())
             words = [one.word for one in found.formulations]
             by_word = dict(zip(words, found.acceleration_difference, strict=True))
-            assert by_word.pop(jm.AugmentedLagrangian.word) < 1e-7
+            assert by_word.pop(jm.formulations.AugmentedLagrangian.word) < 1e-7
             assert max(by_word.values()) < 1e-9
             assert found.contradictions() == ()
             unique = np.asarray(found.solvability.reaction_unique)

@@ -18,8 +18,8 @@ from representatives import representatives
 from test_states import FUNCTIONS, METHODS
 
 import jaxmbs as jm
-from jaxmbs import RESULTS
 from jaxmbs.io import model_from_tables
+from jaxmbs.results import RESULTS
 
 
 STRUCTURES = {structure.name: structure for structure in DRAWN}

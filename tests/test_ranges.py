@@ -70,7 +70,7 @@ def door() -> jm.MultibodySystem:
     return jm.MultibodySystem([body], hinges, gravity=(0.0, 0.0, -GRAVITY))
 
 
-def ask(system: jm.MultibodySystem, *own: Any, **more: Any) -> jm.Ranges:
+def ask(system: jm.MultibodySystem, *own: Any, **more: Any) -> jm.results.Ranges:
     """Of a table without the legs that only other tests need."""
     idle = IDLE if "leg5" in system.structure.row_names and "all" not in more else ()
     more.pop("all", None)
@@ -82,7 +82,7 @@ def assert_same(actual: Any, expected: Any, size: float = 1.0) -> None:
     np.testing.assert_allclose(actual, expected, rtol=EXACT, atol=EXACT * size)
 
 
-def ends(ranges: jm.Ranges, name: str) -> tuple[float, float]:
+def ends(ranges: jm.results.Ranges, name: str) -> tuple[float, float]:
     own = ranges.of(name)
     return float(own.low), float(own.high)
 
@@ -179,7 +179,7 @@ class TestWords:
         pushing = [bounds.PushesOnly(f"leg{k}") for k in range(1, 5)]
         found = ask(table(CORNERS, load=(0.7, 0.0)), *pushing)
         assert not bool(found.feasible)
-        assert bool(found.result == jm.RESULTS.loads_not_carried)
+        assert bool(found.result == jm.results.RESULTS.loads_not_carried)
         assert np.all(np.isnan(found.low))
         assert np.all(np.isnan(found.wrench("leg1").force_high))
         np.testing.assert_array_equal(found.shortfall[:4] > 0, [False, True, True, False])
@@ -469,13 +469,13 @@ class TestAgainstAnIndependentProgram:
 def _solved(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
     def one(state: Any) -> Any:
         own_q, own_v = state
-        found = jm.solve_with_friction(system, None, own_q, own_v, 0.0)
+        found = jm.runs.solve_with_friction(system, None, own_q, own_v, 0.0)
         return found.acceleration, found.multipliers
 
     return jax.lax.map(one, (q, v))
 
 
-def _motion(system: jm.MultibodySystem, v: Any) -> jm.Trajectory:
+def _motion(system: jm.MultibodySystem, v: Any) -> jm.results.Trajectory:
     """States in one place with other velocities: no motion, but all that ranges ask of one."""
     v = jnp.asarray(v)
     count = v.shape[0]
@@ -484,14 +484,14 @@ def _motion(system: jm.MultibodySystem, v: Any) -> jm.Trajectory:
 
     acceleration, multipliers = _solved(system, q, v)
     steps = jnp.asarray(0)
-    return jm.Trajectory(
+    return jm.results.Trajectory(
         *(times, q, v, acceleration, multipliers, jnp.zeros(count), jnp.zeros(count)),
         reached=jnp.ones(count, bool),
         passages=jnp.zeros(0),
         passage_count=steps,
         stopped=jnp.asarray(False),
         statistics=Statistics(steps, steps, steps),
-        result=jm.RESULTS.successful,
+        result=jm.results.RESULTS.successful,
         system=system,
     )
 

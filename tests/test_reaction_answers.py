@@ -22,9 +22,10 @@ from reaction_park import mechanism
 from representatives import representatives_at
 
 import jaxmbs as jm
-from jaxmbs import planar, Reactions, reactions
+from jaxmbs import planar, reactions
 from jaxmbs._verdict import Verdict
 from jaxmbs.io import model_from_tables
+from jaxmbs.results import Reactions
 
 
 @functools.cache
@@ -150,7 +151,7 @@ def test_new_numbers_are_no_new_trace(rng):
         system = move(twins(), random_direction(twins(), rng), 0.01)
         q, v, t = system.reference_q, jnp.asarray(rng.normal(size=6)), jnp.asarray(0.1 * k)
         multipliers = jnp.asarray(rng.normal(size=4))
-        found = traced(system, q, v, t, multipliers, jm.QR(tolerance=10.0 ** (-9 - k)))
+        found = traced(system, q, v, t, multipliers, jm.criteria.QR(tolerance=10.0 ** (-9 - k)))
         np.testing.assert_allclose(found.wrench("two").force, multipliers[2:], rtol=1e-14)
     assert len(traces) == 1
 
@@ -167,7 +168,7 @@ def test_single_precision_is_warned_of():
 
 @pytest.mark.parametrize(
     "criterion",
-    representatives_at([jm.SVD(), jm.RankComparison()], 0),
+    representatives_at([jm.criteria.SVD(), jm.criteria.RankComparison()], 0),
     ids=lambda c: c.word,
 )
 def test_other_criteria_agree(criterion):
@@ -306,9 +307,9 @@ def test_generalized_coordinates():
         mass_matrix=lambda q: jnp.eye(2),
         force=lambda q, v, t: jnp.stack([0.0 * t, -9.81]),
         constraints={
-            "rod": jm.PositionConstraint(rod),
-            "again": jm.PositionConstraint(lambda q, t: 2 * rod(q, t)),
-            "guide": jm.PositionConstraint(lambda q, t: q[1] + 0.8),
+            "rod": jm.generalized.PositionConstraint(rod),
+            "again": jm.generalized.PositionConstraint(lambda q, t: 2 * rod(q, t)),
+            "guide": jm.generalized.PositionConstraint(lambda q, t: q[1] + 0.8),
         },
         lengths=["x", "y"],
     )

@@ -107,7 +107,9 @@ def test_the_formulation_chooses_what_is_not_unique():
     assert not bool(shared.unique("left"))
     for name in ("left", "right"):
         np.testing.assert_allclose(shared.wrench(name).force, whole / 2, rtol=1e-9, atol=1e-9)
-    one = asked(ANGLES[0], RATES[0], twice, formulation=jm.Elimination(("left.x", "left.y")))
+    one = asked(
+        ANGLES[0], RATES[0], twice, formulation=jm.formulations.Elimination(("left.x", "left.y"))
+    )
     np.testing.assert_allclose(one.wrench("left").force, 0.0, atol=1e-11)
     np.testing.assert_allclose(one.wrench("right").force, whole, rtol=1e-9, atol=1e-9)
 
@@ -143,12 +145,12 @@ def test_traced_numbers_that_are_no_state_have_no_reactions():
     ("options", "words"),
     [
         (
-            {"multipliers": jnp.zeros(2), "formulation": jm.NullSpace()},
+            {"multipliers": jnp.zeros(2), "formulation": jm.formulations.NullSpace()},
             "leave one of the two out",
         ),
         ({"multipliers": jnp.zeros(3)}, r"shape \[2\]"),
         ({"elastic": True}, "nothing of this system gives way"),
-        ({"formulation": jm.ElasticResolution()}, "needs something that gives way"),
+        ({"formulation": jm.formulations.ElasticResolution()}, "needs something that gives way"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options, words):
@@ -159,7 +161,9 @@ def test_options_that_do_not_fit_are_refused(options, words):
 def test_rigid_multipliers_get_no_verdict_of_elastic_parts():
     system = jm.mechanisms.elastic_parallelogram().system()
     with pytest.raises(ValueError, match=r"formulation=NullSpace\(\).*ElasticResolution"):
-        jm.reactions(system, system.reference_q, elastic=True, formulation=jm.NullSpace())
+        jm.reactions(
+            system, system.reference_q, elastic=True, formulation=jm.formulations.NullSpace()
+        )
 
 
 def test_a_state_that_the_constraints_do_not_allow_is_refused():
@@ -175,8 +179,8 @@ def test_equations_without_a_solution_end_with_advice():
         ("x",),
         mass_matrix=[[1.0]],
         constraints={
-            "one": jm.AccelerationConstraint([1.0], 1.0),
-            "two": jm.AccelerationConstraint([1.0], 2.0),
+            "one": jm.generalized.AccelerationConstraint([1.0], 1.0),
+            "two": jm.generalized.AccelerationConstraint([1.0], 2.0),
         },
     )
     with pytest.raises(RuntimeError, match="contradict other constraints"):

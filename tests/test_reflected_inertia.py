@@ -52,11 +52,11 @@ def test_a_rotor_against_the_ground_counts(coupled: bool):
 
 
 METHODS = (
-    jm.MinimumNorm(),
-    jm.UdwadiaKalaba(),
-    jm.NullSpace(),
-    jm.CoordinatePartitioning(),
-    jm.AugmentedLagrangian(),
+    jm.formulations.MinimumNorm(),
+    jm.formulations.UdwadiaKalaba(),
+    jm.formulations.NullSpace(),
+    jm.formulations.CoordinatePartitioning(),
+    jm.formulations.AugmentedLagrangian(),
 )
 
 

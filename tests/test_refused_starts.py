@@ -106,7 +106,11 @@ def test_drivers_that_agree_are_no_contradiction():
     system = gears((0, 0, 1.0), (0, 0, 0.5))
     assert (
         _simulate._refuse_unsolvable(
-            system, jm.MinimumNorm(), system.reference_q, system.initial_v, jnp.asarray(0.0)
+            system,
+            jm.formulations.MinimumNorm(),
+            system.reference_q,
+            system.initial_v,
+            jnp.asarray(0.0),
         )
         is None
     )
@@ -138,7 +142,9 @@ def test_accelerations_that_nothing_determines(monkeypatch: pytest.MonkeyPatch):
         ("x", "gap", "y"),
         mass_matrix=lambda q: jnp.diag(jnp.array([2.0, 0.0, 0.0])),
         force=lambda q, v, t: jnp.array([1.0, 0.0, 0.0]),
-        constraints={"distance": jm.PositionConstraint(lambda q, t: q[2] - q[0] - q[1])},
+        constraints={
+            "distance": jm.generalized.PositionConstraint(lambda q, t: q[2] - q[0] - q[1])
+        },
         lengths=("x", "gap", "y"),
         semidefinite=True,
     )

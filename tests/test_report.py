@@ -57,7 +57,7 @@ class Made(NamedTuple):
 
     path: Path
     text: str
-    trajectory: jm.Trajectory
+    trajectory: jm.results.Trajectory
     written: jaxmbs.report.Written
 
 

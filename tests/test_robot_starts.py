@@ -102,7 +102,7 @@ def bench(names: tuple[str, ...], folder: Path) -> Bench:
     path.write_text(mjcf({name: ARMS.get(name, BALL) for name in names}))
     peer = mujoco.MjModel.from_xml_path(str(path))
     model = import_model(path).model
-    solved = jax.jit(lambda s, q, v: jm.solve_with_friction(s, None, q, v, jnp.asarray(0.0)))
+    solved = jax.jit(lambda s, q, v: jm.runs.solve_with_friction(s, None, q, v, jnp.asarray(0.0)))
     return Bench(Tree(model, peer), model.system(), solved)
 
 
@@ -146,11 +146,13 @@ def assert_accelerations_agree(names: tuple[str, ...], folder: Path) -> None:
             expected = data.qacc.copy()
             q, v = tree.state()
             solved = found.solved(found.system, jnp.asarray(q), jnp.asarray(v))
-            assert bool(solved.result == jm.RESULTS.successful), pose
+            assert bool(solved.result == jm.results.RESULTS.successful), pose
             own = tree.joint_accelerations(q, v, np.asarray(solved.acceleration))
             size = max(1.0, np.max(np.abs(expected)))
             np.testing.assert_allclose(own, expected, rtol=1e-8, atol=1e-8 * size, err_msg=pose)
-        open_ones = jm.undetermined_accelerations(found.system, jnp.asarray(q), jnp.asarray(v))
+        open_ones = jm.formulations.undetermined_accelerations(
+            found.system, jnp.asarray(q), jnp.asarray(v)
+        )
         assert len(open_ones) == 0, f"{pose}: {open_ones}"
 
 
@@ -220,7 +222,7 @@ def test_derivatives_at_zero(tmp_path: Path):
     @jax.jit
     def accelerations(step: jax.Array) -> jax.Array:
         moved = system.retract(q, step * v)
-        return jm.solve_with_friction(system, None, moved, (1 + step) * v, 0.0).acceleration
+        return jm.runs.solve_with_friction(system, None, moved, (1 + step) * v, 0.0).acceleration
 
     step, weights = 1e-5, jnp.asarray(np.random.default_rng(0).normal(size=v.shape))
     differences = (accelerations(jnp.asarray(step)) - accelerations(jnp.asarray(-step))) / step / 2

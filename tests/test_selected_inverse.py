@@ -208,7 +208,9 @@ CASES = {
     "star of 200 joints": lambda: star(160),
     "unlike sizes": lambda: unlike_sizes(3),
     "unlike sizes at a star's hub": lambda: unlike_sizes(9),
-    "two coordinates": lambda: pendulum_of(jm.PositionConstraint(lambda q, t: q * q[0], rows=2)),
+    "two coordinates": lambda: pendulum_of(
+        jm.generalized.PositionConstraint(lambda q, t: q * q[0], rows=2)
+    ),
 }
 
 
@@ -217,7 +219,10 @@ def pendulum_of(condition):
         ["x", "y"],
         mass_matrix=lambda q: jnp.eye(2),
         force=lambda q, v, t: jnp.zeros(2),
-        constraints={"both": condition, "again": jm.PositionConstraint(lambda q, t: q[0])},
+        constraints={
+            "both": condition,
+            "again": jm.generalized.PositionConstraint(lambda q, t: q[0]),
+        },
     )
 
 
@@ -278,7 +283,7 @@ def test_near_a_singular_model_verdicts_are_doubtful_and_never_wrong():
     assert doubtful == [tilt in (1e-3, 1e-4, 1e-5, 1e-6) for tilt in TILTS]
     for k, system in enumerate(systems):
         if not doubtful[k]:
-            exact = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-7))
+            exact = jm.analyze(system, system.reference_q, criterion=jm.criteria.QR(1e-7))
             np.testing.assert_array_equal(batch.reaction_unique[k], exact.reaction_unique)
             assert int(batch.redundancy[k]) == int(exact.redundancy)
     system = systems[TILTS.index(1e-4)]

@@ -45,17 +45,19 @@ def offset(q, v, t):
 
 def every_kind():
     """Rows of all kinds, servo rows among the others."""
-    servo = jm.ServoConstraint
+    servo = jm.generalized.ServoConstraint
     return jm.GeneralizedSystem(
         ("x", "y", "z"),
         mass_matrix=np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 1.5]]),
         force=lambda q, v, t: jnp.stack([q[1] - v[0], t * q[2], v[1] * v[2]]),
         constraints={
-            "acceleration": jm.AccelerationConstraint(matrix, offset),
-            "position": jm.PositionConstraint(lambda q, t: q[0] * q[1] - t),
-            "velocities": servo(jm.VelocityConstraint(wanted, 2), P),
-            "pfaffian": jm.PfaffianConstraint(lambda q, t: jnp.stack([q[2], t, 1.0]), -2.0),
-            "place": servo(jm.PositionConstraint(wanted_position), 0.3),
+            "acceleration": jm.generalized.AccelerationConstraint(matrix, offset),
+            "position": jm.generalized.PositionConstraint(lambda q, t: q[0] * q[1] - t),
+            "velocities": servo(jm.generalized.VelocityConstraint(wanted, 2), P),
+            "pfaffian": jm.generalized.PfaffianConstraint(
+                lambda q, t: jnp.stack([q[2], t, 1.0]), -2.0
+            ),
+            "place": servo(jm.generalized.PositionConstraint(wanted_position), 0.3),
         },
         lengths=("x", "y", "z"),
     )
@@ -158,7 +160,7 @@ class TestRows:
         a, _ = slow.solve(M, C[kept], F, Gamma[kept])
         member, tolerance = next((m, tol) for other, m, tol in MEMBERS if other == name)
         found = member.solve(reduced)
-        assert bool(found.result == jm.RESULTS.successful)
+        assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_allclose(found.acceleration, a, atol=10 * tolerance)
 
 
@@ -181,13 +183,18 @@ class TestDecay:
         def row(q, v, t):
             return v[:2] - jnp.stack([jnp.cos(t) + q[1], q[0] * t])
 
-        servo, constants = jm.ServoConstraint, np.array([0.2, 0.5])
+        servo, constants = jm.generalized.ServoConstraint, np.array([0.2, 0.5])
         system = free(
             {
-                "rates": servo(jm.VelocityConstraint(row, 2), P),
-                "kept": servo(jm.VelocityConstraint(lambda q, v, t: v[2] * (1 + q[2] ** 2) - t)),
+                "rates": servo(jm.generalized.VelocityConstraint(row, 2), P),
+                "kept": servo(
+                    jm.generalized.VelocityConstraint(lambda q, v, t: v[2] * (1 + q[2] ** 2) - t)
+                ),
                 "places": servo(
-                    jm.PositionConstraint(lambda q, t: q[3:] - jnp.stack([t**2, 1.0]), 2), constants
+                    jm.generalized.PositionConstraint(
+                        lambda q, t: q[3:] - jnp.stack([t**2, 1.0]), 2
+                    ),
+                    constants,
                 ),
             },
             n=5,
@@ -236,7 +243,9 @@ class TestDecay:
         assert not bool(report.reaction_unique[0])
 
     def test_a_rate_that_decays_is_an_eigenvalue(self):
-        servo = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0] + q[0]), 0.25)
+        servo = jm.generalized.ServoConstraint(
+            jm.generalized.VelocityConstraint(lambda q, v, t: v[0] + q[0]), 0.25
+        )
         system = free({"servo": servo}, force=lambda q, v, t: jnp.stack([5.0 * q[1], -8.0 * q[1]]))
         found = jm.linearise(system, jnp.zeros(2))
         # x: v + x = beta with beta' = -4 beta; y: 2 y'' = -8 y.
@@ -333,8 +342,8 @@ class TestActuators:
         a, u = by_dense_algebra(system, B, q, v, t)
         # One program for all: an actuator more that can do nothing does nothing.
         padded = np.pad(B, ((0, 0), (0, 9 - B.shape[1])))
-        found, control = controlled(jm.ServoControl(padded), equations)
-        assert bool(found.result == jm.RESULTS.successful)
+        found, control = controlled(jm.formulations.ServoControl(padded), equations)
+        assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_allclose(found.acceleration, a, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(control.values[: len(u)], u, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(control.values[len(u) :], 0.0, atol=1e-12)
@@ -345,7 +354,7 @@ class TestActuators:
         np.testing.assert_allclose(left, 0.0, atol=1e-8)
         np.testing.assert_array_equal(found.multipliers[-2:], 0.0)
         if motors == "all":
-            ideal = jm.MinimumNorm().solve(equations)
+            ideal = jm.formulations.MinimumNorm().solve(equations)
             np.testing.assert_allclose(ideal.acceleration, found.acceleration, atol=1e-8)
             # The same force, but for what the hinges would carry of it.
             more = B @ u + C[-2:].T @ np.array(ideal.multipliers[-2:])
@@ -356,10 +365,10 @@ class TestActuators:
         system = arm()
         q, v, t = self.state(system)
         equations = system.equations(q, v, t)
-        by_name = jm.ServoControl(("link 0.angular_velocity", "link 2"))
+        by_name = jm.formulations.ServoControl(("link 0.angular_velocity", "link 2"))
         columns = np.eye(9)[:, [2, 6, 7, 8]]
         np.testing.assert_array_equal(by_name._matrix(equations), columns)
-        assert jm.ServoControl(columns).actuated(system.structure) == ()
+        assert jm.formulations.ServoControl(columns).actuated(system.structure) == ()
         names = [info.name for info in by_name.actuated(system.structure)]
         assert names[0] == "link 0.angular_velocity"
         assert names[1:] == [
@@ -372,14 +381,14 @@ class TestActuators:
         q, v, t = self.state(system)
         equations = system.equations(q, v, t)
         one = jnp.pad(torques(q, v, t)[:, :1], ((0, 0), (0, 8)))
-        found, _ = controlled(jm.ServoControl(one), equations)
-        assert bool(found.result == jm.RESULTS.servo_not_attainable)
+        found, _ = controlled(jm.formulations.ServoControl(one), equations)
+        assert bool(found.result == jm.results.RESULTS.servo_not_attainable)
 
     @pytest.mark.thorough
     def test_along_a_motion(self):
         system = arm()
         q = jm.assemble(system, system.reference_q.at[jnp.array([2, 5, 8])].set([0.8, -0.3, 0.5])).q
-        formulation = jm.ServoControl(torques, limits=[60.0, 1e3, 1e3])
+        formulation = jm.formulations.ServoControl(torques, limits=[60.0, 1e3, 1e3])
         motion = jm.simulate(
             system, q, jnp.zeros(9), 0.4, every=0.05, formulation=formulation, **TIGHT
         )
@@ -407,17 +416,23 @@ class TestContradictions:
     @pytest.mark.thorough
     def test_of_a_servo_and_a_joint(self):
         """What a joint forbids cannot be wanted; that no formulation meets it is told, by name."""
-        want = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0] - 1.0), 0.1)
-        hold = jm.PositionConstraint(lambda q, t: q[0])
+        want = jm.generalized.ServoConstraint(
+            jm.generalized.VelocityConstraint(lambda q, v, t: v[0] - 1.0), 0.1
+        )
+        hold = jm.generalized.PositionConstraint(lambda q, t: q[0])
         system = free({"hold": hold, "want": want})
-        assert not bool(jm.ServoControl(("x",)).control(system.equations(NONE, NONE, 0.0)).attained)
+        assert not bool(
+            jm.formulations.ServoControl(("x",)).control(system.equations(NONE, NONE, 0.0)).attained
+        )
         with pytest.raises(jm.SimulationError, match=r"they contradict .* asked for: 'want'"):
             jm.simulate(system, NONE, NONE, 1.0)
         # The same joint lets it pass where the servo wants what it does anyway.
-        still = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
+        still = jm.generalized.ServoConstraint(
+            jm.generalized.VelocityConstraint(lambda q, v, t: v[0]), 0.1
+        )
         system = free({"hold": hold, "want": still}, force=np.array([3.0, 1.0]))
-        found = jm.solve_with_friction(system, jm.MinimumNorm(), NONE, NONE, 0.0)
-        assert bool(found.result == jm.RESULTS.successful)
+        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), NONE, NONE, 0.0)
+        assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_allclose(found.acceleration, [0.0, 0.5], atol=1e-12)
 
     def test_a_direction_that_a_motor_has_not(self):
@@ -429,7 +444,7 @@ class TestContradictions:
             "tip", lambda f, w, t: w[0].linear[:1] - 0.2, [("arm", (1.0, 0.1 + 1e-16))]
         )
         system = jm.MultibodySystem([body], [pin, jm.Servo(tip, 0.1)])
-        motor = jm.ServoControl(("arm.angular_velocity",))
+        motor = jm.formulations.ServoControl(("arm.angular_velocity",))
         control = jax.jit(lambda q, v: motor.control(system.equations(q, v, 0.0)))
         found = control(system.reference_q, jnp.zeros(3))
         assert not bool(found.attained)
@@ -439,7 +454,7 @@ class TestContradictions:
 class Solved(eqx.Module):
     """Accelerations and controls as a function of P and of masses."""
 
-    formulation: jm.AbstractFormulation
+    formulation: jm.formulations.AbstractFormulation
 
     def __call__(self, numbers):
         constant, mass = numbers
@@ -459,7 +474,7 @@ class Solved(eqx.Module):
 @pytest.mark.thorough
 def test_derivatives():
     """Forward, reverse and by differences, in P and in masses; a batch is one program."""
-    solved, at = Solved(jm.ServoControl(("b.x",))), jnp.array([0.3, 1.2])
+    solved, at = Solved(jm.formulations.ServoControl(("b.x",))), jnp.array([0.3, 1.2])
     direction, weight = jnp.array([1.0, 0.7]), jnp.array([0.4, -1.0, 0.6])
     found = slopes(solved, at, direction, weight)
     values = eqx.filter_vmap(solved)(at[None] + 2e-3 * np.outer(NODES, direction))

@@ -73,8 +73,10 @@ class TestTurns:
             q = system.reference_q.at[3].set(np.cos(angle / 2)).at[6].set(np.sin(angle / 2))
             error = system.servo_error(q, jnp.zeros(6), 0.0)
             np.testing.assert_allclose(error[-1], expected, atol=1e-12)
-            found = jm.solve_with_friction(system, jm.MinimumNorm(), q, jnp.zeros(6), 0.0)
-            unknown = jm.RESULTS.servo_error_unknown
+            found = jm.runs.solve_with_friction(
+                system, jm.formulations.MinimumNorm(), q, jnp.zeros(6), 0.0
+            )
+            unknown = jm.results.RESULTS.servo_error_unknown
             assert bool(found.result == unknown) == bool(np.isnan(expected))
 
     def test_of_a_screw(self):
@@ -94,12 +96,14 @@ def rate_row():
     return generalized.RateCondition("r", "b", lambda q, v, t: v[:1])
 
 
-SERVO = jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
+SERVO = jm.generalized.ServoConstraint(jm.generalized.VelocityConstraint(lambda q, v, t: v[0]), 0.1)
 
 
 def tried(actuators, **constraints):
     """What a servo control says to a particle."""
-    return jm.ServoControl(actuators).solve(free(constraints).equations(NONE, NONE, 0.0))
+    return jm.formulations.ServoControl(actuators).solve(
+        free(constraints).equations(NONE, NONE, 0.0)
+    )
 
 
 REFUSED = {
@@ -109,10 +113,15 @@ REFUSED = {
     "limits": (lambda: jm.Servo(rate_row(), limit=[1.0, 2.0]), "limit must be one number, or 1"),
     "no joint": (lambda: ANY.Servo("r"), "constraint must be a joint"),
     "twice": (lambda: jm.Servo(jm.Servo(rate_row())), "acceleration level already"),
-    "a vector": (lambda: jm.ServoControl(np.zeros(3)), "actuators must be names"),
-    "no limit": (lambda: jm.ServoControl(("a",), limits=0.0), "limits must be greater than zero"),
+    "a vector": (lambda: jm.formulations.ServoControl(np.zeros(3)), "actuators must be names"),
+    "no limit": (
+        lambda: jm.formulations.ServoControl(("a",), limits=0.0),
+        "limits must be greater than zero",
+    ),
     "elastic": (
-        lambda: jm.ServoControl(("a",), formulation=jm.ElasticResolution()),
+        lambda: jm.formulations.ServoControl(
+            ("a",), formulation=jm.formulations.ElasticResolution()
+        ),
         "formulation must be one of rigid systems",
     ),
     "no servo": (lambda: tried(("x",)), "ServoControl needs a servo constraint"),
@@ -126,7 +135,7 @@ REFUSED = {
     "equilibrium": (lambda: jm.equilibrium(free({"s": SERVO}), NONE), "equilibrium does not know"),
     "generalized alpha": (
         lambda: jm.simulate(
-            free({"s": SERVO}), NONE, NONE, 1.0, solver=jm.GeneralizedAlpha(step=1)
+            free({"s": SERVO}), NONE, NONE, 1.0, solver=jm.runs.GeneralizedAlpha(step=1)
         ),
         "GeneralizedAlpha does not know",
     ),
@@ -134,21 +143,34 @@ REFUSED = {
         lambda: jm.controls(jm.simulate(free({}), NONE, NONE, 1.0)),
         "no servo constraint",
     ),
-    "no matrix": (lambda: jm.AccelerationConstraint(3.0), "matrix must be a function, or an array"),
+    "no matrix": (
+        lambda: jm.generalized.AccelerationConstraint(3.0),
+        "matrix must be a function, or an array",
+    ),
     "wide matrix": (
-        lambda: free({"a": jm.AccelerationConstraint([1.0, 2.0, 3.0])}).equations(NONE, NONE, 0.0),
+        lambda: free({"a": jm.generalized.AccelerationConstraint([1.0, 2.0, 3.0])}).equations(
+            NONE, NONE, 0.0
+        ),
         r"matrix must be of shape \[1, 2\], got \[1, 3\]",
     ),
-    "no constraint": (lambda: ANY.ServoConstraint("r"), "constraint must be a constraint"),
+    "no constraint": (
+        lambda: ANY.generalized.ServoConstraint("r"),
+        "constraint must be a constraint",
+    ),
     "a constraint's P": (
-        lambda: jm.ServoConstraint(jm.VelocityConstraint(lambda q, v, t: v[0]), -1.0),
+        lambda: jm.generalized.ServoConstraint(
+            jm.generalized.VelocityConstraint(lambda q, v, t: v[0]), -1.0
+        ),
         "time_constant must be greater than zero",
     ),
     "no mass": (
         lambda: generalized.Body("b", ("x", "y"), mass_matrix=[[1.0, 0.5], [0.1, 1.0]]),
         "mass_matrix must be symmetric and positive definite",
     ),
-    "offsets": (lambda: jm.PfaffianConstraint([1.0, 2.0], [1.0, 2.0]), "offset must be a"),
+    "offsets": (
+        lambda: jm.generalized.PfaffianConstraint([1.0, 2.0], [1.0, 2.0]),
+        "offset must be a",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 import optimistix
 import pytest
+from helpers import everything_public
 from settings_table import FORCE, MASS, MODEL, outcome, Q, STUDY, SYSTEM, TABLE, V
 from settings_values import with_defaults
 
@@ -74,9 +75,12 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("make", "says"),
         [
-            (lambda: ANY.analyze(SYSTEM, Q, criterion=jm.SVD), "brackets behind it: SVD(...)"),
+            (
+                lambda: ANY.analyze(SYSTEM, Q, criterion=jm.criteria.SVD),
+                "brackets behind it: SVD(...)",
+            ),
             (lambda: ANY.analyze(SYSTEM, Q, criterion="svd"), "must be QR(), SVD() or Rank"),
-            (lambda: jm.QR(3), "less than 1, got 3; 1e-9 is usual."),
+            (lambda: jm.criteria.QR(3), "less than 1, got 3; 1e-9 is usual."),
             (lambda: ANY.design.Descent(steps=3.0), "got 3.0; write it without a decimal point."),
             (lambda: design.Motion(1.0, count=1), "at least 2 (the start and the end), got 1."),
             (lambda: simulated(rtol=0.0, atol=1e-16), "not both be less than 2.2e-14, which is"),
@@ -87,8 +91,14 @@ class TestRefusals:
             (lambda: simulated(every=1e-8), "saves 1e+08 states, more than 10,000,000; make it"),
             (lambda: simulated(times=[0.5, 1.0]), "from start to end, 0 s to 1 s, got times from"),
             (lambda: simulated(controller=diffrax.ConstantStepSize()), "first_step must be given"),
-            (lambda: simulated(events=[jm.StopAtSingular()], monitor=False), "leave monitor=True"),
-            (lambda: jm.Elimination(("A.x", "A.x")), "drop names A.x twice; name each row once."),
+            (
+                lambda: simulated(events=[jm.runs.StopAtSingular()], monitor=False),
+                "leave monitor=True",
+            ),
+            (
+                lambda: jm.formulations.Elimination(("A.x", "A.x")),
+                "drop names A.x twice; name each row once.",
+            ),
             (lambda: jm.compare(SYSTEM, Q, V, formulations=[]), "at least one formulation"),
             (
                 lambda: design.Study(MODEL, [MASS], run=design.Motion(1.0), t=1.0),
@@ -102,7 +112,7 @@ class TestRefusals:
         assert says in str(caught.value)
 
 
-def simulated(**given: Any) -> jm.Trajectory:
+def simulated(**given: Any) -> jm.results.Trajectory:
     return ANY.simulate(SYSTEM, Q, V, **({"end": 1.0} | given))
 
 
@@ -115,26 +125,26 @@ EPS = float(np.finfo(np.float64).eps)
 GOOD: tuple[Callable[[], Any], ...] = (
     *(
         with_defaults(criterion, tolerance=x)
-        for criterion in (jm.QR, jm.SVD, jm.RankComparison)
+        for criterion in (jm.criteria.QR, jm.criteria.SVD, jm.criteria.RankComparison)
         for x in (EPS, 1e-12, 0.999, np.float32(1e-6), np.array(1e-9), jnp.asarray(1e-9))
     ),
-    lambda: jm.QR(method=jm.BatchedQR()),
-    lambda: jm.MinimumNorm([1e-300, 1.0], clean=False),
-    lambda: ANY.MinimumNorm(np.ones(3, int), clean=np.True_),
-    lambda: jm.Elimination("A.x"),
-    lambda: jm.Elimination(["A.x", "A.y"]),
-    lambda: jm.UdwadiaKalaba(True),
-    lambda: jm.AugmentedLagrangian(1e15, 1),
-    lambda: ANY.AugmentedLagrangian(1e-12, np.int64(2**31 - 1)),
-    lambda: jm.Baumgarte(1e-9, 1e12),
-    lambda: jm.StopWhen(lambda system, q, v, t: q[0]),
+    lambda: jm.criteria.QR(method=jm.criteria.BatchedQR()),
+    lambda: jm.formulations.MinimumNorm([1e-300, 1.0], clean=False),
+    lambda: ANY.formulations.MinimumNorm(np.ones(3, int), clean=np.True_),
+    lambda: jm.formulations.Elimination("A.x"),
+    lambda: jm.formulations.Elimination(["A.x", "A.y"]),
+    lambda: jm.formulations.UdwadiaKalaba(True),
+    lambda: jm.formulations.AugmentedLagrangian(1e15, 1),
+    lambda: ANY.formulations.AugmentedLagrangian(1e-12, np.int64(2**31 - 1)),
+    lambda: jm.runs.Baumgarte(1e-9, 1e12),
+    lambda: jm.runs.StopWhen(lambda system, q, v, t: q[0]),
     lambda: jm.Cases({MASS: np.array([1, 2])}, origin="mine"),
     lambda: jm.Cases({"q": jnp.zeros((1, 9)), MASS: [1]}),
     lambda: jm.Cases.uniform({MASS: (1.0, 1.0)}, 1, seed=2**127),
     lambda: ANY.Cases.sobol({"q": (np.zeros(9), np.ones(9))}, np.int32(3), seed=np.uint64(0)),
-    lambda: jm.tolerances(MODEL, 0.0, 1, seed=0, uniform=True),
-    lambda: ANY.tolerances(MODEL, {MASS: np.float32(0.1)}, 2, seed=0),
-    lambda: jm.Certification(jm.SVD(), every=True),
+    lambda: jm.sweeps.tolerances(MODEL, 0.0, 1, seed=0, uniform=True),
+    lambda: ANY.sweeps.tolerances(MODEL, {MASS: np.float32(0.1)}, 2, seed=0),
+    lambda: jm.sweeps.Certification(jm.criteria.SVD(), every=True),
     lambda: design.BFGS(steps=1, tolerance=0.9, method=optimistix.NonlinearCG(1e-3, 1e-3)),
     lambda: design.Descent(steps=1, rate=1.0, every=1, method=optax.sgd(1e-2)),
     lambda: design.SLSQP(1, 1e-16),
@@ -145,7 +155,9 @@ GOOD: tuple[Callable[[], Any], ...] = (
     lambda: design.AtMost(lambda response: response.q[0, 0], -1),
     lambda: design.Driven([0.0]),
     lambda: design.Motion(1, count=2, rtol=0.0, atol=100 * EPS, monitor=False),
-    lambda: design.Motion(-1.0, rtol=100 * EPS, atol=1e-300, formulation=jm.NullSpace()),
+    lambda: design.Motion(
+        -1.0, rtol=100 * EPS, atol=1e-300, formulation=jm.formulations.NullSpace()
+    ),
     lambda: design.Study(MODEL, (MASS,), run=design.Driven([0.0, 1.0])),
     lambda: STUDY.values({MASS: 2}),
     lambda: STUDY.values(np.array([2])),
@@ -168,10 +180,13 @@ class TestWhatIsGood:
             motion = design.Motion(x, rtol=x, atol=x)
             times = design.Driven(x * jnp.arange(3.0)).times
             return [
-                *(c(x).tolerance for c in (jm.QR, jm.SVD, jm.RankComparison)),
-                jm.AugmentedLagrangian(x).penalty,
-                jm.Baumgarte(x, x).beta,
-                jm.MinimumNorm([x, 1.0]).weights,
+                *(
+                    c(x).tolerance
+                    for c in (jm.criteria.QR, jm.criteria.SVD, jm.criteria.RankComparison)
+                ),
+                jm.formulations.AugmentedLagrangian(x).penalty,
+                jm.runs.Baumgarte(x, x).beta,
+                jm.formulations.MinimumNorm([x, 1.0]).weights,
                 design.Descent(rate=x).rate,
                 peak.exponent,
                 *(motion.end, motion.rtol, motion.atol, times),
@@ -182,15 +197,25 @@ class TestWhatIsGood:
         shapes = [found.shape for found in jax.eval_shape(made, number)]
         assert shapes == [(), (), (), (), (), (2,), (), (), (), (), (), (3,)]
         pair = jax.ShapeDtypeStruct((2,), float)
-        for cls in (jm.QR, jm.SVD, jm.RankComparison, jm.AugmentedLagrangian, jm.Baumgarte):
+        for cls in (
+            jm.criteria.QR,
+            jm.criteria.SVD,
+            jm.criteria.RankComparison,
+            jm.formulations.AugmentedLagrangian,
+            jm.runs.Baumgarte,
+        ):
             with pytest.raises(ValueError, match=r"must be a finite number.*, got shape \[2\]"):
                 jax.eval_shape(cls, pair)
         with pytest.raises(TypeError, match="iterations must be known while tracing"):
-            jax.eval_shape(lambda n: jm.AugmentedLagrangian(1.0, n), jax.ShapeDtypeStruct((), int))
+            jax.eval_shape(
+                lambda n: jm.formulations.AugmentedLagrangian(1.0, n), jax.ShapeDtypeStruct((), int)
+            )
 
     def test_known_numbers_are_checked_inside_of_a_transformation(self):
         with pytest.raises(ValueError, match="tolerance must be at least"):
-            jax.eval_shape(lambda x: x * jm.QR(2.0).tolerance, jax.ShapeDtypeStruct((), float))
+            jax.eval_shape(
+                lambda x: x * jm.criteria.QR(2.0).tolerance, jax.ShapeDtypeStruct((), float)
+            )
         with pytest.raises(ValueError, match="end must lie behind start"):
             jax.eval_shape(lambda q: jm.simulate(SYSTEM, q, V, 0.0).q, Q)
 
@@ -205,11 +230,11 @@ class TestWhatIsGood:
         for k in range(1, 4):
             program(
                 (
-                    jm.QR(10.0**-k),
-                    jm.SVD(10.0**-k),
-                    jm.AugmentedLagrangian(10.0**k),
-                    jm.Baumgarte(k, 2 * k),
-                    jm.MinimumNorm([k, 1.0]),
+                    jm.criteria.QR(10.0**-k),
+                    jm.criteria.SVD(10.0**-k),
+                    jm.formulations.AugmentedLagrangian(10.0**k),
+                    jm.runs.Baumgarte(k, 2 * k),
+                    jm.formulations.MinimumNorm([k, 1.0]),
                     design.Motion(k, rtol=10.0**-k),
                     design.Descent(rate=10.0**-k),
                     design.Peak(FORCE, exponent=k),
@@ -298,7 +323,8 @@ NAMESPACES = {
 
 def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     for prefix, module in NAMESPACES.items():
-        for name, found in {own: getattr(module, own) for own in dir(module)}.items():
+        own = {name: getattr(module, name) for name in dir(module)}
+        for name, found in (own if prefix else everything_public()).items():
             if name.startswith("_") or not (inspect.isclass(found) or inspect.isfunction(found)):
                 continue
             yield f"{prefix}{name}", found

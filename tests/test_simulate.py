@@ -87,7 +87,7 @@ def test_event_stops_where_the_function_crosses_zero():
     def never(system, q, v, t):
         return q[2] + 100.0
 
-    events = [jm.StopWhen(function) for function in (never, level)]
+    events = [jm.runs.StopWhen(function) for function in (never, level)]
     run = jm.simulate(system, system.reference_q, system.initial_v, 3.0, events=events)
     assert bool(run.stopped)
     assert abs(float(run.q[-1, 2]) + 0.5) < 1e-6
@@ -99,7 +99,7 @@ def test_event_stops_where_the_function_crosses_zero():
 
 def test_stop_at_the_first_singular_configuration():
     system = jm.mechanisms.get("four-bar-chain:1").system()
-    q, v, event = system.reference_q, system.initial_v, jm.StopAtSingular()
+    q, v, event = system.reference_q, system.initial_v, jm.runs.StopAtSingular()
     with pytest.raises(ValueError, match="monitor=True"):
         jm.simulate(system, q, v, 3.0, events=[event], monitor=False)
     run = jm.simulate(system, q, v, 3.0, events=[event])

@@ -18,11 +18,11 @@ from jaxmbs import generalized, planar
 from jaxmbs._dynamics._projection import project_velocity
 
 
-solve = eqx.filter_jit(jm.solve_with_friction)
+solve = eqx.filter_jit(jm.runs.solve_with_friction)
 
 
 G = 9.81
-SEMIDEFINITE = jm.UdwadiaKalaba(semidefinite=True)
+SEMIDEFINITE = jm.formulations.UdwadiaKalaba(semidefinite=True)
 
 
 class Wheel(eqx.Module):
@@ -62,7 +62,7 @@ def rolling_wheel(numbers):
         ("way", "angle"),
         mass_matrix=Wheel(mass, radius, inertia),
         force=Weight(mass),
-        constraints={"rolling": jm.VelocityConstraint(Rolls(radius))},
+        constraints={"rolling": jm.generalized.VelocityConstraint(Rolls(radius))},
         lengths=("way",),
         semidefinite=True,
     )
@@ -133,10 +133,10 @@ def spherical():
         mass_matrix=lambda q: jnp.diag(jnp.array([2.0, 2.0, 2.0, 0.0])),
         force=lambda q, v, t: jnp.array([0.0, 0.0, -2.0 * G, 0.0]),
         constraints={
-            "string": jm.PositionConstraint(
+            "string": jm.generalized.PositionConstraint(
                 lambda q, t: (q[:3] @ q[:3] - q[3] ** 2) / 2, quantity=generalized.LENGTH
             ),
-            "winch": jm.PositionConstraint(
+            "winch": jm.generalized.PositionConstraint(
                 lambda q, t: q[3] - 1.0 - 0.2 * jnp.sin(t), quantity=generalized.LENGTH
             ),
         },
@@ -181,7 +181,7 @@ class TestSphericalPendulum:
                 system, q, v, 3.0, times=self.times, rtol=1e-12, atol=1e-12, throw=False
             )
         )(*map(jnp.asarray, (q, v)))
-        assert bool(jnp.all(found.result == jm.RESULTS.successful))
+        assert bool(jnp.all(found.result == jm.results.RESULTS.successful))
         for k in range(3):
             expected = proper(q[k, :3], v[k, :3], self.times)
             np.testing.assert_allclose(found.q[k, :, :3], expected[:, :3], atol=1e-9)
@@ -299,7 +299,13 @@ class TestQuestions:
         errors = []
         for step in (1e-2, 5e-3):
             end = jm.simulate(
-                spherical(), q, v, 0.5, solver=jm.GeneralizedAlpha(), monitor=False, first_step=step
+                spherical(),
+                q,
+                v,
+                0.5,
+                solver=jm.runs.GeneralizedAlpha(),
+                monitor=False,
+                first_step=step,
             )
             errors.append(np.max(np.abs(end.q[-1, :3] - expected[:3])))
         assert errors[1] < 1e-4
@@ -312,19 +318,21 @@ class TestQuestions:
         assert found.succeeded() == (True,)
         assert found.contradictions() == ()
 
-    @pytest.mark.parametrize("formulation", [jm.MinimumNorm(), jm.AugmentedLagrangian()])
+    @pytest.mark.parametrize(
+        "formulation", [jm.formulations.MinimumNorm(), jm.formulations.AugmentedLagrangian()]
+    )
     def test_formulations_that_invert_refuse(self, formulation):
         system = crank()
         q, v = system.reference_q, system.initial_v
         said = f"{type(formulation).__name__} needs a positive definite .* arm.angle need only be"
         for ask in (
             lambda: jm.simulate(system, q, v, 1.0, formulation=formulation),
-            lambda: jm.solve_with_friction(system, formulation, q, v, 0.0),
+            lambda: jm.runs.solve_with_friction(system, formulation, q, v, 0.0),
             lambda: jm.inverse_dynamics(system, q, [0.0, 1.0], formulation=formulation),
             lambda: formulation.solve(system.equations(q, v, 0.0)),
             lambda: jm.compare(system, q, v, 0.0, [formulation]),
             lambda: jm.simulate(
-                system, q, v, 1.0, formulation=jm.NonIdeal(formulation, jnp.zeros(4))
+                system, q, v, 1.0, formulation=jm.formulations.NonIdeal(formulation, jnp.zeros(4))
             ),
         ):
             with pytest.raises(ValueError, match=r"needs a positive definite .* arm.angle"):
@@ -336,11 +344,11 @@ class TestQuestions:
         system = crank()
         equations = system.equations(system.reference_q, system.initial_v, 0.0)
         for formulation in (
-            jm.Elimination(),
-            jm.NullSpace(),
+            jm.formulations.Elimination(),
+            jm.formulations.NullSpace(),
         ):
             found = eqx.filter_jit(formulation.solve)(equations)
-            assert bool(found.result == jm.RESULTS.mass_matrix_not_definite)
+            assert bool(found.result == jm.results.RESULTS.mass_matrix_not_definite)
 
     def test_small_motions_and_free_ones_refuse(self):
         system = crank()
@@ -371,14 +379,16 @@ class TestUndetermined:
             ("x1", "gap", "x2"),
             mass_matrix=lambda q: jnp.asarray(mass),
             force=lambda q, v, t: jnp.array([1.0, 0.0, 0.0]),
-            constraints={"distance": jm.PositionConstraint(lambda q, t: q[2] - q[0] - q[1])},
+            constraints={
+                "distance": jm.generalized.PositionConstraint(lambda q, t: q[2] - q[0] - q[1])
+            },
             lengths=("x1", "gap", "x2"),
             semidefinite=True,
         )
 
     def test_the_coordinates_are_named(self):
         system = self.system()
-        found = jm.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
+        found = jm.formulations.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
         assert found.names == ("gap", "x2")
         assert len(found) == 1
         assert not found.indefinite
@@ -387,12 +397,12 @@ class TestUndetermined:
         np.testing.assert_allclose(stacked @ found.directions, 0.0, atol=1e-14)
         assert "acceleration of 'gap', 'x2' in 1 combination" in str(found)
         solved = solve(system, None, jnp.zeros(3), jnp.zeros(3), 0.0)
-        assert bool(solved.result == jm.RESULTS.acceleration_not_determined)
-        assert "undetermined_accelerations" in jm.RESULTS[solved.result]
+        assert bool(solved.result == jm.results.RESULTS.acceleration_not_determined)
+        assert "undetermined_accelerations" in jm.results.RESULTS[solved.result]
 
     def test_nothing_is_named_where_all_is_determined(self):
         system = self.system(np.diag([2.0, 0.0, 5.0]))
-        found = jm.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
+        found = jm.formulations.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
         assert len(found) == 0
         assert found.names == ()
         assert 0.1 < float(found.singular_value) <= 1
@@ -402,21 +412,25 @@ class TestUndetermined:
         arm = generalized.Body("arm", ["angle"], semidefinite=True)
         bob = planar.Body("bob", mass=1.0, inertia=0.1, position=(0.0, 0.0))
         system = jm.MultibodySystem([arm, bob])
-        found = jm.undetermined_accelerations(system, system.reference_q, system.initial_v)
+        found = jm.formulations.undetermined_accelerations(
+            system, system.reference_q, system.initial_v
+        )
         assert found.names == ("arm.angle",)
 
     def test_a_negative_mass_is_told_apart(self):
         system = self.system(np.diag([2.0, -1.0, 3.0]))
-        found = jm.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
+        found = jm.formulations.undetermined_accelerations(system, jnp.zeros(3), jnp.zeros(3))
         assert found.indefinite
         assert "negative eigenvalue" in str(found)
 
     def test_it_is_refused_for_traced_numbers(self):
         system = self.system()
         with pytest.raises(ValueError, match="call it outside of jit"):
-            jax.jit(lambda q: jm.undetermined_accelerations(system, q, jnp.zeros(3)).directions)(
-                jnp.zeros(3)
-            )
+            jax.jit(
+                lambda q: (
+                    jm.formulations.undetermined_accelerations(system, q, jnp.zeros(3)).directions
+                )
+            )(jnp.zeros(3))
 
     def test_a_run_that_loses_rank_on_the_way_names_what_is_lost(self):
         """x = sin s: at s = pi / 2 the row no longer holds s, which has no mass."""
@@ -424,7 +438,9 @@ class TestUndetermined:
             ("x", "s"),
             mass_matrix=lambda q: jnp.diag(jnp.array([2.0, 0.0])),
             force=lambda q, v, t: jnp.array([1.0, 0.0]),
-            constraints={"tie": jm.PositionConstraint(lambda q, t: q[0] - jnp.sin(q[1]))},
+            constraints={
+                "tie": jm.generalized.PositionConstraint(lambda q, t: q[0] - jnp.sin(q[1]))
+            },
             lengths=("x",),
             semidefinite=True,
         )
@@ -435,9 +451,9 @@ class TestUndetermined:
         assert float(motion.times[-1]) == pytest.approx(np.sqrt(5) - 1, abs=1e-8)
         assert "Nothing determines the acceleration of 'x', 's'" in motion.message
         there, still = jnp.array([1.0, np.pi / 2]), jnp.zeros(2)
-        assert jm.undetermined_accelerations(system, there, still).names == ("s",)
+        assert jm.formulations.undetermined_accelerations(system, there, still).names == ("s",)
         ended = solve(system, None, there, still, 0.0)
-        assert bool(ended.result == jm.RESULTS.acceleration_not_determined)
+        assert bool(ended.result == jm.results.RESULTS.acceleration_not_determined)
 
 
 def test_nodes_whose_elements_leave_their_mass_singular():
@@ -461,7 +477,7 @@ def test_nodes_whose_elements_leave_their_mass_singular():
     metric = system.descriptor(q, v, 0.0).metric()
     x = jnp.array([0.3, -0.4])
     np.testing.assert_allclose(metric.inverse_mass(metric.mass(x)), x, rtol=1e-13)
-    assert len(jm.undetermined_accelerations(system, q, v)) == 0
+    assert len(jm.formulations.undetermined_accelerations(system, q, v)) == 0
 
 
 @pytest.mark.thorough
@@ -484,7 +500,7 @@ def test_friction_and_driving_forces_are_in_closed_form():
     system = jm.MultibodySystem([wedge, block], [slide, push], [motor], [rub], gravity=(0.0, -G))
     times = np.array([0.0, 0.2, 0.7])
     found = jm.inverse_dynamics(system, system.reference_q, times)
-    assert bool(found.result == jm.RESULTS.successful)
+    assert bool(found.result == jm.results.RESULTS.successful)
     np.testing.assert_allclose(found.q[:, 0], 0.2 * np.sin(np.pi * times), atol=1e-12)
     # C^T lambda = F - M dv/dt along the way; it slides thirty times as fast as `velocity` and more.
     rubbing = -0.3 * 2.0 * G * np.sign(np.cos(np.pi * times))

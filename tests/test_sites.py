@@ -97,7 +97,7 @@ class Table(NamedTuple):
 
     system: jm.MultibodySystem
     q: np.ndarray
-    report: jm.Reactions
+    report: jm.results.Reactions
     jacobians: dict[tuple[str, int], np.ndarray]
     points: dict[tuple[str, int], np.ndarray]
 
@@ -231,7 +231,7 @@ def hung(site: str, end: str) -> jm.Model:
 
 
 @functools.cache
-def both() -> tuple[jm.Trajectory, jm.Trajectory]:
+def both() -> tuple[jm.results.Trajectory, jm.results.Trajectory]:
     from jaxmbs.report._states import still
 
     models = hung("bar.A", "bar.B"), hung("bar", "bar")

@@ -11,17 +11,10 @@ import pytest
 from representatives import representatives
 from scipy.optimize import fsolve
 
-from jaxmbs import (
-    certify,
-    forces,
-    MultibodySystem,
-    planar,
-    reactions,
-    RESULTS,
-    solve_with_friction,
-    spatial,
-)
+from jaxmbs import certify, forces, MultibodySystem, planar, reactions, spatial
 from jaxmbs._dynamics._friction import critical_coefficients, critical_factor, one_solution
+from jaxmbs.results import RESULTS
+from jaxmbs.runs import solve_with_friction
 
 
 solve = eqx.filter_jit(solve_with_friction)

@@ -64,16 +64,16 @@ def test_arguments_that_a_part_has_not(what):
 
 
 FUNCTIONS = {
-    "an event": jm.StopWhen,
+    "an event": jm.runs.StopWhen,
     "a question": lambda f: ANY.sweep(f, None, None),
     "a force": lambda f: forces.UserForce("f", f, [("b", (0.0, 0.0))]),
     "a condition": lambda f: generalized.Condition("c", "b", f),
     "a velocity condition": lambda f: generalized.RateCondition("c", "b", f),
     "a user's joint": lambda f: jm.planar.Geometric("c", f, [("b", (0.0, 0.0))]),
-    "a Pfaffian row": lambda f: jm.PfaffianConstraint(f, 0.0),
-    "a row of accelerations": lambda f: jm.AccelerationConstraint(f, 0.0),
-    "a work force": lambda f: jm.NonIdeal(jm.MinimumNorm(), f),
-    "actuators": jm.ServoControl,
+    "a Pfaffian row": lambda f: jm.generalized.PfaffianConstraint(f, 0.0),
+    "a row of accelerations": lambda f: jm.generalized.AccelerationConstraint(f, 0.0),
+    "a work force": lambda f: jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), f),
+    "actuators": jm.formulations.ServoControl,
 }
 
 
@@ -92,7 +92,7 @@ def test_functions_that_may_be_called_so():
         lambda *state: state[1][0],
         jax.jit(lambda system, q, v, t: q[0]),
     ):
-        assert jm.StopWhen(function).function is function
+        assert jm.runs.StopWhen(function).function is function
     for function in (jnp.subtract, np.hypot):
         assert generalized.Condition("c", "b", function).function is function
 

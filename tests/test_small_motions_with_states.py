@@ -130,7 +130,7 @@ class TestMotor:
         ):
             jm.equilibrium(system, system.reference_q, max_steps=20)
         quiet = jm.equilibrium(system, system.reference_q, max_steps=20, throw=False)
-        assert bool(quiet.result == jm.RESULTS.too_many_steps)
+        assert bool(quiet.result == jm.results.RESULTS.too_many_steps)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ class TestHeldArm:
         ):
             jm.equilibrium(system, system.reference_q)
         quiet = jax.jit(lambda q: jm.equilibrium(system, q, throw=False).result)(system.reference_q)
-        assert bool(quiet == jm.RESULTS.states_not_determined)
+        assert bool(quiet == jm.results.RESULTS.states_not_determined)
 
     @pytest.mark.thorough
     def test_a_batch_of_gains(self):

@@ -18,7 +18,7 @@ from jaxmbs.io import model_from_tables
 
 
 SEEDS = 4
-CRITERIA = (jm.QR(), jm.SVD(), jm.RankComparison())
+CRITERIA = (jm.criteria.QR(), jm.criteria.SVD(), jm.criteria.RankComparison())
 
 
 @eqx.filter_jit
@@ -104,8 +104,8 @@ def check_report(report, expected):
         for body, verdict in bodies.items():
             force, torque = np.asarray(report.on_body(joint, body))
             assert {"force": bool(force), "torque": bool(torque)} == verdict, (joint, body)
-    assert list(jm.removable_rows(report)) == expected.removable_rows
-    assert list(jm.complete_removal(report)) == expected.complete_removal
+    assert list(jm.criteria.removable_rows(report)) == expected.removable_rows
+    assert list(jm.criteria.complete_removal(report)) == expected.complete_removal
     sets = jm.dependent_sets(report)
     assert sets.complete
     assert [list(s) for s in sets.sets] == expected.dependent_sets
@@ -264,7 +264,7 @@ def test_constraint_function_with_another_number_of_rows_is_refused():
         ["x", "y"],
         mass_matrix=lambda q: jnp.eye(2),
         force=lambda q, v, t: jnp.zeros(2),
-        constraints={"both": jm.PositionConstraint(lambda q, t: q)},
+        constraints={"both": jm.generalized.PositionConstraint(lambda q, t: q)},
     )
     with pytest.raises(ValueError, match="rows=2"):
         jm.analyze(system, jnp.zeros(2))
@@ -276,7 +276,7 @@ def test_nearest_point_is_nearest_in_a_metric_that_couples_coordinates():
         ["x", "y"],
         mass_matrix=lambda q: jnp.array([[1.0, 0.5], [0.5, 1.0]]),
         force=lambda q, v, t: jnp.zeros(2),
-        constraints={"x": jm.PositionConstraint(lambda q, t: q[0] - 1.0)},
+        constraints={"x": jm.generalized.PositionConstraint(lambda q, t: q[0] - 1.0)},
     )
     # minimise x^2 + x y + y^2 at x = 1
     np.testing.assert_allclose(jm.assemble(system, jnp.zeros(2)).q, (1.0, -0.5), atol=1e-12)
@@ -318,8 +318,8 @@ def test_free_body_has_nothing_to_determine():
     system = jm.MultibodySystem([body])
     report = jm.analyze(system, system.reference_q)
     assert (int(report.rank), int(report.redundancy), int(report.mobility)) == (0, 0, 3)
-    assert jm.removable_rows(report) == ()
-    assert jm.complete_removal(report) == ()
+    assert jm.criteria.removable_rows(report) == ()
+    assert jm.criteria.complete_removal(report) == ()
     assert jm.dependent_sets(report).sets == ()
     assert np.isinf(float(report.rank_gap))
 
@@ -351,8 +351,8 @@ def nearly_coaxial_hinges(tilt: float) -> jm.MultibodySystem:
 def test_doubtful_gap_is_said_to_be_doubtful():
     """Whether two nearly coaxial hinges are redundant depends on the tolerance."""
     system = nearly_coaxial_hinges(1e-7)
-    coarse = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-6))
-    fine = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-12))
+    coarse = jm.analyze(system, system.reference_q, criterion=jm.criteria.QR(1e-6))
+    fine = jm.analyze(system, system.reference_q, criterion=jm.criteria.QR(1e-12))
     assert (int(coarse.rank), int(fine.rank)) == (5, 6)
     # What is dropped is more than rounding, what is kept less than numbers are exact to.
     assert bool(coarse.doubtful)
@@ -361,7 +361,7 @@ def test_doubtful_gap_is_said_to_be_doubtful():
     assert "would make the rank 5" in fine.doubt()
     # A tilt of 1e-2 leaves a pivot that is neither large nor at rounding level.
     system = nearly_coaxial_hinges(1e-2)
-    loose = jm.analyze(system, system.reference_q, criterion=jm.QR(1e-2))
+    loose = jm.analyze(system, system.reference_q, criterion=jm.criteria.QR(1e-2))
     assert int(loose.rank) == 5
     assert bool(loose.doubtful)
     assert "Doubtful" in str(loose)

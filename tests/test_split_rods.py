@@ -90,7 +90,7 @@ def slope(system, formulation, y, t):
 def integrate(model, names, times, formulation: Any = None) -> Run:
     """By SciPy's Runge-Kutta method of order 8, no projection: the drift of a tenth of a second is
     below the tolerance."""
-    system, formulation = model.system(), formulation or jm.MinimumNorm()
+    system, formulation = model.system(), formulation or jm.formulations.MinimumNorm()
     y0 = np.concatenate([system.reference_q, system.initial_v])
     found = solve_ivp(
         lambda t, y: np.asarray(slope(system, formulation, jnp.asarray(y), jnp.asarray(t))),
@@ -254,7 +254,7 @@ class TestStaticStart:
         model = split(LOWER)
         system = model.system()
         y = jnp.concatenate([system.reference_q, system.initial_v])
-        found = np.asarray(slope(system, jm.MinimumNorm(), y, jnp.asarray(0.0)))
+        found = np.asarray(slope(system, jm.formulations.MinimumNorm(), y, jnp.asarray(0.0)))
         acceleration = found[system.structure.nq :].reshape(-1, 6)
         halves = acceleration[:8].reshape(4, 2, 6)
         # A newton too much would be 6 m/s^2.
@@ -314,7 +314,7 @@ class TestMotion:
     def test_upper_links_alone(self):
         """The rank test would contradict itself, as the four rigid lower links no longer fit once
         the upper ones have stretched: one row is left out throughout."""
-        found = integrate(split(UPPER), UPPER, TIMES, jm.Elimination(drop=("B.z",)))
+        found = integrate(split(UPPER), UPPER, TIMES, jm.formulations.Elimination(drop=("B.z",)))
         assert np.max(np.abs(found.axial - resolved(UPPER))) < 1e-3 * LARGEST
 
 

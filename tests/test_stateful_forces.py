@@ -262,7 +262,7 @@ def test_events_in_a_batch_of_gains():
     @jax.jit
     @jax.vmap
     def stopped(gain):
-        found = controlled_run(gain, 2.0, events=[jm.StopWhen(reached)])
+        found = controlled_run(gain, 2.0, events=[jm.runs.StopWhen(reached)])
         return found.times[-1], found.q[-1, 3]
 
     gains = jnp.array([3.0, 4.0, 6.0])

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import everything_public
 
 import jaxmbs as jm
-from jaxmbs import RESULTS
 from jaxmbs._system import AbstractSystem, is_state
 from jaxmbs._verdict import Verdict
+from jaxmbs.results import RESULTS
 
 
 @functools.cache
@@ -39,7 +40,7 @@ def pendulum() -> jm.MultibodySystem:
         ["x", "y"],
         mass_matrix=lambda q: jnp.eye(2),
         force=lambda q, v, t: jnp.array([0.0, -9.81]),
-        constraints={"rod": jm.PositionConstraint(lambda q, t: q @ q - 1.0)},
+        constraints={"rod": jm.generalized.PositionConstraint(lambda q, t: q @ q - 1.0)},
         lengths=["x", "y"],
     )
 
@@ -74,15 +75,17 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "screen": jm.screen,
     "simulate": lambda s, q, v, t: jm.simulate(s, q, v, 1.0, start=t),
     "singularity": lambda s, q, v, t: jm.singularity(s, q, v, t, key=jax.random.key(0)),
-    "solve_with_friction": lambda s, q, v, t: jm.solve_with_friction(s, jm.MinimumNorm(), q, v, t),
+    "solve_with_friction": lambda s, q, v, t: jm.runs.solve_with_friction(
+        s, jm.formulations.MinimumNorm(), q, v, t
+    ),
     "sweep": lambda s, q, v, t: jm.sweep(jm.screen, s, cases(), q=q, v=v, t=t),
-    "undetermined_accelerations": jm.undetermined_accelerations,
+    "undetermined_accelerations": jm.formulations.undetermined_accelerations,
     "verdicts": jm.verdicts,
-    "workspace": jm.workspace,
+    "workspace": jm.sweeps.workspace,
 }
 
 # The classes that are made at a state, and a function of the state's system and not of it.
-CLASSES = {"Misfit": lambda s, q, v, t: jm.Misfit(s, q, t)}
+CLASSES = {"Misfit": lambda s, q, v, t: jm.sweeps.Misfit(s, q, t)}
 
 METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "acceleration_offset": lambda s, q, v, t: s.acceleration_offset(q, v, t),
@@ -139,7 +142,7 @@ def takes(function: Any, name: str) -> bool:
 def test_the_table_is_complete():
     public = {
         name
-        for name, value in {own: getattr(jm, own) for own in dir(jm)}.items()
+        for name, value in everything_public().items()
         if not name.startswith("_") and inspect.isfunction(value) and takes(value, "q")
     }
     # Which takes many states, and says so of bad ones (`test_many_motions.py`).
@@ -381,7 +384,11 @@ class TestTraced:
         assert np.asarray(found.doubtful).tolist() == [False] + 5 * [True]
         one = jax.tree.map(lambda x: x[1], found)
         assert str(one).startswith("Nothing was decided.")
-        for question in (jm.removable_rows, jm.complete_removal, jm.dependent_sets):
+        for question in (
+            jm.criteria.removable_rows,
+            jm.criteria.complete_removal,
+            jm.dependent_sets,
+        ):
             with pytest.raises(ValueError, match="decided"):
                 question(one)
 
@@ -419,7 +426,7 @@ class TestTraced:
         np.testing.assert_array_equal(found.generic_rank[1:], -1)
 
     def test_a_map_shows_nothing(self):
-        found = lanes(jm.workspace)
+        found = lanes(jm.sweeps.workspace)
         check_result(found.result)
         check_verdict(found.reaction_unique)
 
@@ -428,7 +435,11 @@ class TestTraced:
         check_result(found.result)
 
     def test_nothing_accelerates(self):
-        found = lanes(lambda s, q, v, t: jm.solve_with_friction(s, jm.MinimumNorm(), q, v, t))
+        found = lanes(
+            lambda s, q, v, t: jm.runs.solve_with_friction(
+                s, jm.formulations.MinimumNorm(), q, v, t
+            )
+        )
         check_result(found.result)
 
     @pytest.mark.thorough
@@ -489,7 +500,7 @@ def test_a_case_that_failed_has_no_verdict():
     model = jm.mechanisms.slider_crank()
     q = np.asarray(crank().reference_q)
     cases = jm.Cases({"q": np.stack([q, 1e90 * q])})
-    found = jm.sweep(jm.Certification(), model, cases, width=2).answers()
+    found = jm.sweep(jm.sweeps.Certification(), model, cases, width=2).answers()
     good, bad = (jax.tree.map(lambda x, k=k: jnp.asarray(x[k]), found) for k in range(2))
     assert good.reaction_unique.tolist() == [True] * 4
     assert np.all(good.certain)

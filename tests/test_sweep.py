@@ -335,10 +335,12 @@ class TestEntries:
             plain(force, bushed(), twice)
         widths = {f"forces.rubber.stiffness.{entry}": 0.1 for entry in ("xy", "y.x")}
         with pytest.raises(ValueError, match=r"'forces\.rubber\.stiffness\.y\.x' is given twice"):
-            jm.tolerances(bushed(), widths, 2, seed=0)
+            jm.sweeps.tolerances(bushed(), widths, 2, seed=0)
 
     def test_tolerances_of_one_point(self):
-        (points,) = jm.tolerances(bushed(), {"joints.rod.points.second.y": 0.1}, 5, seed=0).values
+        (points,) = jm.sweeps.tolerances(
+            bushed(), {"joints.rod.points.second.y": 0.1}, 5, seed=0
+        ).values
         moved = np.ptp(points, axis=0) > 0
         np.testing.assert_array_equal(np.argwhere(moved), [[1, 1]])
 
@@ -367,7 +369,7 @@ class TestFailures:
             return jnp.sqrt(system.force(q, v, t)[1] + 9.8)
 
         found = plain(ratio, rich(), {"gravity.y": [-9.0, -10.0, -9.8, -11.0]})
-        said = jm.RESULTS[jm.RESULTS.answer_not_a_number]
+        said = jm.results.RESULTS[jm.results.RESULTS.answer_not_a_number]
         assert found.failures() == {said: 2}
         np.testing.assert_array_equal(found.result != 0, [False, True, False, True])
         assert f"2 failed: {said}" in str(found)
@@ -394,7 +396,7 @@ class TestTwoTiers:
         name = model.joints[1].name
         cases = {f"joints.{name}.axis.x": leans}
         found = plain(_CERTIFICATION, model, cases).answers()
-        every = plain(jm.Certification(every=True), model, cases).answers()
+        every = plain(jm.sweeps.Certification(every=True), model, cases).answers()
         doubtful = []
         for k, lean in enumerate(leans):
             joint: Any = model.joints[1]
@@ -430,7 +432,9 @@ class TestRobot:
         good = swept.result == 0
         assert good.sum() > 0.8 * len(good)
         said = ("verdict_doubtful", "assembly_did_not_close", "assembly_branch_ended")
-        assert set(swept.failures()) <= {jm.RESULTS[getattr(jm.RESULTS, word)] for word in said}
+        assert set(swept.failures()) <= {
+            jm.results.RESULTS[getattr(jm.results.RESULTS, word)] for word in said
+        }
         assert (verdicts.rank[good] == 20).all()
         wanted = [name in UNIQUE for name in verdicts.structure.constraint_names]
         assert (verdicts.reaction_unique[good] == np.array(wanted)[None]).all()
@@ -446,8 +450,11 @@ class TestRobot:
         assert not closed[beyond].any()
         assert closed[within].all()
         said = swept.failures()
-        open_ones = (jm.RESULTS.assembly_did_not_close, jm.RESULTS.assembly_branch_ended)
-        assert sum(said.get(jm.RESULTS[x], 0) for x in open_ones) >= beyond.sum() - 3
+        open_ones = (
+            jm.results.RESULTS.assembly_did_not_close,
+            jm.results.RESULTS.assembly_branch_ended,
+        )
+        assert sum(said.get(jm.results.RESULTS[x], 0) for x in open_ones) >= beyond.sum() - 3
 
 
-_CERTIFICATION = jm.Certification()
+_CERTIFICATION = jm.sweeps.Certification()

@@ -57,13 +57,13 @@ def with_lengths(cases):
 
 @pytest.fixture(scope="module")
 def question():
-    return jm.Misfit(three_links())
+    return jm.sweeps.Misfit(three_links())
 
 
 @pytest.fixture(scope="module")
 def found(question):
     """Cases of one long or short link, and then random ones."""
-    cases = with_lengths(jm.tolerances(three_links(), WIDTH, COUNT, seed=1))
+    cases = with_lengths(jm.sweeps.tolerances(three_links(), WIDTH, COUNT, seed=1))
     yield jm.sweep(question, three_links(), cases)
     plt.close("all")
 
@@ -108,7 +108,9 @@ class TestMisfit:
     @pytest.mark.thorough
     def test_of_a_determined_mechanism_is_none(self):
         model = jm.mechanisms.get("slider-crank")
-        swept = jm.sweep(jm.Misfit(model), model, jm.tolerances(model, 1e-3, 5, seed=0), width=5)
+        swept = jm.sweep(
+            jm.sweeps.Misfit(model), model, jm.sweeps.tolerances(model, 1e-3, 5, seed=0), width=5
+        )
         answers = swept.answers()
         assert swept.failures() == {}
         assert answers.misfit.shape == (5, 0)
@@ -117,7 +119,7 @@ class TestMisfit:
 
     def test_of_a_door_has_few_rows_each(self):
         """Along the axis the two hinges contradict each other with one row each."""
-        question = jm.Misfit(jm.mechanisms.door())
+        question = jm.sweeps.Misfit(jm.mechanisms.door())
         assert len(question.contradictions) == 5
         assert question.contradictions[0].rows == ("lower.z", "upper.z")
         basis = np.asarray(question.basis)
@@ -133,10 +135,10 @@ def forces():
         for k in range(3)
     )
     model = eqx.tree_at(lambda m: m.compliances, model, rods)
-    cases = with_lengths(jm.tolerances(model, WIDTH, COUNT, seed=1))
-    found = jm.sweep(jm.Misfit(model, elastic=True), model, cases)
+    cases = with_lengths(jm.sweeps.tolerances(model, WIDTH, COUNT, seed=1))
+    found = jm.sweep(jm.sweeps.Misfit(model, elastic=True), model, cases)
     assert found.failures() == {}
-    spread = jm.spread(found)
+    spread = jm.sweeps.spread(found)
     assert all(spread.component(f"T{k}", "force y").unique for k in range(3))
     return np.stack([spread.component(f"T{k}", "force y").values for k in range(3)], axis=1)
 
@@ -172,9 +174,9 @@ class TestAssemblyStress:
         they carry. And so is the rod of a slider-crank."""
         whole = jm.mechanisms.elastic_parallelogram()
         model = eqx.tree_at(lambda m: m.compliances, whole, whole.compliances[4:5])
-        cases = jm.tolerances(model, WIDTH, 4, seed=0)
+        cases = jm.sweeps.tolerances(model, WIDTH, 4, seed=0)
         swept, rigid = (
-            jm.sweep(jm.Misfit(model, elastic=own), model, cases, width=4).answers()
+            jm.sweep(jm.sweeps.Misfit(model, elastic=own), model, cases, width=4).answers()
             for own in (True, False)
         )
         names = model.system().structure.constraint_names
@@ -183,7 +185,7 @@ class TestAssemblyStress:
 
     def test_nothing_to_give_way_is_refused(self):
         with pytest.raises(ValueError, match=r"nothing of this system gives way"):
-            jm.Misfit(three_links(), elastic=True)
+            jm.sweeps.Misfit(three_links(), elastic=True)
 
 
 def slowly(question, values):
@@ -236,7 +238,7 @@ class TestAgainstALoop:
 
 class TestSpread:
     def test_of_the_unique_and_the_others(self, found, answers):
-        report = jm.spread(found)
+        report = jm.sweeps.spread(found)
         assert (report.count, report.total) == (len(found.cases), len(found.cases))
         names = answers.structure.constraint_names
         hook = np.asarray(answers.force)[:, names.index("hook")]
@@ -251,7 +253,7 @@ class TestSpread:
             assert not report.component(f"T{k}", "force y").unique
 
     def test_no_number_of_a_reaction_that_is_not_unique_is_printed(self, found):
-        lines = str(jm.spread(found)).splitlines()
+        lines = str(jm.sweeps.spread(found)).splitlines()
         many = [line for line in lines if line.startswith(("G1", "T1")) and "force y" in line]
         assert len(many) == 2
         assert all("NOT UNIQUE (one of many)" in line for line in many)
@@ -286,9 +288,9 @@ class TestSpread:
             width=1,
         )
         with pytest.raises(ValueError, match=r"jaxmbs\.Misfit"):
-            jm.spread(other)
+            jm.sweeps.spread(other)
         with pytest.raises(ValueError, match="no 'force z' of 'hook'; there are misfit of"):
-            jm.spread(found).component("hook", "force z")
+            jm.sweeps.spread(found).component("hook", "force z")
         with pytest.raises(ValueError, match="no joint or driver 'nail'"):
             draw_spread(found, ["nail"])
 
@@ -296,19 +298,21 @@ class TestSpread:
 class TestTolerances:
     def test_every_marker_point_by_itself(self):
         model = three_links()
-        cases = jm.tolerances(model, 0.5, 400, seed=3)
+        cases = jm.sweeps.tolerances(model, 0.5, 400, seed=3)
         assert cases.names == tuple(f"joints.{joint.name}.at" for joint in model.joints)
         value = cases.values[0]
         np.testing.assert_allclose(np.mean(value, axis=0), 0.0, atol=4 * 0.5 / 20)
         np.testing.assert_allclose(np.std(value, axis=0), 0.5, rtol=0.15)
         correlation = np.corrcoef(value.reshape(400, 4).T) - np.eye(4)
         assert np.max(np.abs(correlation)) < 0.2
-        np.testing.assert_array_equal(value, jm.tolerances(model, 0.5, 400, seed=3).values[0])
+        np.testing.assert_array_equal(
+            value, jm.sweeps.tolerances(model, 0.5, 400, seed=3).values[0]
+        )
         assert cases.origin == "tolerances, normal, seed 3"
 
     def test_by_name(self):
         widths = {"joints.T1.at.y": 0.1, "bodies.beam.mass": 0.2, "joints.T1.at.x": 0.0}
-        cases = jm.tolerances(three_links(), widths, 300, seed=0, uniform=True)
+        cases = jm.sweeps.tolerances(three_links(), widths, 300, seed=0, uniform=True)
         at, mass = cases.values
         assert cases.names == ("joints.T1.at", "bodies.beam.mass")
         np.testing.assert_array_equal(at[..., 0], 1.0)
@@ -329,9 +333,9 @@ class TestTolerances:
     )
     def test_refused(self, widths, count, message):
         with pytest.raises(ValueError, match=message):
-            jm.tolerances(three_links(), widths, count, seed=0)
+            jm.sweeps.tolerances(three_links(), widths, count, seed=0)
 
     def test_parts_that_do_not_fit_from_the_start(self):
         q = three_links().system().reference_q.at[0].add(0.1)
         with pytest.raises(ValueError, match="the parts must fit before they deviate"):
-            jm.Misfit(three_links(), q)
+            jm.sweeps.Misfit(three_links(), q)

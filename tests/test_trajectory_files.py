@@ -13,19 +13,10 @@ import pytest
 import xarray
 from scipy.spatial.transform import Rotation
 
-from jaxmbs import (
-    AbstractSystem,
-    GeneralizedSystem,
-    Kinematics,
-    Model,
-    MultibodySystem,
-    planar,
-    RESULTS,
-    spatial,
-    Trajectory,
-)
+from jaxmbs import AbstractSystem, GeneralizedSystem, Model, MultibodySystem, planar, spatial
 from jaxmbs._dynamics import Statistics
 from jaxmbs.io import load_trajectory, ModelError, save_trajectory
+from jaxmbs.results import Kinematics, RESULTS, Trajectory
 
 
 COUNT = 4

@@ -26,7 +26,9 @@ STEPS = {"rtol": 1e-12, "atol": 1e-12}
 EXACT = {"rtol": 1e-13, "atol": 1e-13, "method": "DOP853"}
 
 
-def moved(model: jm.Model, times: np.ndarray, *, push: Any = 0.0, **how: Any) -> jm.Trajectory:
+def moved(
+    model: jm.Model, times: np.ndarray, *, push: Any = 0.0, **how: Any
+) -> jm.results.Trajectory:
     """The motion from the model's start, with a velocity added to that of each coordinate."""
     system = model.system()
     v = system.initial_v + push
@@ -34,7 +36,7 @@ def moved(model: jm.Model, times: np.ndarray, *, push: Any = 0.0, **how: Any) ->
     return jm.simulate(system, system.reference_q, v, times[-1], **how)
 
 
-def accelerations(system: jm.AbstractSystem, found: jm.Trajectory) -> np.ndarray:
+def accelerations(system: jm.AbstractSystem, found: jm.results.Trajectory) -> np.ndarray:
     """What the system alone says of M dv/dt = F at the states of a motion."""
     states = (found.q, found.v, found.times)
     force = jax.vmap(system.force)(*states)
@@ -49,13 +51,13 @@ WHOLE = np.linspace(0.0, 30.0, 61)
 
 
 @functools.cache
-def spiral(*, acceleration_level: bool) -> jm.Trajectory:
+def spiral(*, acceleration_level: bool) -> jm.results.Trajectory:
     model = mechanisms.spiral(acceleration_level=acceleration_level)
     # With these steps the drift is that of the integration, not rounding.
     return moved(model, WHOLE, **({"rtol": 1e-8, "atol": 1e-10} if acceleration_level else {}))
 
 
-def errors(found: jm.Trajectory) -> np.ndarray:
+def errors(found: jm.results.Trajectory) -> np.ndarray:
     """epsilon_1 and epsilon_2 (eqs. 58 and 59)."""
     (r, theta), (dr, dtheta), t = found.q.T, found.v.T, found.times
     grown = np.exp(0.1 * theta)
@@ -158,7 +160,7 @@ PUSH = np.array([0.3, -0.2])
 
 
 @functools.cache
-def swarm(time_constant: float | None) -> jm.Trajectory:
+def swarm(time_constant: float | None) -> jm.results.Trajectory:
     return moved(mechanisms.swarm(time_constant), LATER, push=np.tile(PUSH, 5))
 
 
@@ -192,7 +194,7 @@ def printed_motion(time_constant: float | None) -> np.ndarray:
     return solve_ivp(slope, (0, 4), start, t_eval=LATER, **EXACT).y[:10].T.reshape(-1, 5, 2)
 
 
-def deviations(found: jm.Trajectory) -> np.ndarray:
+def deviations(found: jm.results.Trajectory) -> np.ndarray:
     """beta (n, 10) of the printed formula."""
     pairs = zip(found.q.reshape(-1, 5, 2), found.v.reshape(-1, 5, 2), strict=True)
     return np.stack([printed(np.asarray(q), np.asarray(v))[1].ravel() for q, v in pairs])
@@ -288,7 +290,7 @@ TIMES = np.linspace(0.0, 4.0, 41)
 
 
 @functools.cache
-def manipulators() -> jm.Trajectory:
+def manipulators() -> jm.results.Trajectory:
     """A batch of three motions."""
 
     @eqx.filter_jit
@@ -336,11 +338,11 @@ def control(q: np.ndarray, v: np.ndarray, constant: float, along: Any = (1.0, 1.
     return np.asarray(along) * wanted / (row @ inverse @ np.asarray(along))
 
 
-SECOND = jm.ServoControl(["manipulator.link 2"])
+SECOND = jm.formulations.ServoControl(["manipulator.link 2"])
 
 
 @eqx.filter_jit
-def acted(system: jm.MultibodySystem, chosen: jm.ServoControl, q: Any, v: Any) -> Any:
+def acted(system: jm.MultibodySystem, chosen: jm.formulations.ServoControl, q: Any, v: Any) -> Any:
     """What the actuators do, and the accelerations."""
     equations = system.equations(q, v, 0.0)
     return chosen.control(equations), chosen.solve(equations)
@@ -409,11 +411,13 @@ class TestManipulator:
         """That of both links is the ideal force; motors do not help."""
         system = mechanisms.flexible_joint_manipulator().system()
         q, v = np.array([0.3, -0.7, 0.2, 0.5]), np.array([0.4, 0.9, -0.3, 0.2])
-        found, solved = acted(system, jm.ServoControl(actuators), jnp.asarray(q), jnp.asarray(v))
+        found, solved = acted(
+            system, jm.formulations.ServoControl(actuators), jnp.asarray(q), jnp.asarray(v)
+        )
         force = control(q, v, 0.5, along)
         assert np.allclose(found.force, [*force, 0, 0], rtol=1e-12, atol=1e-12)
         assert bool(found.attained)
-        assert solved.result == jm.RESULTS.successful
+        assert solved.result == jm.results.RESULTS.successful
         model = standard(q, v)
         links = np.linalg.solve(model.inertia, force - model.rest)
         assert np.allclose(solved.acceleration[:2], links, rtol=1e-11)
@@ -424,8 +428,8 @@ class TestManipulator:
         of a motor at that time."""
         system = mechanisms.flexible_joint_manipulator().system()
         q, v = system.reference_q, system.initial_v
-        found, solved = acted(system, jm.ServoControl(np.eye(4)[:, 2:]), q, v)
-        assert solved.result == jm.RESULTS.servo_not_attainable
+        found, solved = acted(system, jm.formulations.ServoControl(np.eye(4)[:, 2:]), q, v)
+        assert solved.result == jm.results.RESULTS.servo_not_attainable
         # What is left is all that is asked for, beta / P, as the start has no other acceleration of
         # the links; in units of the root of A D^-1 A^T.
         inverse = np.linalg.inv(standard(np.asarray(q), np.asarray(v)).inertia)

@@ -21,7 +21,7 @@ def point(function: Callable, force: Callable | None = None) -> jm.MultibodySyst
         ("x", "y"),
         mass_matrix=lambda q: 2.0 * jnp.eye(2),
         force=push,
-        constraints={"speed": jm.VelocityConstraint(function)},
+        constraints={"speed": jm.generalized.VelocityConstraint(function)},
         lengths=("x", "y"),
     )
 
@@ -57,10 +57,10 @@ def test_single_states(name: str):
         with pytest.raises(ValueError, match="speed") as caught:
             question()
         told(str(caught.value))
-    solved = jm.solve_with_friction(system, None, q, rest, t)
-    assert bool(solved.result == jm.RESULTS.velocity_row_vanishes)
+    solved = jm.runs.solve_with_friction(system, None, q, rest, t)
+    assert bool(solved.result == jm.results.RESULTS.velocity_row_vanishes)
     traced = jax.jit(lambda q, v: jm.analyze(system, q, v, t).result)(q, rest)
-    assert bool(traced == jm.RESULTS.velocity_row_vanishes)
+    assert bool(traced == jm.results.RESULTS.velocity_row_vanishes)
 
 
 def test_elsewhere_they_count():
@@ -68,7 +68,7 @@ def test_elsewhere_they_count():
         if np.any(v):
             report = jm.analyze(point(function), jnp.zeros(2), jnp.asarray(v), 1.0)
             assert int(report.rank) == 1, name
-            assert bool(report.result == jm.RESULTS.successful)
+            assert bool(report.result == jm.results.RESULTS.successful)
 
 
 def test_what_is_linear_is_not_meant():
@@ -111,7 +111,7 @@ def test_linear_functions():
 
 def test_linear_rows_of_matrices():
     for matrix in ([1.0, -2.0], lambda q, t: jnp.array([jnp.sin(q[0]), t])):
-        row = jm.PfaffianConstraint(matrix, lambda q, t: q[1] * t)
+        row = jm.generalized.PfaffianConstraint(matrix, lambda q, t: q[1] * t)
         system = jm.GeneralizedSystem(
             ("x", "y"), mass_matrix=jnp.eye(2), force=jnp.zeros(2), constraints={"row": row}
         )
@@ -162,7 +162,7 @@ def test_runs_end_where_a_row_vanishes(name: str):
     with pytest.raises(jm.SimulationError, match="'speed'") as caught:
         jm.simulate(system, jnp.zeros(2), jnp.asarray(v), 2.0)
     told(str(caught.value))
-    assert bool(caught.value.trajectory.result == jm.RESULTS.velocity_row_vanishes)
+    assert bool(caught.value.trajectory.result == jm.results.RESULTS.velocity_row_vanishes)
     assert float(caught.value.trajectory.times[-1]) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -170,7 +170,7 @@ FINDER = diffrax.VeryChord(rtol=1e-8, atol=1e-8)
 FIXED = {"controller": diffrax.ConstantStepSize(), "first_step": 0.013}
 # How a run makes its steps, and how long before the zero it may end (s).
 METHODS: dict[str, tuple[dict, float]] = {
-    "generalized alpha": ({"solver": jm.GeneralizedAlpha(step=0.013)}, 0.02),
+    "generalized alpha": ({"solver": jm.runs.GeneralizedAlpha(step=0.013)}, 0.02),
     "explicit, steps of one length": (FIXED, 0.02),
     "implicit": ({"solver": diffrax.Kvaerno3()}, 1e-6),
     "implicit, steps of one length": (
@@ -188,7 +188,7 @@ def test_methods_that_cannot_see_it(name: str):
     system = point(RUNS["a speed that ends"][0])
     v = jnp.asarray(RUNS["a speed that ends"][1])
     ended = jm.simulate(system, jnp.zeros(2), v, 2.0, throw=False, **options)
-    assert bool(ended.result == jm.RESULTS.velocity_row_vanishes)
+    assert bool(ended.result == jm.results.RESULTS.velocity_row_vanishes)
     told(ended.message)
     assert 1 - early < float(ended.times[-1]) <= 1.0
 
@@ -197,10 +197,10 @@ def test_methods_that_cannot_see_it(name: str):
 def test_a_row_that_touches_zero():
     """v = (1 - t)^2 is zero at 1 s and of one sign on both sides."""
     system = point(lambda q, v, t: v[0] ** 2 - (1 - t) ** 4)
-    solver = jm.GeneralizedAlpha(step=0.013)
+    solver = jm.runs.GeneralizedAlpha(step=0.013)
     start = jnp.array([1.0, 0.2])
     ended = jm.simulate(system, jnp.zeros(2), start, 2.0, solver=solver, throw=False)
-    assert bool(ended.result == jm.RESULTS.velocity_row_vanishes)
+    assert bool(ended.result == jm.results.RESULTS.velocity_row_vanishes)
     assert float(ended.times[-1]) < 1.0
 
 
@@ -209,7 +209,7 @@ def test_a_row_that_touches_zero_by_adaptive_steps():
     system = point(lambda q, v, t: v[0] ** 2 - (1 - t) ** 4)
     start = jnp.array([1.0, 0.2])
     ended = jm.simulate(system, jnp.zeros(2), start, 2.0, throw=False)
-    assert bool(ended.result == jm.RESULTS.velocity_row_vanishes)
+    assert bool(ended.result == jm.results.RESULTS.velocity_row_vanishes)
     assert float(ended.times[-1]) == pytest.approx(1.0, abs=1e-3)
 
 

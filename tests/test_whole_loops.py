@@ -123,7 +123,9 @@ def test_derivatives_hold_no_scatter(mechanism, rng):
             descriptor.inverse_mass(v),
             descriptor.apply_C(v),
             descriptor.apply_CT(multipliers),
-            jm.solve_with_friction(system, jm.MinimumNorm(), q, v, 0.5).acceleration,
+            jm.runs.solve_with_friction(
+                system, jm.formulations.MinimumNorm(), q, v, 0.5
+            ).acceleration,
         ]
         return sum(jnp.sum(jnp.sin(x)) for x in found)
 

@@ -13,11 +13,11 @@ from jaxmbs._dynamics import solve_with_friction
 
 
 FORMULATIONS = {
-    "udwadia-kalaba": jm.UdwadiaKalaba(),
-    "null-space": jm.NullSpace(),
-    "partitioning": jm.CoordinatePartitioning(),
-    "elimination": jm.Elimination(),
-    "augmented-lagrangian": jm.AugmentedLagrangian(),
+    "udwadia-kalaba": jm.formulations.UdwadiaKalaba(),
+    "null-space": jm.formulations.NullSpace(),
+    "partitioning": jm.formulations.CoordinatePartitioning(),
+    "elimination": jm.formulations.Elimination(),
+    "augmented-lagrangian": jm.formulations.AugmentedLagrangian(),
 }
 each_formulation = pytest.mark.parametrize("word", representatives(FORMULATIONS, "elimination"))
 
@@ -56,7 +56,7 @@ def sledge_and_rod():
 @pytest.fixture(scope="module")
 def sledge():
     system = sledge_and_rod()
-    return moved(system, jm.MinimumNorm())
+    return moved(system, jm.formulations.MinimumNorm())
 
 
 solved = eqx.filter_jit(solve_with_friction)
@@ -78,11 +78,11 @@ class TestCertifiedFriction:
         size = float(jnp.max(jnp.abs(sledge.acceleration[-1])))
         tolerance = size * (1e-7 if word == "augmented-lagrangian" else 1e-9)
         np.testing.assert_allclose(found.acceleration, sledge.acceleration[-1], atol=tolerance)
-        assert int(found.result == jm.RESULTS.successful)
+        assert int(found.result == jm.results.RESULTS.successful)
 
     @pytest.mark.thorough
     def test_another_formulation_moves_alike(self, sledge):
-        found = moved(sledge.system, jm.Elimination())
+        found = moved(sledge.system, jm.formulations.Elimination())
         np.testing.assert_allclose(found.q, sledge.q, atol=1e-9)
         np.testing.assert_allclose(found.v, sledge.v, atol=1e-9)
         apart = np.abs(found.multipliers - sledge.multipliers)
@@ -104,7 +104,7 @@ def test_new_states_names_and_numbers_compile_nothing():
         traces += 1
         return q[2] + 100.0
 
-    event = jm.StopWhen(watch)
+    event = jm.runs.StopWhen(watch)
     counts, ends = [], []
     for gravity, turned, spin, end, rtol, pin in (
         (9.81, 0.0, 0.0, 1.0, 1e-6, "pin"),
@@ -123,7 +123,7 @@ def test_new_states_names_and_numbers_compile_nothing():
             end,
             rtol=rtol,
             events=[event],
-            formulation=jm.Elimination((f"{pin}.x", f"{pin}.y")),
+            formulation=jm.formulations.Elimination((f"{pin}.x", f"{pin}.y")),
             monitor=False,
         )
         counts.append(traces)

@@ -36,7 +36,7 @@ def model():
 @pytest.fixture(scope="module")
 def found():
     axes = {"drivers.motor": [0.0, 0.5, 1.0], "bodies.arm.mass": [MASS, 2 * MASS]}
-    yield jm.sweep(jm.workspace, model(), jm.Cases.grid(axes), width=2)
+    yield jm.sweep(jm.sweeps.workspace, model(), jm.Cases.grid(axes), width=2)
     plt.close("all")
 
 
@@ -79,11 +79,11 @@ def test_bodies_without_a_frame_of_their_own_are_named():
         [*held.bodies, slider], held.joints, [*held.drivers, motor], gravity=held.gravity
     )
     q, v = system.reference_q, system.initial_v
-    found = jm.workspace(system, q, v, 0.0)
+    found = jm.sweeps.workspace(system, q, v, 0.0)
     assert str(found).endswith("forces on slider are left out: no frame of their own")
     np.testing.assert_allclose(found.force, MASS * GRAVITY, rtol=1e-6)
     own = held.system()
-    assert "left out" not in str(jm.workspace(own, own.reference_q, own.initial_v, 0.0))
+    assert "left out" not in str(jm.sweeps.workspace(own, own.reference_q, own.initial_v, 0.0))
 
 
 def test_the_picture_is_labelled(found):

@@ -60,7 +60,7 @@ EXERTS = {
 
 
 @functools.cache
-def response_of(dimension: int) -> jm.Trajectory:
+def response_of(dimension: int) -> jm.results.Trajectory:
     """One body on each joint, its centre of mass aside; a revolute and a sliding one are driven."""
     kinds = PLANAR if dimension == 2 else KINDS
     bodies, joints = [], []

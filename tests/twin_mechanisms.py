@@ -113,7 +113,9 @@ def three_cranks() -> Twin:
         return lambda q, t: point(q[3 * k : 3 * k + 3], CRANK / 2) - point(q[9:], end)
 
     made = {
-        name: jm.PositionConstraint(of(k, pivot), ("x", "y"), quantity=generalized.LENGTH)
+        name: jm.generalized.PositionConstraint(
+            of(k, pivot), ("x", "y"), quantity=generalized.LENGTH
+        )
         for k, pivot in enumerate(PIVOTS)
         for name, of in ((f"G{k + 1}", held), (f"P{k + 1}", joined))
     }
@@ -219,7 +221,9 @@ def door() -> Twin:
 
     def hinge(place):
         offset, along = (jnp.asarray(own.apply(x)) for x in (place - start, axis))
-        return jm.PositionConstraint(Hinge(offset, jnp.asarray(place), along, across), rows=5)
+        return jm.generalized.PositionConstraint(
+            Hinge(offset, jnp.asarray(place), along, across), rows=5
+        )
 
     def chain(q, t):
         apart = q[:3] + euler(q) @ own.apply(far - start) - wall
@@ -228,7 +232,7 @@ def door() -> Twin:
     made = {
         "lower": hinge(low),
         "upper": hinge(high),
-        "chain": jm.PositionConstraint(chain, quantity=generalized.LENGTH),
+        "chain": jm.generalized.PositionConstraint(chain, quantity=generalized.LENGTH),
     }
     # As it was built: the chain lets it be opened no farther.
     return free_body(body, first.as_matrix(), start, joints, made)
@@ -249,7 +253,7 @@ def table() -> Twin:
     def touches(place, axis):
         offset, normal = rotation.T @ (np.array(place) - position), np.eye(3)[axis]
         row = Touches(*(jnp.asarray(x) for x in (offset, np.array(place), normal)))
-        return jm.PositionConstraint(row, quantity=generalized.LENGTH)
+        return jm.generalized.PositionConstraint(row, quantity=generalized.LENGTH)
 
     made = {f"leg{k}": touches(leg, 2) for k, leg in enumerate(legs, start=1)}
     made |= {f"stop{k}": touches(*stop) for k, stop in enumerate(stops, start=1)}
@@ -296,7 +300,7 @@ def three_cranks_in_space() -> Twin:
             gap = point(here[k], CRANK / 2) - point(here[3], end)
             return jnp.concatenate([gap, 0.0 * q[:3]])
 
-        return jm.PositionConstraint(rows, ("x", "y", "z", "a1", "a2"))
+        return jm.generalized.PositionConstraint(rows, ("x", "y", "z", "a1", "a2"))
 
     return Twin(
         absolute,
@@ -376,15 +380,17 @@ def robot() -> Twin:
 
     def joined(first, name):
         row = Joined(poses, *on(first, name), *on(5, name))
-        return jm.PositionConstraint(row, ("x", "y"), quantity=generalized.LENGTH)
+        return jm.generalized.PositionConstraint(row, ("x", "y"), quantity=generalized.LENGTH)
 
     def rolls(body, name):
-        return jm.VelocityConstraint(Rolls(poses, *on(body, name)), quantity=generalized.LENGTH)
+        return jm.generalized.VelocityConstraint(
+            Rolls(poses, *on(body, name)), quantity=generalized.LENGTH
+        )
 
     made: dict[str, Any] = {"F": joined(3, "F"), "G": joined(4, "G")}
     wheels = {"W1": (1, "B"), "W2": (2, "C"), "W3": (0, "L"), "W4": (0, "M"), "W5": (6, "N")}
     made |= {name: rolls(*wheel) for name, wheel in wheels.items()}
-    made["steering"] = jm.PositionConstraint(
+    made["steering"] = jm.generalized.PositionConstraint(
         lambda q, t: q[7] - STEERED, quantity=generalized.LENGTH
     )
     q = jnp.asarray([0.3, -0.2, 0.5, 0.0, 0.0, 0.0, 0.0, STEERED, 0.2])

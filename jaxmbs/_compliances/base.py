@@ -4,7 +4,7 @@ A compliance as the user writes it has a name and a place. The evaluated object 
 deformation, by which a few coordinates eta displace the markers of joints. To a constraint these
 are velocities more, so that C has columns more, D, with no mass and with the stiffness of the
 part. The rigid motion stays what it is; reactions that it leaves undecided are those that strain
-the parts least (`jaxmbs.ElasticResolution`).
+the parts least (`jaxmbs.formulations.ElasticResolution`).
 """
 
 import abc

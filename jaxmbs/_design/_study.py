@@ -204,8 +204,6 @@ class Motion(AbstractRun):
         self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
         self.monitor = _settings.flag(monitor, "monitor")
 
-    # Compiled, so that nothing is raised.
-    @program
     def check_start(self, start: Any) -> None:
         known = [_settings.known_numbers(x) for x in (self.end, start)]
         if all(x is not None for x in known) and float(self.end) <= float(start):
@@ -214,6 +212,8 @@ class Motion(AbstractRun):
                 f"{float(start):g} s."
             )
 
+    # Compiled, so that nothing is raised.
+    @program
     def __call__(
         self,
         system: AbstractSystem,

@@ -169,7 +169,7 @@ def resume(
 
         try:
             run = jm.simulate(system, q, v, 1e4, every=0.1)
-        except jm.SimulationInterrupted as stopped:
+        except jm.runs.SimulationInterrupted as stopped:
             part = stopped.trajectory
         run = jm.resume(part)
 

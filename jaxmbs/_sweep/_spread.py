@@ -101,7 +101,7 @@ def spread(found: Setting[Sweep]) -> Spread:
     _settings.instance(found, Sweep, "found", "the Sweep that sweep returns")
     answers, good = found.answers(), found.result == 0
     if not isinstance(answers, Fit):
-        raise ModelError("a spread needs a sweep of the question jaxmbs.Misfit.")
+        raise ModelError("a spread needs a sweep of the question jaxmbs.sweeps.Misfit.")
     if not good.any():
         raise ModelError(f"no case could be put together: {', '.join(found.failures())}")
     components = (*_misfits(answers, good), *_reactions(answers, good))

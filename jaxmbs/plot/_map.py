@@ -35,7 +35,7 @@ def draw_map(found: Sweep, x: str, y: str) -> Figure:
     """
     answers = found.answers()
     if not isinstance(answers, Workspace):
-        raise ModelError("a map needs a sweep of the question jaxmbs.workspace.")
+        raise ModelError("a map needs a sweep of the question jaxmbs.sweeps.workspace.")
     across, up, places = _grid(found, x, y)
     good = found.result == 0
     count = answers.reaction_unique.shape[1]
