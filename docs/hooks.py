@@ -134,7 +134,7 @@ def _examples_page(found: list[Example]) -> str:
 
 # Links of texts that are read in the repository too, to where the same stands on the site.
 _ELSEWHERE = {
-    "../docs/work-precision.png": "work-precision.png",
+    "../docs/theory/decisions.md": "theory/decisions.md",
     "io/REFERENCE.md": "guide/keys.md",
     "jaxmbs/io/REFERENCE.md": "guide/keys.md",
 }
