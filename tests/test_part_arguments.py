@@ -35,6 +35,11 @@ NO_PARTS = {
     elastic.StaticStart,
     elastic.SubsetAnswer,
     elastic.SuddenStart,
+    generalized.AccelerationConstraint,
+    generalized.PfaffianConstraint,
+    generalized.PositionConstraint,
+    generalized.ServoConstraint,
+    generalized.VelocityConstraint,
 }
 
 

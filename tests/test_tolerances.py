@@ -287,7 +287,7 @@ class TestSpread:
             assemble=False,
             width=1,
         )
-        with pytest.raises(ValueError, match=r"jaxmbs\.Misfit"):
+        with pytest.raises(ValueError, match=r"jaxmbs\.sweeps\.Misfit"):
             jm.sweeps.spread(other)
         with pytest.raises(ValueError, match="no 'force z' of 'hook'; there are misfit of"):
             jm.sweeps.spread(found).component("hook", "force z")

@@ -108,5 +108,5 @@ def test_refused(found):
     other = jm.sweep(
         lambda system, q, v, t: q, model(), jm.Cases({"bodies.arm.mass": [1.0]}), assemble=False
     )
-    with pytest.raises(ValueError, match=r"jaxmbs\.workspace"):
+    with pytest.raises(ValueError, match=r"jaxmbs\.sweeps\.workspace"):
         draw_map(other, "bodies.arm.mass", "bodies.arm.mass")

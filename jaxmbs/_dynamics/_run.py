@@ -42,9 +42,11 @@ from ._integrate import (
 )
 from ._look import AbstractStabilisation, Arguments, Packed, split
 from ._monitor import (
+    clear_places,
     ended_by_guard,
     guarded,
     PackedCrossings,
+    PassageSteps,
     rank_increases_off_manifold,
     SingularValueMonitor,
     STATES,
@@ -195,7 +197,7 @@ def with_defaults(integration: Integration) -> Integration:
 
 
 def onto_knots(
-    controller: dfx.PIDController, system: AbstractSystem
+    controller: dfx.AbstractStepSizeController, system: AbstractSystem
 ) -> dfx.AbstractStepSizeController:
     """Step exactly onto the times at which motions are not smooth. A long step would pass over a
     motion that begins and ends within it."""
@@ -267,7 +269,14 @@ def problem(
     stops = _conditions(integration.events)
     args = arguments_of(system, integration, start, system.knots())
     args = dataclasses.replace(args, formulation=formulation.motion_only(system))
-    solver = projected_solver(integration.solver, monitor, stabilisation.projecting, inside, kept)
+    solver = projected_solver(
+        integration.solver,
+        monitor,
+        stabilisation.projecting,
+        inside,
+        kept,
+        places_passages(integration),
+    )
     return {
         "terms": dfx.ODETerm(_slope),
         "solver": solver,
@@ -304,8 +313,16 @@ def controller_of(
         return integration.controller
     rtol, atol = integration.tolerances
     least = _LEAST_STEP * jnp.abs(span[-1] - span[0])
-    pid = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
-    return onto_knots(pid, system)
+    steps: Any = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
+    if places_passages(integration):
+        steps = PassageSteps(steps, clear_places(tableau_of(integration.solver).nodes))
+    return onto_knots(steps, system)
+
+
+def places_passages(integration: Integration) -> bool:
+    """Are steps across singular configurations placed by where their stages lie?"""
+    own = integration.controller is None and integration.monitored
+    return own and isinstance(integration.solver, dfx.AbstractERK)
 
 
 def controlled(

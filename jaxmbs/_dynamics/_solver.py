@@ -97,11 +97,12 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
     step, and watches for singular configurations. A step whose end cannot be projected is
     rejected. The last step, where it is `kept`, follows in the state what the method and the
-    monitor carry."""
+    monitor carry. `tells`: is the controller one that is told of passages (`PassageSteps`)?"""
 
     solver: eqx.AbstractVar[dfx.AbstractSolver]
     monitor: eqx.AbstractVar[SingularValueMonitor | None]
     kept: eqx.AbstractVar[Kept]
+    tells: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
@@ -190,6 +191,9 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             usable = usable & ~(long & (taken.passed | taken.near))
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
+            if self.tells and watched is not None:
+                # The error of the number of passages, which has none, is free.
+                error = error.at[-1].set(watched.expected)
         if last is not None:
             last = LastStep(jnp.asarray(t0, y1.dtype), jnp.asarray(t1, y1.dtype), taken.dense)
         return y1, error, taken.dense, (taken.inner, watched, last), taken.result
@@ -208,6 +212,7 @@ class ProjectedSolver(AbstractProjectedSolver):
     monitor: SingularValueMonitor | None
     projecting: bool
     kept: Kept
+    tells: bool
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
@@ -262,6 +267,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     monitor: SingularValueMonitor | None
     inside: Inside | None
     kept: Kept
+    tells: bool
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
 
@@ -341,11 +347,12 @@ def projected_solver(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
+    tells: bool,
 ) -> AbstractProjectedSolver:
     """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
-    ends of steps, if any; `kept`: in the state."""
+    ends of steps, if any; `kept`: in the state; `tells`: as of the solver."""
     del inside
-    return ProjectedSolver(solver, monitor, projecting=projecting, kept=kept)
+    return ProjectedSolver(solver, monitor, projecting=projecting, kept=kept, tells=tells)
 
 
 @projected_solver.register
@@ -355,9 +362,10 @@ def _(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
+    tells: bool,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor, inside=inside, kept=kept)
+    return ProjectedRungeKutta(solver, monitor, inside=inside, kept=kept, tells=tells)
 
 
 @projected_solver.register
@@ -367,11 +375,12 @@ def _(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
+    tells: bool,
 ) -> AbstractProjectedSolver:
     # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
     # order.
     del projecting, inside
-    return ProjectedSolver(solver, monitor, projecting=False, kept=kept)
+    return ProjectedSolver(solver, monitor, projecting=False, kept=kept, tells=tells)
 
 
 def _onto_constraints(
