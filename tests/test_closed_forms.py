@@ -157,3 +157,23 @@ def test_pendulum_and_oscillator(k, damping, size):
     angle, rate = rod.swing(times)
     assert_close(found.q[:, 2], angle, 100)
     assert_close(found.v[:, 2], rate, 100)
+
+
+@pytest.mark.parametrize(
+    "stabilisation",
+    [jm.runs.Projection(), jm.runs.Baumgarte(5.0, 5.0)],
+    ids=["projection", "baumgarte"],
+)
+def test_a_body_that_spins_freely(stabilisation):
+    """Its velocities never change, so that they tell nothing of the error of its orientation."""
+    body = jm.spatial.Body("b", mass=1.0, inertia=np.eye(3), position=(0.0, 0.0, 0.0))
+    system = jm.MultibodySystem([body])
+    for rate in (1.0, 10.0):
+        v = system.initial_v.at[5].set(rate)
+        run = jm.simulate(
+            *(system, system.reference_q, v, 10.0),
+            **{"every": 2.0, "rtol": 1e-8, "atol": 1e-10, "stabilisation": stabilisation},
+        )
+        half = rate * np.asarray(run.times) / 2
+        np.testing.assert_allclose(run.q[:, 3], np.cos(half), rtol=0, atol=1e-8 * (1 + rate))
+        np.testing.assert_allclose(run.q[:, 6], np.sin(half), rtol=0, atol=1e-8 * (1 + rate))

@@ -49,7 +49,7 @@ class Wants(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
     atol: float = 1e-6
     norm: Any = None
 
-    def wrap(self, direction: Any) -> "Wants":
+    def wrap(self, direction: Any) -> Any:
         return self
 
     def init(self, *given: Any) -> tuple[Any, Any]:
@@ -64,7 +64,8 @@ class Wants(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
 
 def next_step(length: float, *, keeps: bool = True, seen: float, known: float = jnp.inf) -> Any:
     """From t = 2 (or 1, where the step was rejected): the length of the next step."""
-    controller = PassageSteps(Wants(length, keeps), ((0.2, 0.25), (0.7, 0.9)))
+    make: Any = Wants
+    controller = PassageSteps(make(length, keeps), ((0.2, 0.25), (0.7, 0.9)))
     y = jnp.zeros(3)
     end, state = controller.init(None, 0.0, 1.0, y, None, None, None, None)
     assert (float(end), float(state.expected)) == (1.0, np.inf)

@@ -104,9 +104,9 @@ class SingularCrossings(eqx.Module):
     `left` (rows, k), `right` (nv, k), `values` (k,): smallest singular values, the least first,
     and their vectors; `time`, and of the sample before the time and the `earlier_values` (k,) of
     the same vectors; of the interval before that one the `earlier_rate` of the smallest value (1/s)
-    and the length `earlier_past` (s). `target`: the time of the next sample, where it lies within a step. `times`
-    (CAPACITY,) of passages, `count` of them, and `states` (STATES, 1 + nq + nv): the time, q
-    and v next to them.
+    and the length `earlier_past` (s). `target`: the time of the next sample, where it lies within a
+    step. `times` (CAPACITY,) of passages, `count` of them, and `states` (STATES, 1 + nq + nv): the
+    time, q and v next to them.
     """
 
     left: Float[Array, "rows k"]
@@ -618,7 +618,8 @@ class PassageSteps(dfx.AbstractAdaptiveStepSizeController[PassageState, Any]):
             controller_state.inner,
         )
         expected = jnp.where(keep, expected, controller_state.expected)
-        length = self._placed(next_t1 - next_t0, expected - stop_gradient(next_t0))
+        wanted = jnp.asarray(next_t1 - next_t0)
+        length = self._placed(wanted, expected - stop_gradient(next_t0))
         return keep, next_t0, next_t0 + length, jump, PassageState(inner, expected), result
 
     def _placed(self, step: Scalar, ahead: Scalar) -> Scalar:

@@ -197,7 +197,7 @@ def with_defaults(integration: Integration) -> Integration:
 
 
 def onto_knots(
-    controller: dfx.AbstractStepSizeController, system: AbstractSystem
+    controller: dfx.AbstractAdaptiveStepSizeController[Any, Any], system: AbstractSystem
 ) -> dfx.AbstractStepSizeController:
     """Step exactly onto the times at which motions are not smooth. A long step would pass over a
     motion that begins and ends within it."""
@@ -697,7 +697,7 @@ def _inputs_vjp(
     kept = Kept(last_step=False, record=True)
     given = constants.integration
     solver = projected_solver(
-        given.solver, None, given.stabilisation.projecting, constants.inside, kept
+        given.solver, None, given.stabilisation.projecting, constants.inside, kept, tells=False
     )
     run = TapedRun(
         arguments,

@@ -731,6 +731,15 @@ def _error(
     system, measuring = step.given.system, look.purpose.measuring
     embedded = now.embedded + last_slope * jnp.stack([moved.v, found.acceleration]) - found.across
     apart = jnp.abs(jnp.concatenate([system.rate(moved.q, embedded[0]), embedded[1]]))
+    turning = system.structure.quaternions.ravel()
+    if turning.size:
+        # Velocities that do not change make an error of a quaternion all the same.
+        rates = gather(now.rows[: step.last, 0], turning)
+        own = step.h * sum_of_products(step.of_error[: step.last, None], rates, 0, apart=False)
+        own = own + last_slope * gather(moved.slope, turning)
+        known = now.embedded[0] + last_slope * moved.v
+        left = own - gather(system.rate(moved.q, known), turning)
+        apart = apart + jnp.abs(scatter_add([left], [turning], len(apart)))
     states = system.structure.internal
     if states.size:
         slopes = gather(now.rows[: step.last, 0], states)

@@ -192,8 +192,11 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
             if self.tells and watched is not None:
-                # The error of the number of passages, which has none, is free.
-                error = error.at[-1].set(watched.expected)
+                # The error of the number of passages, which has none, is free. It stays finite:
+                # what is not would be a step that failed.
+                most = jnp.finfo(error.dtype).max
+                expected = jnp.minimum(watched.expected, most)
+                error = error.at[-1].set(jnp.where(usable, expected, jnp.inf))
         if last is not None:
             last = LastStep(jnp.asarray(t0, y1.dtype), jnp.asarray(t1, y1.dtype), taken.dense)
         return y1, error, taken.dense, (taken.inner, watched, last), taken.result
