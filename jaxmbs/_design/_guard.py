@@ -1,4 +1,4 @@
-"""Which directions of a design have a derivative, and where the rank of the constraints changes
+"""The directions of a design that have a derivative, and where the rank of the constraints changes
 between designs.
 """
 
@@ -303,7 +303,7 @@ class Guard(eqx.Module):
 def guard(
     study: Study, design: Setting[Mapping[str, RealScalarLike] | Numbers | None] = None
 ) -> Guard:
-    """Which directions of a design keep the rank of C and the closure, at all states of its run?
+    """Find the directions of a design that keep the rank of C and the closure during its run.
 
     Costs two singular value decompositions for each state, besides derivatives of C.
 

@@ -390,7 +390,7 @@ def _constraint_not_turning(
 # Small motions about an equilibrium or a steady motion: d/dt (z, w) = A (z, w).
 #
 # A displacement is measured from the motion that goes on, not from a fixed point, and along axes in
-# which that motion is steady (`_linearise.py`), so that A is constant.
+# which that motion is steady, so that A is constant.
 # --------------------------------------------------------------------------------------------------
 
 

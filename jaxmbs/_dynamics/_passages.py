@@ -378,8 +378,8 @@ class Motion:
     def zeros(
         self, points: Points, open_at: Callable[[np.ndarray], np.ndarray] = _anywhere
     ) -> "Zeros":
-        """Where the rank is lost between the first and the last of these states, and where that
-        could not be told; `open_at`: at which times it is not told by other means either."""
+        """Find where the rank is lost between the first and the last of these states, and where
+        that remains undecided; `open_at`: the times at which other means do not decide it."""
         if len(points.t) < 2:
             return Zeros([], 0, "")
         largest = points.values[:, :1]
@@ -548,7 +548,7 @@ def _left(unknown: Points, found: list[Zero], full: bool) -> str:
 # Next to a passage the smallest singular value is a straight line on either side of it. So a few
 # states, of all passages at once, lead to one in which it is zero to rounding, and with it whatever
 # else vanishes there. That is enough for a passage that a run detected. Where it does not lead
-# there, and in driven motions, a search that passes over nothing (`_passages.py`) decides between a
+# there, and in driven motions, a search that passes over nothing decides between a
 # passage and a motion that only comes near one; it ends near the zeros, to which such states then
 # lead.
 # --------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """A run on Diffrax: how it begins, the steps that it makes, and the states that it saves. It is
-one program (`_run.py`), or one for each chunk of it (`_chunks.py`).
+one program, or one for each chunk of it (`_chunks.py`).
 """
 
 import dataclasses
@@ -697,7 +697,7 @@ def _inputs_vjp(
     kept = Kept(last_step=False, record=True)
     given = constants.integration
     solver = projected_solver(
-        given.solver, None, given.stabilisation.projecting, constants.inside, kept, tells=False
+        given.solver, None, given.stabilisation.projecting, constants.inside, kept, predicts=False
     )
     run = TapedRun(
         arguments,
@@ -774,7 +774,7 @@ def inside_of(integration: Integration, grid: Float[Array, " times"]) -> Inside 
 # Runs that are made step by step from outside: many of them side by side, each of which is
 # replaced by the next one when it has ended (`_sweep/_program.py`).
 #
-# The steps and the states are those of a run as one program (`_run.py`). What is saved within
+# The steps and the states are those of a run as one program. What is saved within
 # a step is interpolated when that has been made, and evaluated when the run has ended. No
 # derivative.
 # --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, 
 
 # --------------------------------------------------------------------------------------------------
 # Stages and polynomials by which a step of Dormand and Prince's method of eighth order (1981, J.
-# Comp. Appl. Math. 7) is interpolated with sixth order: See `_runge_kutta.py`.
+# Comp. Appl. Math. 7) is interpolated with sixth order.
 #
 # Printed by `tests/oracle_order_conditions.py`, which derives them. The nodes were searched for: of
 # three stages, those of the least error of seventh order. It is 1.4e-7 h^7 at most in the norm in
@@ -336,19 +336,17 @@ def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
 # - where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated
 #   again;
 # - where it is closed: what is left of Phi, the change of velocity M^-1 C^T S^+ (C v + b), dv/dt,
-#   and
-#   the part of the step's error that the constraints take away;
+#   and the part of the step's error that the constraints take away;
 # - within a step that is too long to see whether it passed a singular configuration, or that did:
-#   the
-#   singular values there.
+#   the singular values there.
 #
 # So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett &
 # Wanner 1993, section II.4: first same as last), also of methods which are not made for that. The
 # change of the velocity is not included in that dv/dt; so the end is evaluated again where it is
 # well above rounding.
 #
-# A step within which states are requested has some more stages before its end
-# (`_runge_kutta.py`); others of the same run leave them out, which is a number in the loop.
+# A step within which states are requested has some more stages before its end;
+# others of the same run leave them out, which is a number in the loop.
 #
 # The loop has no derivative. That is taken stage by stage: of the states in which slopes were
 # taken, of the slopes there, and of the way onto the constraints

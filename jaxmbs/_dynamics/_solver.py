@@ -97,12 +97,13 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
     """A Diffrax solver of y = (q, v, passages) that goes back onto the constraints after each
     step, and watches for singular configurations. A step whose end cannot be projected is
     rejected. The last step, where it is `kept`, follows in the state what the method and the
-    monitor carry. `tells`: is the controller one that is told of passages (`PassageSteps`)?"""
+    monitor carry. `predicts`: does the last number of the error hold the time of the next passage,
+    as `PassageSteps` reads it?"""
 
     solver: eqx.AbstractVar[dfx.AbstractSolver]
     monitor: eqx.AbstractVar[SingularValueMonitor | None]
     kept: eqx.AbstractVar[Kept]
-    tells: eqx.AbstractVar[bool]
+    predicts: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
     def initial_state(self, terms: Any, t0: Any, t1: Any, y0: PyTree, args: Packed) -> PyTree:
@@ -191,7 +192,7 @@ class AbstractProjectedSolver(dfx.AbstractAdaptiveSolver, dfx.AbstractWrappedSol
             usable = usable & ~(long & (taken.passed | taken.near))
         if error is not None:
             error = jnp.where(usable, jnp.where(taken.passed, _ACROSS, 1.0) * error, jnp.inf)
-            if self.tells and watched is not None:
+            if self.predicts and watched is not None:
                 # The error of the number of passages, which has none, is free. It stays finite:
                 # what is not would be a step that failed.
                 most = jnp.finfo(error.dtype).max
@@ -215,7 +216,7 @@ class ProjectedSolver(AbstractProjectedSolver):
     monitor: SingularValueMonitor | None
     projecting: bool
     kept: Kept
-    tells: bool
+    predicts: bool
     # Diffrax sets this on what it takes for a Runge-Kutta method, according to the adjoint.
     scan_kind: Any = None
 
@@ -270,7 +271,7 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
     monitor: SingularValueMonitor | None
     inside: Inside | None
     kept: Kept
-    tells: bool
+    predicts: bool
     # Set by Diffrax; the loop over stages has no other kind.
     scan_kind: Any = None
 
@@ -350,12 +351,12 @@ def projected_solver(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
-    tells: bool,
+    predicts: bool,
 ) -> AbstractProjectedSolver:
     """The solver that a run passes to Diffrax in place of a method. `inside`: output between the
-    ends of steps, if any; `kept`: in the state; `tells`: as of the solver."""
+    ends of steps, if any; `kept`: in the state; `predicts`: as of the solver."""
     del inside
-    return ProjectedSolver(solver, monitor, projecting=projecting, kept=kept, tells=tells)
+    return ProjectedSolver(solver, monitor, projecting=projecting, kept=kept, predicts=predicts)
 
 
 @projected_solver.register
@@ -365,10 +366,10 @@ def _(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
-    tells: bool,
+    predicts: bool,
 ) -> AbstractProjectedSolver:
     del projecting
-    return ProjectedRungeKutta(solver, monitor, inside=inside, kept=kept, tells=tells)
+    return ProjectedRungeKutta(solver, monitor, inside=inside, kept=kept, predicts=predicts)
 
 
 @projected_solver.register
@@ -378,12 +379,12 @@ def _(
     projecting: bool,
     inside: Inside | None,
     kept: Kept,
-    tells: bool,
+    predicts: bool,
 ) -> AbstractProjectedSolver:
     # It satisfies Phi = 0 itself, and velocities that were projected would not be those of its
     # order.
     del projecting, inside
-    return ProjectedSolver(solver, monitor, projecting=False, kept=kept, tells=tells)
+    return ProjectedSolver(solver, monitor, projecting=False, kept=kept, predicts=predicts)
 
 
 def _onto_constraints(

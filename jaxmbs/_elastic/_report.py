@@ -77,7 +77,7 @@ class SubsetAnswer(NamedTuple):
 
 
 class Flexibility(eqx.Module):
-    """Which elastic parts decide reactions, and which of them are enough: a table when printed.
+    """The elastic parts that decide reactions, and those that are enough: a table when printed.
 
     - `reactions`: the requested joints. `candidates`: the compliances whose subsets were compared;
       `skipped`: those on which every reaction is unique in the rigid model, so that they decide

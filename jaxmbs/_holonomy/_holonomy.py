@@ -1,4 +1,4 @@
-"""Which constraints are holonomic: the condition of Frobenius here and at configurations nearby."""
+"""Holonomic constraints, by the condition of Frobenius here and at configurations nearby."""
 
 from typing import NamedTuple
 

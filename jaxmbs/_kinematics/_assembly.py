@@ -14,7 +14,7 @@ search does not find that configuration, or none, continuation moves the drivers
 (`_continuation.py`).
 
 The result carries its own derivative, that of the conditions of the minimum, solved with
-multipliers of minimum norm (`_assembly.py`): exact along every direction that keeps the mechanism
+multipliers of minimum norm: exact along every direction that keeps the mechanism
 closed and its rank. (Differentiating the steps would give the derivative of the way, not of the
 point.)
 """

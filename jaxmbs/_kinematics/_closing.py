@@ -45,22 +45,20 @@ from ._search import (
 # slowest one in their three nested loops, and takes part in all that any of them needs. Here every
 # turn evaluates one configuration and factors S + mu D once, S = C M^-1 C^T, and its stage decides
 # what follows. So a case waits for nobody, and the next one can take its place as soon as it has
-# ended. What is left, the way along Phi = 0 to the nearest point, is in `_closing.py`: it needs
+# ended. What is left, the way along Phi = 0 to the nearest point, stands below: it needs
 # more of each turn, and where the drivers leave no mobility it is one turn. The stages, with the
 # decisions and numbers of `_continuation.py` where nothing else is said:
 #
 # - *aim*: where all is closed but the drivers, the tangent along which they move it;
 # - *lead*: the drivers are moved in steps, each predicted by a cubic through the last points and
 #   corrected until it is closed but for a part of its length (from a second correction with the
-#   same
-#   factor on). Where no step can be taken the way is gone once more, with points that are closed
-#   better;
+#   same factor on). Where no step can be taken the way is gone once more, with points that are
+#   closed better;
 # - *close*: Gauss-Newton of minimum norm with the drivers at their values, to rounding: the end of
 #   the way, and the first that is tried where the joints are open or no driver has to move. (Where
 #   mobility is left, the way ends without, as what follows closes too);
 # - *hold*: the joints are closed with the drivers where they are at the start, if the answer of
-#   that
-#   first closing would not be trusted. The way of the drivers begins there.
+#   that first closing would not be trusted. The way of the drivers begins there.
 #
 # Points on the way have to be closed well: with a tenth of a step left, two of 256 positions of a
 # Sarrus linkage behind a crossing of branches were on the other one, and so were five of 81 of a
@@ -289,7 +287,7 @@ def is_last(moved: Scalar, before: Scalar, order: int) -> BoolScalar:
 
 def _stays_mobile(system: AbstractSystem) -> bool:
     """Are there fewer geometric rows than velocities, so that mobility is left in every
-    configuration? Steps along it close the mechanism too (`_closing.py`)."""
+    configuration? Steps along it close the mechanism too."""
     return int(np.count_nonzero(system.structure.geometric)) < system.structure.nv
 
 
@@ -417,7 +415,7 @@ def _next_place(problem: Problem, lane: Lane, new: Lane, judged: BoolScalar) -> 
 # From a closed configuration, or a nearly closed one where mobility is left, along Phi = 0 to the
 # point nearest to the start, for many cases side by side.
 #
-# As in `_closing.py` every turn evaluates one configuration and solves once. The stages:
+# As above every turn evaluates one configuration and solves once. The stages:
 #
 # - *free*: the first such step, and a random motion with it. Where the constraints leave nothing of
 #   both there is no mobility, and the point is the answer;
@@ -425,12 +423,9 @@ def _next_place(problem: Problem, lane: Lane, new: Lane, judged: BoolScalar) -> 
 #   (`_accelerated`). It closes at the same time; with stronger damping, as what is redundant on
 #   Phi = 0 is not next to it;
 # - *weigh*: is the answer a minimum of the distance? That motion is taken away from it and must
-#   come
-#   back by the same steps without acceleration, which it does if no curvature is negative or far
-#   from
-#   that of the distance. They are a power iteration: it ends where the motion has come back, or
-#   where
-#   it is an eigenvector that does.
+#   come back by the same steps without acceleration, which it does if no curvature is negative or
+#   far from that of the distance. They are a power iteration: it ends where the motion has come
+#   back, or where it is an eigenvector that does.
 #
 # An answer is `sure` where all that held. All other cases are left to the search that answers every
 # one: where steps do not end or slide too slowly, and in singular configurations.

@@ -80,8 +80,7 @@ def scaled_geometric_matrix(
 #   the distance to the solution set (Yamashita & Fukushima 2001, Computing Suppl. 15).
 # - On it: Newton's step for grad f + C^T lambda = 0, Phi = 0, with the second derivative of the
 #   Lagrangian f + lambda^T Phi. A step that increases the distance from the start, once the
-#   mechanism
-#   is closed again, is rejected and reduced.
+#   mechanism is closed again, is rejected and reduced.
 # - At the end: the same system with a random right-hand side, on which conjugate gradients meet a
 #   direction of negative curvature if there is one: then the point is not a minimum.
 #

@@ -23,8 +23,8 @@ from .._custom_types import Indices
 # XLA puts what is cheap into everything that reads it. For one state a barrier prevents that; where
 # `vmap` has added states, the barrier is gone before kernels are made (jaxlib 0.10, CPU), and a
 # solve over the levels of a factor computes the first of them again for each entry of the last.
-# What XLA does not put into a reader that wants an entry more than once is a gather (see
-# `_arrays.py`): so where there are many states, a gather of all of them stands between one
+# What XLA does not put into a reader that wants an entry more than once is a gather
+# (above): so where there are many states, a gather of all of them stands between one
 # step and the next.
 # --------------------------------------------------------------------------------------------------
 

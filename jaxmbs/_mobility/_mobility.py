@@ -1,4 +1,4 @@
-"""Which first-order motions are finite ones, and how many branches of motion meet."""
+"""The first-order motions that are finite ones, and how many branches of motion meet."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ def analyze(
     combinations: Setting[Sequence[str]] = (),
     elastic: Setting[bool] = False,
 ) -> Solvability:
-    """Which reactions does a rigid-body model determine at this state?
+    """Decide which reactions a rigid-body model determines at this state.
 
     With N a basis of the left null space of C, multipliers are known up to N z. So the
     generalized reaction C_X^T lambda_X of a joint is unique iff C_X^T N_X = 0 (Wojtyra &

@@ -237,7 +237,7 @@ def releases(
     report: Solvability,
     most: Setting[int] = 20000,
 ) -> Releases:
-    """Which joints, replaced by ones of fewer rows, would make all reactions unique?
+    """Find the joints that, replaced by ones of fewer rows, would make all reactions unique.
 
     Tries sets of one replacement, of two, and so on, and returns all sets of the first size
     that works at this configuration. Replacements are those that the joints list (`releases` of

@@ -121,7 +121,7 @@ def screen(
     v: Float[Array, " nv"] | None = None,
     t: RealScalarLike = 0.0,
 ) -> Screening:
-    """Which reactions are unique, as far as that can be decided without a decomposition?
+    """Verdicts on reactions, as far as they can be decided without a decomposition.
 
     P = lim mu (C C^T + mu I)^-1 projects on the left null space of C, scaled as in `analyze`. Its
     trace is the degree of redundancy, and tr(P_XX C_X C_X^T) = 0 iff the reaction of X is
@@ -191,7 +191,7 @@ def verdicts(
     *,
     criterion: Setting[AbstractCriterion | None] = None,
 ) -> Screening:
-    """Which reactions are unique, at one state of a system of any size?
+    """Verdicts on the reactions at one state of a system of any size.
 
     The fast `screen`, and `analyze` only if that leaves a doubt. Concrete arguments only.
 

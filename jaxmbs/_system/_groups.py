@@ -369,8 +369,7 @@ def _replace(frames: Frames, k: int, frame: Any) -> Frames:
 #
 # Joints and forces depend on frames alone. So the chain rule splits at the frames: the derivatives
 # of markers by a body's coordinates are those of the markers (`AbstractMarker.kinematics`), once
-# for all of a kind, and those of a residual by the frames belong to each kind of joint
-# (`_groups.py`).
+# for all of a kind, and those of a residual by the frames belong to each kind of joint.
 # --------------------------------------------------------------------------------------------------
 
 

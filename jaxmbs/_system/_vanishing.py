@@ -44,7 +44,7 @@ def vanishing_rows(
 def smallest_rows(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
 ) -> Bool[np.ndarray, " rows"]:
-    """Which of the nonlinear rows are nearest to vanishing."""
+    """The nonlinear rows that are nearest to vanishing."""
     own, usual = map(np.asarray, _sizes(system, q, v, t))
     meant = system.structure.nonlinear & (usual > 0)
     size = np.where(meant, own / np.where(meant, usual, 1.0), np.inf)
@@ -74,7 +74,7 @@ def vanishing_on_the_way(
     slopes: tuple[Float[Array, " nv"], Float[Array, " nv"]],
     h: RealScalarLike,
 ) -> Bool[Array, " rows"]:
-    """Which nonlinear rows vanish between two velocities, a time h apart, with accelerations
+    """The nonlinear rows that vanish between two velocities, a time h apart, with accelerations
     `slopes` there. All are taken at one q and t: what vanishes with those loses rank at any
     velocity."""
     s = np.linspace(0.0, 1.0, _PLACES + 2)

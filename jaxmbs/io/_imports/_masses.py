@@ -370,7 +370,7 @@ def _is_plain(inertia: Matrix) -> bool:
 
 
 def _one_wrong(inertia: Matrix) -> str:
-    """Which number alone may be the wrong one, and what a body has in its place."""
+    """The number that alone may be the wrong one, and what a body has in its place."""
     if is_physical(1.0, 2 * np.diag(np.diag(inertia)) - inertia):
         return (
             "a body could have it with the other sign of all products of inertia, for which "
