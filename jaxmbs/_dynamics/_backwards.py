@@ -532,11 +532,10 @@ def _stopped(turn: StepTurn) -> StepTurn:
 def _constants(run: TapedRun, making: _Recomputed) -> StepConstants:
     """Constants of the step that is recomputed."""
     k = jnp.minimum(making.step, run.sizes.steps - 1)
-    near, inside, known = marks_of(run.tape.marks[k])
+    onto, inside, known = marks_of(run.tape.marks[k])
     wanted = None if run.solver.inside is None else inside
-    start = Start(
-        run.end_before(k), run.tape.ends[k], making.y, making.slope, known, near, wanted, None
-    )
+    t0, t1, near = run.end_before(k), run.tape.ends[k], jnp.asarray(False)
+    start = Start(t0, t1, making.y, making.slope, known, near, onto, wanted, None)
     return step_constants(run.solver.solver, Packed(run.given), start)
 
 
@@ -617,7 +616,7 @@ def _place(run: TapedRun, by: ByRows, record: StepRecord, turn: _BackwardState) 
         saving,
         jnp.where(saving, time, t0 + nodes[stage] * (t1 - t0)),
         jnp.where(saving, there, record.places[stage]),
-        given.stabilisation.projecting & (saving | last | given.moves(marks_of(record.marks).near)),
+        given.stabilisation.projecting & (saving | last | marks_of(record.marks).onto),
         ByState(
             jnp.where(saving, by_there, jnp.where(last, turn.y1, 0.0)),
             jnp.where(saving, 0.0, by_slope[:nq]),

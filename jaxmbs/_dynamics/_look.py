@@ -96,9 +96,10 @@ class Arguments(eqx.Module):
     knots: Float[Array, " knots"]
     onto: BoolScalar | None
 
-    def moves(self, near: BoolScalar) -> BoolScalar:
-        """Are slopes taken on the constraints? `near`: is a singular configuration close?"""
-        return jnp.asarray(False) if self.onto is None else self.onto | near
+    def moves(self, exposed: BoolScalar) -> BoolScalar:
+        """Are slopes taken on the constraints? `exposed`: may a stage lie next to a singular
+        configuration?"""
+        return jnp.asarray(False) if self.onto is None else self.onto | exposed
 
     def equations(self, evaluation: Evaluation) -> Equations:
         """The equations of motion of one state, stabilised."""

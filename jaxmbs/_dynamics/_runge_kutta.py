@@ -382,7 +382,7 @@ class Step(eqx.Module):
 
 
 # Marks of a step, see `Marks`.
-_NEAR, _INSIDE, _KNOWN = 1, 2, 4
+_ONTO, _INSIDE, _KNOWN = 1, 2, 4
 
 
 class StepRecord(NamedTuple):
@@ -397,8 +397,9 @@ class StepRecord(NamedTuple):
 
 class Start(eqx.Module):
     """Beginning of a step: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
-    `near`: is a singular configuration close? `inside`: are states within the step requested? None:
-    nowhere in this run. `watched`: what a monitor carries, if there is one."""
+    `near`: is a singular configuration close? `onto`: are the slopes of stages taken on the
+    constraints? `inside`: are states within the step requested? None: nowhere in this run.
+    `watched`: what a monitor carries, if there is one."""
 
     t0: Scalar
     t1: Scalar
@@ -406,6 +407,7 @@ class Start(eqx.Module):
     slope: Float[Array, " state"]
     known: BoolScalar
     near: BoolScalar
+    onto: BoolScalar
     inside: BoolScalar | None
     watched: PackedCrossings | None
 
@@ -417,22 +419,22 @@ def _tableau(solver: Any, start: Start) -> Tableau:
 def record_of(start: Start, step: Step) -> StepRecord:
     """The record of a step."""
     inside = False if start.inside is None else start.inside
-    marks = _NEAR * start.near + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
+    marks = _ONTO * start.onto + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
     return StepRecord(start.y, step.slopes, step.places, marks.astype(jnp.uint8))
 
 
 class Marks(NamedTuple):
-    """Marks of a step: was a singular configuration near, were states within it requested,
-    was the first slope known?"""
+    """Marks of a step: were the slopes of its stages taken on the constraints, were states within
+    it requested, was the first slope known?"""
 
-    near: BoolScalar
+    onto: BoolScalar
     inside: BoolScalar
     known: BoolScalar
 
 
 def marks_of(marks: UInt8[Array, ""]) -> Marks:
     """The marks of a record."""
-    return Marks(*(marks & mark > 0 for mark in (_NEAR, _INSIDE, _KNOWN)))
+    return Marks(*(marks & mark > 0 for mark in (_ONTO, _INSIDE, _KNOWN)))
 
 
 @eqx.filter_custom_jvp
@@ -463,9 +465,8 @@ class StepTurn(NamedTuple):
 
 class StepConstants(NamedTuple):
     """Constants of all iterations of a step. `weights`, `nodes`, `of_error`: of the tableau; `h`:
-    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the
-    slopes of stages taken on the constraints? `fresh`: is the monitor without a sample? `measures`:
-    is the rounding of the end requested?"""
+    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `fresh`: is the
+    monitor without a sample? `measures`: is the rounding of the end requested?"""
 
     given: Arguments
     start: Start
@@ -476,7 +477,6 @@ class StepConstants(NamedTuple):
     h: Scalar
     scale: Float[Array, " rows"]
     unit: Float[Array, " nv"]
-    onto: BoolScalar
     fresh: BoolScalar
     measures: BoolScalar
 
@@ -515,11 +515,10 @@ def step_constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Ste
     h = start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
     scale, unit = given.system.residual_scale(), given.system.column_scale()
-    onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
     return StepConstants(
-        given, start, tableau, weights, nodes, of_error, h, scale, unit, onto, fresh, measures
+        given, start, tableau, weights, nodes, of_error, h, scale, unit, fresh, measures
     )
 
 
@@ -670,7 +669,7 @@ def look_of(step: StepConstants, now: StepTurn, state: TurnState, evaluation: Ev
     stage, measuring = stage.astype(int), measuring > 0
     locating, arriving = _is_locating(now), stage == step.last
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
-    moving = step.projecting & (arriving | step.onto)
+    moving = step.projecting & (arriving | step.start.onto)
     closed = closed_enough(closure, earlier)
     behind = measuring | locating
     purpose = Purpose(
@@ -860,7 +859,6 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
     stages, dtype = len(tableau.nodes), start.y.dtype
     h = start.t1 - start.t0
     projecting = given.stabilisation.projecting
-    onto = given.moves(start.near)
     t0_dot, t1_dot, y_dot, slope_dot = (
         jnp.zeros_like(x) if dot is None else dot
         for x, dot in (
@@ -879,7 +877,7 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
         t, t_dot = start.t0 + node * h, t0_dot + node * h_dot
         y = start.y + h * (weights @ slopes)
         state_dot = y_dot + h_dot * (weights @ slopes) + h * (weights @ slopes_dot)
-        moving = projecting & ((stage == stages - 1) | onto)
+        moving = projecting & ((stage == stages - 1) | start.onto)
         left_out = jnp.asarray(False)
         if start.inside is not None:
             first = stages - 1 - tableau.inside

@@ -309,7 +309,9 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         more = inside_stages(self.solver)
         wanted = None if more is None or self.inside is None else self.inside.wanted(t0, t1)
         watched = stop_gradient(watched)
-        start = Start(t0, t1, y0[:-1], inner.slope, known, near, wanted, watched)
+        # Steps that are placed keep their stages away from a singular configuration.
+        onto = args.opened().moves(near & (not self.predicts))
+        start = Start(t0, t1, y0[:-1], inner.slope, known, near, onto, wanted, watched)
         step = advance(self.solver, args, start)
         y1 = jnp.concatenate([step.end, y0[-1:]])
         record = stop_gradient(record_of(start, step)) if self.kept.record else None
