@@ -20,9 +20,9 @@ from .._loading import late
 from .._programs import Sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._look import AbstractStabilisation, Projection
 from ._passages import Passages
 from ._projection import SavedState
+from ._state_evaluation import AbstractStabilisation, Projection
 from ._trajectory import Statistics, Trajectory
 
 

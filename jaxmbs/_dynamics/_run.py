@@ -40,7 +40,6 @@ from ._integrate import (
     TapedSteps,
     under_way,
 )
-from ._look import AbstractStabilisation, Arguments, Packed, split
 from ._monitor import (
     clear_places,
     ended_by_guard,
@@ -62,6 +61,7 @@ from ._projection import (
 )
 from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
+from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
 from ._trajectory import Statistics, Trajectory
 
 

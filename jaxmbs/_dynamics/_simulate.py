@@ -36,8 +36,8 @@ from ._failures import (
     undetermined_accelerations,
 )
 from ._initial import check_state, projected_state
-from ._look import AbstractStabilisation
 from ._passages import unconfirmed_remark
+from ._state_evaluation import AbstractStabilisation
 from ._trajectory import first_of, saved_times, Trajectory
 
 

@@ -20,7 +20,6 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, refuse_acceleration_level
 from ._choices import Steps
 from ._generalized_alpha import GeneralizedAlpha
-from ._look import AbstractStabilisation, Packed, split
 from ._monitor import PackedCrossings, SingularValueMonitor, vanishes_in_step
 from ._projection import attach_projection_jvp, project
 from ._runge_kutta import (
@@ -35,6 +34,7 @@ from ._runge_kutta import (
     Tableau,
     tableau_of,
 )
+from ._state_evaluation import AbstractStabilisation, Packed, split
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method

@@ -23,9 +23,9 @@ from .._dynamics._choices import (
 from .._dynamics._chunks import is_traced
 from .._dynamics._failures import explain
 from .._dynamics._initial import check_states, projected_state
-from .._dynamics._look import AbstractStabilisation
 from .._dynamics._passages import Passages
 from .._dynamics._simulate import admitted_start
+from .._dynamics._state_evaluation import AbstractStabilisation
 from .._dynamics._trajectory import first_of, MOST_STATES, saved_times
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._loading import late
