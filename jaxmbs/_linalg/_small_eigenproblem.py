@@ -68,6 +68,8 @@ def eigenvectors(
         diagonal = jnp.diagonal(a)
         opposite = jnp.sum(pairs * a, axis=1)
         difference = sign * (jnp.sum(pairs * diagonal[None], axis=1) - diagonal)
+        # Of equal entries one partner would have 0 and the other one -0, and another angle.
+        difference = jnp.where(difference == 0, 0.0, difference)
         # Who has no partner in this round has sign 0 and is not turned.
         angle = jnp.where(sign == 0, 0.0, jnp.arctan2(2 * opposite, difference) / 2)
         turn = jnp.diag(jnp.cos(angle)) + pairs * (sign * jnp.sin(angle))[:, None]
