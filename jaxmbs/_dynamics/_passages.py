@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._checks import known_array, listed
-from .._custom_types import IntScalar, Scalar
+from .._custom_types import IntScalar
 from .._kinematics import position_residual
 from .._linalg._concrete_rank import (
     damped_solutions,
@@ -230,12 +230,12 @@ class Passages(eqx.Module):
         """As a run detected them: among them there may be near ones."""
         return Passages(self.times, self.count)
 
-    def until(self, end: Scalar) -> "Passages":
+    def until(self, end: float) -> "Passages":
         """Those until a time (s): an event may end a run within a step."""
         if self.nearby is None or not int(self.count):
             return self.unconfirmed
         times = np.asarray(self.times)
-        times = known_array(np.where(times > float(end), np.nan, times))
+        times = known_array(np.where(times > end, np.nan, times))
         return Passages(times, self.count, self.nearby)
 
 

@@ -28,24 +28,9 @@ from ._backwards import ByRows, run_vjp, TapedRun
 from ._choices import AbstractEvent, Integration, Start, StateChecks
 from ._chunks import first_failure, in_batches, lanes_of
 from ._elastic_theory import largest_deflection
-from ._integrate import (
-    begin,
-    in_order,
-    integrate,
-    one_step,
-    Sizes,
-    sizes_of,
-    starting,
-    Tape,
-    TapedSteps,
-    under_way,
-)
+from ._integrate import begin, in_order, integrate, one_step, Sizes, sizes_of, Tape, TapedSteps
 from ._monitor import (
-    clear_places,
-    ended_by_guard,
-    guarded,
     PackedCrossings,
-    PassageSteps,
     rank_increases_off_manifold,
     SingularValueMonitor,
     STATES,
@@ -62,6 +47,7 @@ from ._projection import (
 from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
 from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
+from ._step_size import clear_places, ended_by_guard, guarded, PassageSteps, starting, under_way
 from ._trajectory import Statistics, Trajectory
 
 

@@ -275,7 +275,7 @@ def _report_outcome(
         return dataclasses.replace(trajectory, passes=trajectory.passes.unconfirmed)
     if run.interrupted:
         raise SimulationInterrupted(_interrupted(trajectory))
-    passes = trajectory.passes.until(trajectory.times[-1])
+    passes = trajectory.passes.until(float(np.asarray(trajectory.times)[-1]))
     trajectory = _until_stop(dataclasses.replace(trajectory, passes=passes))
     if RESULTS[trajectory.result]:
         text = explain(trajectory.system, formulation, trajectory)

@@ -35,6 +35,7 @@ from ._runge_kutta import (
     tableau_of,
 )
 from ._state_evaluation import AbstractStabilisation, Packed, split
+from ._step_size import FixedSteps
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method
@@ -442,50 +443,8 @@ def _rounding(
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps of given lengths, for methods without an error estimate.
+# The steps that a method makes, and what it supports.
 # --------------------------------------------------------------------------------------------------
-
-
-class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller without tolerances, under which a step that became NaN ends the run at its
-    start."""
-
-    controller: dfx.AbstractStepSizeController
-
-    def wrap(self, direction: Any) -> "FixedSteps":
-        return FixedSteps(self.controller.wrap(direction))
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, Any]:
-        return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        y1_candidate: Float[Array, " state"],
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> tuple[Any, ...]:
-        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-        )
-        solved = jnp.all(jnp.isfinite(y1_candidate)) | jnp.logical_not(keep)
-        failed: Any = dfx.RESULTS.nonlinear_divergence
-        failure = dfx.RESULTS.where(solved, result, failed)
-        return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
 
 
 @functools.singledispatch
