@@ -444,7 +444,7 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 
 class Progress(NamedTuple):
-    """Where a step is: the `phase` of the state that is evaluated next, its `stage`, the number of
+    """Position within a step: the `phase` of the state that is evaluated next, its `stage`, the number of
     `evaluations` there until now, the `gap` at the last one. `usable`: can the end be used?
     `passed`: was a singular configuration passed? `samples`: the number of the monitor's next
     sample within the step, 0 without one."""
@@ -459,7 +459,7 @@ class Progress(NamedTuple):
 
 
 class StepLoop(NamedTuple):
-    """What the loop of a step carries. `packed`: its `Progress`.
+    """State of the loop of a step. `packed`: its `Progress`.
 
     `state`: to be evaluated next; `predicted`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,

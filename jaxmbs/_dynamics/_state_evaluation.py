@@ -140,7 +140,7 @@ PASSES = 2
 
 
 class Phase(enum.IntEnum):
-    """What a state of a step is evaluated for.
+    """Purpose of an evaluation within a step.
 
     A step goes through `STAGE` for each of its stages, where these are taken as the method makes
     them. The end, and stages that are taken on the constraints, go through `OPEN` until the
