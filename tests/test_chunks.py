@@ -147,7 +147,8 @@ def test_states_and_steps_do_not_depend_on_the_chunks(name: str, pace: Any):
 def test_a_run_without_monitor_that_creeps_is_told_what_it_lacks():
     """Nothing else of the run says that the monitor was off."""
     run = swinging(max_steps=7)()
-    assert "largest number of steps" in run.message and "monitor" not in run.message
+    assert "largest number of steps" in run.message
+    assert "monitor" not in run.message
     unwatched = dataclasses.replace(run, passes=Passages.none(run.q.dtype))
     text = explain(run.system, jm.formulations.MinimumNorm(), unwatched)
     assert "leave out monitor=False" in text

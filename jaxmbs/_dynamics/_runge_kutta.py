@@ -444,9 +444,9 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 
 
 class Progress(NamedTuple):
-    """Position within a step: the `phase` of the state that is evaluated next, its `stage`, the number of
-    `evaluations` there until now, the `gap` at the last one. `usable`: can the end be used?
-    `passed`: was a singular configuration passed? `samples`: the number of the monitor's next
+    """Position within a step: the `phase` of the state that is evaluated next, its `stage`, the
+    number of `evaluations` there until now, the `gap` at the last one. `usable`: can the end be
+    used? `passed`: was a singular configuration passed? `samples`: the number of the monitor's next
     sample within the step, 0 without one."""
 
     phase: Scalar
