@@ -9,9 +9,11 @@ import tomllib
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import jaxmbs
+from jaxmbs._limits import EXACT
 from jaxmbs.io import model_from_tables
 
 
@@ -128,3 +130,35 @@ def test_links_to_names_are_of_names_that_are_described():
     for path in PAGES:
         for name in re.findall(r"\]\[jaxmbs\.(\w+)\]", path.read_text(encoding="utf-8")):
             assert f"::: jaxmbs.{name}\n" in REFERENCE, (path.name, name)
+
+
+def test_the_architecture_page_tells_the_tolerances():
+    text = (ROOT / "jaxmbs" / "README.md").read_text(encoding="utf-8")
+    page = " ".join(text.partition("- **Tolerances.**")[2].partition("## Parts")[0].split())
+    own = {name: _plain(getattr(EXACT, name)) for name in TOLD}
+    low, high = map(_plain, EXACT.doubtful_measures)
+    for sentence in (
+        "Rank: {rank} of the first pivot.",
+        "Unique: a measure below {unique}.",
+        "a rank gap under {doubtful_gap}, a kept pivot under {doubtful_kept} or {doubtful_above} "
+        "times the tolerance, a dropped one above {doubtful_below} of it",
+        f"rounding ({EXACT.roundings:g} eps,",
+        f"a measure between {low} and {high}.",
+        "Closed: every residual at most {closed},",
+        "close to {neighbour_closed} or rounding (`close_neighbour`), and ranks there are decided "
+        "at {rank_nearby}.",
+    ):
+        assert sentence.format_map(own) in page
+    # What the page tells in one number.
+    assert EXACT.velocity == EXACT.closed
+
+
+TOLD = (
+    *("rank", "unique", "closed", "neighbour_closed", "rank_nearby"),
+    *("doubtful_gap", "doubtful_kept", "doubtful_above", "doubtful_below"),
+)
+
+
+def _plain(number: float) -> str:
+    """Such as 1e-9, as it is written on pages."""
+    return np.format_float_scientific(number, trim="-", exp_digits=1).replace("e+", "e")

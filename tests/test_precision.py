@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import mechanisms, spatial
+from jaxmbs._kinematics import is_closed
+from jaxmbs._limits import EXACT, Tolerances
 from jaxmbs.cli._app import app
 from jaxmbs.io import ModelError, read_model, write_model
 from jaxmbs.io._digits import (
@@ -286,6 +288,18 @@ def test_traced_analyses_say_the_same():
     assert bool(found.redundant_at_precision)
     assert bool(found.doubtful)
     assert not bool(found.unique("lower"))
+
+
+def test_tolerances_follow_the_precision():
+    exact, told = misaligned(None).tolerances, misaligned(5e-5).tolerances
+    assert (exact, exact.rows) == (EXACT, None)
+    np.testing.assert_allclose([told.closed, told.rows, told.unique], [4e-4, 2e-4, 2e-3])
+    fine = jax.jit(lambda p: (lambda own: (own.closed, own.unique))(Tolerances(p)))(1e-12)
+    assert fine == (EXACT.closed, EXACT.unique)
+    for tolerances in (exact, told):
+        residual = jnp.array([0.999, -0.999]) * tolerances.closed
+        closed = [is_closed(x * residual, tolerances.precision) for x in (1.0, 1.01)]
+        assert [bool(own) for own in closed] == [True, False]
 
 
 def test_analyses_tell(tmp_path: Path):

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
-from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE, values_and_rank
+from .._limits import EXACT
+from .._linalg._concrete_rank import null_spaces, values_and_rank
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability._report import format_table
@@ -105,7 +106,7 @@ def following(moved: Rows, columns: np.ndarray) -> Float[np.ndarray, "n p nv"]:
     if not followed.shape[1]:
         return np.swapaxes(start, 1, 2) * columns
     gap = followed @ start + np.asarray(moved.held)
-    least = np.linalg.pinv(followed, rcond=RANK_TOLERANCE) @ gap
+    least = np.linalg.pinv(followed, rcond=EXACT.rank) @ gap
     return np.swapaxes(start - least, 1, 2) * columns
 
 
@@ -139,9 +140,6 @@ def changes_of_motion(at: States, steps: Float[Array, "n k nv"]) -> Float[Array,
 # are linear in the direction, so that the directions that keep both are a null space again.
 # --------------------------------------------------------------------------------------------------
 
-
-# A change across the null spaces below this part of the whole change is rounding.
-_KEEPS = 1e-6
 
 # A parameter that changes rows of unit length by less than this changes nothing.
 _ROUNDING = 1e-10
@@ -233,7 +231,7 @@ class Guard(eqx.Module):
             (conditions.closure, conditions.closure_size, "the closure of the mechanism"),
         ):
             whole = np.abs(vector) @ size
-            if np.linalg.norm(matrix @ vector) > _KEEPS * whole:
+            if np.linalg.norm(matrix @ vector) > EXACT.keeps_rank * whole:
                 found.append(what)
         return found
 
@@ -268,14 +266,14 @@ class Guard(eqx.Module):
         matrix = np.concatenate([conditions.rank, conditions.closure])
         # Columns have at most unit length: what is smaller than a kept change is rounding.
         u, values, vt = np.linalg.svd(matrix[:, others] / unit, full_matrices=False)
-        large = values > _KEEPS
+        large = values > EXACT.keeps_rank
         amounts = vt[large].T @ (u[:, large].T @ (-matrix @ vector) / values[large])
         whole = vector.copy()
         whole[others] = amounts / unit
         if self._broken(whole):
             return None
         # Numbers that are only rounding do not enter a combination.
-        moved = np.abs(amounts) > _KEEPS * np.max(np.abs(amounts), initial=0.0)
+        moved = np.abs(amounts) > EXACT.keeps_rank * np.max(np.abs(amounts), initial=0.0)
         return {self.names[k]: whole[k] for k, own in zip(others, moved, strict=True) if own}
 
     def __str__(self) -> str:
@@ -391,7 +389,7 @@ def _kept(conditions: _Conditions) -> np.ndarray:
     if not matrix.shape[0]:
         return np.eye(unit.size)
     _, values, basis = np.linalg.svd(matrix)
-    return basis[int(np.sum(values > _KEEPS)) :].T / unit[:, None]
+    return basis[int(np.sum(values > EXACT.keeps_rank)) :].T / unit[:, None]
 
 
 def said_of(names: tuple[str, ...], direction: np.ndarray) -> str:
@@ -412,9 +410,6 @@ def _combination(amounts: Mapping[str, float]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-# A singular value below this part of the largest is zero at the place where it is least: next to
-# a singular configuration a mechanism closes only to the root of rounding.
-_ZERO = 1e-6
 _GOLDEN = (5**0.5 - 1) / 2
 _HALVINGS = 45
 
@@ -559,7 +554,7 @@ def _passed(
             ends[1] = low + _GOLDEN * (high - low)
             values[1] = way.look(ends[1], first.ranks).margin
     fraction = ends[int(np.argmin(values))]
-    if min(values) > _ZERO:
+    if min(values) > EXACT.singular_design:
         return []
     rank = int(first.ranks.min())
     lower = _rank_at_zero(way, fraction)
@@ -568,4 +563,4 @@ def _passed(
 
 def _rank_at_zero(way: _PathState, fraction: float) -> int:
     found = scaled(states(way.study, way.design(fraction)))
-    return min(values_and_rank(m, _ZERO)[1] for m in found.matrix)
+    return min(values_and_rank(m, EXACT.singular_design)[1] for m in found.matrix)

@@ -23,6 +23,7 @@ from .._checks import of_known
 from .._custom_types import BoolScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._dynamics._projection import both_corrections
+from .._limits import EXACT
 from .._linalg import motion_solver
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -45,11 +46,6 @@ def an_objective(value: Any, what: str = "objective") -> Objective:
         value, what, "a function of the states of a run, such as Peak(Force('B'))", "states"
     )
 
-
-# The part of a gradient by the multipliers across their null space below which it is rounding,
-# and that of the change of C across both null spaces.
-_UNIQUE = 1e-6
-_SINGULAR = 1e-5
 
 # A value below this part of what the multipliers may make of it is zero.
 _ZERO = 1e-10
@@ -94,11 +90,11 @@ class Dependence(eqx.Module):
 
     def unique(self) -> BoolScalar:
         """Does it depend on nothing that is not unique?"""
-        return of_known(lambda across: (across <= _UNIQUE).all(), self.across)
+        return of_known(lambda across: (across <= EXACT.unique).all(), self.across)
 
     def regular(self) -> BoolScalar:
         """Are all states on whose multipliers it depends out of singular configurations?"""
-        return of_known(lambda singular: (singular <= _SINGULAR).all(), self.singular)
+        return of_known(lambda singular: (singular <= EXACT.singular_change).all(), self.singular)
 
 
 def evaluate(
@@ -163,9 +159,9 @@ def dependence(objective: Objective, response: Trajectory, hidden: NullSpaceData
     """See `Dependence`; not differentiated."""
     found = _multiplier_sensitivity(objective, response, hidden.null_space, hidden.row_scale)
     largest = _largest(found.lengths)
-    depends = jnp.max(found.lengths, axis=0) > _UNIQUE * largest
+    depends = jnp.max(found.lengths, axis=0) > EXACT.unique * largest
     # The trial that shows it most; the longest gradient where none does.
-    strongest = jnp.argmax(found.across + _UNIQUE**2 * found.lengths / largest, axis=0)
+    strongest = jnp.argmax(found.across + EXACT.unique**2 * found.lengths / largest, axis=0)
     return Dependence(
         found.values[0],
         found.gradients[strongest, jnp.arange(hidden.row_scale.shape[0])],
@@ -192,7 +188,7 @@ def across(objectives: Sequence[Objective], response: Trajectory, after: Any) ->
 
 def unique(across: Float[Array, "*n m"] | np.ndarray) -> Bool[np.ndarray, "*n"]:
     """Do all objectives (m,) depend on nothing that is not unique? Failures are ignored."""
-    return np.asarray(~np.any(np.asarray(across) > _UNIQUE, axis=-1))
+    return np.asarray(~np.any(np.asarray(across) > EXACT.unique, axis=-1))
 
 
 def _multiplier_sensitivity(
@@ -421,9 +417,9 @@ def _joints(found: Dependence, response: Trajectory, state: int, *, hidden: bool
     unique."""
     structure = response.system.structure
     gradient = np.abs(np.asarray(found.gradient[state]))
-    rows = gradient > _UNIQUE * max(gradient.max(), 1e-300)
+    rows = gradient > EXACT.unique * max(gradient.max(), 1e-300)
     if hidden:
-        rows &= np.linalg.norm(np.asarray(found.null_space[state]), axis=1) > _UNIQUE
+        rows &= np.linalg.norm(np.asarray(found.null_space[state]), axis=1) > EXACT.unique
     owners = dict.fromkeys(structure.row_owner[rows].tolist())
     return [structure.constraint_names[k] for k in owners]
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._bodies import ModalElasticity
 from .._geometry import rotation_from_quaternion
+from .._limits import EXACT
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
@@ -294,7 +295,7 @@ def held_frequency(elasticity: ModalElasticity, held: Float[np.ndarray, "rows nv
     rows = rows[size > 1e-12 * np.max(size, initial=0.0)]
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     _, values, right = np.linalg.svd(rows, full_matrices=True)
-    rank = int(np.sum(values > 1e-9 * max(np.max(values, initial=0.0), 1.0)))
+    rank = int(np.sum(values > EXACT.rank * max(np.max(values, initial=0.0), 1.0)))
     free = right[rank:]
     if not free.size:
         return 0.0

@@ -34,6 +34,7 @@ from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
+from .._limits import EXACT
 from .._linalg import KKTSystem, motion_solver
 from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
@@ -53,19 +54,9 @@ from ._small_motions import (
 )
 
 
-# A step below this ends the search (lengths relative to the characteristic length, or rad): one
-# more, which follows, leaves rounding.
-_SETTLED = 1e-9
-
 # Steps at first and at most.
 _RADIUS = 0.3
 _LONGEST = 0.6
-
-# Stiffness below this, relative to the largest, is none; so are forces, relative to all.
-_SOFT = 1e-10
-
-# Rates of states, of what counts as one of them a second, that stand still.
-_STANDING = 1e-9
 
 
 class Equilibrium(eqx.Module):
@@ -242,7 +233,7 @@ def _search(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, max_steps
 def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) -> _Iterate:
     """Onto the constraints, and one step along them; `plain`: Newton's own step, for forces without
     a potential."""
-    unit, structure = system.column_scale(), system.structure
+    unit, structure, tolerances = system.column_scale(), system.structure, system.tolerances
     nv, states = structure.nv, structure.internal.size
     rest = jnp.zeros_like(x.way)
     q, met = project_position(system, x.q, t, motion_solver())
@@ -263,7 +254,7 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
         undetermined = sizes.undetermined(back @ slope)
     force, stiffness = back @ unbalanced, -back @ slope
     left, values, right = jnp.linalg.svd(stiffness)
-    stiff = values > _SOFT * jnp.max(values)
+    stiff = values > tolerances.stiffness * jnp.max(values)
     inverse = jnp.where(stiff, 1 / jnp.where(stiff, values, 1.0), 0.0)
     side = jnp.where(plain, left, right.T)
     step = right.T @ (inverse * (side.T @ force))
@@ -273,20 +264,21 @@ def _moved(system: AbstractSystem, t: Scalar, x: _Iterate, plain: BoolScalar) ->
     if states:
         loose, all_forces = loose.at[nv:].set(0.0), all_forces + jnp.linalg.norm(force)
     size = jnp.linalg.norm(loose)
-    pushed = size > _SOFT * all_forces
+    pushed = size > tolerances.stiffness * all_forces
     step = step + jnp.where(pushed, loose / jnp.where(pushed, size, 1.0) * _LONGEST, 0.0)
     way = onto @ step
 
     length = jnp.max(jnp.abs(way[:nv] / unit))
-    settled = jnp.isfinite(length) & (length <= _SETTLED)
+    settled = jnp.isfinite(length) & (length <= tolerances.equilibrium)
     if sizes is None:
         radius = _next_radius(x, unbalanced, unit)
     else:
         radius, values = jnp.asarray(_LONGEST, q.dtype), _sizes_of_states(system, q)
-        settled = settled & jnp.all(jnp.abs(way[nv:]) <= _SETTLED * values)
+        settled = settled & jnp.all(jnp.abs(way[nv:]) <= tolerances.equilibrium * values)
         # Rates that no step changes.
         rates = sizes.unscaled(force - left @ (stiff * (left.T @ force)))
-        settled = settled & jnp.all(jnp.abs(rates) <= _SETTLED * (values + sizes.reach))
+        reach = values + sizes.reach
+        settled = settled & jnp.all(jnp.abs(rates) <= tolerances.equilibrium * reach)
         # Where a law is far from straight (a saturation), a state may change by its own size.
         length = jnp.maximum(length, _LONGEST * jnp.max(jnp.abs(way[nv:]) / values))
     way = way * jnp.minimum(1.0, radius / jnp.where(length > 0, length, 1.0))
@@ -337,7 +329,7 @@ class _StateSizes(eqx.Module):
     def undetermined(self, stiffness: Float[Array, "steps steps"]) -> Float[Array, " states"]:
         """`_Iterate.undetermined`, of the matrix with these factors."""
         _, values, right = jnp.linalg.svd(stiffness[:, self.nv :], full_matrices=False)
-        return jnp.linalg.norm((values <= _SOFT * self.size)[:, None] * right, axis=0)
+        return jnp.linalg.norm((values <= EXACT.stiffness * self.size)[:, None] * right, axis=0)
 
 
 def _sizes_of_states(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " states"]:
@@ -420,14 +412,14 @@ def _explained_state(
         free = int(jnp.argmax(last.undetermined))
         name = structure.coordinates[structure.internal[free]].name
         what = f"the state {name!r} of a force may have any value, alone or with other states, as"
-        if float(sizes[free]) > _STANDING:
+        if float(sizes[free]) > system.tolerances.equilibrium:
             what = f"{said_to_change(structure, free, float(rates[free]))}, and"
         return (
             f"No equilibrium was found: {what} no force and no rate depends on it there; leave it "
             "out, give it a gain other than zero, or start closer."
         )
     worst = int(jnp.argmax(sizes))
-    if not float(sizes[worst]) > _STANDING:
+    if not float(sizes[worst]) > system.tolerances.equilibrium:
         return ""
     return (
         f"No equilibrium was found: {said_to_change(structure, worst, float(rates[worst]))}. There "

@@ -14,13 +14,14 @@ from .._custom_types import RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations
 from .._formulations._minimum_norm import effective_mass
 from .._kinematics import open_constraints, undefined
+from .._limits import EXACT
 from .._linalg import motion_solver
-from .._linalg._concrete_rank import null_spaces, RANK_TOLERANCE
+from .._linalg._concrete_rank import null_spaces
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, smallest_rows, Structure, takes_state, vanishing_sentence
 from ._elastic_theory import limits_left
-from ._friction import acceleration_residual, MET, ROUNDING, solve_stage
+from ._friction import acceleration_residual, solve_stage
 from ._passages import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
@@ -76,10 +77,11 @@ def contradiction(
     rows = _rows(system, q, v, t)
     if rows is None:
         return ""
-    null = null_spaces(rows.matrix, RANK_TOLERANCE).left
+    null = null_spaces(rows.matrix).left
     left = np.abs(null @ (null.T @ rows.offset))
     largest = np.max(left, initial=0.0)
-    if largest <= MET * np.max(np.abs(rows.offset), initial=0.0) + ROUNDING:
+    size, tolerances = np.max(np.abs(rows.offset), initial=0.0), system.tolerances
+    if largest <= tolerances.acceleration * size + tolerances.acceleration_rounding:
         return ""
     structure = system.structure
     advice = (
@@ -130,7 +132,7 @@ def nearly_singular(
         return ""
     left, values, _ = np.linalg.svd(rows.matrix)
     largest = np.max(values, initial=0.0)
-    near = (values <= tolerance * largest) & (values > RANK_TOLERANCE * largest)
+    near = (values <= tolerance * largest) & (values > system.tolerances.rank * largest)
     if not np.any(near):
         return ""
     names = _owners(system.structure, np.linalg.norm(left[:, : len(values)][:, near], axis=1))
@@ -148,11 +150,6 @@ def _owners(structure: Structure, sizes: np.ndarray) -> str:
     owners.sort(key=lambda k: structure.constraints[k].kind != "driver")
     return listed([repr(structure.constraints[k].name) for k in owners])
 
-
-# Singular values of M^1/2 and C, relative to the largest, that leave accelerations undetermined.
-# The pivots that `UdwadiaKalaba(semidefinite=True)` refuses, at most 1e-12 of their columns'
-# squares, are below: lengths of columns only make a smallest value smaller.
-_UNDETERMINED = 1.5e-6
 
 # An eigenvalue of M below minus this, relative to the largest, is not rounding.
 _NEGATIVE = 1e-12
@@ -207,7 +204,7 @@ def undetermined_accelerations(
     v: Float[Array, " nv"],
     t: RealScalarLike = 0.0,
     *,
-    tolerance: Setting[float] = _UNDETERMINED,
+    tolerance: Setting[float] = EXACT.undetermined,
 ) -> UndeterminedAccelerations:
     """Accelerations that neither mass nor constraints determine, by the names of coordinates.
 

@@ -19,6 +19,7 @@ from .. import _printing, _settings
 from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
+from .._limits import EXACT
 from .._linalg import directional_derivative
 from .._programs import program
 from .._system import AbstractSystem, takes_state
@@ -40,10 +41,6 @@ from ._small_motions import (
     state_scale,
 )
 
-
-# A motion repeats itself if its velocities and the matrix of small motions do, up to this part of
-# the largest.
-_REPEATS = 1e-6
 
 _MAX_STEPS = 16**4
 
@@ -234,7 +231,7 @@ def _refuse_not_periodic(
     unit = system.structure.column_scale(length)
     speed, away = np.asarray(v) / unit, np.asarray(end.back @ end.v - v) / unit
     scale = max(np.max(np.abs(speed), initial=0.0), 1 / float(period))
-    if not np.max(np.abs(away), initial=0.0) <= _REPEATS * scale:
+    if not np.max(np.abs(away), initial=0.0) <= system.tolerances.steady * scale:
         name = movers(away[:, None] * unit[:, None], system.structure, length)[0]
         raise ValueError(
             f"the motion does not repeat itself after {float(period):g} s: {name} is another "
@@ -251,7 +248,7 @@ def _refuse_not_periodic(
     size = max(frequency_scale(np.asarray(before.state), units), 1 / float(period))
     weight = rate_scale(np.asarray(before.state), units, size)
     change = weight[:, None] * np.asarray(after.state - before.state) / weight
-    if not np.max(np.abs(change), initial=0.0) <= _REPEATS * size:
+    if not np.max(np.abs(change), initial=0.0) <= system.tolerances.steady * size:
         raise ValueError(
             f"the motion does not repeat itself after {float(period):g} s: velocities do, small "
             "motions do not (a body stands otherwise, or a load has another period); give a "
@@ -266,7 +263,7 @@ def _refuse_changed_state(problem: _Problem, end: _Period, length: float) -> Non
         return
     before, after = (np.asarray(x)[structure.internal] for x in (problem.q, end.q))
     away = np.abs(after - before) / np.maximum(state_scale(structure, length), np.abs(before))
-    if not np.max(away) <= _REPEATS:
+    if not np.max(away) <= EXACT.steady:
         worst = int(np.argmax(away))
         info = structure.coordinates[structure.internal[worst]]
         raise ValueError(

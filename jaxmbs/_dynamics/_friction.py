@@ -32,6 +32,7 @@ from jaxtyping import Array, Bool, Float
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
+from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, directional_derivative
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -56,12 +57,6 @@ from .._verdict import Verdict
 # of accelerations alone, may contradict the others or each other: formulations then return the
 # accelerations with the least residual.
 # --------------------------------------------------------------------------------------------------
-
-
-# What is left of C dv/dt = Gamma where the rows can be met: relative to the largest of these
-# accelerations, and in 1/s^2, lengths relative to the characteristic length.
-MET = 1e-6
-ROUNDING = 1e-10
 
 
 def acceleration_residual(
@@ -95,25 +90,26 @@ def check_acceleration_rows(
 def _are_met(
     system: AbstractSystem, equations: Equations, acceleration: Float[Array, " nv"]
 ) -> BoolScalar:
-    limit = MET * _largest(system, equations) + ROUNDING
+    limit = _most(system, equations, system.tolerances.acceleration)
     left = acceleration_residual(system, equations, acceleration)
     # What is not a number has a result of its own.
     return ~(jnp.max(jnp.abs(left), initial=0.0) > limit)
 
 
-def _largest(system: AbstractSystem, equations: Equations) -> Scalar:
-    """Accelerations that the rows prescribe, and those without the rows."""
+def _most(system: AbstractSystem, equations: Equations, met: float) -> Scalar:
+    """What may be left of C dv/dt = Gamma: the part `met` of the accelerations that the rows
+    prescribe, and of those without the rows."""
     descriptor, scale = equations.descriptor, system.residual_scale()
     free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
     sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale
-    return jnp.max(sizes, initial=0.0)
+    return met * jnp.max(sizes, initial=0.0) + system.tolerances.acceleration_rounding
 
 
 def contradicting_rows(
     system: AbstractSystem,
     equations: Equations,
     acceleration: Float[Array, " nv"],
-    met: float = MET,
+    met: float = EXACT.acceleration,
 ) -> Bool[Array, " rows"]:
     """Rows, of all levels, that accelerations violate by more than a part `met` of the largest.
 
@@ -121,7 +117,7 @@ def contradicting_rows(
     accelerations. NaN has a result of its own, and is not a contradiction.
     """
     left = equations.descriptor.apply_C(acceleration) - equations.offset
-    limit = met * _largest(system, equations) + ROUNDING
+    limit = _most(system, equations, met)
     return jnp.abs(left / system.residual_scale()) > limit
 
 

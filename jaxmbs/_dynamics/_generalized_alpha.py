@@ -17,11 +17,12 @@ from jaxtyping import Array, Bool, Float, Int
 from .. import _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
 from .._kinematics import position_residual
+from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, REGULARISATION
 from .._programs import program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._projection import MET, nearly_projected, project_velocity
+from ._projection import nearly_projected, project_velocity
 from ._runge_kutta import accelerations_at
 from ._state_evaluation import Packed, split
 
@@ -400,7 +401,7 @@ def _iterate(
     fresh = now.fresh
     amplified = fresh & again & (change > _SLOW * now.change) & (change <= _AMPLIFIED * size)
     allowed, rounding = limits.rtol * start.force_scale * pushed, _ROUNDING * size
-    met = ((missing <= allowed) | (change <= rounding) | amplified) & (closure <= MET)
+    met = ((missing <= allowed) | (change <= rounding) | amplified) & (closure <= EXACT.closed)
 
     finite = jnp.isfinite(change) & jnp.all(jnp.isfinite(unknowns))
     # Or not there within the iterations that are left (Hairer & Wanner 1996, eq. IV.8.11).

@@ -22,11 +22,6 @@ from .._system import (
 from ._projection import project, Projected
 
 
-# Velocities count as allowed when C v + b is at most this, lengths relative to the
-# characteristic length (1/s), relative to the largest of 1/s and the velocities.
-ALLOWED = 1e-8
-
-
 class ConsistentState(NamedTuple):
     """A state that all constraints allow: coordinates `q` (nq,) and velocities `v` (nv,)."""
 
@@ -116,7 +111,7 @@ def _allowed(
     def one(q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple[BoolScalar, BoolScalar]:
         position, velocity = residuals(system, q, v, t)
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(v), initial=0.0))
-        kept = jnp.max(jnp.abs(velocity), initial=0.0) <= ALLOWED * speed
+        kept = jnp.max(jnp.abs(velocity), initial=0.0) <= system.tolerances.velocity * speed
         allowed = is_closed(position, system.precision) & kept
         return is_state(system.structure, q, v, t), allowed
 
@@ -176,7 +171,7 @@ def _refuse(
         )
     speed = max(1.0, float(np.max(np.abs(np.asarray(v)), initial=0.0)))
     amounts = np.abs(np.asarray(velocity))
-    if amounts.size and not np.max(amounts) <= ALLOWED * speed:
+    if amounts.size and not np.max(amounts) <= system.tolerances.velocity * speed:
         row = int(np.argmax(amounts))
         structure = system.structure
         name = structure.constraints[structure.row_owner[row]].name

@@ -23,6 +23,7 @@ from .._kinematics import (
     position_residual,
     undefined,
 )
+from .._limits import EXACT
 from .._linalg import KKTSystem, motion_solver
 from .._programs import program
 from .._solution import RESULTS
@@ -49,7 +50,7 @@ from ._passages import (
     passed_lines,
     unsearched_remark,
 )
-from ._projection import errors, MET, position_error, velocity_error
+from ._projection import errors, position_error, velocity_error
 from ._trajectory import first_of, Statistics, Trajectory
 
 
@@ -75,9 +76,8 @@ from ._trajectory import first_of, Statistics, Trajectory
 _PREDICTED = 0.05
 _LEAST_PART = 1e-7
 
-# From this scaled residual one more step ends at rounding; steps at most, to the first time and to
-# others, where more are those of a wrong branch or of a singular configuration.
-_CLOSE = 1e-9
+# Steps at most, to the first time and to others, where more are those of a wrong branch or of a
+# singular configuration.
 _MAX_STEPS, _SLOW = 20, 7
 
 # Where C is compared at both ends of a step: it ends where this part of a random motion is left, or
@@ -89,9 +89,8 @@ _LEFT, _TURNS, _FEW = 0.05, 8, 4
 _SHORT, _ACROSS = 3e-3, 1.5e-2
 
 # Newton's steps together may be this part of the step; of one from rest (where speeds were the
-# second part of what they are) they may be as long as the third. A last but one step is no longer
-# than the fourth.
-_CORRECTED, _RESTING, _ALLOWED, _SETTLED = 0.2, 0.01, 0.05, 1e-6
+# second part of what they are) they may be as long as the third.
+_CORRECTED, _RESTING, _ALLOWED = 0.2, 0.01, 0.05
 
 # A prediction has to hold at this part of its step as well.
 _ON_THE_WAY = 0.4
@@ -103,9 +102,6 @@ _SUSPECT = 1e-5
 
 # Velocities for which the dense look comes first, as it is cheap.
 _SMALL = 300
-
-# Next to a singular configuration ranks are decided coarsely.
-_COARSE = 1e-3
 
 
 class Kinematics(eqx.Module):
@@ -392,13 +388,13 @@ def _chain(
         )
 
         # The step that is left ends at rounding.
-        closed = (error <= _CLOSE) & (first | (correction <= _SETTLED))
+        closed = (error <= EXACT.last_residual) & (first | (correction <= EXACT.last_step))
         same_rank = first | (size <= _LEFT)
         h = t - point.t
         # A motion that begins at rest has no prediction.
         resting = ~point.across & (before <= _RESTING * speed)
         limit = jnp.where(resting, _ALLOWED, _CORRECTED * h * before)
-        away = ~first & (closer.corrected > limit + _SETTLED)
+        away = ~first & (closer.corrected > limit + EXACT.last_step)
         done = closed & (same_rank | point.across) & ~away
         known = (h > 0) & jnp.any(point.v != 0)
         slope = jnp.where(known, (-v - point.v) / jnp.where(known, h, 1.0), 0.0)
@@ -517,7 +513,7 @@ def _follow(
 def _not_determined(states: _State) -> Bool[Array, " n"]:
     """Are velocities free, or do the rows contradict each other?"""
     largest = jnp.maximum(1.0, jnp.max(jnp.abs(states.v), axis=1, initial=0.0))
-    return (states.free > _FREE) | (states.velocity_error > MET * largest)
+    return (states.free > _FREE) | (states.velocity_error > EXACT.velocity * largest)
 
 
 class _Chunk(NamedTuple):
@@ -665,7 +661,7 @@ def _undetermined(found: Kinematics, index: int) -> str:
     rest = jnp.zeros((structure.nv,), found.q.dtype)
     matrix = np.asarray(system.constraint_matrix(found.q[index], rest, t))
     length = float(system.characteristic_length())
-    free = null_space(matrix, structure, length, _COARSE)
+    free = null_space(matrix, structure, length, system.tolerances.rank_coarse)
     text = "the configuration is singular: the drivers do not determine the velocities"
     if free.shape[1]:
         return f"{text} there, {', '.join(movers(free, structure, length))} can move freely."

@@ -15,6 +15,7 @@ from .._custom_types import RealScalarLike, Scalar
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._kinematics import geometric_descriptor
+from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
 from .._programs import Compiling, program
 from .._system import AbstractSystem, ColumnInfo, Structure, takes_state
@@ -56,10 +57,6 @@ from ._small_motions import (
 # that is not symmetric may have a start at which nothing changes to first order.
 # --------------------------------------------------------------------------------------------------
 
-
-# What may change along a steady motion: parts of the largest, as of a state at rest that counts
-# as an equilibrium.
-_CONSTANT = 1e-6
 
 # Parts of velocities that may be rounding.
 _ROUNDING = 1e-10
@@ -299,7 +296,7 @@ def _frequency(motion: _SteadyState, found: FirstOrder) -> float:
 
 def _tolerance(motion: _SteadyState, found: FirstOrder) -> float:
     """Tolerance for a constant state (1/s); it includes rounding of the velocities."""
-    return max(_CONSTANT * _frequency(motion, found), _ROUNDING * _fastest(motion, found))
+    return max(EXACT.steady * _frequency(motion, found), _ROUNDING * _fastest(motion, found))
 
 
 def _matrix_change(motion: _SteadyState, one: FirstOrder, other: FirstOrder) -> float:
@@ -319,7 +316,7 @@ def _is_accelerating(motion: _SteadyState, found: FirstOrder) -> bool:
         return float(np.sqrt(np.asarray(x) @ mass @ np.asarray(x)))
 
     around = size(found.free) + size(found.acceleration) + size(motion.v) * _fastest(motion, found)
-    return not size(found.unsteady) <= _CONSTANT * around
+    return not size(found.unsteady) <= EXACT.steady * around
 
 
 def _changing_state(
@@ -358,7 +355,7 @@ def _broken_constraint(
     broken = np.abs(velocity) / speed
     rows = structure.geometric_rows
     broken[rows] = np.maximum(broken[rows], np.abs(position))
-    if not broken.size or np.max(broken) <= _CONSTANT:
+    if not broken.size or np.max(broken) <= EXACT.steady:
         return ""
     return structure.constraints[structure.row_owner[np.argmax(broken)]].name
 
@@ -381,7 +378,7 @@ def _constraint_not_turning(
             through = np.max(np.abs(rows @ basis), axis=1) / np.max(np.linalg.norm(basis, axis=0))
             passing = np.fmax(passing, np.where(own, through, 0.0))
     passing /= np.where(sizes > 0, sizes, 1.0)
-    if not passing.size or np.max(passing) <= _CONSTANT:
+    if not passing.size or np.max(passing) <= EXACT.steady:
         return ""
     return structure.constraints[structure.row_owner[np.argmax(passing)]].name
 
@@ -393,13 +390,6 @@ def _constraint_not_turning(
 # which that motion is steady, so that A is constant.
 # --------------------------------------------------------------------------------------------------
 
-
-# A state at rest counts as an equilibrium if the nearest one is no farther away than this
-# (lengths relative to the characteristic length, or rad).
-_NEAR = 1e-6
-
-# Stiffness below this, relative to the largest, is none.
-_SOFT = 1e-10
 
 _ADVICE = "Start from the result of equilibrium, or give the velocities of a steady motion."
 
@@ -725,14 +715,14 @@ def _refuse_unbalanced(
     length = float(system.characteristic_length())
     unit = system.structure.column_scale(length)
     force = rest.velocity.T @ rest.mass @ acceleration
-    way = np.linalg.lstsq(rest.stiffness, force, rcond=_SOFT)[0]
+    way = np.linalg.lstsq(rest.stiffness, force, rcond=system.tolerances.stiffness)[0]
     left = force - rest.stiffness @ way
     # Forces that act here, and those that stiffness could give.
     weight = np.max(np.sqrt(np.diagonal(rest.mass)) * unit)
     forces = np.sqrt(free @ rest.mass @ free) + np.linalg.norm(rest.stiffness, 2) * weight
     moved = rest.position @ way
-    far = np.any(np.abs(moved) > _NEAR * unit)
-    if not far and np.linalg.norm(left) <= _NEAR * forces:
+    far = np.any(np.abs(moved) > system.tolerances.steady * unit)
+    if not far and np.linalg.norm(left) <= system.tolerances.steady * forces:
         return
     motion = moved if far else rest.velocity @ left
     name = movers(motion[:, None], system.structure, length)[0]

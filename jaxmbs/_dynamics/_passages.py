@@ -16,10 +16,10 @@ from jaxtyping import Array, Float
 from .._checks import known_array, listed
 from .._custom_types import IntScalar
 from .._kinematics import position_residual
+from .._limits import EXACT
 from .._linalg._concrete_rank import (
     damped_solutions,
     null_spaces,
-    RANK_TOLERANCE,
     shortest_solutions,
     singular_values,
     thin_svd,
@@ -34,7 +34,7 @@ from .._system import AbstractSystem, Structure
 
 
 def null_space(
-    matrix: np.ndarray, structure: Structure, length: float, tolerance: float = RANK_TOLERANCE
+    matrix: np.ndarray, structure: Structure, length: float, tolerance: float = EXACT.rank
 ) -> np.ndarray:
     """Velocities (nv, k) that span the null space of rows of C, orthonormal with lengths
     relative to the characteristic length."""
@@ -104,8 +104,8 @@ def _mover(column: int, structure: Structure) -> str:
 
 
 # Singular values below this, of rows of unit length, are zero: lengths that are off by a part d
-# leave about sqrt(d). A configuration is closed to rounding, which leaves the root of that.
-ZERO = 1e-5
+# leave about sqrt(d).
+ZERO = EXACT.rank_nearby
 
 # Values that do not count as the rank anywhere.
 _NO_RANK = 1e-7
@@ -121,7 +121,7 @@ _FAR = 1.0
 
 # Newton's steps back onto the constraints, and where they end. Damped by this part of C C^T, they
 # need no singular values: a tenth of the time for a hundred rows.
-_NEWTON, _CLOSED, _DAMPING = 12, 1e-13, 1e-13
+_NEWTON, _CLOSED, _DAMPING = 12, EXACT.neighbour_closed, 1e-13
 
 # An interval whose middle is on another branch is entered by this part from both ends.
 _ENTERING = 0.12
@@ -331,7 +331,7 @@ class Motion:
             rows = np.where(self.geometric[:, None], matrix, 0.0)
             step = -damped_solutions(rows, gap, _DAMPING)
             q, matrix, gap, _ = self.evaluate(q, step, t)
-        return q, matrix, np.max(np.abs(gap), axis=1, initial=0.0) <= 1e-7
+        return q, matrix, np.max(np.abs(gap), axis=1, initial=0.0) <= EXACT.nearly_closed
 
     def points(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> Points:
         """States that are known, with their matrices."""
@@ -422,7 +422,7 @@ class Motion:
         if len(points.t) < 2:
             return Zeros([], 0, "")
         largest = points.values[:, :1]
-        rank = int(np.max(np.sum(points.values > max(_NO_RANK, 1e-9) * largest, axis=1)))
+        rank = int(np.max(np.sum(points.values > max(_NO_RANK, EXACT.rank) * largest, axis=1)))
         rank = int(np.max(np.sum(points.values > ZERO * largest, axis=1), initial=0)) or rank
         if rank == 0:
             return Zeros([], 0, "")

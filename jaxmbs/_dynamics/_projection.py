@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._kinematics import position_residual
+from .._limits import EXACT
 from .._linalg import (
     AbstractKKTMatrices,
     constrained,
@@ -45,24 +46,19 @@ from ._friction import accelerated
 from ._state_evaluation import Packed, split
 
 
-# A step squares what is left of Phi: from the second one more changes nothing but rounding, which
-# may be larger far from the origin; from the first what does not shrink is rounding.
-SMALL, _NOTHING = 1e-7, 1e-13
+# From this on one more step changes nothing but rounding, which may be larger far from the origin:
+# what is `nearly_closed` and does not shrink is rounding, too.
+_NOTHING = 1e-13
 
 # Residuals of this size, scaled and for a state of size one, are as small as they become.
 _ROUNDING = 1e-15
 
 MOST_STEPS = 20
 
-# A projection that leaves more than this (scaled residual, for a state of size one) has failed.
-# Usual is rounding; next to a singular configuration a velocity keeps more, as the way to the
-# constraints is the longer the nearer it is.
-MET = 1e-8
-
 
 def closed_enough(closure: Scalar, earlier: Scalar) -> BoolScalar:
     """Is the gap, which was `earlier` a step before, nothing but rounding?"""
-    return (closure <= _NOTHING) | ((closure <= SMALL) & (closure > 0.5 * earlier))
+    return (closure <= _NOTHING) | ((closure <= EXACT.nearly_closed) & (closure > 0.5 * earlier))
 
 
 # q and v.
@@ -206,7 +202,7 @@ def project_position(
     at_rest = jnp.zeros((system.structure.nv,), q.dtype)
     end = project_and_evaluate(system, q, at_rest, t, solver)
     q, _ = attach_projection_jvp(system, q, at_rest, t, end[:2], solver)
-    return q, _largest(system, end.evaluation.gap) <= MET
+    return q, _largest(system, end.evaluation.gap) <= EXACT.closed
 
 
 def project(
@@ -226,8 +222,8 @@ def project(
 def _met(system: AbstractSystem, end: ProjectedEvaluation) -> BoolScalar:
     """Does a projected state satisfy the constraints?"""
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(end.v), initial=0.0))
-    closed = _largest(system, end.evaluation.gap) <= MET
-    return closed & (_largest(system, end.evaluation.rate) <= MET * speed)
+    closed = _largest(system, end.evaluation.gap) <= EXACT.closed
+    return closed & (_largest(system, end.evaluation.rate) <= EXACT.velocity * speed)
 
 
 def project_velocity(
@@ -428,10 +424,10 @@ def _projection_loop(
         none = jnp.zeros((2, structure.nv), here.v.dtype)
         step, change = lax.fori_loop(0, jnp.where(final, 0, 2), respond, none)
         # Nearly closed, velocities are mostly projected too: less is left to the next evaluation.
-        v = jnp.where(there | (closure <= SMALL), here.v - change, here.v)
+        v = jnp.where(there | (closure <= EXACT.nearly_closed), here.v - change, here.v)
         q = system.retract(here.q, -step)
         # Geometric rows are linear in v: one step at the right place does.
-        done = there & (linear | (rest <= SMALL * speed))
+        done = there & (linear | (rest <= EXACT.nearly_closed * speed))
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
         more = ~done & usable & (progress.steps < MOST_STEPS)
         progress = _Progress(~final, ~more, closure, progress.steps + 1)

@@ -33,7 +33,7 @@ from .._solvability import (
 from .._solvability._analyze import check_elastic
 from .._system import AbstractSystem, takes_state
 from ._elastic_theory import limits_left_by_state
-from ._friction import contradicting_rows, MET, solve_with_friction
+from ._friction import contradicting_rows, solve_with_friction
 from ._initial import check_state
 
 
@@ -110,7 +110,9 @@ def reactions(
     chosen = _within_precision(system, inexact, chosen, formulation)
     check_state(system, q, v, t, "consistent_state gives the nearest state that they allow")
     # Rows that are redundant within the precision are satisfied within that.
-    met = MET if inexact is None else MET + _CONSISTENT * inexact.precision
+    met = system.tolerances.acceleration
+    if inexact is not None:
+        met += _CONSISTENT * inexact.precision
     found, missed = _solved(system, chosen, q, v, t, met)
     failed = found.result != RESULTS.successful
     if not isinstance(failed, Tracer) and bool(failed):

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, UInt8
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
+from .._limits import EXACT
 from .._linalg import gather, KKTSystem, scatter_add
 from .._linalg._arrays import pack_scalars, sum_of_products
 from .._linalg._many_states import many_states
@@ -25,7 +26,7 @@ from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._friction import accelerated
 from ._monitor import PackedCrossings, Sample, update
-from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
+from ._projection import attach_projection_jvp, closed_enough, MOST_STEPS
 from ._state_evaluation import Arguments, Packed, Phase, solve_state, Solved, split, StateResiduals
 
 
@@ -728,11 +729,11 @@ def _moved(step: StepConstants, state: StateResiduals, found: Solved) -> _Moved:
     move = jnp.where(opening | closing, -found.move, 0.0)
     q1 = jnp.where(state.moving, system.retract(q, move), q)
     # Nearly closed, velocities are mostly projected too: less is left to the last evaluation.
-    nearly = opening & (state.closure <= SMALL)
+    nearly = opening & (state.closure <= EXACT.nearly_closed)
     v1 = v - jnp.where(closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
     settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
-    settled = settled & (linear | (state.rest <= SMALL * speed))
+    settled = settled & (linear | (state.rest <= EXACT.nearly_closed * speed))
     more = state.evaluations < MOST_STEPS
     there = jnp.where(state.moving, closing & (settled | ~more), ~state.behind)
     infinite = ~jnp.isfinite(state.closure + state.rest)
@@ -750,7 +751,7 @@ def _is_met(step: StepConstants, state: StateResiduals, found: Solved, moved: _M
     held = step.given.system.structure.velocity_level
     if not held.all():
         left = jnp.where(held, left, 0.0)
-    return (state.closure <= MET) & (step.largest(left) <= MET * moved.speed)
+    return (state.closure <= EXACT.closed) & (step.largest(left) <= EXACT.velocity * moved.speed)
 
 
 def _error(

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._custom_types import RealScalarLike, Setting
+from .._limits import EXACT
 from .._programs import program
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
@@ -21,11 +22,6 @@ from ._elastic_resolution import SUCH_AS
 from ._independent_coordinates import CoordinatePartitioning, Elimination, NullSpace
 from ._minimum_norm import MinimumNorm, UdwadiaKalaba
 from .base import AbstractFormulation, Accelerations
-
-
-# Differences up to this are rounding; it is the threshold of verdicts too. Relative to the largest
-# multiplier, lengths measured by the characteristic length.
-DIFFERENT = 1e-6
 
 
 class Differences(NamedTuple):
@@ -65,8 +61,8 @@ class Comparison(eqx.Module):
         unique and yet cannot be changed: none, unless the configuration is so close to a
         singular one that rounding decides."""
         unique = np.asarray(self.solvability.reaction_unique)
-        differs = self.between_runs.reactions > DIFFERENT
-        changes = self.under_shaking.reactions > DIFFERENT
+        differs = self.between_runs.reactions > EXACT.unique
+        changes = self.under_shaking.reactions > EXACT.unique
         wrong = (unique & (differs | changes)) | (~unique & ~changes)
         names = self.solvability.structure.constraint_names
         return tuple(name for name, bad in zip(names, wrong, strict=True) if bad)
@@ -115,8 +111,8 @@ def _words(comparison: Comparison, i: int) -> tuple[str, str]:
     found = []
     for differences in (comparison.between_runs, comparison.under_shaking):
         reaction, multipliers = differences.reactions[i], differences.multipliers[i]
-        word = "differs" if reaction > DIFFERENT else "same"
-        if reaction <= DIFFERENT < multipliers:
+        word = "differs" if reaction > EXACT.unique else "same"
+        if reaction <= EXACT.unique < multipliers:
             word = "same (multipliers differ)"
         found.append(f"{word} {reaction:.1e}")
     return found[0], found[1]

@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .. import _settings
 from .._custom_types import BoolScalar, Scalar, Setting
+from .._limits import EXACT
 from .._linalg import cholesky, cholesky_solve
-from .._linalg._concrete_rank import RANK_TOLERANCE
 from .._linalg._solvers import Pseudoinverse, reflect, substitute_lower, substitute_upper
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations, Structure
@@ -178,14 +178,8 @@ class CoordinatePartitioning(AbstractFormulation):
 def _dependent(constraints: Float[Array, "rows nv"]) -> Bool[Array, " nv"]:
     """The columns that pivoting takes before the rank is exhausted."""
     pivoted = reflect(lax.stop_gradient(constraints), pivoting=True)
-    taken = jnp.arange(constraints.shape[1]) < pivoted.rank(RANK_TOLERANCE)
+    taken = jnp.arange(constraints.shape[1]) < pivoted.rank(EXACT.rank)
     return jnp.zeros_like(taken).at[pivoted.order].set(taken)
-
-
-# A dropped row of unit length that is this far from all combinations of the kept ones does not
-# follow from them; and off the constraints, where rows that depend on each other do so but nearly.
-_LOST = 1e-6
-_LOST_OFF = 1e-3
 
 
 class Elimination(AbstractFormulation):
@@ -221,8 +215,8 @@ class Elimination(AbstractFormulation):
             return self.numbered(equations.structure).solve(equations)
         scaled = mass_weighted(equations)
         pivoted = reflect(scaled.matrix.T, pivoting=True)
-        first = jnp.arange(pivoted.order.shape[0]) < pivoted.rank(RANK_TOLERANCE)
-        return _solved(scaled, jnp.zeros_like(first).at[pivoted.order].set(first), _LOST)
+        first = jnp.arange(pivoted.order.shape[0]) < pivoted.rank(EXACT.rank)
+        return _solved(scaled, jnp.zeros_like(first).at[pivoted.order].set(first), EXACT.follows)
 
     @property
     def label(self) -> str:
@@ -260,7 +254,7 @@ class NumberedElimination(AbstractFormulation):
         scaled = mass_weighted(equations)
         everything = jnp.ones((scaled.matrix.shape[0],), bool)
         keep = everything.at[self.rows].set(False)
-        return _solved(scaled, keep, _LOST_OFF if self.off else _LOST)
+        return _solved(scaled, keep, EXACT.rank_coarse if self.off else EXACT.follows)
 
     def motion_only(self, system: AbstractSystem) -> AbstractFormulation:
         del system
@@ -270,7 +264,7 @@ class NumberedElimination(AbstractFormulation):
         """The columns of the dropped rows in the projector N N^T onto the left null space of C
         (rows of unit length): what `singular_between` compares. A constant."""
         pivoted = reflect(lax.stop_gradient(mass_weighted(equations).matrix), pivoting=True)
-        outside = jnp.arange(pivoted.q.shape[0]) >= pivoted.rank(RANK_TOLERANCE)
+        outside = jnp.arange(pivoted.q.shape[0]) >= pivoted.rank(EXACT.rank)
         null_space = jnp.where(outside, pivoted.q, 0.0)
         return null_space @ null_space[self.rows].T
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks, _settings
 from .._custom_types import BoolScalar, Numbers, Setting
+from .._limits import EXACT
 from .._linalg import (
     cholesky,
     cholesky_solve,
@@ -215,9 +216,6 @@ def _solved(equations: Equations, rank: int) -> _Solved:
     return _Solved(scaled, acceleration, u @ (gap / s), u)
 
 
-# What may be left of C dv/dt = Gamma, relative to its terms.
-_LEFT = 1e-6
-
 # The changes of multipliers that need no further refinement, relative, and how often it is tried.
 _REFINED = 1e-12
 _REFINEMENTS = 8
@@ -325,7 +323,7 @@ def _is_lost(equations: Equations, found: Accelerations) -> BoolScalar:
     forces = jnp.abs(equations.force) + rows.T @ jnp.abs(found.multipliers)
     rounded = float(jnp.finfo(left.dtype).eps) * rows @ jnp.abs(descriptor.inverse_mass(forces))
     terms = rows @ jnp.abs(found.acceleration) + jnp.abs(offset)
-    return ~jnp.all(left <= _LEFT * terms + 100 * rounded)
+    return ~jnp.all(left <= EXACT.acceleration * terms + 100 * rounded)
 
 
 def _block_sparse(equations: Equations) -> Accelerations:

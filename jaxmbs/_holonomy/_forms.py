@@ -233,11 +233,9 @@ def measure_time(
 
 
 # Length of the way, in characteristic lengths, radians and seconds. A bracket of depth d shows by
-# about the d-th power of it over d!: a car with three trailers by 1e-6, where all that is left of
-# directions that cannot be reached is below 1e-12.
+# about the d-th power of it over d!.
 _LENGTH = 1.0
 _FEWEST_PIECES = 8
-REACHED = 1e-10
 
 _RTOL, _ATOL = 1e-10, 1e-11
 _MOST_STEPS = 512

@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 from .. import _settings
 from .._constraints import Driver
 from .._custom_types import BoolScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
-from .._kinematics import close
+from .._kinematics import close_neighbour
+from .._limits import EXACT
 from .._programs import program
 from .._solvability._state import check_numbers
 from .._stop_gradient import stop_gradient
@@ -25,7 +26,6 @@ from ._forms import (
     measure_sets,
     measure_time,
     PointMeasures,
-    REACHED,
     Reached,
     TimeMeasures,
     velocity_constraints,
@@ -34,21 +34,13 @@ from ._forms import (
 from ._report import Holonomy, Integrability, NO_COUNT
 
 
-# As of `singularity`: near a singular configuration a residual r leaves singular values of sqrt(r),
-# so neighbours must close to rounding, and their rank is decided coarsely.
-_NEARBY_CLOSED = 1e-13
-_NEARBY_RANK = 1e-5
-_LEAST_SPREAD = 100 * _NEARBY_RANK
-
 # Ways along which is measured what can be reached.
 _WAYS = 3
 
 # A part of time below this in what rows allow: only at speeds of a million do they let time pass.
 _PASSING = 1e-12
 
-# A measure near the tolerance: a nonholonomic one up to a thousand times as large, a holonomic one
-# down to a ten thousandth of it, or to what rounding may have left. And of directions reached.
-_ABOVE, _BELOW = 1e3, 1e-4
+# Directions that are reached are doubtful up to so many times the threshold, and down to this part.
 _REACHED_BAND = 10.0
 
 
@@ -61,7 +53,7 @@ def holonomy(
     key: Setting[PRNGKeyArray],
     samples: Setting[int] = 8,
     spread: Setting[RealScalarLike] = 0.05,
-    tolerance: Setting[RealScalarLike] = 1e-9,
+    tolerance: Setting[RealScalarLike] = EXACT.rank,
 ) -> Holonomy:
     """The velocity constraints that are holonomic: constraints on positions, written as rates.
 
@@ -100,9 +92,8 @@ def holonomy(
     """
     key = _settings.random_key(key, "key")
     samples = _settings.whole_number(samples, "samples", least=1)
-    spread = _settings.between(
-        spread, "spread", least=_LEAST_SPREAD, most=1, advice="neighbours are about 0.05 away"
-    )
+    nearest, advice = system.tolerances.least_spread, "neighbours are about 0.05 away"
+    spread = _settings.between(spread, "spread", least=nearest, most=1, advice=advice)
     least = float(np.finfo(np.float64).eps)
     limit = _settings.between(tolerance, "tolerance", least=least, below=1, advice="1e-9 is usual")
     options = _Options(key, samples, spread.astype(q.dtype), limit.astype(q.dtype))
@@ -138,7 +129,7 @@ def _holonomy(
     rest = jnp.zeros((structure.nv,), q.dtype)
     check = check_numbers(system, q, system.characteristic_length(), q, rest, t)
     valid = check.valid & points.counted[0]
-    coarse = jnp.full(points.t.shape, _NEARBY_RANK, q.dtype)
+    coarse = jnp.full(points.t.shape, system.tolerances.rank_nearby, q.dtype)
     tolerances = jnp.maximum(options.tolerance, coarse.at[0].set(0.0))
     sets = jnp.asarray(_sets(structure))
     own_rows = _own_rows(structure)
@@ -177,7 +168,6 @@ def _points(
     system: AbstractSystem, q: Float[Array, " nq"], t: Scalar, options: _Options
 ) -> _Points:
     structure, unit = system.structure, system.column_scale()
-    length = system.characteristic_length()
 
     def neighbour(key: PRNGKeyArray) -> tuple[Array, Array, BoolScalar]:
         of_q, of_t = jr.split(key)
@@ -186,11 +176,7 @@ def _points(
         at = system.retract(q, step)
         if not structure.geometric.any():
             return at, time, jnp.asarray(True)
-        at, residual = close(system, at, time)
-        # Rounding of the residual grows with the distance from the world's origin.
-        sizes = jnp.abs(at) / structure.coordinate_scale(length)
-        rounding = 50 * jnp.finfo(q.dtype).eps * jnp.max(sizes, initial=0.0)
-        closed = jnp.all(jnp.abs(residual) <= jnp.maximum(_NEARBY_CLOSED, rounding))
+        at, _, closed = close_neighbour(system, at, time)
         return at, time, closed
 
     of_velocities, of_places = jr.split(options.key)
@@ -263,8 +249,8 @@ def _integrability(
     count = jnp.where(integrable.unique, rank, jnp.clip(rank - beyond, 0, rank - 1))
     # Where rounding is the threshold, below it is nothing but that.
     exact = threshold <= options.tolerance
-    lowest = jnp.where(exact, jnp.maximum(_BELOW * threshold, rounding), threshold)
-    doubtful = (measure > lowest) & (measure < _ABOVE * threshold)
+    lowest = jnp.where(exact, jnp.maximum(EXACT.doubtful_below * threshold, rounding), threshold)
+    doubtful = (measure > lowest) & (measure < EXACT.doubtful_above * threshold)
     return Integrability(
         rank=jnp.where(known, rank, NO_COUNT),
         integrable_rows=jnp.where(decided & (reached | ~more), count, NO_COUNT),
@@ -319,7 +305,7 @@ def _reached(
 
     found = lax.cond(jnp.any(asked), follow_ways, stay)
     counted = found.integrated & points.counted[order][:, None]
-    least = jnp.maximum(REACHED, rounding)
+    least = jnp.maximum(EXACT.reached, rounding)
     above, below = (
         jnp.max(jnp.where(counted, jnp.sum(found.values > x, axis=-1), 0), axis=0)
         for x in (_REACHED_BAND * least, least / _REACHED_BAND)

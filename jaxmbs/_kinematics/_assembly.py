@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 from .. import _printing, _settings
 from .._checks import concrete, known_array
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
+from .._limits import EXACT, Tolerances
 from .._linalg import directional_derivative, KKTSystem, motion_solver, saddle_point
 from .._linalg._concrete_rank import values_and_rank
 from .._loading import late
@@ -41,7 +42,6 @@ from .._system import AbstractSystem, is_state, Structure, takes_state
 from ._continuation import Continuation, driver_way, find
 from ._search import (
     close_steps,
-    CLOSED,
     geometric_descriptor,
     position_residual,
     Problem,
@@ -113,11 +113,6 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     none: Any = None
     still = Continuation(none, none, none, none, jnp.zeros_like(way.reached))
     return (q, multipliers, way), (system.rate(q, x[:nv]), x[nv:], still)
-
-
-# A singular value below this, relative to the largest, next to the end of a branch is that of a
-# dead point, to which the way comes as close as the root of its smallest step.
-_SINGULAR = 3e-3
 
 
 class Assembly(eqx.Module):
@@ -233,20 +228,28 @@ def close(
     return closed_q, residual
 
 
-# Between two points or directions of numbers that may each be off lie several of their errors:
-# those of a body's place, of its orientation and of the point in it, of each of two bodies.
-_ERRORS = 8.0
+def close_neighbour(
+    system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike, drivers: bool = True
+) -> tuple[Float[Array, " nq"], Scalar, BoolScalar]:
+    """A displaced configuration closed again (see `close`), its largest scaled residual, and
+    whether it is closed to rounding, as ranks near singular configurations need it."""
+    tolerances, structure = system.tolerances, system.structure
+    closed_q, residual = close(system, q, t, drivers=drivers)
+    # Rounding of the residual grows with the distance from the world's origin.
+    sizes = jnp.abs(closed_q) / structure.coordinate_scale(system.characteristic_length())
+    eps = tolerances.neighbour_roundings * jnp.finfo(q.dtype).eps
+    gap = jnp.max(jnp.abs(residual), initial=0.0)
+    rounding = eps * jnp.max(sizes, initial=0.0)
+    return closed_q, gap, gap <= jnp.maximum(tolerances.neighbour_closed, rounding)
 
 
 def is_closed(residual: Float[Array, " geometric"], precision: Scalar | None = None) -> BoolScalar:
     """Does this scaled residual (lengths relative to the characteristic length) count as
     closed, for numbers of that precision?"""
-    known = concrete(residual), None if precision is None else concrete(precision)
-    if known[0] is not None and (precision is None or known[1] is not None):
-        most = CLOSED if known[1] is None else max(CLOSED, _ERRORS * float(known[1]))
-        return known_array(np.asarray(np.all(np.abs(known[0]) <= most)))
-    most = CLOSED if precision is None else jnp.maximum(CLOSED, _ERRORS * precision)
-    return jnp.all(jnp.abs(residual) <= most)
+    known, exact = concrete(residual), None if precision is None else concrete(precision)
+    if known is not None and (precision is None or exact is not None):
+        return known_array(np.asarray(np.all(np.abs(known) <= Tolerances(exact).closed)))
+    return jnp.all(jnp.abs(residual) <= Tolerances(precision).closed)
 
 
 def open_constraints(
@@ -263,7 +266,7 @@ def open_in(structure: Structure, length: float, residual: Any) -> list[tuple[st
     scaled, scale = np.abs(np.asarray(residual)), structure.residual_scale(length)
     worst: dict[str, tuple[float, float, str]] = {}
     for value, row in zip(scaled, structure.geometric_rows, strict=True):
-        if value <= CLOSED:
+        if value <= EXACT.closed:
             continue
         name = structure.constraints[structure.row_owner[row]].name
         entry = (value, value * scale[row], structure.rows[row].quantity.unit)
@@ -318,13 +321,13 @@ def _end_of_branch(
     led = np.asarray(driver_way(system, start, jnp.asarray(t, start.dtype)))
     wanted = np.asarray(system.driver_readings(start, t))[2]
     ends = []
-    for row in np.flatnonzero(structure.driven & (np.abs(led) > CLOSED)):
+    for row in np.flatnonzero(structure.driven & (np.abs(led) > EXACT.closed)):
         unit = structure.rows[row].quantity.unit
         value = wanted[row] + (1 - part) * led[row]
         ends.append(f"{structure.row_names[row]!r} at {value:.6g} {unit} of {wanted[row]:.6g}")
     before, there = (np.asarray(scaled_geometric_matrix(system, q, t)) for q in (start, assembly.q))
     generic = values_and_rank(before)[1]
-    rank = min(generic, values_and_rank(there, _SINGULAR)[1])
+    rank = min(generic, values_and_rank(there, EXACT.dead_point)[1])
     dead = f", a dead point: the rank falls from {generic} to {rank}" if rank < generic else ""
     return f" It ended with {', '.join(ends)}{dead}."
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._limits import EXACT
 from .._system import AbstractSystem, is_state
 from ._continuation import (
     AIMED_AT,
@@ -23,16 +24,13 @@ from ._continuation import (
     predicted_step,
 )
 from ._search import (
-    CLOSED,
     damping_of,
     distance_of,
     FLOOR,
     geometric_descriptor,
-    NEARLY_CLOSED,
     position_residual,
     Problem,
     scaled_error,
-    SETTLED,
     size_of,
     unit_of,
 )
@@ -190,7 +188,7 @@ def look_at_start(problem: Problem) -> Start:
     return Start(
         valid=valid,
         closed=closed & valid,
-        joined=of_joints <= CLOSED,
+        joined=of_joints <= EXACT.closed,
         driven=drivers.driven,
         open=drivers.open[rows],
         led=drivers.led[rows],
@@ -233,7 +231,7 @@ def turn_closing(problem: Problem, start: Start, lane: Lane) -> Lane:
     found = _measured(problem, start, lane)
     followed = _followed(lane, found)
     taken = followed.taken
-    near = found.error <= NEARLY_CLOSED
+    near = found.error <= EXACT.nearly_closed
     growing = jnp.maximum(lane.growth, found.moved / lane.moved)
     growth = jnp.where(close & ~near, growing, lane.growth)
     closed = near & is_last(found.moved, lane.moved, order=2)
@@ -311,7 +309,7 @@ def _next_stage(
     after_close = jnp.where(stuck & ~closed, jnp.where(hopeless, _END, _HOLD), after_close)
     # A start whose joints were open lies on no branch: there the nearest is the answer if it is
     # known.
-    settled = near & (found.moved <= SETTLED)
+    settled = near & (found.moved <= EXACT.last_step)
     alone = lane.known & (found.gone > ON_BRANCH * lane.far)
     after_hold = jnp.where(settled, jnp.where(alone, _END, _AIM), jnp.where(stuck, _END, _HOLD))
     arrived = followed.taken & (followed.s >= 1)
@@ -595,9 +593,9 @@ def _measured_slide(problem: Problem, lane: Slide) -> _MeasuredSlide:
     descriptor = geometric_descriptor(system, lane.q, t)
     gap = position_residual(system, lane.q, t)
     error = scaled_error(descriptor, gap, size)
-    near = error <= NEARLY_CLOSED
+    near = error <= EXACT.nearly_closed
     slides = (error <= _SLIDES_FROM) & slide
-    closed = jnp.max(jnp.abs(gap) / system.residual_scale(), initial=0.0) <= CLOSED
+    closed = jnp.max(jnp.abs(gap) / system.residual_scale(), initial=0.0) <= EXACT.closed
 
     # The gradient of the distance along Phi = 0 (of its Lagrangian), as a motion downhill.
     rest = jnp.zeros((system.structure.nv,), lane.q.dtype)

@@ -40,9 +40,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._limits import EXACT
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._search import CLOSED, nearest_task, Point, position_residual, Problem, search, Task, unit_of
+from ._search import nearest_task, Point, position_residual, Problem, search, Task, unit_of
 
 
 # An answer is near where the bodies have moved by this much, in characteristic lengths and
@@ -190,7 +191,7 @@ def drivers_of(problem: Problem) -> Drivers:
     angles = structure.driven & structure.angle_rows
     turns = jnp.asarray(np.where(angles, 2 * np.pi, 0.0), excess.dtype)
     led = driver_way(system, problem.q, problem.t)
-    return Drivers(excess, led, turns, unit, jnp.max(scaled) > CLOSED)
+    return Drivers(excess, led, turns, unit, jnp.max(scaled) > EXACT.closed)
 
 
 def _task(

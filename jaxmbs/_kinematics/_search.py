@@ -12,6 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._limits import EXACT
 from .._linalg import (
     AbstractKKTMatrices,
     KKTSystem,
@@ -90,14 +91,6 @@ def scaled_geometric_matrix(
 # --------------------------------------------------------------------------------------------------
 
 
-# Residuals at most this large count as closed, lengths relative to the characteristic length;
-# so do slopes, relative to those at one characteristic length or one radian.
-CLOSED = 1e-8
-
-# From this residual (rows of unit length) on Newton's steps are taken: singular values that vanish
-# on closing are of its order, and their squares far below the regularisation.
-NEARLY_CLOSED = 1e-7
-
 # Damping is the squared residual, at least this and at most 1.
 FLOOR = 1e-12
 
@@ -115,9 +108,6 @@ _STEP_RTOL = 1e-6
 
 # The smallest part of Newton's step that is tried.
 _LEAST_PART = 1e-4
-
-# A step of a search that closes only, after which the next one is below rounding.
-SETTLED = 1e-6
 
 
 class Problem(eqx.Module):
@@ -255,11 +245,11 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     gap = jnp.where(task.solving, -task.rate, gap)
     searching = ~(task.closing | task.solving)
     error = scaled_error(descriptor, gap, size)
-    near = (error <= NEARLY_CLOSED) | task.solving
+    near = (error <= EXACT.nearly_closed) | task.solving
     sliding = near & searching
     distance = distance_of(problem, q)
     merit = distance + here.multipliers @ gap
-    farther = sliding & (merit > (1 + 1e-9) * here.merit + (CLOSED * size) ** 2)
+    farther = sliding & (merit > (1 + 1e-9) * here.merit + (EXACT.closed * size) ** 2)
     checking = here.stationary
 
     rest = jnp.zeros((system.structure.nv,), q.dtype)
@@ -285,8 +275,8 @@ def _advance(problem: Problem, size: Scalar, task: Task, here: Point) -> Point:
     step = part * found.u
     moved = jnp.sqrt(step @ descriptor.mass(step)) / size
     resting = still(moved, here.moved)
-    stationary = sliding & resting & (found.slope <= CLOSED * size)
-    settled = near & (moved <= SETTLED)
+    stationary = sliding & resting & (found.slope <= EXACT.closed * size)
+    settled = near & (moved <= EXACT.last_step)
     ended = jnp.where(searching, resting & ~stationary, settled)
     checked = here._replace(nearest=found.convex & found.converged, ended=jnp.asarray(True))
     back = here._replace(q=here.kept, part=here.part / 8, ended=here.part <= _LEAST_PART)

@@ -1,7 +1,7 @@
 """Ranks and null spaces of concrete matrices, in NumPy, where an answer decides a message or which
 program runs. In compiled programs: `_rank.py`.
 
-One policy: what is above `RANK_TOLERANCE` times the largest singular value counts. The caller has
+One policy: what is above `EXACT.rank` times the largest singular value counts. The caller has
 made lengths relative to the characteristic length, and rows of unit length where they differ.
 """
 
@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-
-# Relative to the largest singular value, or to the first pivot.
-RANK_TOLERANCE = 1e-9
+from .._limits import EXACT
 
 
 class NullSpaces(NamedTuple):
@@ -48,7 +46,7 @@ def singular_values(matrices: np.ndarray) -> np.ndarray:
 
 
 def shortest_solutions(
-    matrices: np.ndarray, right: np.ndarray, tolerance: float = RANK_TOLERANCE
+    matrices: np.ndarray, right: np.ndarray, tolerance: float = EXACT.rank
 ) -> np.ndarray:
     """The pseudoinverses of matrices (..., m, n) times the right-hand sides (..., m). A number that
     is not finite counts as zero in the matrices."""
@@ -72,7 +70,7 @@ def damped_solutions(matrices: np.ndarray, right: np.ndarray, damping: float) ->
     return (np.swapaxes(matrices, -1, -2) @ np.linalg.solve(squares, right[..., None]))[..., 0]
 
 
-def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSpaces:
+def null_spaces(matrix: np.ndarray, tolerance: float = EXACT.rank) -> NullSpaces:
     """Null spaces of one matrix (m, n)."""
     rows, columns = matrix.shape
     if 0 in matrix.shape:
@@ -82,9 +80,7 @@ def null_spaces(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> NullSp
     return NullSpaces(values, rank, left[:, rank:], right[rank:].T)
 
 
-def values_and_rank(
-    matrix: np.ndarray, tolerance: float = RANK_TOLERANCE
-) -> tuple[np.ndarray, int]:
+def values_and_rank(matrix: np.ndarray, tolerance: float = EXACT.rank) -> tuple[np.ndarray, int]:
     """Singular values (k,), descending, of one matrix (m, n), and its rank."""
     if 0 in matrix.shape:
         return np.zeros(0), 0
@@ -98,4 +94,4 @@ def ranks(matrices: np.ndarray) -> np.ndarray:
         return np.zeros(matrices.shape[:-2], int)
     known = np.isfinite(matrices).all(axis=(-2, -1), keepdims=True)
     values = np.linalg.svd(np.where(known, matrices, 0.0), compute_uv=False)
-    return np.sum(values > RANK_TOLERANCE * values[..., :1], axis=-1)
+    return np.sum(values > EXACT.rank * values[..., :1], axis=-1)

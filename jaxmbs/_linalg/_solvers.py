@@ -15,8 +15,8 @@ from jax.core import ShapedArray
 from jaxtyping import Array, Float, Int
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
+from .._limits import EXACT
 from .._stop_gradient import stop_gradient
-from ._concrete_rank import RANK_TOLERANCE
 from ._kkt_matrices import AbstractFactor, dense_factor, SchurOperator
 
 
@@ -373,7 +373,7 @@ class PivotedQR(lx.AbstractLinearSolver[CompleteOrthogonal]):
     mixed units should be made of unit length first.
     """
 
-    rcond: float = RANK_TOLERANCE
+    rcond: float = EXACT.rank
 
     def init(
         self, operator: lx.AbstractLinearOperator, options: dict[str, Any]
@@ -440,7 +440,7 @@ class Pseudoinverse(eqx.Module):
     null_space: Float[Array, "n n"]
     solver: PivotedQR = eqx.field(static=True)
 
-    def __init__(self, matrix: Float[Array, "m n"], rcond: float = RANK_TOLERANCE):
+    def __init__(self, matrix: Float[Array, "m n"], rcond: float = EXACT.rank):
         self.operator = lx.MatrixLinearOperator(matrix)
         self.solver = PivotedQR(rcond)
         self.state, self.null_space = complete_orthogonal(matrix, rcond)

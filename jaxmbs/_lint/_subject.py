@@ -11,7 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._constraints import Driver
-from .._kinematics import assemble, close, is_closed, open_constraints
+from .._custom_types import BoolScalar
+from .._kinematics import assemble, close_neighbour, is_closed, open_constraints
+from .._limits import EXACT
 from .._mobility import is_left_out, Mobility, without_asking
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -26,9 +28,8 @@ from .._verdict import Verdict
 from ._findings import Part
 
 
-# Number of neighbours, and their distance in characteristic lengths or radians; those that close
-# to rounding, and at which nothing that counts as one row is small: see `singularity`.
-_NEIGHBOURS, _SPREAD, _CLOSED, _NEARBY_RANK = 6, 0.05, 1e-12, 1e-5
+# Number of neighbours, and their distance in characteristic lengths or radians (see `singularity`).
+_NEIGHBOURS, _SPREAD = 6, 0.05
 
 # Neighbours nearer than this are the configuration itself: closing it again finds it only to the
 # square root of rounding where the rank is too small.
@@ -84,16 +85,18 @@ def _numbers(
 @program(compiling=Compiling.ONCE)
 def _closed_near(
     system: AbstractSystem, step: Float[Array, " nv"], q: Float[Array, " nq"], t: float
-) -> tuple[Float[Array, " nq"], Float[Array, " geometric"]]:
-    """`q` displaced by a step and closed again without drivers, and the residual."""
-    return close(system, system.retract(q, step), jnp.asarray(t, q.dtype), drivers=False)
+) -> tuple[Float[Array, " nq"], BoolScalar]:
+    """`q` displaced by a step and closed again without drivers, and whether it is closed."""
+    at = system.retract(q, step)
+    at, _, closed = close_neighbour(system, at, jnp.asarray(t, q.dtype), drivers=False)
+    return at, closed
 
 
 def _rank_nearby(report: Solvability) -> int:
     """Singular values of the size of the distance to a singular configuration do count, and those
     of the size of its square do not."""
     pivots = np.asarray(report.pivots)
-    coarse = int(np.sum(pivots > _NEARBY_RANK * np.max(pivots, initial=0.0)))
+    coarse = int(np.sum(pivots > EXACT.rank_nearby * np.max(pivots, initial=0.0)))
     return min(coarse, int(report.rank))
 
 
@@ -159,8 +162,8 @@ class Subject:
         found = []
         for key in jr.split(jr.key(0), _NEIGHBOURS):
             step = _SPREAD * self.system.column_scale() * jr.normal(key, (self._nv,))
-            q, residual = _closed_near(self.system, step, self.closed_q, self.t)
-            if float(jnp.max(jnp.abs(residual), initial=0.0)) <= _CLOSED:
+            q, closed = _closed_near(self.system, step, self.closed_q, self.t)
+            if bool(closed):
                 found.append((q, self._at(q)))
         return found
 

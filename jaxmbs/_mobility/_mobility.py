@@ -12,6 +12,7 @@ from .. import _settings
 from .._checks import known_array, number
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
+from .._limits import EXACT
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import Solvability
@@ -25,19 +26,8 @@ from ._spheres import Piece
 # What sums of a few dozen products leave of the last digit.
 _ROUNDINGS = 10.0
 
-# On a branch the rank is decided coarsely, as at the neighbours of `singularity`: what counts there
-# is of the size of the distance, what does not of the rounding of multiple zeros, its square root.
-_NEARBY_RANK = 1e-5
-_ROWS_NEARBY = 1e-3
-
-# As of `Solvability`: a kept singular value near the tolerance, or a dropped one above rounding.
-_DOUBTFUL_KEPT, _ABOVE, _BELOW = 1e-6, 1e3, 1e-4
-
 # Rounding that is larger is told where it leaves the question open.
 _FEW_DIGITS = 1e-12
-
-# Rows with a smaller part in a combination have none.
-_WEIGHT = 1e-6
 
 # So many points of a branch are looked at.
 _POINTS = 4
@@ -51,7 +41,7 @@ def mobility(
     *,
     order: Setting[int] = 4,
     spread: Setting[float] = 0.1,
-    tolerance: Setting[float] = 1e-9,
+    tolerance: Setting[float] = EXACT.rank,
 ) -> Mobility:
     """Finite mobility: the motions of a mechanism, beyond first order.
 
@@ -101,12 +91,13 @@ def _checked(
     t: RealScalarLike,
     order: Any = 4,
     spread: Any = 0.1,
-    tolerance: Any = 1e-9,
+    tolerance: Any = EXACT.rank,
     patience: float = np.inf,
 ) -> Mobility:
     """`mobility`, for which not more than `patience` numbers of C are evaluated."""
     order = _settings.whole_number(order, "order", least=2, most=12)
-    distance = _settings.known_number(spread, "spread", least=1e-3, most=0.5)
+    nearest = system.tolerances.least_spread
+    distance = _settings.known_number(spread, "spread", least=nearest, most=0.5)
     least = float(np.finfo(np.float64).eps)
     limit = _settings.known_number(tolerance, "tolerance", least=least, below=1)
     refuse_acceleration_level(
@@ -191,7 +182,8 @@ def _mobility(
     germ.patience = np.inf
     branches = tuple(_branch(system, germ, rows, piece) for piece in found.pieces)
     branches = tuple(sorted(branches, key=lambda own: (-own.freedoms, -own.dimension)))
-    forms = second_order_forms(germ, max(found.radius, 1e-3)) if found.decided else None
+    radius = max(found.radius, system.tolerances.least_spread)
+    forms = second_order_forms(germ, radius) if found.decided else None
     count = max((branch.freedoms for branch in branches), default=0)
     nothing = np.full((germ.equations, germ.unknowns, germ.unknowns), np.nan)
     return Mobility(
@@ -229,7 +221,7 @@ def _patiently(germ: Reduction, order: int, spread: float) -> Cone:
 def _owners(structure: Structure, weights: np.ndarray) -> tuple[str, ...]:
     """Names of the constraints with weights in combinations (n, rows) of the geometric rows."""
     sizes = np.max(np.abs(weights), axis=0, initial=0.0)
-    owners = np.unique(structure.row_owner[structure.geometric_rows[sizes > _WEIGHT]])
+    owners = np.unique(structure.row_owner[structure.geometric_rows[sizes > EXACT.unique]])
     return tuple(structure.constraints[k].name for k in owners)
 
 
@@ -244,12 +236,12 @@ def _rounding(system: AbstractSystem, q: Float[Array, " nq"]) -> float:
 
 def _rank_doubts(germ: Reduction, tolerance: float) -> list[str]:
     doubts = []
-    if germ.kept < max(_ABOVE * tolerance, _DOUBTFUL_KEPT):
+    if germ.kept < max(EXACT.doubtful_above * tolerance, EXACT.doubtful_kept):
         doubts.append(
             f"the last singular value of C that counts is {germ.kept:.1e} times the first: the "
             "configuration is near a singular one, or the model's numbers are not exact"
         )
-    if germ.dropped > max(_BELOW * tolerance, germ.rounding):
+    if germ.dropped > max(EXACT.doubtful_below * tolerance, germ.rounding):
         doubts.append(
             f"the first singular value of C that does not count is {germ.dropped:.1e} times the "
             "first, more than rounding leaves"
@@ -290,7 +282,7 @@ class _VelocityRows:
             if self.are_any:
                 matrix, to_velocities = self._at(x)
                 velocities, _ = np.linalg.qr(to_velocities @ own)
-                found = max(found, _rank(matrix @ velocities, _ROWS_NEARBY))
+                found = max(found, _rank(matrix @ velocities, EXACT.rank_coarse))
         return found
 
     def _at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +321,7 @@ def _branch(system: AbstractSystem, germ: Reduction, rows: _VelocityRows, piece:
         points, tangents = piece.points[chosen], piece.tangents[chosen]
     inner = germ(points).inner
     places, matrices = germ.coordinates(points, inner), germ.matrices(points, inner)
-    rank = max(_rank(matrix, _NEARBY_RANK) for matrix in matrices)
+    rank = max(_rank(matrix, system.tolerances.rank_nearby) for matrix in matrices)
     free = np.stack([decomposed(matrix)[2][rank:].T for matrix in matrices])
     held = rows.rank_along(places, germ.tangents(points, inner) @ tangents)
     return Branch(

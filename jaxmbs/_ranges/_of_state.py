@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._errors import optional
-from .._solvability import UNIQUE_BELOW
+from .._limits import EXACT
 from ._numbers import StateNumbers
 
 
@@ -25,7 +25,7 @@ from ._numbers import StateNumbers
 _TOLERANCE = 1e-10
 
 # Of unit vectors: below this a direction has no part in another.
-_PARALLEL = 1e-9
+_PARALLEL = EXACT.rank
 
 # What misses a polyhedron by less than this, relative to its size, is in it.
 _INSIDE = 1e-9
@@ -394,7 +394,7 @@ def _unique(
     lengths = np.where(lengths > 0, lengths, 1.0)
     measure = np.where(asked.combination, size / lengths, np.abs(scale) * size)
     whole = np.append(np.asarray(numbers.whole), 0)[asked.constraint] == 1
-    return (measure <= UNIQUE_BELOW) | whole
+    return (measure <= EXACT.unique) | whole
 
 
 class _Rows(NamedTuple):
@@ -424,8 +424,8 @@ def _inequalities(
     room = bounded.limit - functions @ known
     length = np.linalg.norm(matrix, axis=1)
     scaled = np.linalg.norm(functions / np.asarray(numbers.row_scale), axis=1)
-    kept = np.flatnonzero(length > UNIQUE_BELOW * scaled)
-    fixed = np.flatnonzero(length <= UNIQUE_BELOW * scaled)
+    kept = np.flatnonzero(length > EXACT.unique * scaled)
+    fixed = np.flatnonzero(length <= EXACT.unique * scaled)
     load = _load(numbers)
     room_of_kept = room[kept] / length[kept]
     least = float(np.min(np.abs(room_of_kept), initial=np.inf, where=room_of_kept != 0))

@@ -11,7 +11,6 @@ if _TYPE_CHECKING:
         QR as QR,
         RankComparison as RankComparison,
         SVD as SVD,
-        UNIQUE_BELOW as UNIQUE_BELOW,
     )
     from ._explain import (
         complete_removal as complete_removal,
@@ -45,7 +44,6 @@ else:
             "QR",
             "RankComparison",
             "SVD",
-            "UNIQUE_BELOW",
         ),
         "_explain": (
             "complete_removal",

@@ -13,12 +13,13 @@ from jaxtyping import Array, Float
 from .. import _checks, _settings
 from .._checks import known_array
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
+from .._limits import Tolerances
 from .._linalg import normalise_rows, RankDecomposition
 from .._programs import Compiling, program
 from .._system import AbstractSystem, refuse_vanishing_rows, Structure, takes_state
 from .._verdict import Verdict
 from . import _expression
-from ._criteria import AbstractCriterion, chosen_criterion, PRECISION_FACTOR
+from ._criteria import AbstractCriterion, chosen_criterion
 from ._expression import parse_combination
 from ._report import Layout, NO_RANK, Solvability
 from ._state import check_numbers, StateCheck
@@ -94,7 +95,7 @@ def analyze(
     )
     if structure.possible_precision is None or not structure.has_loops:
         return report
-    possible = jnp.asarray(PRECISION_FACTOR * structure.possible_precision)
+    possible = jnp.asarray(Tolerances(np.asarray(structure.possible_precision)).rows)
     return dataclasses.replace(report, possible_precision=possible)
 
 

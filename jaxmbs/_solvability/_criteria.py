@@ -12,8 +12,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .. import _settings
-from .._checks import namespace
-from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
+from .._custom_types import Numbers, Scalar, Setting
+from .._limits import EXACT
 from .._linalg import (
     AbstractQRMethod,
     pivoted_qr,
@@ -22,7 +22,6 @@ from .._linalg import (
     RankDecomposition,
     singular_values,
 )
-from .._linalg._concrete_rank import RANK_TOLERANCE
 from .._system import AbstractSystem
 from ._expression import Questions
 
@@ -91,26 +90,6 @@ class AbstractCriterion(eqx.Module):
 # --------------------------------------------------------------------------------------------------
 
 
-# A unique reaction measures about 1e-16, one that is not about 1e-1 (see `unique`).
-UNIQUE_BELOW = 1e-6
-
-# Measures between these are doubtful. That of a unique reaction is rounding over the last kept
-# pivot, below 1e-9 where that is not in doubt; above the second `screen` is sure as well.
-_DOUBTFUL = (1e-8, 1e-3)
-
-
-# The null space of a matrix that is known to a precision is known to that over the smallest kept
-# pivot, and so is a measure.
-_LEAK = 10.0
-
-
-def unique_below(precision: RealScalarLike | None) -> RealScalarLike:
-    """The largest measure of a unique reaction, for data of this precision."""
-    if precision is None:
-        return UNIQUE_BELOW
-    return namespace(precision).maximum(UNIQUE_BELOW, _LEAK * precision)
-
-
 class AbstractNullSpaceCriterion(AbstractCriterion):
     """Measures the largest singular value of G N, which no choice of basis changes."""
 
@@ -125,13 +104,14 @@ class AbstractNullSpaceCriterion(AbstractCriterion):
         return _largest_singular_values(products)
 
     def unique(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
-        return measure <= unique_below(self.precision)
+        return measure <= EXACT.unique_within(self.precision)
 
     def near_threshold(self, measure: Float[Array, " batch"]) -> Bool[Array, " batch"]:
+        low, high = EXACT.doubtful_measures
         if self.precision is None:
-            return (measure > _DOUBTFUL[0]) & (measure < _DOUBTFUL[1])
-        below = unique_below(self.precision)
-        return (measure > below) & (measure < jnp.maximum(_DOUBTFUL[1], 10 * below))
+            return (measure > low) & (measure < high)
+        below = EXACT.unique_within(self.precision)
+        return (measure > below) & (measure < jnp.maximum(high, 10 * below))
 
 
 def _largest_singular_values(
@@ -191,7 +171,7 @@ class QR(AbstractNullSpaceCriterion):
 
     def __init__(
         self,
-        tolerance: Setting[Numbers] = RANK_TOLERANCE,
+        tolerance: Setting[Numbers] = EXACT.rank,
         method: Setting[AbstractQRMethod | None] = None,
     ):
         self.tolerance = rank_tolerance(tolerance)
@@ -218,7 +198,7 @@ class SVD(AbstractNullSpaceCriterion):
     tolerance: Scalar
     precision: Scalar | None
 
-    def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
+    def __init__(self, tolerance: Setting[Numbers] = EXACT.rank):
         self.tolerance = rank_tolerance(tolerance)
         self.precision = None
 
@@ -243,7 +223,7 @@ class RankComparison(AbstractCriterion):
     tolerance: Scalar
     precision: Scalar | None
 
-    def __init__(self, tolerance: Setting[Numbers] = RANK_TOLERANCE):
+    def __init__(self, tolerance: Setting[Numbers] = EXACT.rank):
         self.tolerance = rank_tolerance(tolerance)
         self.precision = None
 
@@ -281,11 +261,6 @@ class RankComparison(AbstractCriterion):
         return jnp.zeros(measure.shape, bool)
 
 
-# A row of C of unit length follows from a point or a direction on each of two bodies, each of three
-# numbers that may be off: 2 sqrt(3).
-PRECISION_FACTOR = 4.0
-
-
 def chosen_criterion(criterion: Any, system: AbstractSystem | None = None) -> AbstractCriterion:
     """The criterion that a user gave, `QR()` for None; with a system, within the precision of its
     numbers.
@@ -297,4 +272,4 @@ def chosen_criterion(criterion: Any, system: AbstractSystem | None = None) -> Ab
     chosen = _settings.instance(given, AbstractCriterion, "criterion", such_as)
     if system is None or system.precision is None or not system.structure.has_loops:
         return chosen
-    return chosen.within(PRECISION_FACTOR * lax.stop_gradient(system.precision))
+    return chosen.within(lax.stop_gradient(system.tolerances.rows))

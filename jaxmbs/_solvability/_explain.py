@@ -2,7 +2,6 @@
 configurations.
 """
 
-import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,7 +15,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
-from .._kinematics import close
+from .._kinematics import close_neighbour
+from .._limits import EXACT
 from .._linalg._concrete_rank import values_and_rank
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -198,10 +198,6 @@ def is_long(members: tuple[str, ...]) -> bool:
 # --------------------------------------------------------------------------------------------------
 
 
-# What is zero of directions of unit length.
-_DEPENDENT = 1e-10
-
-
 class Releases(NamedTuple):
     """`sets`: each a set of replacements that together make every reaction unique and keep the
     mobility, all of the smallest size there is. `searched`: the size up to which every set was
@@ -322,7 +318,7 @@ class _Trial:
         if len(known) == len(closed):
             # Forces that balance among themselves, and need no force that is gone, stay.
             least = np.linalg.svd(np.concatenate(known), compute_uv=False)[-1]
-            if least < _DEPENDENT:
+            if least < EXACT.dependent:
                 return False
         replaced = {o.constraint: _unit(o.rows * self._columns) for o in chosen}
         rows = [replaced.get(name, own) for name, own in self._rows.items()]
@@ -346,7 +342,7 @@ class _Trial:
         for option in offered:
             basis, rows = bases[option.constraint], self._basis(_unit(option.rows * self._columns))
             within = rows @ basis.T
-            if np.allclose(within @ basis, rows, atol=_DEPENDENT):
+            if np.allclose(within @ basis, rows, atol=EXACT.dependent):
                 gone = np.linalg.svd(within)[2][len(rows) :]
                 found[id(option)] = gone @ parts[option.constraint]
         return found
@@ -371,10 +367,6 @@ def _unit(matrix: np.ndarray) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------
 # Rows that can be dropped without changing the motion.
 # --------------------------------------------------------------------------------------------------
-
-
-# Sine of the angle below which a row of the null space counts as spanned by others.
-_INDEPENDENT_ABOVE = 1e-6
 
 
 def removable_rows(report: Solvability) -> tuple[str, ...]:
@@ -402,7 +394,7 @@ def complete_removal(report: Solvability) -> tuple[str, ...]:
         # Twice is enough: the second pass removes what rounding left of the first.
         rest = vector - basis.T @ (basis @ vector)
         rest = rest - basis.T @ (basis @ rest)
-        if size > _INDEPENDENT_ABOVE and np.linalg.norm(rest) > _INDEPENDENT_ABOVE * size:
+        if size > EXACT.unique and np.linalg.norm(rest) > EXACT.unique * size:
             basis = np.vstack([basis, rest / np.linalg.norm(rest)])
             chosen.append(row)
     return tuple(report.structure.row_names[row] for row in sorted(chosen))
@@ -413,24 +405,10 @@ def complete_removal(report: Solvability) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------
 
 
-# Near a singular configuration a residual r leaves a distance of sqrt(r) to the closed ones, and
-# rows that are dependent on them have singular values of that size. So neighbours must close to
-# rounding, and their rank is decided coarsely: what counts there is of the size of the spread.
-_NEARBY_CLOSED = 1e-13
-_NEARBY_RANK = 1e-5
-
-# Singular values that vanish here are of the size of the spread at the neighbours: if that were not
-# well above the threshold for zero there, no configuration would ever be found singular.
-_LEAST_SPREAD = 100 * _NEARBY_RANK
-
-
 # A neighbour nearer than this part of the spread is the configuration itself. Closing it again
 # finds that to a root of rounding where the rank is too small, and leaves this much open.
 _SAME = 1e-2
 _FOUND_AGAIN = 1e-6
-
-# Singular values below this, relative to the largest, leave a motion free.
-_FREE = 1e-9
 
 # A motion that C allows is made by neighbours if they move by this part of the spread along it.
 _MADE = 1e-2
@@ -527,9 +505,8 @@ def singularity(
     chosen = chosen_criterion(criterion, system)
     key = _settings.random_key(key, "key")
     samples = _settings.whole_number(samples, "samples", least=1)
-    spread = _settings.between(
-        spread, "spread", least=_LEAST_SPREAD, most=1, advice="neighbours are about 0.05 away"
-    )
+    nearest, advice = system.tolerances.least_spread, "neighbours are about 0.05 away"
+    spread = _settings.between(spread, "spread", least=nearest, most=1, advice=advice)
     return _singularity(system, q, velocity, jnp.asarray(t, q.dtype), key, samples, spread, chosen)
 
 
@@ -545,25 +522,20 @@ def _singularity(
     criterion: AbstractCriterion,
 ) -> Singularity:
     unit, structure = system.column_scale(), system.structure
-    samples_closed = functools.partial(close, system, t=t, drivers=False)
 
     def ranks_at(at: Float[Array, " nq"]) -> tuple[IntScalar, IntScalar]:
         matrix, _, _ = scaled_constraint_matrix(system, at, v, t)
         found = criterion.decompose(jnp.where(jnp.all(jnp.isfinite(matrix)), matrix, 0.0))
-        coarse = jnp.maximum(found.threshold, _NEARBY_RANK * jnp.max(found.pivots, initial=0.0))
+        least = system.tolerances.rank_nearby * jnp.max(found.pivots, initial=0.0)
+        coarse = jnp.maximum(found.threshold, least)
         return found.rank, jnp.sum(found.pivots > coarse)
 
     def neighbour(sample_key: PRNGKeyArray) -> tuple[Array, ...]:
         step = spread.astype(q.dtype) * unit * jr.normal(sample_key, (structure.nv,), q.dtype)
         displaced = system.retract(q, step)
-        at, residual = samples_closed(displaced)
-        # Rounding of the residual grows with the distance from the world's origin.
-        sizes = jnp.abs(at) / structure.coordinate_scale(system.characteristic_length())
-        rounding = 50 * jnp.finfo(q.dtype).eps * jnp.max(sizes, initial=0.0)
-        gap = jnp.max(jnp.abs(residual), initial=0.0)
+        at, gap, closed = close_neighbour(system, displaced, t, drivers=False)
         way = system.difference(q, at) / (unit * spread.astype(q.dtype))
         other = jnp.max(jnp.abs(way), initial=0.0) > _SAME
-        closed = gap <= jnp.maximum(_NEARBY_CLOSED, rounding)
         return displaced, at, way, closed & other, (gap <= _FOUND_AGAIN) & ~other
 
     displaced, nearby, ways, closed, again = jax.vmap(neighbour)(jr.split(key, samples))
@@ -612,7 +584,7 @@ def _motions(
     matrix = jnp.where(structure.driven[:, None] | ~jnp.isfinite(matrix), 0.0, matrix)
     none = jnp.zeros((max(0, structure.nv - len(structure.rows)), structure.nv), matrix.dtype)
     _, values, rows = jnp.linalg.svd(jnp.concatenate([matrix, none]), full_matrices=False)
-    free = values <= _FREE * jnp.max(values, initial=0.0)
+    free = values <= system.tolerances.rank * jnp.max(values, initial=0.0)
     along = jnp.where(free, jnp.nan_to_num(ways) @ rows.T, 0.0)
     sizes = jnp.linalg.svd(along, compute_uv=False) / np.sqrt(len(ways))
     return jnp.sum(free), jnp.sum(sizes > _MADE)

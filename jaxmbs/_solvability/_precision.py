@@ -9,10 +9,9 @@ from jaxtyping import Array, Bool, Float
 
 from .._checks import listed
 from .._custom_types import RealScalarLike
-from .._linalg._concrete_rank import RANK_TOLERANCE
+from .._limits import Tolerances
 from .._system import AbstractSystem
 from ._analyze import scaled_constraint_matrix
-from ._criteria import PRECISION_FACTOR
 
 
 # A row takes part in a combination of rows of unit length from this coefficient on.
@@ -66,10 +65,10 @@ def redundancy_at_precision(
     rows = np.arange(len(matrix)) if kept is None else np.flatnonzero(kept)
     matrix = matrix[rows]
     left, values, _ = np.linalg.svd(matrix, full_matrices=False)
-    limit = PRECISION_FACTOR * float(precision)
+    tolerances = Tolerances(np.asarray(precision))
     written, within = (
         int(np.sum(values > part * np.max(values, initial=0.0)))
-        for part in (RANK_TOLERANCE, max(RANK_TOLERANCE, limit))
+        for part in (tolerances.rank, max(tolerances.rank, float(tolerances.rows)))
     )
     if written == within:
         return None

@@ -12,10 +12,10 @@ from .. import _html, _printing
 from .._checks import as_numpy, by_numpy, namespace
 from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
+from .._limits import EXACT
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
-from ._criteria import unique_below
 
 
 def format_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -29,21 +29,6 @@ def format_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([join(header), rule, *(join(line) for line in lines)])
 
-
-# A gap between kept and dropped pivots below this makes every verdict doubtful.
-_DOUBTFUL_GAP = 1e3
-
-# So does a kept pivot this small against the first: a redundancy that numbers of seven or eight
-# digits, or a tolerance of manufacture, may just have hidden.
-_DOUBTFUL_MARGIN = 1e-6
-
-# So does a pivot near the tolerance, on either side: a kept one up to a thousand times as large, a
-# dropped one down to a ten thousandth of it, or to what rounding may have left: a
-# misalignment that is really there, too small to be meant.
-_ABOVE, _BELOW = 1e3, 1e-4
-
-# So does a kept pivot up to so many times the precision of the model's numbers.
-_NEAR_PRECISION = 10.0
 
 # The rank, redundancy and mobility of an invalid state.
 NO_RANK = -1
@@ -177,17 +162,16 @@ class Solvability(eqx.Module):
     @property
     def unique_below(self) -> Any:
         """Measures, and entries of the null space, below this are zero."""
-        return unique_below(self.precision)
+        return EXACT.unique_within(self.precision)
 
     @property
     @by_numpy
     def _kept_by_a_hair(self) -> Flags:
         xp = namespace(self.rank)
-        least = xp.maximum(_ABOVE * self.tolerance, _DOUBTFUL_MARGIN)
-        gap = self.rank_gap < _DOUBTFUL_GAP
+        least = xp.maximum(EXACT.doubtful_above * self.tolerance, EXACT.doubtful_kept)
+        gap = self.rank_gap < EXACT.doubtful_gap
         if self.precision is not None:
-            # What is dropped may be as large as the precision.
-            least = xp.maximum(least, _NEAR_PRECISION * self.precision)
+            least = xp.maximum(least, EXACT.doubtful_precision * self.precision)
             gap = gap & ~self.redundant_at_precision
         if self.possible_precision is not None:
             least = xp.maximum(least, self.possible_precision)
@@ -200,7 +184,7 @@ class Solvability(eqx.Module):
         if self.precision is not None:
             # It is known no better.
             return xp.zeros(np.shape(self.rank), bool)
-        return self.dropped > xp.maximum(_BELOW * self.tolerance, self.rounding)
+        return self.dropped > xp.maximum(EXACT.doubtful_below * self.tolerance, self.rounding)
 
     @property
     @by_numpy

@@ -23,10 +23,6 @@ from ._state import check_numbers
 # a chain of 1000 windows. Rounding adds about 1e-16 / mu to what is not zero.
 _REGULARISATION = 1e-9
 
-# Measures below the first are zero, and above the second are not; between both, the more likely
-# verdict is given.
-_ZERO, _MIDDLE, _NOT_ZERO = 1e-8, 1e-6, 1e-4
-
 # What is not zero has to be null: an eigenvalue s takes part in a measure's change by s / mu of
 # its part in the measure. Up to these, relative to the measure or from rounding, singular values
 # below 1e-7 count as zero.
@@ -160,10 +156,11 @@ def _screen(
     coarse, fine = projector.measure
     measure, change = jnp.maximum(2 * fine - coarse, 0.0), jnp.abs(coarse - fine)
     trace = 2 * projector.trace[1] - projector.trace[0]
-    unique = measure <= _MIDDLE
+    zero, middle, not_zero = system.tolerances.screened
+    unique = measure <= middle
     null = change <= jnp.maximum(_CHANGE * measure, _ROUNDING)
     precise = q.dtype == jnp.float64
-    certain = jnp.where(unique, measure <= _ZERO, (measure >= _NOT_ZERO) & null)
+    certain = jnp.where(unique, measure <= zero, (measure >= not_zero) & null)
     if system.precision is not None:
         # What numbers that are not exact hide, a decomposition within their precision shows.
         certain = jnp.zeros_like(certain)

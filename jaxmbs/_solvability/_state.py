@@ -12,10 +12,6 @@ from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, vanishing_rows
 
 
-# What sums of a few dozen products leave of the last digit.
-_ROUNDINGS = 100.0
-
-
 class StateCheck(NamedTuple):
     """`valid`: finite numbers, rotations that are ones. `residual`: what is left of Phi, lengths
     relative to the characteristic length. `rounding`: relative error of the entries of C, as
@@ -58,7 +54,7 @@ def check_numbers(
     # States of forces have no part in C.
     unit = jnp.where(structure.is_internal, jnp.inf, structure.coordinate_scale(length))
     eps = jnp.finfo(q.dtype).eps
-    rounding = _ROUNDINGS * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
+    rounding = system.tolerances.roundings * eps * (1 + jnp.max(jnp.abs(q) / unit, initial=0.0))
     residual, vanishing = system.scaled_residual(q, t), None
     if structure.nonlinear.any():
         vanishing = jnp.any(vanishing_rows(system, q, v, t))

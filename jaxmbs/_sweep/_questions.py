@@ -19,6 +19,7 @@ from .._formulations import AbstractFormulation
 from .._formulations._minimum_norm import ElasticTruncated, Truncated
 from .._geometry import LENGTH
 from .._kinematics import assemble, assemble_least_squares, is_closed, scaled_geometric_matrix
+from .._limits import EXACT
 from .._linalg import cholesky, leading
 from .._linalg._concrete_rank import values_and_rank
 from .._linalg._solvers import substitute_lower
@@ -291,10 +292,6 @@ def as_question(question: Any) -> AbstractQuestion:
 # --------------------------------------------------------------------------------------------------
 
 
-# Entries of an orthonormal basis below this are rounding.
-_ZERO = 1e-6
-
-
 class Contradiction(eqx.Module):
     """One column of N_h: the names of the `rows` and of the `joints` (and drivers) that may
     contradict each other, and the `unit` of their misfit."""
@@ -496,7 +493,7 @@ def _few_rows(basis: np.ndarray) -> np.ndarray:
         others = np.arange(basis.shape[1]) != k
         echelon[:, others] -= np.outer(echelon[:, k], echelon[row, others])
         used[row] = True
-    order = np.argsort(np.sum(np.abs(echelon) > _ZERO, axis=0), kind="stable")
+    order = np.argsort(np.sum(np.abs(echelon) > EXACT.unique, axis=0), kind="stable")
     if not order.size:
         return basis
     orthonormal, factor = np.linalg.qr(echelon[:, order])
@@ -504,7 +501,7 @@ def _few_rows(basis: np.ndarray) -> np.ndarray:
 
 
 def _contradiction(structure: Structure, column: np.ndarray) -> Contradiction:
-    rows = structure.geometric_rows[np.abs(column) > _ZERO]
+    rows = structure.geometric_rows[np.abs(column) > EXACT.unique]
     owners = dict.fromkeys(structure.row_owner[rows].tolist())
     return Contradiction(
         rows=tuple(structure.row_names[row] for row in rows),

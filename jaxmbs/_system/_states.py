@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from .._checks import known_array
 from .._custom_types import BoolScalar, RealScalarLike
+from .._limits import EXACT
 from .._programs import Compiling, program
 from ._structure import Structure
 
@@ -34,9 +35,6 @@ T = TypeVar("T")
 # The largest coordinate, velocity or time: squares of lengths and velocities, products of those
 # with masses, and their sums over many bodies stay far from what double precision ends with.
 LARGEST = 1e100
-
-# A quaternion is of unit length if its square is 1 up to this: as exact as six printed digits are.
-_UNIT = 2e-6
 
 
 def state_method(**arguments: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -103,7 +101,7 @@ def is_state(
     if not len(structure.quaternions):
         return jnp.all(sound)
     squares = jnp.sum(q[structure.quaternions] ** 2, axis=1)
-    return jnp.all(jnp.concatenate([sound, jnp.abs(squares - 1) <= _UNIT]))
+    return jnp.all(jnp.concatenate([sound, jnp.abs(squares - 1) <= EXACT.unit_quaternion]))
 
 
 def _coordinates(structure: Structure, value: Any, name: str) -> Any:
@@ -222,10 +220,10 @@ def _refuse_rotations(structure: Structure, known: np.ndarray, name: str) -> Non
     own *= own
     squares = own.sum(axis=1)
     errors = squares - 1
-    if errors.dot(errors) <= _UNIT**2:
+    if errors.dot(errors) <= EXACT.unit_quaternion**2:
         return
     worst = int(np.argmax(np.abs(errors)))
-    if abs(errors[worst]) <= _UNIT:
+    if abs(errors[worst]) <= EXACT.unit_quaternion:
         return
     first = int(places[worst][0])
     owner = next(b.name for b in structure.bodies if first in b.coordinates)

@@ -10,11 +10,9 @@ from jaxtyping import Array, Bool, Float
 
 from .._checks import listed
 from .._custom_types import RealScalarLike
+from .._limits import EXACT
 from .base import AbstractSystem
 
-
-# A row of C that is this small against itself at velocities of one unit more.
-_VANISHED = 1e-9
 
 # A step is looked at in so many places between its ends. A row that turns by a right angle there,
 # or is this small against itself at an end, vanishes on the way or hardly misses zero. (A double
@@ -31,7 +29,7 @@ def vanishing_rows(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
-    tolerance: float = _VANISHED,
+    tolerance: float = EXACT.vanished,
 ) -> Bool[Array, " rows"]:
     """Rows nonlinear in v that vanish at these velocities and not at others."""
     structure = system.structure
@@ -48,7 +46,7 @@ def smallest_rows(
     own, usual = map(np.asarray, _sizes(system, q, v, t))
     meant = system.structure.nonlinear & (usual > 0)
     size = np.where(meant, own / np.where(meant, usual, 1.0), np.inf)
-    return meant & (size <= np.maximum(2 * np.min(size), _VANISHED))
+    return meant & (size <= np.maximum(2 * np.min(size), EXACT.vanished))
 
 
 def _sizes(
@@ -101,7 +99,7 @@ def named_vanishing_rows(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
-    tolerance: float = _VANISHED,
+    tolerance: float = EXACT.vanished,
 ) -> str:
     """A sentence that names rows that vanish; empty if none does, or numbers are traced."""
     if not system.structure.nonlinear.any():

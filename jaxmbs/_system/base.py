@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._limits import Tolerances
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._loads import FrictionMaps
 from ._places import Attachments
@@ -51,6 +52,11 @@ class AbstractSystem(eqx.Module):
     # How exact the numbers of positions and directions are, lengths relative to the characteristic
     # length and angles in rad; None: exact to rounding.
     precision: eqx.AbstractVar[Scalar | None]
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """The tolerances by which questions about this system are decided."""
+        return Tolerances(self.precision)
 
     @abc.abstractmethod
     def with_light_parts(self, light: bool) -> "AbstractSystem":

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._dynamics import limits_left_by_motion
+from ..._limits import EXACT
 from ..._programs import Compiling, program
 from ..._system import AbstractSystem
 from .._findings import Finding, Part, Severity
@@ -243,7 +244,7 @@ class InertiaOutOfScale(AbstractRule):
 
 # Rows of C, without units, below this part of the largest say nothing new; squares of frequencies
 # below this part of the largest are those of rigid motions.
-_RANK, _RIGID = 1e-9, 1e-10
+_RIGID = 1e-10
 
 
 class BeyondElasticTheory(AbstractRule):
@@ -301,7 +302,7 @@ def _bent(
     do not accelerate the mechanism; what else would move stays."""
     scale = np.asarray(system.column_scale())
     _, values, right = np.linalg.svd(matrix * scale, full_matrices=True)
-    rank = int(np.sum(values > _RANK * np.max(values, initial=0.0)))
+    rank = int(np.sum(values > EXACT.rank * np.max(values, initial=0.0)))
     free = scale[:, None] * right[rank:].T
     stiffness = np.zeros_like(mass)
     places: list[tuple[int, int]] = []
@@ -314,7 +315,7 @@ def _bent(
     inner = free.T @ mass @ free
     values, vectors = np.linalg.eigh(inner)
     # Of what has no mass nothing is said.
-    kept = values > _RANK * np.max(values, initial=0.0)
+    kept = values > EXACT.rank * np.max(values, initial=0.0)
     free = free @ (vectors[:, kept] / np.sqrt(values[kept]))
     squares, shapes = np.linalg.eigh(free.T @ stiffness @ free)
     held = squares > _RIGID * np.max(squares, initial=0.0)
@@ -333,4 +334,4 @@ def _driven_velocities(
 ) -> Float[np.ndarray, "n nv"]:
     """The smallest velocities that drivers ask for."""
     scale = np.asarray(system.column_scale())
-    return -scale * (offsets @ np.linalg.pinv(matrix * scale, rcond=_RANK).T)
+    return -scale * (offsets @ np.linalg.pinv(matrix * scale, rcond=EXACT.rank).T)

@@ -67,10 +67,6 @@ class SharedLoad(AbstractRule):
             yield self.finding(f"and {more} sets more that share a load", ())
 
 
-# The smallest singular value that is kept, over the largest, below which a mechanism is close to
-# one that is redundant.
-_NEAR = 1e-3
-
 # Joints with less than this part in the singular vector have none.
 _SMALLEST_PART = 0.2
 
@@ -102,7 +98,7 @@ class NearlyRedundant(AbstractRule):
         # What was dropped, and is more than rounding, is a misalignment that is really there.
         dropped = values[rank] if rank < len(values) else 0.0
         kept = values[rank - 1]
-        if kept < _NEAR * values[0]:
+        if kept < subject.system.tolerances.nearly_redundant * values[0]:
             yield self._finding(
                 subject, left[:, rank - 1], kept, values[0], "are independent, but nearly redundant"
             )
@@ -227,12 +223,8 @@ class FirstOrderMobility(AbstractRule):
         return self.finding(message, [])._replace(severity=Severity.NOTE)
 
 
-# Of the largest prescribed rate: what is left of contradictions below it is rounding. Accelerations
-# hold squares of velocities, which were themselves found.
-_ROUNDING = 1e-8
-_ROUNDING_OF_ACCELERATIONS = 1e-6
-
-# Likewise of what counts as one, in 1/s^2.
+# What is left of contradicting accelerations below it is rounding, where velocities are of 1/s
+# (1/s^2).
 _LEAST = 1e-9
 
 # Rows with less than this part in a contradiction have none.
@@ -269,14 +261,14 @@ class ContradictingRows(AbstractRule):
     def _contradiction(
         self, subject: Subject, numbers: Numbers, right: object, least: float, what: str, per: str
     ) -> Finding | None:
-        report = numbers.report
+        report, tolerances = numbers.report, subject.system.tolerances
         scale = np.asarray(report.row_scale)
         offset = np.asarray(right) / scale
         free = np.asarray(report.null_space)[:, int(report.rank) :]
         # What least squares leave.
         left = free @ (free.T @ offset)
         most = float(np.max(np.abs(left), initial=0.0))
-        part = _ROUNDING_OF_ACCELERATIONS if least else _ROUNDING
+        part = tolerances.acceleration if least else tolerances.velocity
         # NaN is not a contradiction.
         if not most > part * float(np.max(np.abs(offset), initial=0.0)) + least:
             return None

@@ -39,10 +39,6 @@ class OpenJoint(AbstractRule):
             )
 
 
-# Of what counts as one in a second.
-_ROUNDING = 1e-8
-
-
 class InconsistentVelocity(AbstractRule):
     """Initial velocities that constraints do not allow."""
 
@@ -61,7 +57,8 @@ class InconsistentVelocity(AbstractRule):
         scale = structure.residual_scale(float(subject.reference.report.length))
         rate = np.abs(np.asarray(subject.reference.rate))
         size = np.max(rate / scale, initial=0.0)
-        if subject.is_open or not size > _ROUNDING * max(1.0, subject.speed):
+        least = subject.system.tolerances.velocity * max(1.0, subject.speed)
+        if subject.is_open or not size > least:
             return
         row = int(np.argmax(rate / scale))
         name = structure.constraint_names[structure.row_owner[row]]
