@@ -1,6 +1,5 @@
 """The answer: which reactions a rigid-body model determines."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
@@ -8,26 +7,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _html, _printing
+from .. import _printing
 from .._checks import as_numpy, by_numpy, namespace
 from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
 from ._criteria import unique_below
-
-
-def format_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Columns padded to one width, with a rule under the header."""
-    widths = [max(len(line[k]) for line in (header, *lines)) for k in range(len(header))]
-
-    def join(line: Sequence[str]) -> str:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        return "  ".join(cells).rstrip()
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([join(header), rule, *(join(line) for line in lines)])
 
 
 # A gap between kept and dropped pivots below this makes every verdict doubtful.
@@ -65,7 +53,7 @@ class Layout(NamedTuple):
     elastic: tuple[str, ...] = ()
 
 
-class Solvability(eqx.Module):
+class Solvability(AbstractAnswer):
     """Verdicts on the reactions of a system at one state (or, batched, at many).
 
     - `result`: a `RESULTS` member: `state_not_valid` for an invalid state (then the ranks
@@ -223,7 +211,7 @@ class Solvability(eqx.Module):
         """The doubtful decisions, and the change that would reverse each, in one or two sentences;
         empty if there are none. Concrete values only."""
         if not bool(self.decided):
-            return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
+            return _printing.undecided(self.result)
         rank = int(self.rank)
         reasons, against = [], ""
         if bool(self.redundant_at_precision):
@@ -283,71 +271,65 @@ class Solvability(eqx.Module):
         Concrete values only."""
         return openness(self.structure, self.length, self.residual)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
-            return f"Solvability of {self.rank.shape} states (index it to print one)"
+            return _printing.batch("states", self.rank.shape)
         if isinstance(self.rank, jax.Array):
-            return str(as_numpy(self))
+            return as_numpy(self).described()
         if not bool(self.decided):
-            return self.doubt()
-        head = [
-            f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, "
-            f"rank {int(self.rank)} ({int(self.rank_geometric)} geometric, "
-            f"{int(self.rank_velocity)} {self.structure.other_rows}), redundancy p = "
-            f"{int(self.redundancy)}, mobility {int(self.mobility)}",
-            "",
-        ]
-        table = format_table(("joint", "type", "rows", "reaction", "measure"), self.rows())
-        notes = [] if not self.layout.elastic else ["", self._elastic_note()]
-        if bool(self.result == RESULTS.configuration_open):
-            notes += ["", self.openness()]
-        if bool(self.doubtful):
-            notes += ["", self.doubt()]
-        return "\n".join([*head, table, *notes])
+            return Description([self.doubt()])
+        is_open = bool(self.result == RESULTS.configuration_open)
+        return Description(
+            (),
+            [self.table()],
+            [self._elastic_note(), self.openness() if is_open else "", self.doubt()],
+        )
 
-    def _repr_html_(self) -> str:
-        if self.rank.ndim or not bool(self.decided):
-            return _html.preformatted(str(self))
-        caption = (
-            f"Verdicts: rank {int(self.rank)} of {len(self.structure.rows)} rows, redundancy "
+    def headline(self) -> str:
+        """Ranks, redundancy and mobility, in a sentence. Concrete values only."""
+        return (
+            f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, rank "
+            f"{int(self.rank)} ({int(self.rank_geometric)} geometric, "
+            f"{int(self.rank_velocity)} {self.structure.other_rows}), redundancy p = "
             f"{int(self.redundancy)}, mobility {int(self.mobility)}"
         )
-        notes = [self._elastic_note()] if self.layout.elastic else []
-        if bool(self.result == RESULTS.configuration_open):
-            notes.append(self.openness())
-        header = ("joint", "type", "rows", "reaction", "measure")
-        return _html.table(caption, header, self.rows()) + _html.paragraphs([*notes, self.doubt()])
 
     def _elastic_note(self) -> str:
+        if not self.layout.elastic:
+            return ""
         return (
             f"With elastic {', '.join(self.layout.elastic)}: rank and redundancy count their "
             "deformations. What is unique because of them depends on which parts are elastic."
         )
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: name, type, number of rows, verdict, measure.
+    def table(self) -> Table:
+        """Joints and drivers with their verdicts. Concrete values only."""
+        constraints, verdicts = self.structure.constraints, self.verdicts()
+        return Table(
+            [
+                Column("joint", [info.name for info in constraints]),
+                Column("type", [info.kind for info in constraints]),
+                Column("rows", [str(info.stop - info.start) for info in constraints]),
+                Column("reaction", verdicts),
+                Column("measure", [f"{float(x):.1e}" for x in self.reaction_measure]),
+            ],
+            [not verdict.startswith("unique") for verdict in verdicts],
+            self.headline(),
+        )
 
-        **Raises:** `ValueError` where nothing was decided.
-        """
-        lines = []
-        for i, info in enumerate(self.structure.constraints):
-            unique = bool(self.reaction_unique[i])
-            verdict = "unique" if unique else "not unique"
-            written = self.reaction_as_written
-            if not unique and written is not None and bool(written[i]):
-                verdict = "not unique at the precision of the numbers"
-            if unique and not bool(self.multipliers_unique(info.name)):
-                verdict = "unique (multipliers are not)"
-            lines.append(
-                (
-                    info.name,
-                    info.kind,
-                    str(info.stop - info.start),
-                    verdict,
-                    f"{float(self.reaction_measure[i]):.1e}",
-                )
-            )
-        return lines
+    def verdicts(self) -> list[str]:
+        """The verdict on each reaction, in words. Concrete values only."""
+        return [self._verdict(k) for k in range(len(self.structure.constraints))]
+
+    def _verdict(self, k: int) -> str:
+        name, written = self.structure.constraints[k].name, self.reaction_as_written
+        if not bool(self.decided):
+            return "not decided"
+        if bool(self.reaction_unique[k]):
+            every = bool(self.multipliers_unique(name))
+            return "unique" if every else "unique (multipliers are not)"
+        at_precision = written is not None and bool(written[k])
+        return "not unique" + at_precision * " at the precision of the numbers"
 
 
 def openness(structure: Structure, length: Any, residual: Any) -> str:
