@@ -55,6 +55,10 @@ class Table(NamedTuple):
     def rows(self) -> list[tuple[str, ...]]:
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
+    def without(self, title: str) -> list[Column]:
+        """All columns but that one."""
+        return [column for column in self.columns if column.title != title]
+
     @property
     def marked_rows(self) -> list[tuple[tuple[str, ...], bool]]:
         """Each row, and whether it is marked."""

@@ -1,7 +1,7 @@
 """Derivatives of unique reactions with respect to parameters."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -142,8 +142,15 @@ class Sensitivity(AbstractAnswer):
             (),
             tables,
             [f"... and {smaller} smaller ones" if smaller > 0 else ""],
-            lambda: {change.parameter: change.derivative for change in ranked},
+            self._data,
         )
+
+    def _data(self) -> dict[str, Any]:
+        """Derivatives by the names of reactions and parameters."""
+        found: dict[str, Any] = {name: {} for name in self.reactions}
+        for change in self.ranked():
+            found[change.reaction][change.parameter] = change.derivative
+        return found
 
     def _line(self, change: Change) -> tuple[str, ...]:
         row = self.reactions.index(change.reaction)

@@ -2,6 +2,7 @@
 for what has none.
 """
 
+import math
 from typing import Annotated, Any
 
 import equinox as eqx
@@ -182,7 +183,11 @@ class Range(AbstractAnswer):
             return _printing.batch("ranges", self.low.shape)
         low, high = (_number(x, _size(self)) for x in (self.low, self.high))
         unit = f" {self.unit}" if self.unit else ""
-        return Description([f"{self.name}: {low} to {high}{unit} - {words(self)}"])
+        told = f"{self.name}: {low} to {high}{unit} - {words(self)}"
+        return Description([told], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return _ends(self.low, self.high, self.unique)
 
 
 class WrenchRange(AbstractAnswer):
@@ -209,7 +214,15 @@ class WrenchRange(AbstractAnswer):
                 ("torque", "N m", self.torque_low, self.torque_high),
             )
         ]
-        return Description([f"{self.name} on {self.body}, world axes: {', '.join(parts)}"])
+        told = f"{self.name} on {self.body}, world axes: {', '.join(parts)}"
+        return Description([told], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "body": self.body,
+            "force": _ends(self.force_low, self.force_high, self.force_unique),
+            "torque": _ends(self.torque_low, self.torque_high, self.torque_unique),
+        }
 
 
 class Ranges(AbstractAnswer):
@@ -364,7 +377,34 @@ class Ranges(AbstractAnswer):
                 self._outcome(),
                 self._doubt(),
             ],
+            self._data,
         )
+
+    def _data(self) -> dict[str, Any]:
+        determined = self.determined()
+        return {
+            "time": self.times.tolist(),
+            "closed": bool(np.all(np.asarray(self.result != RESULTS.configuration_open))),
+            "bounds": list(self.bounds),
+            "feasible": np.asarray(self.feasible).tolist(),
+            "shortfall": np.asarray(self.shortfall).tolist(),
+            "joints": [
+                {
+                    "name": info.name,
+                    "type": info.kind,
+                    "unique": info.name in determined,
+                    "multipliers": [
+                        {"row": name, **self.of(name)._data()}
+                        for name in self.structure.row_names[info.start : info.stop]
+                    ],
+                    **(self.wrench(info.name)._data() if self.has_wrench(info.name) else {}),
+                }
+                for info in self.structure.constraints
+            ],
+            "combinations": [
+                {"expression": text, **self.of(text)._data()} for text in self.combinations
+            ],
+        }
 
     def refusal(self) -> str:
         """Reason why loads cannot be carried; empty if all can."""
@@ -390,6 +430,16 @@ class Ranges(AbstractAnswer):
             return ""
         where = f" in {count} of {self.doubtful.size} states" if self.doubtful.ndim else ""
         return f"Doubtful{where}: {_printing.MARGINAL}"
+
+
+def _ends(low: Any, high: Any, unique: Verdict) -> dict[str, Any]:
+    """Numbers, in lists as deep as the arrays; null where there is none: an end without bound, and
+    both where loads cannot be carried."""
+
+    def known(values: Any) -> Any:
+        return jax.tree.map(lambda x: x if math.isfinite(x) else None, np.asarray(values).tolist())
+
+    return {"low": known(low), "high": known(high), "unique": unique.tolist()}
 
 
 def words(own: Range) -> str:

@@ -1,5 +1,6 @@
 """The answer: which reactions a rigid-body model determines."""
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from .._printing import AbstractAnswer, Column, Description, Table
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
-from ._criteria import unique_below
+from ._criteria import RankComparison, unique_below
 
 
 # A gap between kept and dropped pivots below this makes every verdict doubtful.
@@ -283,7 +284,82 @@ class Solvability(AbstractAnswer):
             (),
             [self.table()],
             [self._elastic_note(), self.openness() if is_open else "", self.doubt()],
+            self._data,
         )
+
+    def _data(self) -> dict[str, Any]:
+        structure, gap = self.structure, float(self.rank_gap)
+        data: dict[str, Any] = {
+            "method": self.layout.method,
+            "coordinates": structure.nv,
+            "constraints": len(structure.rows),
+            "rank": int(self.rank),
+            "redundancy": int(self.redundancy),
+            "mobility": int(self.mobility),
+            "rank_geometric": int(self.rank_geometric),
+            "rank_velocity": int(self.rank_velocity),
+            "rank_gap": gap if math.isfinite(gap) else None,
+            "doubtful": bool(self.doubtful),
+            "scale": {"length": float(self.length)},
+            "joints": [self._joint(k) for k in range(len(structure.constraints))],
+            "bodies": self._bodies(),
+        }
+        if self.precision is not None:
+            assert self.rank_as_written is not None
+            assert self.reaction_as_written is not None
+            lost = self.reaction_as_written.unique & self.reaction_unique.not_unique
+            data["precision"] = {
+                "relative": float(self.precision),
+                "rank_as_written": int(self.rank_as_written),
+                "redundant_at_precision": bool(self.redundant_at_precision),
+                "not_unique_at_precision": [
+                    name for name, own in zip(structure.constraint_names, lost, strict=True) if own
+                ],
+            }
+        if self.layout.subsets:
+            data["subsets"] = self._subsets()
+        if self.layout.expressions:
+            data["combinations"] = [
+                {"expression": text, "unique": bool(unique), "measure": float(measure)}
+                for text, unique, measure in zip(
+                    self.layout.expressions,
+                    self.combination_unique,
+                    self.combination_measure,
+                    strict=True,
+                )
+            ]
+        return data
+
+    def _joint(self, k: int) -> dict[str, Any]:
+        info, measure = self.structure.constraints[k], float(self.reaction_measure[k])
+        return {
+            "name": info.name,
+            "type": info.kind,
+            "rows": info.stop - info.start,
+            "unique": bool(self.reaction_unique[k]),
+            "multipliers_unique": bool(self.multipliers_unique(info.name)),
+            "measure": int(measure) if self.layout.method == RankComparison.word else measure,
+        }
+
+    def _bodies(self) -> dict[str, dict[str, Any]]:
+        structure = self.structure
+        bodies: dict[str, dict[str, Any]] = {body.name: {} for body in structure.bodies}
+        for (constraint, body), own in zip(self.layout.pairs, self.body_unique, strict=True):
+            name = structure.constraints[constraint].name
+            bodies[structure.bodies[body].name][name] = _force_and_torque(own)
+        return bodies
+
+    def _subsets(self) -> list[dict[str, Any]]:
+        subsets: list[dict[str, Any]] = [
+            {"names": list(names), "unique": bool(unique), "measure": float(measure), "bodies": {}}
+            for names, unique, measure in zip(
+                self.layout.subsets, self.subset_unique, self.subset_measure, strict=True
+            )
+        ]
+        pairs = zip(self.layout.subset_pairs, self.subset_body_unique, strict=True)
+        for (subset, body), own in pairs:
+            subsets[subset]["bodies"][self.structure.bodies[body].name] = _force_and_torque(own)
+        return subsets
 
     def headline(self) -> str:
         """Ranks, redundancy and mobility, in a sentence. Concrete values only."""
@@ -330,6 +406,10 @@ class Solvability(AbstractAnswer):
             return "unique" if every else "unique (multipliers are not)"
         at_precision = written is not None and bool(written[k])
         return "not unique" + at_precision * " at the precision of the numbers"
+
+
+def _force_and_torque(unique: Verdict) -> dict[str, bool]:
+    return {"force": bool(unique[0]), "torque": bool(unique[1])}
 
 
 def openness(structure: Structure, length: Any, residual: Any) -> str:

@@ -1,6 +1,5 @@
 """`jaxmbs analyze`: verdicts, and what explains them."""
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ from .._solvability import (
 )
 from .._system import Model, MultibodySystem
 from . import _load
-from ._given_state import check_time, configuration_at, of_model
+from ._given_state import check_time, configuration_at, in_order, of_model
 from ._output import AnalysisFailed
 from ._requests import Analyze as Request, Method, names_of
 
@@ -135,65 +134,48 @@ def _criterion(request: Request) -> AbstractCriterion:
         raise ModelError(f"--{error}") from None
 
 
+# The entries of the document, in their order, and those of its entry "elastic".
+_ENTRIES = (
+    *("dimension", "method", "coordinates", "constraints", "rank", "redundancy", "mobility"),
+    *("rank_geometric", "rank_velocity", "rank_gap", "doubtful", "scale", "configuration"),
+    *("joints", "bodies", "removable_rows", "complete_removal", "dependent_sets"),
+    *("dependent_sets_complete", "sharing", "precision", "subsets", "combinations", "elastic"),
+    *("singularity", "real_mobility", "releases", "releases_complete"),
+)
+_ELASTIC = (
+    *("compliances", "rank", "redundancy", "doubtful", "joints", "bodies", "sharing", "subsets"),
+    "combinations",
+)
+
+
 def _data(found: Analysis) -> dict[str, Any]:
-    report, structure = found.report, found.report.structure
-    gap = float(report.rank_gap)
-    result: dict[str, Any] = {
+    data = _verdicts(found.report) | {
         "dimension": found.model.dimension,
-        "method": report.layout.method,
-        "coordinates": structure.nv,
-        "constraints": len(structure.rows),
-        "rank": int(report.rank),
-        "redundancy": int(report.redundancy),
-        "mobility": int(report.mobility),
-        "rank_geometric": int(report.rank_geometric),
-        "rank_velocity": int(report.rank_velocity),
-        "rank_gap": gap if math.isfinite(gap) else None,
-        "doubtful": bool(report.doubtful),
-        "scale": {"length": float(report.length)},
         "configuration": configuration(found.model, found.q),
-        "joints": _joints(report),
-        "bodies": _bodies(report),
         "removable_rows": list(found.removable),
         "complete_removal": list(found.complete),
         "dependent_sets": [list(members) for members in found.dependent.sets],
         "dependent_sets_complete": found.dependent.complete,
-        "sharing": [list(members) for members in sharing(report)],
     }
-    if report.precision is not None:
-        assert report.rank_as_written is not None
-        assert report.reaction_as_written is not None
-        result["precision"] = {
-            "relative": float(report.precision),
-            "rank_as_written": int(report.rank_as_written),
-            "redundant_at_precision": bool(report.redundant_at_precision),
-            "not_unique_at_precision": [
-                info.name
-                for info, here, written in zip(
-                    structure.constraints,
-                    report.reaction_unique,
-                    report.reaction_as_written,
-                    strict=True,
-                )
-                if bool(written) and not bool(here)
-            ],
-        }
-    if report.layout.subsets:
-        result["subsets"] = _subsets(report)
-    if report.layout.expressions:
-        result["combinations"] = _combinations(report)
     if found.elastic is not None:
-        result["elastic"] = _with_compliances(found.elastic)
+        # Ranks count the columns of deformations.
+        data["elastic"] = in_order(_verdicts(found.elastic), _ELASTIC)
     if found.singularity is not None:
-        result["singularity"] = found.singularity.described().data()
+        data["singularity"] = found.singularity.described().data()
     if found.mobility is not None:
-        result["real_mobility"] = found.mobility.described().data()
-    elif is_left_out(report):
-        result["real_mobility"] = None
+        data["real_mobility"] = found.mobility.described().data()
+    elif is_left_out(found.report):
+        data["real_mobility"] = None
     if found.releases is not None:
-        result["releases"] = [[_release(o) for o in chosen] for chosen in found.releases.sets]
-        result["releases_complete"] = found.releases.complete
-    return result
+        data["releases"] = [[_release(o) for o in chosen] for chosen in found.releases.sets]
+        data["releases_complete"] = found.releases.complete
+    return in_order(data, _ENTRIES)
+
+
+def _verdicts(report: Solvability) -> dict[str, Any]:
+    shared = [list(members) for members in sharing(report)]
+    data = report.described().data()
+    return {**data, "compliances": list(report.layout.elastic), "sharing": shared}
 
 
 def configuration(model: Model, q: np.ndarray) -> dict[str, Any]:
@@ -211,86 +193,6 @@ def configuration(model: Model, q: np.ndarray) -> dict[str, Any]:
                 found[word] = value
         result[body.name] = found
     return result
-
-
-def _joints(report: Solvability) -> list[dict[str, Any]]:
-    exact = report.layout.method == Method.rank
-    joints = []
-    for i, info in enumerate(report.structure.constraints):
-        measure = float(report.reaction_measure[i])
-        joints.append(
-            {
-                "name": info.name,
-                "type": info.kind,
-                "rows": info.stop - info.start,
-                "unique": bool(report.reaction_unique[i]),
-                "multipliers_unique": bool(report.multipliers_unique(info.name)),
-                "measure": int(measure) if exact else measure,
-            }
-        )
-    return joints
-
-
-def _combinations(report: Solvability) -> list[dict[str, Any]]:
-    return [
-        {"expression": text, "unique": bool(unique), "measure": float(measure)}
-        for text, unique, measure in zip(
-            report.layout.expressions,
-            report.combination_unique,
-            report.combination_measure,
-            strict=True,
-        )
-    ]
-
-
-def _with_compliances(report: Solvability) -> dict[str, Any]:
-    """Verdicts with compliances. Ranks count the columns of deformations."""
-    result = {
-        "compliances": list(report.layout.elastic),
-        "rank": int(report.rank),
-        "redundancy": int(report.redundancy),
-        "doubtful": bool(report.doubtful),
-        "joints": _joints(report),
-        "bodies": _bodies(report),
-        "sharing": [list(members) for members in sharing(report)],
-    }
-    if report.layout.subsets:
-        result["subsets"] = _subsets(report)
-    if report.layout.expressions:
-        result["combinations"] = _combinations(report)
-    return result
-
-
-def _verdict(unique: np.ndarray) -> dict[str, bool]:
-    return {"force": bool(unique[0]), "torque": bool(unique[1])}
-
-
-def _bodies(report: Solvability) -> dict[str, dict[str, Any]]:
-    structure = report.structure
-    bodies: dict[str, dict[str, Any]] = {body.name: {} for body in structure.bodies}
-    unique = np.asarray(report.body_unique)
-    for (constraint, body), verdict in zip(report.layout.pairs, unique, strict=True):
-        name = structure.constraints[constraint].name
-        bodies[structure.bodies[body].name][name] = _verdict(verdict)
-    return bodies
-
-
-def _subsets(report: Solvability) -> list[dict[str, Any]]:
-    subsets: list[dict[str, Any]] = [
-        {
-            "names": list(names),
-            "unique": bool(unique),
-            "measure": float(measure),
-            "bodies": {},
-        }
-        for names, unique, measure in zip(
-            report.layout.subsets, report.subset_unique, report.subset_measure, strict=True
-        )
-    ]
-    unique = np.asarray(report.subset_body_unique)
-    for (subset, body), verdict in zip(report.layout.subset_pairs, unique, strict=True):
-        subsets[subset]["bodies"][report.structure.bodies[body].name] = _verdict(verdict)
-    return subsets
 
 
 def _release(option) -> dict[str, Any]:
@@ -338,9 +240,8 @@ def _table(found: Analysis) -> Table:
         table = table._replace(marked=found.elastic.table().marked)
     shared, names = sharing(report), report.structure.constraint_names
     why = Column("why", [reason(report, shared, name) for name in names])
-    verdicts = [column for column in table.columns if column.title != "measure"]
     return table._replace(
-        columns=[*verdicts, *elastic, why],
+        columns=[*table.without("measure"), *elastic, why],
         title=f"{report.headline()}{_beyond_first_order(found)}",
     )
 
@@ -403,7 +304,7 @@ def _first(lines: list[str], what: str) -> list[str]:
 def _of_subsets(found: Analysis) -> list[str]:
     """Verdicts on subsets and combinations, and those with compliances where they differ."""
     notes, report, giving = [], found.report, found.elastic
-    for k, subset in enumerate(_subsets(report)):
+    for k, subset in enumerate(report.described().data().get("subsets", ())):
         own = None if giving is None else bool(giving.subset_unique[k])
         notes.append(f"subset {', '.join(subset['names'])}: {_both(subset['unique'], own)}")
         for body, on_body in subset["bodies"].items():

@@ -358,7 +358,7 @@ def answer(request: Request) -> Description:
         ],
         lambda: (
             _data(file, found, best, request)
-            | ({"sensitivity": changes.data()} if request.sensitivity else {})
+            | ({"sensitivity": changes.data()["objective"]} if request.sensitivity else {})
         ),
         file.model.name,
     )

@@ -1,6 +1,6 @@
 """Time, configuration and motion of a command's question."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,11 @@ def of_model(model: Model, told: Description, out: Path | None = None) -> Descri
         notes=[*told.notes, "" if out is None else f"wrote {out}", model.remark],
         data=lambda: {"model": model.name, **told.data(), **remark},
     )
+
+
+def in_order(data: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The entries of a document with these keys, as far as there are such."""
+    return {key: data[key] for key in keys if key in data}
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,20 +1,14 @@
 """`jaxmbs ranges`: between which values reactions lie that are not unique."""
 
-import math
-from functools import partial
 from typing import Any
-
-import jax
-import numpy as np
 
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, elastic_formulation
 from .._printing import Description
-from .._ranges import check_question, Ranges, ranges, ranges_along
-from .._solution import RESULTS
+from .._ranges import check_question, ranges, ranges_along
 from .._system import MultibodySystem
 from . import _load
-from ._given_state import check_time, initial_state, of_model
+from ._given_state import check_time, in_order, initial_state, of_model
 from ._output import AnalysisFailed
 from ._requests import Ranges as Request, Simulate
 
@@ -57,7 +51,11 @@ def answer(request: Request) -> Description:
         raise AnalysisFailed(str(error)) from None
     told = found.described()
     head = [said, *(f"bound: {bound}" for bound in found.bounds), *told.head]
-    return of_model(model, told._replace(head=head, data=partial(_data, found, said)))
+    used = said.startswith("with")
+    return of_model(
+        model,
+        told._replace(head=head, data=lambda: in_order({**told.data(), "elastic": used}, _ENTRIES)),
+    )
 
 
 def _with_compliances(system: MultibodySystem, rigid: bool) -> tuple[AbstractFormulation, str]:
@@ -92,54 +90,8 @@ def _check(system: MultibodySystem, request: Request) -> None:
         raise ModelError(f"{option}: {error}") from None
 
 
-def _data(found: Ranges, compliances: str) -> dict[str, Any]:
-    """An end without bound is null, and so are both where loads cannot be carried."""
-    return {
-        "time": found.times.tolist(),
-        "closed": bool(np.all(np.asarray(found.result != RESULTS.configuration_open))),
-        "bounds": list(found.bounds),
-        "feasible": np.asarray(found.feasible).tolist(),
-        "shortfall": np.asarray(found.shortfall).tolist(),
-        "elastic": compliances.startswith("with"),
-        "joints": [_joint(found, info) for info in found.structure.constraints],
-        "combinations": [_range(found, "expression", text) for text in found.combinations],
-    }
-
-
-def _joint(found: Ranges, info: Any) -> dict[str, Any]:
-    names = found.structure.row_names[info.start : info.stop]
-    entry: dict[str, Any] = {
-        "name": info.name,
-        "type": info.kind,
-        "unique": info.name in found.determined(),
-        "multipliers": [_range(found, "row", name) for name in names],
-    }
-    if found.has_wrench(info.name):
-        own = found.wrench(info.name)
-        entry["body"] = own.body
-        entry["force"] = {
-            "low": _numbers(own.force_low),
-            "high": _numbers(own.force_high),
-            "unique": own.force_unique.tolist(),
-        }
-        entry["torque"] = {
-            "low": _numbers(own.torque_low),
-            "high": _numbers(own.torque_high),
-            "unique": own.torque_unique.tolist(),
-        }
-    return entry
-
-
-def _range(found: Ranges, key: str, name: str) -> dict[str, Any]:
-    own = found.of(name)
-    return {
-        key: name,
-        "low": _numbers(own.low),
-        "high": _numbers(own.high),
-        "unique": own.unique.tolist(),
-    }
-
-
-def _numbers(values: Any) -> Any:
-    """Numbers, in lists as deep as the array; null where there is none."""
-    return jax.tree.map(lambda x: x if math.isfinite(x) else None, np.asarray(values).tolist())
+# The entries of the document, in their order.
+_ENTRIES = (
+    *("time", "closed", "bounds", "feasible", "shortfall", "elastic", "joints"),
+    "combinations",
+)

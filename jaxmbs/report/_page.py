@@ -92,16 +92,11 @@ _MOST_LINES = 40
 
 def verdict_table(contents: Contents) -> Table:
     """Verdicts on all joints, and the largest of what they exert."""
-    first, structure = contents.first, contents.reactions.structure
-    constraints, every = structure.constraints, range(len(structure.constraints))
-    many = contents.trajectory.times.shape[0] > 1
-    columns = [
-        Column("joint", [info.name for info in constraints]),
-        Column("type", [info.kind.replace("_", " ") for info in constraints]),
-        Column("rows", [str(info.stop - info.start) for info in constraints]),
-        Column("reaction" + many * " at first", first.verdicts()),
-    ]
+    every, many = range(len(contents.reactions.names)), contents.trajectory.times.shape[0] > 1
+    columns = contents.first.table().without("measure")
     if many:
+        first = {"reaction": "reaction at first"}
+        columns = [own._replace(title=first.get(own.title, own.title)) for own in columns]
         verdicts = [Verdict(contents.joint_verdicts[:, k]) for k in every]
         columns.append(Column("at all states", [verdict_of_states(x) for x in verdicts]))
     columns += [
